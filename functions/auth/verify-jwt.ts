@@ -1,0 +1,68 @@
+import { settings } from "../platform/env.ts";
+import { SettingError } from "../platform/errors.ts";
+import { verifyHs256 } from "./hs256.ts";
+import { isJwksConfigured, jwksAlgorithms, verifyWithJwks } from "./jwks.ts";
+import { invalidToken, userOf } from "./jwt-claims.ts";
+import { freshJwtKeys, jwtKeys } from "./jwt-secret.ts";
+
+const MAX_TOKEN_BYTES = 8 * 1024;
+const JWT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+
+/**
+ * The user id in a JWT (RFC 7519).
+ *
+ * Configuration says which keys exist, and each kind of key takes its own algorithms only: a token chooses among what it may
+ * be checked with, it cannot bring a key or an algorithm of its own (RFC 8725, section 3.1).
+ * @throws ApiError `invalid_token` or `token_expired`
+ */
+export async function verifyJwt(token: string, now: Date): Promise<string> {
+  const { alg } = readHeader(token);
+  let payload: unknown;
+  if (alg === "HS256") payload = await verifyShared(token, now);
+  else if (isJwksConfigured() && jwksAlgorithms.includes(alg)) payload = await verifyWithJwks(token);
+  if (payload === undefined) throw invalidToken("The JWT is not signed by the identity provider.");
+  return userOf(payload, now, {
+    maxLifetimeSeconds: settings.jwtMaxLifetimeSeconds(),
+    clockSkewSeconds: settings.jwtClockSkewSeconds(),
+  });
+}
+
+async function verifyShared(token: string, now: Date): Promise<unknown> {
+  const expected = { issuer: settings.jwtIssuer(), audience: settings.jwtAudience() };
+  const verifyWith = (keys: Awaited<ReturnType<typeof jwtKeys>>) => {
+    for (const key of keys) {
+      const payload = verifyHs256(token, key, now, expected);
+      if (payload !== undefined) return payload;
+    }
+    return undefined;
+  };
+  const keys = await jwtKeys(now);
+  if (keys.length === 0 && !isJwksConfigured()) {
+    throw new SettingError("No JWT can be verified: none of JWT_SECRET, JWT_SECRET_ARN and JWKS_ISSUER is set");
+  }
+  return verifyWith(keys) ?? verifyWith((await freshJwtKeys(now)) ?? []);
+}
+
+function readHeader(token: string): { alg: string } {
+  const malformed = () => invalidToken("The token is neither an API key nor a well-formed JWT.");
+  const parts = token.length <= MAX_TOKEN_BYTES && JWT.exec(token);
+  if (!parts) throw malformed();
+  const [, header = "", payload = "", signature = ""] = parts;
+  // The last character of base64url holds spare bits. A signature that sets them is a second spelling of the same token.
+  if (Buffer.from(signature, "base64url").toString("base64url") !== signature) throw malformed();
+  const fields = parseObject(header);
+  // jsonwebtoken fails with a TypeError over claims that are null.
+  if (typeof fields?.alg !== "string" || !parseObject(payload)) throw malformed();
+  // RFC 7515, section 4.1.11: an extension marked critical that is not understood makes the token invalid. We know none.
+  if ("crit" in fields) throw invalidToken("The JWT has a critical header that is not supported.");
+  return { alg: fields.alg };
+}
+
+function parseObject(base64url: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(base64url, "base64url").toString("utf8"));
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

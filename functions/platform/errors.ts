@@ -1,0 +1,63 @@
+/** Every error code of the API and its HTTP status. Codes are part of the API and never change; messages may. */
+export const statusByCode = {
+  invalid_json: 400,
+  validation_error: 400,
+  unauthorized: 401,
+  invalid_token: 401,
+  token_expired: 401,
+  invalid_api_key: 401,
+  forbidden: 403,
+  session_required: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  api_key_limit_reached: 409,
+  webhook_limit_reached: 409,
+  conflict: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal_error: 500,
+  service_unavailable: 503,
+} as const;
+
+export type ErrorCode = keyof typeof statusByCode;
+
+/** One thing that is wrong with the input: where (`events.0`, empty for the whole body) and what to do about it. */
+export interface ErrorDetail {
+  path: string;
+  message: string;
+}
+
+interface ErrorExtras extends ErrorOptions {
+  details?: ErrorDetail[];
+  headers?: Record<string, string>;
+}
+
+/** An error that the caller gets to see: the code and the message go into the response, the `cause` only into the log. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetail[] | undefined;
+  readonly headers: Record<string, string>;
+
+  constructor(code: ErrorCode, message: string, { details, headers = {}, ...options }: ErrorExtras = {}) {
+    super(message, options);
+    this.name = "ApiError";
+    this.code = code;
+    this.details = details;
+    this.headers = headers;
+  }
+
+  get status(): number {
+    return statusByCode[this.code];
+  }
+
+  toBody(requestId: string): string {
+    const { code, message, details } = this;
+    return JSON.stringify({ error: { code, message, request_id: requestId, details } });
+  }
+}
+
+/** A setting that is missing or cannot be used. Its message names the setting, and is for the operator. */
+export class SettingError extends Error {
+  override readonly name = "SettingError";
+}

@@ -1,0 +1,15 @@
+/** Does something for each item, at most `limit` at a time. Results come in the order of the items. */
+export async function inParallel<Item, Result>(
+  items: readonly Item[],
+  limit: number,
+  run: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length);
+  const rest = items.entries();
+  // All workers draw from the one iterator.
+  const worker = async () => {
+    for (const [index, item] of rest) results[index] = await run(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  return results;
+}

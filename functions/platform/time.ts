@@ -1,0 +1,2 @@
+/** The time so many seconds after another, in ISO 8601. */
+export const later = (now: Date, seconds: number): string => new Date(now.getTime() + seconds * 1000).toISOString();
