@@ -1,0 +1,38 @@
+import { type DeploymentEvent, readDeploymentEvent } from "../deployments/deployment-event.ts";
+import { reject } from "../deployments/rejected-events.ts";
+import { settings } from "../platform/env.ts";
+import { log } from "../platform/log.ts";
+import { consume } from "../platform/sqs-batch.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
+import { openDelivery } from "./delivery.ts";
+import { enqueue } from "./delivery-queue.ts";
+import * as deliveries from "./delivery-store.ts";
+
+/** Turns each deployment event into one delivery per webhook that subscribed to it. */
+export const handler = consume(async ({ body, messageId }) => {
+  const message = readDeploymentEvent(body);
+  if (message.ok) return fanOut(message.event);
+  // It would fail the same way every time: straight to the dead letter queue, and out of the way of the others.
+  log.warn("event rejected", { message_id: messageId, reason: message.reason });
+  await reject(body, message.reason);
+});
+
+/**
+ * Rows first, then messages; the event is deleted only after both. A row that exists already belongs to an event that was
+ * here before: its message is on its way, or the sweep will see that it is missing.
+ */
+async function fanOut(event: DeploymentEvent): Promise<void> {
+  const graceSeconds = settings.deliveryGraceSeconds();
+  const subscribed = (await webhooks.list(event.project_id)).filter(({ events }) => events.includes(event.event));
+  const inserts = await Promise.allSettled(
+    subscribed.map(async (webhook) => {
+      const delivery = openDelivery(event, webhook, new Date(), graceSeconds);
+      return (await deliveries.insert(delivery)) ? [delivery] : [];
+    }),
+  );
+  const inserted = inserts.flatMap((insert) => (insert.status === "fulfilled" ? insert.value : []));
+  await enqueue(inserted.filter(({ status }) => status === "pending"));
+  // Those that were written are on their way; for the others the event comes back.
+  const failure = inserts.find((insert) => insert.status === "rejected");
+  if (failure) throw failure.reason;
+}

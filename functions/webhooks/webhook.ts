@@ -1,0 +1,110 @@
+import * as z from "zod/mini";
+import { type EventName, eventNames } from "../deployments/deployment-event.ts";
+import { fields, orRequired } from "../platform/input.ts";
+import { timeOrderedUuid } from "../platform/uuid.ts";
+import type { Cidr } from "./receiver-address.ts";
+import { refusalOfUrl } from "./receiver-url.ts";
+
+export interface Webhook {
+  id: string;
+  project_id: string;
+  url: string;
+  events: EventName[];
+  created_at: string;
+  /** Set while nothing is sent: since when, and why. */
+  disabled_at?: string;
+  disabled_reason?: DisabledReason;
+  /** Time of the first failure after the last success. */
+  failing_since?: string;
+  /** While it keeps failing: when the next probe may go out (functions/deliveries/breaker.ts). */
+  probe_at?: string;
+}
+
+/** `gone`: the receiver answered 410. `failing`: no success for days. `manual`: somebody turned it off. */
+export type DisabledReason = "gone" | "failing" | "manual";
+
+export const MAX_WEBHOOKS_PER_PROJECT = 20;
+
+const eventList = z.pipe(
+  z
+    .array(
+      z.enum(eventNames, orRequired(`must be one of ${eventNames.join(", ")}`)),
+      orRequired("must be an array of event names"),
+    )
+    .check(z.minLength(1, "must name at least one event"), z.maxLength(100, "must not repeat events")),
+  // To subscribe twice is to subscribe.
+  z.transform((names: EventName[]) => [...new Set(names)]),
+);
+
+const receiverUrl = (allowed: Cidr[]) =>
+  z.string(orRequired("must be a string")).check(
+    z.superRefine((text, context) => {
+      const refusal = refusalOfUrl(text, allowed);
+      if (refusal !== undefined) context.addIssue({ code: "custom", message: refusal });
+    }),
+  );
+
+/** @param allowed ranges the operator opened for local use */
+export const newWebhook = (allowed: Cidr[]) => fields({ url: receiverUrl(allowed), events: eventList });
+export type NewWebhook = z.infer<ReturnType<typeof newWebhook>>;
+
+/** What may be changed about a webhook. */
+export const webhookChanges = (allowed: Cidr[]) =>
+  fields({
+    url: z.optional(receiverUrl(allowed)),
+    events: z.optional(eventList),
+    enabled: z.optional(z.boolean("must be true or false")),
+  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must have url, events or enabled"));
+export type WebhookChanges = z.infer<ReturnType<typeof webhookChanges>>;
+
+const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
+const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}`;
+
+/** How long the secret that is replaced stays valid beside the new one. */
+export const rotation = fields({
+  overlap_seconds: z._default(
+    z
+      .number(overlapRule)
+      .check(z.refine((n) => Number.isInteger(n) && n >= 0 && n <= MAX_OVERLAP_SECONDS, overlapRule)),
+    24 * 3600,
+  ),
+});
+
+const SECRET_BYTES = 32;
+
+/** Random bytes that one webhook takes: 32 for its secret, 16 for its id. */
+export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
+
+/** Makes a webhook of a project and its signing secret. */
+export function openWebhook(
+  { url, events }: NewWebhook,
+  project_id: string,
+  now: Date,
+  random: Buffer,
+): { webhook: Webhook; secret: string } {
+  const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
+  const webhook = { id, project_id, url, events, created_at: now.toISOString() };
+  return { webhook, secret: mintSecret(random) };
+}
+
+/**
+ * A signing secret of 256 random bits. 64 hexadecimal characters are valid base64 too, so that the one secret serves both
+ * signature schemes: as text for `X-Service-Signature`, decoded for Standard Webhooks.
+ */
+export const mintSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
+
+/** The fields of a webhook in a list. */
+export function inList({ id, project_id, url, events, created_at, disabled_at, disabled_reason }: Webhook) {
+  const enabled = disabled_at === undefined;
+  return { id, project_id, url, events, created_at, enabled, disabled_reason: disabled_reason ?? null };
+}
+
+/** The fields of a webhook on its own. */
+export function withState(webhook: Webhook) {
+  return { ...inList(webhook), disabled_at: webhook.disabled_at ?? null };
+}
+
+/** The fields of a webhook as its creator gets them, this once. */
+export function withSecret({ id, project_id, url, events, created_at }: Webhook, secret: string) {
+  return { id, project_id, url, secret, events, created_at };
+}
