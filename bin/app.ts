@@ -1,0 +1,26 @@
+import { join } from "node:path";
+import { App } from "aws-cdk-lib";
+import { Code } from "aws-cdk-lib/aws-lambda";
+import { bundleFolder } from "../lib/names.ts";
+import { ServiceStack } from "../lib/service-stack.ts";
+import { stageNamed, UnknownStage } from "../lib/stages.ts";
+
+/*
+ * The CDK app: `cdk synth|diff|deploy -c stage=<name>`. cdk.json has bin/build.ts make the bundles in dist/ first.
+ */
+
+const bundles = join(import.meta.dirname, "..", "dist");
+
+try {
+  const app = new App({ analyticsReporting: false });
+  const stage = stageNamed(app.node.tryGetContext("stage"));
+  new ServiceStack(app, `deployment-webhooks-${stage.name}`, {
+    stage,
+    code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
+  });
+  app.synth();
+} catch (error) {
+  if (!(error instanceof UnknownStage)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}

@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
+import * as esbuild from "esbuild";
+import { endpoints } from "../functions/endpoints.ts";
+import { workers } from "../functions/workers.ts";
+import { bundleFolder } from "../lib/names.ts";
+
+const root = join(import.meta.dirname, "..");
+
+/** Path below `functions/` of every function there is. */
+const files = [...endpoints, ...workers].map((row) => row.file);
+
+/**
+ * Bundles every function, all in one call, into `<outdir>/<folder>/index.js`, and leaves esbuild's account of what went
+ * into them in `<outdir>/meta.json`.
+ * @param outdir absolute, or relative to the project
+ * @throws Error that names the rows whose file does not exist
+ */
+export async function build({ outdir }: { outdir: string }): Promise<esbuild.Metafile> {
+  const missing = files.filter((file) => !existsSync(sourceOf(file)));
+  if (missing.length > 0) {
+    const names = missing.map((file) => relative(root, sourceOf(file))).join(", ");
+    throw new Error(`functions/endpoints.ts and functions/workers.ts name files that do not exist: ${names}`);
+  }
+  const { metafile } = await esbuild.build({
+    absWorkingDir: root,
+    entryPoints: Object.fromEntries(files.map((file) => [`${bundleFolder(file)}/index`, sourceOf(file)])),
+    outdir,
+    bundle: true,
+    metafile: true,
+    logLevel: "warning",
+    platform: "node",
+    target: "node24",
+    minify: true,
+    legalComments: "none",
+    // CommonJS all the way: on Node 22 and later the first ESM import of `node:http`, or a dynamic import, loads undici,
+    // http2 and the web streams, which takes as long as half of the rest of a cold start.
+    format: "cjs",
+    supported: { "dynamic-import": false },
+    // The ESM sources of the packages, which lose their unused parts in the bundle.
+    mainFields: ["module", "main"],
+  });
+  const out = resolve(root, outdir);
+  await mkdir(out, { recursive: true });
+  await writeFile(join(out, "meta.json"), JSON.stringify(metafile));
+  // The project is ESM and Lambda knows nothing of that: this lets Node load the bundles here as it does there.
+  await writeFile(join(out, "package.json"), '{ "type": "commonjs" }\n');
+  return metafile;
+}
+
+function sourceOf(file: string): string {
+  return join(root, "functions", `${file}.ts`);
+}
+
+if (import.meta.main) {
+  try {
+    await build({ outdir: "dist" });
+  } catch (error) {
+    // esbuild has printed its own findings.
+    if (!(error instanceof Error && "errors" in error)) console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,58 @@
+import { GetQueueUrlCommand } from "@aws-sdk/client-sqs";
+import { sqs } from "../../functions/platform/aws.ts";
+import { deadLetterName, queues } from "../../functions/queues.ts";
+import { deployedName } from "../../lib/names.ts";
+import type { DeadLetterQueue } from "./dead-letters.ts";
+import { StartError } from "./engines.ts";
+import { findRunning } from "./service.ts";
+import { readSettings, setFunctionDefaults } from "./settings.ts";
+
+export interface Connection {
+  eventsQueueUrl: string;
+  deadLetterQueues: DeadLetterQueue[];
+}
+
+/**
+ * Points the functions of this process at the engines of the running service.
+ * @throws StartError when there is none
+ */
+export async function connect(): Promise<Connection> {
+  const settings = readSettings();
+  setFunctionDefaults(settings);
+  const running = await findRunning(settings.dataDir);
+  const dynamoEndpoint = settings.dynamoEndpoint ?? running?.dynamoEndpoint;
+  const sqsEndpoint = settings.sqsEndpoint ?? running?.sqsEndpoint;
+  if (dynamoEndpoint === undefined || sqsEndpoint === undefined) {
+    throw new StartError(`No service runs over ${settings.dataDir}. Start it with npm start, with the same DATA_DIR.`);
+  }
+  process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEndpoint;
+  process.env.AWS_ENDPOINT_URL_SQS = sqsEndpoint;
+  return connection(async (name) => `${sqsEndpoint}/000000000000/${name}`);
+}
+
+/**
+ * Points this process at the queues of a stage on AWS, with the credentials and region of the environment.
+ * @throws StartError when they are not there
+ */
+export async function connectToStage(stage: string): Promise<Connection> {
+  return connection(async (name) => {
+    const QueueName = deployedName({ name: stage }, name);
+    try {
+      return (await sqs().send(new GetQueueUrlCommand({ QueueName }))).QueueUrl ?? "";
+    } catch (error) {
+      throw new StartError(
+        `The queue ${QueueName} cannot be reached with these credentials: ${(error as Error).message}`,
+      );
+    }
+  });
+}
+
+async function connection(urlOf: (name: string) => Promise<string>): Promise<Connection> {
+  const deadLetterQueues = await Promise.all(
+    Object.values(queues).map(async (row) => ({
+      source: { name: row.name, url: await urlOf(row.name) },
+      url: await urlOf(deadLetterName(row)),
+    })),
+  );
+  return { eventsQueueUrl: await urlOf(queues.events.name), deadLetterQueues };
+}

@@ -1,0 +1,238 @@
+import { randomUUID } from "node:crypto";
+import http from "node:http";
+import type { APIGatewayAuthorizerResult, APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
+import { type EndpointRow, endpoints } from "../../functions/endpoints.ts";
+import {
+  type GatewayResponseRow,
+  type GatewayResponseType,
+  gatewayResponseHeaders,
+  gatewayResponses,
+  gatewayResponseTemplate,
+  methodNotAllowed,
+} from "../../functions/gateway-responses.ts";
+import { logSink } from "../../functions/platform/log.ts";
+import { workers } from "../../functions/workers.ts";
+import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
+
+/*
+ * API Gateway (REST) on this machine: routes, the authorizer call, the proxy event, gateway responses. What it answers by
+ * itself comes from the table that the stack deploys.
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
+ */
+
+const STAGE = "local";
+const METHOD_ARN = `arn:aws:execute-api:us-east-1:000000000000:local/${STAGE}`;
+const MAX_BODY_BYTES = 10 * 1024 * 1024;
+const INTEGRATION_TIMEOUT_SECONDS = 29;
+/** Above what API Gateway takes, so that the authorizer gets to refuse an oversized token. */
+const MAX_HEADER_BYTES = 64 * 1024;
+
+interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** The gateway as a server that is not listening yet. Loads all handlers, so that a broken one stops the start. */
+export async function createGateway(load: LoadHandler): Promise<http.Server> {
+  const authorize = await load("authorizer");
+  const handlers = new Map<string, LambdaHandler>();
+  await Promise.all(endpoints.map(async ({ file }) => handlers.set(file, await load(file))));
+
+  async function answer(request: http.IncomingMessage, requestId: string): Promise<Answer> {
+    const body = await readBody(request);
+    if (body === undefined) return gatewayResponse("REQUEST_TOO_LARGE", requestId);
+    const [path = "/", query = ""] = (request.url ?? "/").split(/\?(.*)/s);
+    const route = findRoute(request.method ?? "", path);
+    if (route.kind === "unknown") return gatewayResponse("MISSING_AUTHENTICATION_TOKEN", requestId);
+    if (route.kind === "wrong_method") {
+      return render({ ...methodNotAllowed, headers: { Allow: route.allow.join(", ") } }, requestId);
+    }
+    const event = proxyEvent(request, { ...route, path, query, body, requestId });
+    if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
+
+    const { timeoutSeconds } = workers.find(({ trigger }) => trigger.kind === "authorizer") ?? { timeoutSeconds: 10 };
+    let verdict: APIGatewayAuthorizerResult;
+    try {
+      const request = { type: "REQUEST", methodArn: `${METHOD_ARN}/${event.httpMethod}${path}`, ...event };
+      verdict = (await invoke(authorize, request, { functionName: "authorizer", timeoutSeconds })) as typeof verdict;
+    } catch {
+      return gatewayResponse("AUTHORIZER_FAILURE", requestId);
+    }
+    const context = stringValues({ principalId: verdict.principalId, ...verdict.context });
+    if (verdict.policyDocument.Statement[0]?.Effect !== "Allow") {
+      return gatewayResponse("ACCESS_DENIED", requestId, context);
+    }
+
+    event.requestContext.authorizer = context;
+    const handler = handlers.get(route.row.file) as LambdaHandler;
+    try {
+      const lambda = { functionName: route.row.file, timeoutSeconds: INTEGRATION_TIMEOUT_SECONDS };
+      return fromLambda((await invoke(handler, event, lambda)) as APIGatewayProxyResult);
+    } catch (error) {
+      logSink.write("error", { message: `${route.row.file} failed: ${String(error)}` });
+      return gatewayResponse(error instanceof LambdaTimeout ? "INTEGRATION_TIMEOUT" : "DEFAULT_5XX", requestId);
+    }
+  }
+
+  const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+    answer(request, randomUUID()).then(
+      ({ status, headers, body }) => response.writeHead(status, headers).end(request.method === "HEAD" ? "" : body),
+      // The client went away while it was sending.
+      () => response.destroy(),
+    );
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (!socket.writable || error.code === "ECONNRESET") {
+      socket.destroy();
+      return;
+    }
+    const type = error.code === "HPE_HEADER_OVERFLOW" ? "REQUEST_TOO_LARGE" : "BAD_REQUEST_PARAMETERS";
+    const { status, headers, body } = gatewayResponse(type, randomUUID());
+    const lines = Object.entries({ ...headers, Connection: "close", "Content-Length": Buffer.byteLength(body) });
+    const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${head}\r\n${body}`);
+  });
+  return server;
+}
+
+type Route =
+  | { kind: "found"; row: EndpointRow; pathParameters: Record<string, string> | null }
+  | { kind: "wrong_method"; allow: string[] }
+  | { kind: "unknown" };
+
+function findRoute(method: string, path: string): Route {
+  const matches = endpoints.flatMap((row) => {
+    const pathParameters = matchPath(row.path, path);
+    return pathParameters ? [{ row, pathParameters }] : [];
+  });
+  const match = matches.find(({ row }) => row.method === method);
+  if (match) {
+    const hasParameters = Object.keys(match.pathParameters).length > 0;
+    return { kind: "found", row: match.row, pathParameters: hasParameters ? match.pathParameters : null };
+  }
+  if (matches.length === 0) return { kind: "unknown" };
+  return { kind: "wrong_method", allow: matches.map(({ row }) => row.method) };
+}
+
+function matchPath(template: string, path: string): Record<string, string> | undefined {
+  const expected = template.split("/");
+  const actual = path.split("/");
+  if (actual.length !== expected.length) return undefined;
+  const parameters: Record<string, string> = {};
+  for (const [index, part] of expected.entries()) {
+    const text = actual[index] ?? "";
+    const name = /^\{(.+)\}$/.exec(part)?.[1];
+    if (name === undefined ? text !== part : text === "") return undefined;
+    if (name !== undefined) parameters[name] = decode(text);
+  }
+  return parameters;
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Reads the body; undefined when it is larger than API Gateway takes. It is read to its end even so, to be answered. */
+async function readBody(request: http.IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+    if (bytes > 10 * MAX_BODY_BYTES) throw new Error("endless request");
+  }
+  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
+}
+
+interface Request {
+  row: EndpointRow;
+  path: string;
+  query: string;
+  pathParameters: Record<string, string> | null;
+  body: string;
+  requestId: string;
+}
+
+function proxyEvent(request: http.IncomingMessage, { row, path, query, ...rest }: Request): APIGatewayProxyEvent {
+  const multiValueHeaders = { ...multiMap(pairs(request.rawHeaders)), "X-Forwarded-Proto": ["http"] };
+  const multiValueQuery = multiMap([...new URLSearchParams(query)]);
+  const isEmpty = Object.keys(multiValueQuery).length === 0;
+  return {
+    resource: row.path,
+    path,
+    httpMethod: row.method,
+    headers: lastValues(multiValueHeaders),
+    multiValueHeaders,
+    queryStringParameters: isEmpty ? null : lastValues(multiValueQuery),
+    multiValueQueryStringParameters: isEmpty ? null : multiValueQuery,
+    pathParameters: rest.pathParameters,
+    stageVariables: null,
+    body: rest.body === "" ? null : rest.body,
+    isBase64Encoded: false,
+    requestContext: {
+      requestId: rest.requestId,
+      resourcePath: row.path,
+      resourceId: row.file,
+      // As behind a custom domain: no stage in the path.
+      path,
+      domainName: `127.0.0.1:${request.socket.localPort}`,
+      httpMethod: row.method,
+      protocol: `HTTP/${request.httpVersion}`,
+      stage: STAGE,
+      accountId: "000000000000",
+      apiId: "local",
+      requestTimeEpoch: Date.now(),
+      authorizer: undefined,
+      identity: {
+        sourceIp: request.socket.remoteAddress ?? "",
+        userAgent: request.headers["user-agent"] ?? null,
+      } as APIGatewayProxyEvent["requestContext"]["identity"],
+    },
+  };
+}
+
+function pairs(flat: string[]): [string, string][] {
+  return Array.from({ length: flat.length / 2 }, (_, index) => [flat[2 * index] ?? "", flat[2 * index + 1] ?? ""]);
+}
+
+function multiMap(entries: [string, string][]): Record<string, string[]> {
+  const map = new Map<string, string[]>();
+  for (const [name, value] of entries) map.set(name, [...(map.get(name) ?? []), value]);
+  return Object.fromEntries(map);
+}
+
+const lastValues = (map: Record<string, string[]>): Record<string, string> =>
+  Object.fromEntries(Object.entries(map).map(([name, values]) => [name, values.at(-1) ?? ""]));
+
+const headerName = ({ headers }: APIGatewayProxyEvent, name: string): string =>
+  Object.keys(headers).find((candidate) => candidate.toLowerCase() === name) ?? name;
+
+/** API Gateway hands the authorizer's context on as text. */
+const stringValues = (context: Record<string, unknown>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(context).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  );
+
+function fromLambda(result: APIGatewayProxyResult): Answer {
+  if (!Number.isInteger(result?.statusCode)) throw new Error("malformed Lambda proxy response");
+  const headers = Object.entries(result.headers ?? {}).map(([name, value]): [string, string] => [name, String(value)]);
+  return { status: result.statusCode, headers: Object.fromEntries(headers), body: result.body ?? "" };
+}
+
+function gatewayResponse(type: GatewayResponseType, requestId: string, context: Record<string, string> = {}): Answer {
+  return render(gatewayResponses[type], requestId, context);
+}
+
+/** Fills in a gateway response's template, as API Gateway does. */
+function render(row: GatewayResponseRow, requestId: string, authorizer: Record<string, string> = {}): Answer {
+  const body = gatewayResponseTemplate(row)
+    .replaceAll("$context.requestId", requestId)
+    .replaceAll(/\$context\.authorizer\.(\w+)/g, (_, name: string) => authorizer[name] ?? "");
+  const headers = { ...gatewayResponseHeaders, "Content-Type": "application/json", "x-request-id": requestId };
+  return { status: row.status ?? 400, headers: { ...headers, ...row.headers }, body };
+}

@@ -1,0 +1,41 @@
+import { randomUUID } from "node:crypto";
+import type { Context } from "aws-lambda";
+
+/** Loads the handler of a row by its `file`. */
+export type LoadHandler = (file: string) => Promise<LambdaHandler>;
+export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
+
+/** The handlers as they stand in `functions/`. */
+export const fromSources: LoadHandler = async (file) => {
+  const module: { handler: LambdaHandler } = await import(new URL(`../../functions/${file}.ts`, import.meta.url).href);
+  return module.handler;
+};
+
+export class LambdaTimeout extends Error {
+  override readonly name = "LambdaTimeout";
+}
+
+/** Calls a handler as the Lambda runtime does, with its timeout. */
+export async function invoke(
+  handler: LambdaHandler,
+  event: unknown,
+  { functionName, timeoutSeconds }: { functionName: string; timeoutSeconds: number },
+): Promise<unknown> {
+  const endsAt = Date.now() + timeoutSeconds * 1000;
+  const context = {
+    functionName,
+    awsRequestId: randomUUID(),
+    callbackWaitsForEmptyEventLoop: false,
+    getRemainingTimeInMillis: () => Math.max(0, endsAt - Date.now()),
+  } as Context;
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    const seconds = `${functionName} took longer than ${timeoutSeconds} s`;
+    timer = setTimeout(() => reject(new LambdaTimeout(seconds)), timeoutSeconds * 1000);
+  });
+  try {
+    return await Promise.race([handler(event, context), timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,13 @@
+import { randomUUID } from "node:crypto";
+import { handler as putMember } from "../functions/projects/put-member.ts";
+import { tables } from "../functions/tables.ts";
+import { command, readOptions } from "./local/command.ts";
+import { connect } from "./local/connect.ts";
+
+await command("npm run --silent project -- --user <id> --name <name> [--id <uuid>] [--role admin|viewer]", async () => {
+  const { user, name, id, role } = readOptions(["user", "name"], ["id", "role"]);
+  await connect();
+  process.env[tables.projects.env] ??= tables.projects.name;
+  const project = await putMember({ user_id: user, project_id: id ?? randomUUID(), name, role });
+  return project.id;
+});
