@@ -1,0 +1,77 @@
+import { CfnOutput, Duration } from "aws-cdk-lib";
+import * as events from "aws-cdk-lib/aws-events";
+import { LambdaFunction } from "aws-cdk-lib/aws-events-targets";
+import { RecursiveLoop } from "aws-cdk-lib/aws-lambda";
+import { Construct } from "constructs";
+import { type WorkerRow, workers } from "../functions/workers.ts";
+import { statementForReading } from "./grants.ts";
+import { constructId } from "./names.ts";
+import { ServiceFunction, type Surroundings } from "./service-function.ts";
+
+export type Workers = Record<(typeof workers)[number]["file"], ServiceFunction>;
+
+/** One Lambda per row of functions/workers.ts, started by what its row says. */
+export function createWorkers(scope: Construct, surroundings: Surroundings): Workers {
+  const folder = new Construct(scope, "Workers");
+  return Object.fromEntries(workers.map((row) => [row.file, createWorker(folder, surroundings, row)])) as Workers;
+}
+
+function createWorker(scope: Construct, surroundings: Surroundings, row: WorkerRow): ServiceFunction {
+  const settings: Record<string, Record<string, string> | undefined> = { ...surroundings.stage.settings };
+  const worker = new ServiceFunction(scope, surroundings, {
+    ...row,
+    description: descriptionOf(row),
+    environment: settings[row.file] ?? {},
+    // Lambda breaks up what looks like an endless loop after 16 rounds. A delivery that is retried goes round on purpose,
+    // and our own count of attempts ends it. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+    ...(feedsItself(row) && { recursiveLoop: RecursiveLoop.ALLOW }),
+  });
+  start(worker, row, surroundings);
+  return worker;
+}
+
+function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: Surroundings): void {
+  switch (trigger.kind) {
+    case "authorizer":
+      return; // lib/api.ts
+    case "queue":
+      worker.lambda.addToRolePolicy(statementForReading(trigger.queue, data));
+      worker.lambda.addEventSourceMapping("Messages", {
+        eventSourceArn: data.queues[trigger.queue].queue.queueArn,
+        batchSize: trigger.batchSize,
+        maxConcurrency: trigger.maxConcurrency,
+        reportBatchItemFailures: true,
+      });
+      return;
+    case "everyMinutes": {
+      const period = Duration.minutes(trigger.minutes);
+      new events.Rule(worker, "Schedule", {
+        schedule: events.Schedule.rate(period),
+        // A run that was missed is not made up for: the next one does its work.
+        targets: [new LambdaFunction(worker.lambda, { maxEventAge: period, retryAttempts: 0 })],
+      });
+      worker.lambda.configureAsyncInvoke({ maxEventAge: period, retryAttempts: 0 });
+      return;
+    }
+    case "invoke":
+      new CfnOutput(worker.lambda.stack, `${constructId(file)}FunctionName`, { value: worker.lambda.functionName });
+      return;
+  }
+}
+
+function feedsItself({ trigger, uses }: WorkerRow): boolean {
+  return trigger.kind === "queue" && (uses.sendsTo?.includes(trigger.queue) ?? false);
+}
+
+function descriptionOf({ trigger }: WorkerRow): string {
+  switch (trigger.kind) {
+    case "authorizer":
+      return "Authorizes every request of the API";
+    case "queue":
+      return `Consumes the queue ${trigger.queue}`;
+    case "everyMinutes":
+      return `Runs every ${trigger.minutes} min`;
+    case "invoke":
+      return "For the rest of the platform to invoke";
+  }
+}
