@@ -1,0 +1,150 @@
+import { randomUUID } from "node:crypto";
+import { GetQueueAttributesCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { eventually } from "../support/eventually.ts";
+import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
+import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { send } from "../support/service.ts";
+
+/* The dead letter queues of a running service, as an operator looks into them and empties them. */
+
+const settings = { DATA_DIR: freshDataDir() };
+let run: LocalRun;
+let receiver: Receiver;
+let sqs: SQSClient;
+beforeAll(async () => {
+  receiver = await startReceiver();
+  run = await startLocalRun(settings);
+  sqs = new SQSClient({ endpoint: new URL(run.eventsQueueUrl).origin });
+  const { status } = await send(`${run.baseUrl}/v1/projects/${run.projectId}/webhooks`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${run.token}`, "content-type": "application/json" },
+    body: JSON.stringify({ url: receiver.url, events: ["deploy.failed"] }),
+  });
+  expect(status).toBe(201);
+});
+afterAll(async () => {
+  sqs.destroy();
+  await run.end("SIGKILL");
+  await receiver.close();
+});
+
+const EMPTY = "nothing in the dead letter queue";
+const dlq = (...args: string[]) => runCommand("dlq", args, settings);
+const urlOf = (queue: string) => run.eventsQueueUrl.replace("deployment-events", queue);
+const put = (queue: string, body: string) =>
+  sqs.send(new SendMessageCommand({ QueueUrl: urlOf(queue), MessageBody: body }));
+
+/** How many messages a queue holds, those in hiding included. */
+async function depth(queue: string): Promise<number> {
+  const AttributeNames = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"] as const;
+  const { Attributes = {} } = await sqs.send(
+    new GetQueueAttributesCommand({ QueueUrl: urlOf(queue), AttributeNames: [...AttributeNames] }),
+  );
+  return AttributeNames.reduce((sum, name) => sum + Number(Attributes[name]), 0);
+}
+
+/** What `dlq list` prints about a queue, once it says so. */
+const listThat = (queue: string, expected: RegExp) =>
+  eventually(async () => {
+    const { code, stdout, stderr } = await dlq("list", "--queue", queue);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(expected);
+    return stdout;
+  }, 20_000);
+
+/** Puts back so many messages of a queue, or more, and returns how many. A message that somebody has just looked at comes out of hiding after a while. */
+async function redrive(queue: string, count: number): Promise<number> {
+  let moved = 0;
+  await eventually(async () => {
+    const { code, stdout } = await dlq("redrive", "--queue", queue);
+    expect(code).toBe(0);
+    moved += Number(new RegExp(`^${queue}: (\\d+) put back$`, "m").exec(stdout)?.[1]);
+    expect(moved).toBeGreaterThanOrEqual(count);
+  }, 45_000);
+  return moved;
+}
+
+const newEvent = () => {
+  const event = { event: "deploy.failed", project_id: run.projectId, deployment_id: randomUUID() };
+  return { ...event, timestamp: new Date().toISOString(), data: {} };
+};
+const arrived = (events: { deployment_id: string }[]) => {
+  const ids = receiver.received.map(({ body }) => JSON.parse(body).deployment_id);
+  return events.map(({ deployment_id }) => ids.filter((id) => id === deployment_id).length);
+};
+
+test("says of empty queues that there is nothing in them, and puts nothing back", async () => {
+  expect(await dlq("list")).toEqual({
+    code: 0,
+    stdout: `deployment-events: ${EMPTY}\n\ndeliveries: ${EMPTY}\n`,
+    stderr: "",
+  });
+  expect((await dlq("redrive")).stdout).toBe("deployment-events: 0 put back\ndeliveries: 0 put back\n");
+});
+
+test("lists a rejected event with the reason; put back, it is rejected again exactly once", async () => {
+  const junk = '{"event":"deploy.paused"}';
+  await put("deployment-events", junk);
+  const one = /^deployment-events: 1 in the dead letter queue\n {2}\d{4}-\S+Z {2}event must be one of .*\n {4}.*\n$/;
+  const page = await listThat("deployment-events", one);
+  expect(page).toContain(junk);
+  // To look is not to take.
+  expect(await listThat("deployment-events", one)).toBe(page);
+
+  expect(await redrive("deployment-events", 1)).toBe(1);
+  const again = await listThat("deployment-events", one);
+  expect(again).toContain(junk);
+  expect(again).not.toBe(page);
+  expect((await dlq("list", "--queue", "deliveries")).stdout).toBe(`deliveries: ${EMPTY}\n`);
+});
+
+test("delivers an event that was put back, once, and keeps it no longer", async () => {
+  const event = newEvent();
+  await put("deliveries-dlq", JSON.stringify({ event: "of another queue" }));
+  await put("deployment-events-dlq", JSON.stringify(event));
+  const page = await listThat("deployment-events", new RegExp(event.deployment_id));
+  expect(page).toContain("failed too many times");
+  // What the test before has left lies there too.
+  await redrive("deployment-events", 2);
+  await eventually(() => expect(arrived([event])).toEqual([1]));
+  const rest = await listThat("deployment-events", /: 1 in the dead letter queue/);
+  expect(rest).not.toContain(event.deployment_id);
+  expect(await depth("deployment-events-dlq")).toBe(1);
+  expect((await dlq("list", "--queue", "deliveries")).stdout).toContain("of another queue");
+});
+
+test("loses nothing and sends nothing twice when somebody lists while it is put back", async () => {
+  const events = Array.from({ length: 25 }, newEvent);
+  await Promise.all(events.map((event) => put("deployment-events-dlq", JSON.stringify(event))));
+  const looks = Promise.all([dlq("list"), dlq("list", "--queue", "deployment-events")]);
+  const counts = await Promise.all([dlq("redrive", "--queue", "deployment-events"), looks]);
+  expect(counts[0].code).toBe(0);
+  for (const { code } of counts[1]) expect(code).toBe(0);
+  // What was being looked at comes back into sight, and goes with the next call.
+  await eventually(async () => {
+    await dlq("redrive", "--queue", "deployment-events");
+    expect(arrived(events)).toEqual(events.map(() => 1));
+  }, 60_000);
+  // What was rejected before.
+  await eventually(async () => expect(await depth("deployment-events-dlq")).toBe(1));
+}, 90_000);
+
+test.each([
+  [[], "Say list or redrive"],
+  [["empty"], "There is no dlq empty"],
+  [["list", "--queue", "events"], "There is no queue events"],
+  [["redrive", "--queue"], "queue"],
+  [["list", "--all"], "Unknown option '--all'"],
+])("%j says what is wrong with it, and how it is used", async (args, message) => {
+  const { code, stdout, stderr } = await dlq(...args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(message);
+  expect(stderr).toContain("Usage: npm run --silent dlq -- list|redrive");
+  expect(stderr).not.toContain("    at ");
+});
+
+test("says when no service runs", async () => {
+  const { code, stderr } = await runCommand("dlq", ["list"], { DATA_DIR: freshDataDir() });
+  expect(code).toBe(1);
+  expect(stderr).toContain("Start it with npm start");
+});

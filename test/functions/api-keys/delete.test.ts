@@ -1,0 +1,120 @@
+import { randomUUID } from "node:crypto";
+import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+type User = ReturnType<TestService["user"]>;
+
+const create = async ({ api }: Pick<User, "api">, name = "ci") =>
+  (await api.post("/v1/api-keys", { name })).body.data as { id: string; key: string };
+const remove = ({ api }: Pick<User, "api">, id: string) => api.delete(`/v1/api-keys/${id}`);
+const count = async ({ api }: User) => (await api.get("/v1/api-keys")).body.data.length;
+
+test("answers 204 with an empty body", async () => {
+  const user = service.user();
+  const { id } = await create(user);
+  const { status, headers, body } = await remove(user, id);
+  expect({ status, body }).toEqual({ status: 204, body: undefined });
+  expect(headers.has("content-type")).toBe(false);
+  expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+test("leaves nothing of the key behind", async () => {
+  const user = service.user();
+  const { id, key } = await create(user);
+  await service.as(key).get("/v1/projects");
+  await remove(user, id);
+  const record = { TableName: tableName("apiKeys"), Key: { key_hash: hashApiKey(key) }, ConsistentRead: true };
+  expect((await dynamo().send(new GetCommand(record))).Item).toBeUndefined();
+  const places = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("userApiKeys"),
+      KeyConditionExpression: "user_id = :user",
+      ExpressionAttributeValues: { ":user": user.userId },
+    }),
+  );
+  expect(places.Items).toEqual([{ user_id: user.userId, id: "#count", key_count: 0 }]);
+});
+
+test("revokes the key from the very next request on", async () => {
+  const user = service.user();
+  for (let round = 0; round < 20; round++) {
+    const { id, key } = await create(user);
+    expect((await service.as(key).get("/v1/projects")).status).toBe(200);
+    await remove(user, id);
+    const { status, body } = await service.as(key).get("/v1/projects");
+    expect({ status, code: body.error?.code }).toEqual({ status: 401, code: "invalid_api_key" });
+  }
+});
+
+test("leaves the user's other keys alone", async () => {
+  const user = service.user();
+  const [gone, kept] = [await create(user, "gone"), await create(user, "kept")];
+  await remove(user, gone.id);
+  expect((await service.as(kept.key).get("/v1/projects")).status).toBe(200);
+  expect((await user.api.get("/v1/api-keys")).body.data).toMatchObject([{ id: kept.id, name: "kept" }]);
+});
+
+test("may be asked with a key: a key deletes another, and itself", async () => {
+  const user = service.user();
+  const [first, second] = [await create(user), await create(user)];
+  const self = { api: service.as(second.key) };
+  expect((await remove(self, first.id)).status).toBe(204);
+  expect((await remove(self, second.id)).status).toBe(204);
+  expect((await remove(self, second.id)).status).toBe(401);
+  expect(await count(user)).toBe(0);
+});
+
+test("takes the id in upper case too", async () => {
+  const user = service.user();
+  const { id } = await create(user);
+  expect((await remove(user, id.toUpperCase())).status).toBe(204);
+  expect(await count(user)).toBe(0);
+});
+
+test("finds another user's key as little as one that never was or was deleted, and leaves it alone", async () => {
+  const [owner, other] = [service.user(), service.user()];
+  const foreign = await create(owner);
+  const deleted = await create(other);
+  await remove(other, deleted.id);
+  const answers = await Promise.all([foreign.id, deleted.id, randomUUID()].map((id) => remove(other, id)));
+  for (const { status, body } of answers) {
+    const { code, message } = body.error;
+    expect({ status, code }).toEqual({ status: 404, code: "not_found" });
+    expect(message).toBe(answers[0]?.body.error.message);
+  }
+  expect((await service.as(foreign.key).get("/v1/projects")).status).toBe(200);
+});
+
+test("of one key by many at once succeeds for one of them", async () => {
+  const user = service.user();
+  for (let round = 0; round < 5; round++) {
+    const { id } = await create(user);
+    const statuses = await Promise.all(Array.from({ length: 10 }, async () => (await remove(user, id)).status));
+    expect(statuses.toSorted()).toEqual([204, ...Array.from({ length: 9 }, () => 404)]);
+  }
+});
+
+test("makes room under the cap, once per key", async () => {
+  const user = service.user();
+  const keys = await Promise.all(Array.from({ length: 100 }, () => create(user)));
+  expect((await user.api.post("/v1/api-keys", { name: "too many" })).status).toBe(409);
+  const [first, second] = keys.map(({ id }) => id);
+  // Deletes that find nothing give no room.
+  const ids = [first, first, first, second, second, randomUUID()].map(String);
+  const statuses = await Promise.all(ids.map(async (id) => (await remove(user, id)).status));
+  expect(statuses.filter((status) => status === 204)).toHaveLength(2);
+  const again = await Promise.all(
+    Array.from({ length: 5 }, async () => (await user.api.post("/v1/api-keys", { name: "again" })).status),
+  );
+  expect(again.toSorted()).toEqual([201, 201, 409, 409, 409]);
+  expect(await count(user)).toBe(100);
+});

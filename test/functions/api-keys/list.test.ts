@@ -1,0 +1,99 @@
+import type { BatchGetCommandInput, BatchGetCommandOutput } from "@aws-sdk/lib-dynamodb";
+import { tableName } from "../../../functions/platform/env.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterEach(restoreAws);
+afterAll(() => service.stop());
+
+type User = ReturnType<TestService["user"]>;
+
+async function userWithKeys(names: string[]): Promise<User & { created: Record<string, string>[] }> {
+  const user = service.user();
+  const created: Record<string, string>[] = [];
+  for (const name of names) created.push((await user.api.post("/v1/api-keys", { name })).body.data);
+  return { ...user, created };
+}
+
+test("is an empty array for a user without keys", async () => {
+  const { status, body } = await service.user().api.get("/v1/api-keys");
+  expect({ status, body }).toEqual({ status: 200, body: { data: [] } });
+});
+
+test("shows the fields of the contract and nothing else, least of all the key", async () => {
+  const { api, created } = await userWithKeys(["ci"]);
+  const [{ key, ...shown } = {}] = created;
+  const { status, body } = await api.get("/v1/api-keys");
+  expect(status).toBe(200);
+  expect(body).toEqual({ data: [{ ...shown, last_used_at: null }] });
+  expect(Object.keys(body.data[0]).sort()).toEqual(["created_at", "id", "key_prefix", "last_used_at", "name"]);
+  expect(JSON.stringify(body)).not.toContain(key);
+});
+
+test("shows the time of last use after the first use, in ISO 8601 UTC", async () => {
+  const { api, created } = await userWithKeys(["used", "unused"]);
+  const before = Date.now();
+  await service.as(created[0]?.key ?? "").get("/v1/projects");
+  const [used, unused] = (await api.get("/v1/api-keys")).body.data;
+  expect(used.last_used_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  expect(Date.parse(used.last_used_at)).toBeGreaterThanOrEqual(before);
+  expect(Date.parse(used.last_used_at)).toBeLessThanOrEqual(Date.now());
+  expect(unused.last_used_at).toBeNull();
+});
+
+test("comes in order of creation", async () => {
+  const names = ["c", "a", "d", "b", "f", "e"];
+  const { api, created } = await userWithKeys(names);
+  const { data } = (await api.get("/v1/api-keys")).body;
+  expect(data.map(({ name }: { name: string }) => name)).toEqual(names);
+  expect(data.map(({ id }: { id: string }) => id)).toEqual(created.map(({ id }) => id));
+});
+
+test("is the same with an API key of the user", async () => {
+  const { api, created } = await userWithKeys(["one", "two"]);
+  const key = service.as(created[1]?.key ?? "");
+  await key.get("/v1/projects");
+  expect((await key.get("/v1/api-keys")).body).toEqual((await api.get("/v1/api-keys")).body);
+});
+
+test("shows no key of another user", async () => {
+  const one = await userWithKeys(["of one"]);
+  const two = await userWithKeys(["of two"]);
+  const namesOf = async ({ api }: User) =>
+    (await api.get("/v1/api-keys")).body.data.map(({ name }: { name: string }) => name);
+  expect([await namesOf(one), await namesOf(two)]).toEqual([["of one"], ["of two"]]);
+});
+
+test("shows each create and each delete at once", async () => {
+  const { api } = service.user();
+  for (let round = 0; round < 10; round++) {
+    const { id } = (await api.post("/v1/api-keys", { name: `round ${round}` })).body.data;
+    expect((await api.get("/v1/api-keys")).body.data).toMatchObject([{ id, name: `round ${round}` }]);
+    await api.delete(`/v1/api-keys/${id}`);
+    expect((await api.get("/v1/api-keys")).body.data).toEqual([]);
+  }
+});
+
+test("is whole and in order although DynamoDB answers in parts and in any order", async () => {
+  const names = ["1", "2", "3", "4", "5"];
+  const { api } = await userWithKeys(names);
+  const table = tableName("apiKeys");
+  let asked = 0;
+  interceptDynamo(async ({ command, input }, send) => {
+    if (command !== "BatchGetItemCommand") return send();
+    asked++;
+    const { Keys = [], ...rest } = (input as BatchGetCommandInput).RequestItems?.[table] ?? {};
+    // Two per answer, as if they were large, and the last one first.
+    const { Responses } = await send({ RequestItems: { [table]: { ...rest, Keys: Keys.slice(0, 2) } } });
+    const items = (Responses as BatchGetCommandOutput["Responses"])?.[table] ?? [];
+    const left = { [table]: { ...rest, Keys: Keys.slice(2) } };
+    return { Responses: { [table]: items.toReversed() }, UnprocessedKeys: Keys.length > 2 ? left : {} };
+  });
+  const { data } = (await api.get("/v1/api-keys")).body;
+  expect(data.map(({ name }: { name: string }) => name)).toEqual(names);
+  expect(asked).toBe(3);
+});

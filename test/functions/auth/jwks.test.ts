@@ -1,0 +1,257 @@
+import {
+  createHmac,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  randomUUID,
+  sign as signWith,
+} from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
+import { verifyJwt } from "../../../functions/auth/verify-jwt.ts";
+import { handler as authorizer } from "../../../functions/authorizer.ts";
+import { logSink } from "../../../functions/platform/log.ts";
+
+const fixture = (name: string) => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url));
+const cert = fixture("tls-cert.pem");
+
+const makePairs: Record<string, () => { publicKey: KeyObject; privateKey: KeyObject }> = {
+  RS256: () => generateKeyPairSync("rsa", { modulusLength: 2048 }),
+  ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
+  EdDSA: () => generateKeyPairSync("ed25519"),
+};
+const algorithms = Object.keys(makePairs);
+const pairs = Object.fromEntries(Object.entries(makePairs).map(([alg, make]) => [alg, make()]));
+
+/** The public key of this algorithm as the issuer publishes it: the kid is the algorithm's name. */
+const jwkOf = (alg: string, more: object = { alg, use: "sig" }) => ({
+  ...pairs[alg]?.publicKey.export({ format: "jwk" }),
+  kid: alg,
+  ...more,
+});
+const published = () => ({ keys: algorithms.map((alg) => jwkOf(alg)) });
+
+/** What the issuer answers, and which paths it was asked for. */
+let answer: { status: number; body: unknown };
+let asked: (string | undefined)[];
+let issuer: string;
+const server = https.createServer({ cert, key: fixture("tls-key.pem") }, ({ url }, response) => {
+  asked.push(url);
+  const { status, body } = answer;
+  response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
+});
+let origin: string;
+
+beforeAll(async () => {
+  logSink.write = () => {};
+  https.globalAgent.options.ca = cert;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+beforeEach(() => {
+  // Keys are kept per issuer: each test has one of its own.
+  issuer = `${origin}/${randomUUID()}`;
+  for (const name of ["JWT_SECRET", "JWKS_URI", "JWKS_AUDIENCE"]) delete process.env[name];
+  process.env.JWKS_ISSUER = issuer;
+  answer = { status: 200, body: published() };
+  asked = [];
+});
+afterAll(() => {
+  delete https.globalAgent.options.ca;
+  server.closeAllConnections();
+  server.close();
+});
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const nowSeconds = () => Math.floor(Date.now() / 1000);
+const claims = () => ({ sub: "user-1", iss: issuer, iat: nowSeconds(), exp: nowSeconds() + 3600 });
+
+function sign(
+  alg: string,
+  payload: object = claims(),
+  header: object = { alg, kid: alg },
+  key = pairs[alg]?.privateKey,
+) {
+  const input = `${encode(header)}.${encode(payload)}`;
+  const options = { key: key as KeyObject, dsaEncoding: "ieee-p1363" as const };
+  const signature = signWith(key?.asymmetricKeyType === "ed25519" ? null : "sha256", Buffer.from(input), options);
+  return `${input}.${signature.toString("base64url")}`;
+}
+const hmac = (header: object, secret: string | Buffer) => {
+  const input = `${encode(header)}.${encode(claims())}`;
+  return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
+};
+
+/** The last character of these signatures holds four spare bits: the same bytes in another spelling. */
+const respell = (token: string) =>
+  token.replace(/.$/, (last) => ({ A: "B", Q: "R", g: "h", w: "x" })[last] ?? `not canonical: ${last}`);
+
+const verify = (token: string) => verifyJwt(token, new Date());
+const refused = (code: string) => ({ name: "ApiError", code });
+
+describe.each(algorithms)("a token signed with %s", (alg) => {
+  test("by the issuer is accepted, and its keys are fetched once", async () => {
+    for (let tokens = 0; tokens < 5; tokens++) expect(await verify(sign(alg))).toBe("user-1");
+    expect(asked).toEqual([`${new URL(issuer).pathname}/.well-known/jwks.json`]);
+  });
+
+  test("may be valid from half a minute ahead of our clock", async () => {
+    expect(await verify(sign(alg, { ...claims(), nbf: nowSeconds() + 30 }))).toBe("user-1");
+  });
+
+  test.each<[string, string, () => string]>([
+    ["with its signature in another spelling", "invalid_token", () => respell(sign(alg))],
+    ["of another issuer", "invalid_token", () => sign(alg, { ...claims(), iss: origin })],
+    ["of no issuer", "invalid_token", () => sign(alg, { ...claims(), iss: undefined })],
+    ["with a key that is not published", "invalid_token", () => sign(alg, claims(), { alg, kid: randomUUID() })],
+    ["without a kid", "invalid_token", () => sign(alg, claims(), { alg })],
+    ["with a kid that is no text", "invalid_token", () => sign(alg, claims(), { alg, kid: 1 })],
+    [
+      "with other claims",
+      "invalid_token",
+      () => sign(alg).replace(/\.[^.]+/, `.${encode({ ...claims(), sub: "admin" })}`),
+    ],
+    ["that has expired", "token_expired", () => sign(alg, { ...claims(), exp: nowSeconds() - 600 })],
+    ["that expired within the tolerance", "token_expired", () => sign(alg, { ...claims(), exp: nowSeconds() - 5 })],
+    ["without an exp", "invalid_token", () => sign(alg, { ...claims(), exp: undefined })],
+    ["that lives for a day", "invalid_token", () => sign(alg, { ...claims(), exp: nowSeconds() + 86_400 })],
+    ["that is not valid yet", "invalid_token", () => sign(alg, { ...claims(), nbf: nowSeconds() + 600 })],
+    ["that was issued in the future", "invalid_token", () => sign(alg, { ...claims(), iat: nowSeconds() + 600 })],
+    ["without a sub", "invalid_token", () => sign(alg, { ...claims(), sub: undefined })],
+    ["with a critical header", "invalid_token", () => sign(alg, claims(), { alg, kid: alg, crit: ["x"], x: 1 })],
+  ])("%s is refused with %s", async (_title, code, token) => {
+    await expect(verify(token())).rejects.toMatchObject(refused(code));
+  });
+
+  test("by somebody else under the issuer's kid is refused, even with the key or its address in the header", async () => {
+    const strangers = makePairs[alg]?.() as (typeof pairs)[string];
+    const jwk = strangers.publicKey.export({ format: "jwk" });
+    for (const more of [{}, { jwk }, { jku: "https://evil.example/jwks.json" }]) {
+      const token = sign(alg, claims(), { alg, kid: alg, ...more }, strangers.privateKey);
+      await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+    }
+  });
+
+  test("is accepted for the configured audience alone", async () => {
+    process.env.JWKS_AUDIENCE = "api";
+    expect(await verify(sign(alg, { ...claims(), aud: ["web", "api"] }))).toBe("user-1");
+    for (const aud of ["web", [], undefined]) {
+      await expect(verify(sign(alg, { ...claims(), aud }))).rejects.toMatchObject(refused("invalid_token"));
+    }
+  });
+
+  test.each(["with", "without"])("under the kid of another kind of key is refused, %s alg in the keys", async (how) => {
+    if (how === "without") answer.body = { keys: algorithms.map((each) => jwkOf(each, {})) };
+    for (const kid of algorithms.filter((each) => each !== alg)) {
+      await expect(verify(sign(alg, claims(), { alg, kid }))).rejects.toMatchObject(refused("invalid_token"));
+    }
+  });
+
+  test.each([1, 10, 63, 64, 65, 255, 256, 257])(
+    "is refused with %d bytes of anything for a signature",
+    async (bytes) => {
+      const token = sign(alg).replace(/[^.]+$/, randomBytes(bytes).toString("base64url"));
+      await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+    },
+  );
+
+  test("is refused when no issuer is configured, and nobody is asked", async () => {
+    delete process.env.JWKS_ISSUER;
+    await expect(verify(sign(alg))).rejects.toMatchObject(refused("invalid_token"));
+    expect(asked).toEqual([]);
+  });
+});
+
+test.each(["RS384", "RS512", "PS256", "ES384", "ES512", "none"])("alg %s is not taken from an issuer", async (alg) => {
+  const token = sign("RS256", claims(), { alg, kid: "RS256" });
+  await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+  expect(asked).toEqual([]);
+});
+
+describe("an HS256 token", () => {
+  test.each(["unset", "set"])("signed with a public key of the issuer is refused, with JWT_SECRET %s", async (how) => {
+    if (how === "set") process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    for (const alg of algorithms) {
+      const key = pairs[alg]?.publicKey as KeyObject;
+      const pem = key.export({ type: "spki", format: "pem" });
+      const der = key.export({ type: "spki", format: "der" });
+      for (const secret of [pem, String(pem).trim(), der, JSON.stringify(jwkOf(alg)), ""]) {
+        const token = hmac({ alg: "HS256", kid: alg }, secret);
+        await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+      }
+    }
+  });
+
+  test("signed with the shared secret is accepted beside the issuer's, when both are configured", async () => {
+    process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    expect(await verify(hmac({ alg: "HS256" }, process.env.JWT_SECRET))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe("user-1");
+  });
+});
+
+describe("the issuer's keys", () => {
+  test("come from JWKS_URI, if that is set", async () => {
+    process.env.JWKS_URI = `${issuer}/other/place.json`;
+    expect(await verify(sign("ES256"))).toBe("user-1");
+    expect(asked).toEqual([new URL(process.env.JWKS_URI).pathname]);
+  });
+
+  test("are fetched again for a key that is new", async () => {
+    answer.body = { keys: [jwkOf("RS256")] };
+    expect(await verify(sign("RS256"))).toBe("user-1");
+    answer.body = published();
+    expect(await verify(sign("EdDSA"))).toBe("user-1");
+    expect(asked).toHaveLength(2);
+  });
+
+  test("are not fetched for every token with an unknown key", async () => {
+    for (let tokens = 0; tokens < 20; tokens++) {
+      const token = sign("RS256", claims(), { alg: "RS256", kid: randomUUID() });
+      await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+    }
+    expect(asked).toHaveLength(1);
+    expect(await verify(sign("RS256"))).toBe("user-1");
+  });
+
+  test("are not used when they are for encryption", async () => {
+    answer.body = { keys: [jwkOf("RS256", { use: "enc" })] };
+    await expect(verify(sign("RS256"))).rejects.toMatchObject(refused("invalid_token"));
+  });
+
+  test("that we have still hold while the issuer is down", async () => {
+    expect(await verify(sign("RS256"))).toBe("user-1");
+    answer = { status: 500, body: "" };
+    expect(await verify(sign("RS256"))).toBe("user-1");
+  });
+
+  test.each<[string, () => void]>([
+    ["answers 500", () => (answer = { status: 500, body: published() })],
+    ["answers 404", () => (answer = { status: 404, body: "" })],
+    ["answers with a page", () => (answer = { status: 200, body: "<html>Down for maintenance</html>" })],
+    ["answers with nothing", () => (answer = { status: 200, body: "" })],
+    ["answers with other JSON", () => (answer = { status: 200, body: { message: "busy" } })],
+    ["answers with keys that are none", () => (answer = { status: 200, body: { keys: [{}] } })],
+    ["cannot be reached", () => (process.env.JWKS_URI = "https://127.0.0.1:1/jwks.json")],
+    ["cannot be trusted", () => delete https.globalAgent.options.ca],
+  ])("are missing when the issuer %s: a fault, never a refusal, and it passes", async (_title, breakIt) => {
+    breakIt();
+    const event = {
+      type: "REQUEST",
+      methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
+      multiValueHeaders: { Authorization: [`Bearer ${sign("RS256")}`] },
+    } as unknown as APIGatewayRequestAuthorizerEvent;
+    https.globalAgent.destroy();
+    try {
+      await expect(authorizer(event)).rejects.not.toMatchObject({ name: "ApiError" });
+    } finally {
+      https.globalAgent.options.ca = cert;
+    }
+    if (process.env.JWKS_URI !== undefined) return;
+    answer = { status: 200, body: published() };
+    expect(await authorizer(event)).toMatchObject({ principalId: "user-1" });
+  });
+});

@@ -1,0 +1,169 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
+import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { changeWebhook, dueAttempt, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { errorOf, expectNotFound, newScene, type Scene } from "../../support/scene.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+let receiver: Receiver;
+let scene: Scene;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+  scene = await newScene(service, { url: receiver.url });
+});
+afterEach(() => receiver.close());
+
+const pathOf = ({ id }: Pick<Delivery, "id">, webhook = scene.path) => `${webhook}/deliveries/${id}`;
+const shown = async (delivery: Delivery) => (await scene.api.get(pathOf(delivery))).body.data;
+
+/** The only attempt of a delivery, as the log shows it. */
+async function onlyAttempt() {
+  const delivery = await givenDelivery(scene.webhook);
+  await makeAttempt(dueAttempt(delivery));
+  const { attempts } = await shown(delivery);
+  expect(attempts).toHaveLength(1);
+  return attempts[0];
+}
+
+test("shows the delivery with its payload, before any attempt", async () => {
+  const delivery = await givenDelivery(scene.webhook);
+  const { status, body } = await scene.api.get(pathOf(delivery));
+  expect(status).toBe(200);
+  expect(body).toEqual({
+    data: {
+      id: delivery.id,
+      webhook_id: scene.webhook.id,
+      event: "deploy.started",
+      deployment_id: delivery.deployment_id,
+      status: "pending",
+      test: false,
+      created_at: delivery.created_at,
+      next_attempt_at: delivery.next_attempt_at,
+      attempt_count: 0,
+      payload: JSON.parse(delivery.body),
+      attempts: [],
+    },
+  });
+});
+
+test("shows the payload as it was sent, numbers beyond double precision included", async () => {
+  const data = '{"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0,"text":"größer \\u2028"}';
+  const body = `{"event":"deploy.started","data":${data}}`;
+  const delivery = await givenDelivery(scene.webhook, { body });
+  const headers = { authorization: `Bearer ${scene.token}` };
+  const text = await (await fetch(`${service.baseUrl}${pathOf(delivery)}`, { headers })).text();
+  expect(text).toContain('"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0');
+  expect(JSON.parse(text).data.payload).toEqual(JSON.parse(body));
+});
+
+test("shows each attempt with what came back, in order", async () => {
+  const delivery = await givenDelivery(scene.webhook);
+  receiver.answerWith((_, response) => response.writeHead(503).end("busy\u0000"));
+  await makeAttempt(dueAttempt(delivery));
+  receiver.answerWith((_, response) => response.writeHead(200).end("thanks"));
+  await makeAttempt(dueAttempt(delivery, 2));
+  const { status, attempt_count, attempts } = await shown(delivery);
+  expect({ status, attempt_count }).toEqual({ status: "succeeded", attempt_count: 2 });
+  const common = { at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/), duration_ms: expect.any(Number) };
+  expect(attempts).toEqual([
+    {
+      ...common,
+      number: 1,
+      status_code: 503,
+      error_code: "http_status",
+      response_excerpt: "busy",
+      trigger: "schedule",
+      hint: expect.stringContaining("503"),
+    },
+    {
+      ...common,
+      number: 2,
+      status_code: 200,
+      error_code: null,
+      response_excerpt: "thanks",
+      trigger: "schedule",
+      hint: null,
+    },
+  ]);
+});
+
+describe("a hint", () => {
+  test("of a redirect names the target to register instead", async () => {
+    receiver.answerWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
+    const attempt = await onlyAttempt();
+    expect(attempt).toMatchObject({ status_code: 308, error_code: "http_status" });
+    expect(attempt.hint).toContain("https://new.example.com/hook");
+    expect(attempt).not.toHaveProperty("detail");
+  });
+
+  test("of a redirect to a path names the whole URL", async () => {
+    receiver.answerWith((_, response) => response.writeHead(301, { Location: "/v2" }).end());
+    expect((await onlyAttempt()).hint).toContain(new URL("/v2", receiver.url).href);
+  });
+
+  test("of a TLS failure names the cause", async () => {
+    const fixture = (name: string) => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url));
+    const server = https.createServer({ cert: fixture("tls-cert.pem"), key: fixture("tls-key.pem") });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    await changeWebhook(scene.webhook, { url: `https://localhost:${(server.address() as AddressInfo).port}/` });
+    const attempt = await onlyAttempt();
+    server.close();
+    expect(attempt).toMatchObject({ status_code: null, error_code: "tls_error", response_excerpt: null });
+    expect(attempt.hint).toContain("DEPTH_ZERO_SELF_SIGNED_CERT");
+    expect(attempt.hint).toContain("certificate from a public authority");
+  });
+
+  test.each([
+    ["a port where nobody listens", "http://127.0.0.1:1/", "connection_refused"],
+    ["an address that became private", "https://10.0.0.1/", "address_blocked"],
+    ["a name that does not resolve", "https://nobody.invalid/", "dns_error"],
+  ])("stands beside the code for %s", async (_, url, error_code) => {
+    await changeWebhook(scene.webhook, { url });
+    const attempt = await onlyAttempt();
+    expect(attempt).toMatchObject({ status_code: null, error_code, hint: expect.stringMatching(/\.$/) });
+  });
+});
+
+test("shows no secret and nothing of how we keep the row", async () => {
+  const delivery = await givenDelivery(scene.webhook, { trigger: "redeliver", schedule_from: 3 });
+  await makeAttempt(dueAttempt(delivery));
+  const { body } = await scene.api.get(pathOf(delivery));
+  const text = JSON.stringify(body);
+  expect(text).not.toMatch(/whsec_|due_at|due_shard|expires_at|schedule_from|signature/i);
+  expect(body.data).not.toHaveProperty("project_id");
+  expect(body.data).not.toHaveProperty("trigger");
+});
+
+test("is the same for a viewer and for an API key", async () => {
+  const delivery = await givenDelivery(scene.webhook);
+  const expected = await shown(delivery);
+  for (const api of [scene.viewer, scene.key]) {
+    expect((await api.get(pathOf(delivery))).body.data).toEqual(expected);
+  }
+});
+
+describe("finds nothing", () => {
+  test("under a webhook that is not there for the caller, though the delivery exists", async () => {
+    const delivery = await givenDelivery(scene.webhook);
+    await expectNotFound(scene, (webhook) => scene.api.get(pathOf(delivery, webhook)));
+  });
+
+  test("under another id, one that is no UUID, or that of another webhook's delivery", async () => {
+    const { webhook: sibling } = await givenWebhook({ projectId: scene.projectId });
+    const { id: foreign } = await givenDelivery(sibling);
+    for (const id of [randomUUID(), "7", foreign]) {
+      expect(errorOf(await scene.api.get(pathOf({ id })))).toEqual({ status: 404, code: "not_found" });
+    }
+  });
+});

@@ -1,0 +1,107 @@
+import { Webhook as Verifier } from "standardwebhooks";
+import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { newScene, type Scene } from "../../support/scene.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+/* How a webhook falls ill and recovers, as its owner sees it. */
+
+let service: TestService;
+let receiver: Receiver;
+let scene: Scene;
+beforeAll(async () => {
+  process.env.RETRY_SCHEDULE = "0";
+  service = await startTestService({ deliver: true });
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  delete process.env.DISABLE_AFTER_SECONDS;
+  receiver = await startReceiver();
+  scene = await newScene(service, { url: receiver.url });
+});
+afterEach(() => receiver.close());
+
+const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+const webhookNow = async () => (await scene.api.get(scene.path)).body.data;
+const logged = async () => (await scene.api.get(`${scene.path}/deliveries`)).body.data;
+
+/** Publishes an event and waits until its delivery stands in the log with this status. */
+async function eventThatIs(status: string) {
+  const event = eventOf(scene.projectId);
+  await publish(event);
+  return eventually(async () => {
+    const delivery = (await logged()).find(
+      (each: { deployment_id: string }) => each.deployment_id === event.deployment_id,
+    );
+    expect(delivery).toMatchObject({ status });
+    return delivery;
+  });
+}
+
+/** What became of the webhook, once it was disabled. */
+const disabledWebhook = () =>
+  eventually(async () => {
+    const webhook = await webhookNow();
+    expect(webhook.enabled).toBe(false);
+    return webhook;
+  });
+
+test("410 disables at once, later events are held, enabling sends nothing, recover sends them in order", async () => {
+  receiver.answerWith(410);
+  const refused = await eventThatIs("failed");
+  expect(refused).toMatchObject({ attempt_count: 1, next_attempt_at: null });
+  expect(await disabledWebhook()).toMatchObject({ disabled_reason: "gone", disabled_at: expect.stringMatching(/Z$/) });
+  const held = [await eventThatIs("held"), await eventThatIs("held")];
+  expect(receiver.received).toHaveLength(1);
+
+  receiver.answerWith(200);
+  await scene.api.patch(scene.path, { enabled: true });
+  expect((await logged()).map(({ status }: { status: string }) => status)).toEqual(["held", "held", "failed"]);
+  const since = new Date(Date.parse(refused.created_at) - 60_000).toISOString();
+  const { body } = await scene.api.post(`${scene.path}/recover`, {
+    since,
+  });
+  expect(body).toEqual({ data: { count: 3 } });
+  const arrived = (await receiver.waitFor(4)).slice(1);
+  const ids = arrived.map(({ headers }) => headers["webhook-id"]);
+  expect(ids.toSorted()).toEqual([refused.id, ...held.map(({ id }) => id)].sort());
+  for (const { body, headers } of arrived) {
+    new Verifier(scene.webhook.secret).verify(body, headers as Record<string, string>);
+  }
+  await eventually(async () => {
+    for (const row of await rowsOf(scene.webhook)) expect(row).toMatchObject({ status: "succeeded" });
+  });
+  expect(receiver.received).toHaveLength(4);
+});
+
+test("a delivery that is given up disables the webhook once nothing has succeeded for long enough", async () => {
+  receiver.answerWith(500);
+  await eventThatIs("failed");
+  expect((await webhookNow()).enabled).toBe(true);
+  process.env.DISABLE_AFTER_SECONDS = "5";
+  await eventThatIs("failed");
+  // Both were given up within five seconds of the first failure.
+  expect((await webhookNow()).enabled).toBe(true);
+  await changeWebhook(scene.webhook, { failing_since: secondsAgo(10) });
+  await eventThatIs("failed");
+  expect(await disabledWebhook()).toMatchObject({
+    disabled_reason: "failing",
+    disabled_at: expect.stringMatching(/Z$/),
+  });
+  await eventThatIs("held");
+});
+
+test("one success clears the failing mark, and the time counts anew", async () => {
+  receiver.answerWith(500);
+  await eventThatIs("failed");
+  await changeWebhook(scene.webhook, { failing_since: secondsAgo(10) });
+  receiver.answerWith(200);
+  await eventThatIs("succeeded");
+  process.env.DISABLE_AFTER_SECONDS = "5";
+  receiver.answerWith(500);
+  await eventThatIs("failed");
+  // Were the webhook disabled, this one would be held.
+  await eventThatIs("failed");
+  expect(await webhookNow()).toMatchObject({ enabled: true, disabled_reason: null });
+});

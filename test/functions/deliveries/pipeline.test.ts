@@ -1,0 +1,135 @@
+import { Webhook as Verifier } from "standardwebhooks";
+import { interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import { eventOf, publish, rowsOf, takeMessages } from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { type Api, startTestService, type TestService } from "../../support/service.ts";
+
+/* From the events queue to the receiver: fan-out, send and sweep as they run together. */
+
+let service: TestService;
+let api: Api;
+let projectId: string;
+let receivers: Receiver[];
+beforeAll(async () => {
+  process.env.RETRY_SCHEDULE = "0,0";
+  process.env.DELIVERY_GRACE_SECONDS = "1";
+  service = await startTestService({ deliver: true });
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  const user = service.user();
+  api = user.api;
+  projectId = await service.project(user.userId);
+  receivers = [];
+});
+afterEach(async () => {
+  restoreAws();
+  await Promise.all(receivers.map((receiver) => receiver.close()));
+});
+
+async function newReceiver(): Promise<Receiver> {
+  const receiver = await startReceiver();
+  receivers.push(receiver);
+  return receiver;
+}
+
+async function subscribe({ url }: Receiver) {
+  const { status, body } = await api.post(`/v1/projects/${projectId}/webhooks`, { url, events: ["deploy.started"] });
+  expect(status).toBe(201);
+  return body.data;
+}
+
+test("an event on the queue reaches its receiver, signed with the secret that create has shown", async () => {
+  const receiver = await newReceiver();
+  const webhook = await subscribe(receiver);
+  const event = eventOf(projectId, { data: { note: "größer 🚀" } });
+  await publish(event);
+  const [request] = await receiver.waitFor(1);
+  expect(request?.body).toBe(JSON.stringify(event));
+  const headers = request?.headers as Record<string, string>;
+  expect(new Verifier(webhook.secret).verify(request?.body ?? "", headers)).toEqual(event);
+  await eventually(async () =>
+    expect(await rowsOf(webhook)).toMatchObject([{ status: "succeeded", attempt_count: 1 }]),
+  );
+});
+
+test("a receiver that fails is tried again under the same id, and 429 with Retry-After is respected", async () => {
+  const receiver = await newReceiver();
+  const webhook = await subscribe(receiver);
+  receiver.answerWith((_, response) => {
+    if (receiver.received.length > 1) response.end();
+    else response.writeHead(429, { "Retry-After": "2" }).end();
+  });
+  await publish(eventOf(projectId));
+  const [first, second] = await receiver.waitFor(2);
+  expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(1_900);
+  expect(second?.headers["x-service-delivery"]).toBe(first?.headers["x-service-delivery"]);
+  await eventually(async () =>
+    expect(await rowsOf(webhook)).toMatchObject([{ status: "succeeded", attempt_count: 2 }]),
+  );
+  expect(receiver.received).toHaveLength(2);
+});
+
+test("a receiver that hangs does not hold up the others", async () => {
+  const [hanging, healthy] = [await newReceiver(), await newReceiver()];
+  hanging.answerWith(() => {});
+  await subscribe(hanging);
+  const webhook = await subscribe(healthy);
+  const events = Array.from({ length: 30 }, (_, number) => eventOf(projectId, { data: { number } }));
+  await Promise.all(events.map(publish));
+  await healthy.waitFor(events.length);
+  await eventually(async () => {
+    const rows = await rowsOf(webhook);
+    expect(rows.filter(({ status }) => status === "succeeded")).toHaveLength(events.length);
+  });
+  expect(hanging.received.length).toBeGreaterThan(0);
+  const sent = new Set(healthy.received.map(({ headers }) => headers["x-service-delivery"]));
+  expect({ requests: healthy.received.length, deliveries: sent.size }).toEqual({ requests: 30, deliveries: 30 });
+});
+
+test("a message that is lost on its way is sent again by the sweep", async () => {
+  const receiver = await newReceiver();
+  const webhook = await subscribe(receiver);
+  let lost = 0;
+  interceptSqs(async ({ command, input }, send) => {
+    if (command !== "SendMessageBatchCommand" || lost > 0) return send();
+    lost = (input.Entries as unknown[]).length;
+    return { Successful: [] };
+  });
+  await publish(eventOf(projectId));
+  await receiver.waitFor(1);
+  expect(lost).toBe(1);
+  await eventually(async () =>
+    expect(await rowsOf(webhook)).toMatchObject([{ status: "succeeded", attempt_count: 1 }]),
+  );
+});
+
+test("an event that comes many times reaches the receiver once", async () => {
+  const receiver = await newReceiver();
+  const webhook = await subscribe(receiver);
+  const event = eventOf(projectId);
+  await Promise.all(Array.from({ length: 12 }, () => publish(event)));
+  await publish(eventOf(projectId, { data: { last: true } }));
+  await eventually(async () => {
+    const rows = await rowsOf(webhook);
+    expect(rows.map(({ status }) => status)).toEqual(["succeeded", "succeeded"]);
+  });
+  expect(receiver.received).toHaveLength(2);
+});
+
+test("junk ends among the dead letters, and events behind it arrive", async () => {
+  const receiver = await newReceiver();
+  await subscribe(receiver);
+  await publish({ event: "deploy.paused" });
+  await publish(eventOf(projectId));
+  await receiver.waitFor(1);
+  const junk = await eventually(async () => {
+    const taken = await takeMessages("events", "dead letters");
+    expect(taken).toHaveLength(1);
+    return taken;
+  });
+  expect(junk).toEqual([
+    { body: '{"event":"deploy.paused"}', reason: expect.stringContaining("event must be one of") },
+  ]);
+});

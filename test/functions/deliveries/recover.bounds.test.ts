@@ -1,0 +1,132 @@
+import { jest } from "@jest/globals";
+import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { findEnded } from "../../../functions/deliveries/delivery-log-store.ts";
+import { reopen, reopenAll } from "../../../functions/deliveries/delivery-store.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
+import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import { givenDelivery, rowOf, rowsOf, takeDueAttempts } from "../../support/deliveries.ts";
+import { newScene, type Scene } from "../../support/scene.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+/* Recovering much, in bounded calls, while others change the same deliveries. */
+
+let service: TestService;
+let scene: Scene;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  scene = await newScene(service);
+});
+afterEach(async () => {
+  restoreAws();
+  jest.restoreAllMocks();
+  await takeDueAttempts();
+});
+
+const start = Date.parse("2026-03-01T00:00:00.000Z");
+
+async function recover(): Promise<number> {
+  const since = new Date(start).toISOString();
+  const { status, body } = await scene.api.post(`${scene.path}/recover`, { since });
+  expect(status).toBe(202);
+  return body.data.count;
+}
+
+/** Deliveries of events that were a second apart from `start` on, with these states. */
+const given = (...statuses: Delivery["status"][]) =>
+  inParallel([...statuses.entries()], 20, ([index, status]) =>
+    givenDelivery(scene.webhook, { at: new Date(start + index * 1000), status }),
+  );
+const takenIds = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
+
+describe("many rows", () => {
+  /** As many failed deliveries, and the rest succeeded, oldest first. */
+  const givenMany = (count: number, isFailed = (_index: number) => true) =>
+    given(
+      ...Array.from({ length: count }, (_, index) => (isFailed(index) ? "failed" : "succeeded") as Delivery["status"]),
+    );
+
+  test("are found in pages, oldest first, each once, and reopened", async () => {
+    const rows = await givenMany(1_200, (index) => index % 4 !== 0);
+    const expected = rows.filter(({ status }) => status === "failed").map(({ id }) => id);
+    const found: string[] = [];
+    let pages = 0;
+    for await (const page of findEnded(scene.webhook.id, new Date(start), ["failed", "held"])) {
+      pages += 1;
+      const reopened = await reopenAll(page, 120);
+      expect(reopened.map(({ id }) => id)).toEqual(page.map(({ id }) => id));
+      found.push(...reopened.map(({ id }) => id));
+    }
+    expect(pages).toBeGreaterThan(2);
+    expect(found).toEqual(expected);
+    const statuses = new Set((await rowsOf(scene.webhook)).map(({ status }) => status));
+    expect([...statuses].sort()).toEqual(["pending", "succeeded"]);
+  });
+
+  test("that take too long for one call are continued by the next, until none is left", async () => {
+    await givenMany(1_200);
+    const now = Date.now.bind(Date);
+    let lateMs = 0;
+    jest.spyOn(Date, "now").mockImplementation(() => now() + lateMs);
+    // The call's time is over during its first page.
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "UpdateItemCommand") lateMs = 21_000;
+      return send();
+    });
+    const first = await recover();
+    expect(first).toBeGreaterThan(0);
+    expect(first).toBeLessThan(1_200);
+    restoreAws();
+    jest.restoreAllMocks();
+    expect(first + (await recover())).toBe(1_200);
+    expect(new Set(await takenIds()).size).toBe(1_200);
+  });
+
+  test("beyond 10,000 are left to the next call", async () => {
+    const row = await givenDelivery(scene.webhook, { status: "failed" });
+    const Items = Array.from({ length: 4_000 }, (_, index) => ({ ...row, id: `row-${index}` }));
+    let writes = 0;
+    // Tables of that size take too long to fill here: three full pages, as DynamoDB would answer.
+    interceptDynamo(async ({ command, input }, send) => {
+      const isDeliveries = String(input.TableName).endsWith("-deliveries");
+      if (isDeliveries && command === "QueryCommand") return { Items, LastEvaluatedKey: { id: "more" } };
+      if (isDeliveries && command === "UpdateItemCommand") {
+        writes += 1;
+        return { Attributes: row };
+      }
+      return send();
+    });
+    let queued = 0;
+    interceptSqs(async ({ input }) => {
+      queued += (input.Entries as unknown[]).length;
+      return {};
+    });
+    expect(await recover()).toBe(10_000);
+    expect({ writes, queued }).toEqual({ writes: 10_000, queued: 10_000 });
+  });
+});
+
+test("leaves what changed while it was looking", async () => {
+  const [changed, kept] = await given("failed", "failed");
+  if (!changed || !kept) throw new Error("there are no deliveries");
+  interceptDynamo(async ({ command, input }, send) => {
+    const output = await send();
+    if (command === "QueryCommand" && String(input.TableName).endsWith("-deliveries")) {
+      restoreAws();
+      await reopen(changed.webhook_id, changed.id, new Date(), 120);
+    }
+    return output;
+  });
+  expect(await recover()).toBe(1);
+  expect(await takenIds()).toEqual([kept.id]);
+  expect(await rowOf(changed)).toMatchObject({ status: "pending", trigger: "redeliver" });
+});
+
+test("by two admins at once sends each delivery once", async () => {
+  await given(...Array.from({ length: 40 }, () => "held" as const));
+  const counts = await Promise.all([recover(), recover(), recover()]);
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(40);
+  expect(await takenIds()).toHaveLength(40);
+});

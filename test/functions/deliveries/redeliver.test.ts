@@ -1,0 +1,250 @@
+import { randomUUID } from "node:crypto";
+import type http from "node:http";
+import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
+import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
+import { find } from "../../../functions/webhooks/webhook-store.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { changeWebhook, dueAttempt, givenDelivery, givenWebhook, rowOf } from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { errorOf, expectForbidden, expectNotFound, newScene, type Scene } from "../../support/scene.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+let receiver: Receiver;
+let scene: Scene;
+beforeAll(async () => {
+  service = await startTestService({ deliver: true });
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  process.env.RETRY_SCHEDULE = "0,0";
+  receiver = await startReceiver();
+  scene = await newScene(service, { url: receiver.url });
+});
+afterEach(() => receiver.close());
+
+const pathOf = (id: string, webhook = scene.path) => `${webhook}/deliveries/${id}/redeliver`;
+const webhookNow = () => find(scene.projectId, scene.webhook.id);
+
+async function redeliver({ id }: Delivery) {
+  const { status, body } = await scene.api.post(pathOf(id));
+  expect(status).toBe(202);
+  return body.data;
+}
+
+/** The row once the attempts are over. */
+const ended = (delivery: Delivery) =>
+  eventually(async () => {
+    const row = await rowOf(delivery);
+    expect(row.status).not.toBe("pending");
+    return row;
+  });
+
+const failedAttempts = (count: number): Attempt[] =>
+  Array.from({ length: count }, (_, index) => ({
+    number: index + 1,
+    at: "2026-03-01T00:00:00.000Z",
+    duration_ms: 5,
+    status_code: 500,
+    error_code: "http_status",
+    trigger: "schedule",
+  }));
+/** A delivery after so many failed attempts. */
+const given = (status: Delivery["status"], attempts: number) =>
+  givenDelivery(scene.webhook, { status, attempt_count: attempts, attempts: failedAttempts(attempts) });
+
+test("answers the delivery, pending, with an attempt due now", async () => {
+  const { id, deployment_id, created_at } = await given("failed", 3);
+  const before = Date.now();
+  const { status, body } = await scene.api.post(pathOf(id));
+  const { next_attempt_at, ...rest } = body.data;
+  expect({ status, rest }).toEqual({
+    status: 202,
+    rest: {
+      id,
+      webhook_id: scene.webhook.id,
+      event: "deploy.started",
+      deployment_id,
+      status: "pending",
+      test: false,
+      created_at,
+      attempt_count: 3,
+    },
+  });
+  expect(Date.parse(next_attempt_at)).toBeGreaterThanOrEqual(before);
+  expect(Date.parse(next_attempt_at)).toBeLessThanOrEqual(Date.now());
+});
+
+test.each(deliveryStatuses)("one that is %s is sent again under the same id, with the same body", async (status) => {
+  const attempts = status === "held" || status === "cancelled" ? 0 : 2;
+  const delivery = await given(status, attempts);
+  await redeliver(delivery);
+  const row = await ended(delivery);
+  expect(row).toMatchObject({ status: "succeeded", attempt_count: attempts + 1 });
+  expect(row.attempts?.slice(0, -1)).toEqual(failedAttempts(attempts));
+  expect(row.attempts?.at(-1)).toMatchObject({ number: attempts + 1, trigger: "redeliver", status_code: 200 });
+  expect(receiver.received).toHaveLength(1);
+  const [request] = receiver.received;
+  expect(request?.body).toBe(delivery.body);
+  expect(request?.headers).toMatchObject({ "x-service-delivery": delivery.id, "webhook-id": delivery.id });
+});
+
+test("one whose next attempt is hours away is sent now", async () => {
+  const later = new Date(Date.now() + 7_200_000).toISOString();
+  const delivery = await givenDelivery(scene.webhook, { next_attempt_at: later, due_at: later, attempt_count: 0 });
+  await redeliver(delivery);
+  expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+});
+
+test("the schedule starts anew after it, and is named as the trigger of what follows", async () => {
+  receiver.answerWith(500);
+  const delivery = await given("failed", 3);
+  await redeliver(delivery);
+  const { status, attempts = [] } = await ended(delivery);
+  expect(status).toBe("failed");
+  const madeNow = attempts.slice(3).map(({ number, trigger }) => ({ number, trigger }));
+  expect(madeNow).toEqual([
+    { number: 4, trigger: "redeliver" },
+    { number: 5, trigger: "schedule" },
+    { number: 6, trigger: "schedule" },
+  ]);
+});
+
+test("is refused for a delivery with 50 attempts: all of them are kept in its row, which has an end", async () => {
+  const delivery = await givenDelivery(scene.webhook, { attempt_count: 50, status: "failed" });
+  const { status, body } = await scene.api.post(pathOf(delivery.id));
+  expect([status, body.error.code]).toEqual([409, "conflict"]);
+  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 50 });
+  const { id } = await redeliver(await givenDelivery(scene.webhook, { attempt_count: 49, status: "failed" }));
+  await receiver.waitFor(1);
+  expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([id]);
+});
+
+test("may be asked again and again, and is logged each time", async () => {
+  const delivery = await given("succeeded", 0);
+  for (let round = 1; round <= 3; round++) {
+    await redeliver(delivery);
+    expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: round });
+  }
+  expect(receiver.received).toHaveLength(3);
+});
+
+describe("while an attempt is being made", () => {
+  /** A delivery whose attempt the receiver does not answer until it is let go. */
+  async function inFlight(status: number) {
+    const waiting: http.ServerResponse[] = [];
+    receiver.answerWith((_, response) => {
+      if (receiver.received.length === 1) waiting.push(response);
+      else response.end();
+    });
+    const delivery = await given("pending", 0);
+    await redeliver(delivery);
+    await receiver.waitFor(1);
+    return { delivery, letGo: () => waiting[0]?.writeHead(status).end() };
+  }
+
+  test.each([
+    ["with another to come in an hour", "3600", 500],
+    ["that ends the delivery and disables the webhook", "0", 410],
+    ["that succeeds", "0", 200],
+  ])("%s, another one is made after it", async (_, schedule, status) => {
+    process.env.RETRY_SCHEDULE = schedule;
+    const { delivery, letGo } = await inFlight(status);
+    await redeliver(delivery);
+    letGo();
+    await receiver.waitFor(2);
+    expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 2 });
+  });
+});
+
+describe("while a sender is about to", () => {
+  test.each<[string, () => Promise<unknown>]>([
+    ["hold it, because the webhook is disabled", () => scene.api.patch(scene.path, { enabled: false })],
+    [
+      "put it off, because the webhook keeps failing",
+      () =>
+        changeWebhook(scene.webhook, {
+          failing_since: new Date(Date.now() - 600_000).toISOString(),
+          probe_at: new Date(Date.now() + 600_000).toISOString(),
+        }),
+    ],
+  ])("%s, it is sent all the same", async (_, change) => {
+    await change();
+    const delivery = await given("pending", 0);
+    interceptDynamo(async ({ command, input }, send) => {
+      const output = await send();
+      const isRead = command === "GetItemCommand" && String(input.TableName).endsWith("-deliveries");
+      if (!isRead) return output;
+      restoreAws();
+      await redeliver(delivery);
+      return output;
+    });
+    await makeAttempt(dueAttempt(delivery));
+    expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+describe("a disabled webhook", () => {
+  beforeEach(async () => {
+    await scene.api.patch(scene.path, { enabled: false });
+  });
+
+  test("gets the one delivery, and stays disabled", async () => {
+    const before = await webhookNow();
+    const delivery = await given("held", 0);
+    await redeliver(delivery);
+    expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+    expect(await webhookNow()).toEqual(before);
+  });
+
+  test.each([500, 410])("that answers %i gets it once", async (status) => {
+    receiver.answerWith(status);
+    const { disabled_at, disabled_reason } = (await webhookNow()) ?? {};
+    const delivery = await given("held", 0);
+    await redeliver(delivery);
+    expect(await ended(delivery)).toMatchObject({ status: "failed", attempt_count: 1 });
+    expect(receiver.received).toHaveLength(1);
+    expect(await webhookNow()).toMatchObject({ disabled_at, disabled_reason });
+  });
+});
+
+test("is not held up because the webhook keeps failing, and a success ends that", async () => {
+  const failing_since = new Date(Date.now() - 600_000).toISOString();
+  await changeWebhook(scene.webhook, { failing_since, probe_at: new Date(Date.now() + 600_000).toISOString() });
+  const delivery = await given("failed", 8);
+  await redeliver(delivery);
+  expect(await ended(delivery)).toMatchObject({ status: "succeeded" });
+  await eventually(async () => expect(await webhookNow()).not.toHaveProperty("failing_since"));
+  expect(await webhookNow()).not.toHaveProperty("probe_at");
+});
+
+describe("refuses", () => {
+  test("a viewer, and sends nothing", async () => {
+    const delivery = await given("failed", 1);
+    await expectForbidden(scene.viewer.post(pathOf(delivery.id)));
+    expect(await rowOf(delivery)).toEqual(delivery);
+  });
+
+  test("a webhook that is not there for the caller, and leaves the delivery alone", async () => {
+    const delivery = await given("failed", 1);
+    await expectNotFound(scene, (webhook) => scene.api.post(pathOf(delivery.id, webhook)));
+    expect(await rowOf(delivery)).toEqual(delivery);
+  });
+
+  test("another id, one that is no UUID, and that of another webhook's delivery", async () => {
+    const { webhook: sibling } = await givenWebhook({ projectId: scene.projectId });
+    const foreign = await givenDelivery(sibling, { status: "failed" });
+    for (const id of [randomUUID(), "7", foreign.id]) {
+      expect(errorOf(await scene.api.post(pathOf(id)))).toEqual({ status: 404, code: "not_found" });
+    }
+    expect(await rowOf(foreign)).toEqual(foreign);
+  });
+});
+
+test("may be asked with an API key of an admin", async () => {
+  const delivery = await given("failed", 1);
+  expect((await scene.key.post(pathOf(delivery.id))).status).toBe(202);
+  await ended(delivery);
+});

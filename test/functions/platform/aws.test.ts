@@ -1,0 +1,148 @@
+import {
+  ConditionalCheckFailedException,
+  InternalServerError,
+  ProvisionedThroughputExceededException,
+  RequestLimitExceeded,
+  ResourceNotFoundException,
+  ThrottlingException,
+  TransactionCanceledException,
+} from "@aws-sdk/client-dynamodb";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
+import {
+  ConditionsFailed,
+  dynamo,
+  isConditionFailed,
+  isOutage,
+  sqs,
+  transact,
+} from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { freshResources } from "../../support/resources.ts";
+
+const $metadata = {};
+
+beforeAll(freshResources);
+afterEach(() => {
+  restoreAws();
+  jest.restoreAllMocks();
+});
+
+describe("transact", () => {
+  const isNew = "attribute_not_exists(webhook_id)";
+  const put = (webhook_id: string, ConditionExpression?: string) => ({
+    Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id }, ConditionExpression },
+  });
+  const find = async (webhook_id: string) =>
+    (await dynamo().send(new GetCommand({ TableName: tableName("webhookSecrets"), Key: { webhook_id } }))).Item;
+
+  /** Cancels the next transactions for these reasons, and counts them all. */
+  function cancel(times: number, ...codes: string[]): { tries: number } {
+    const seen = { tries: 0 };
+    interceptDynamo(async ({ command }, send) => {
+      if (command !== "TransactWriteItemsCommand" || seen.tries++ >= times) return send();
+      const CancellationReasons = codes.map((Code) => ({ Code }));
+      throw new TransactionCanceledException({ message: "cancelled", CancellationReasons, $metadata });
+    });
+    return seen;
+  }
+  /** Conflicts are waited for with random pauses: without them the tests need no time. */
+  const withoutPauses = () => jest.spyOn(Math, "random").mockReturnValue(0);
+
+  test("writes all items", async () => {
+    await transact({ one: put("all-1", isNew), two: put("all-2") });
+    expect(await find("all-1")).toEqual({ webhook_id: "all-1" });
+    expect(await find("all-2")).toEqual({ webhook_id: "all-2" });
+  });
+
+  test("names the items whose conditions failed, and writes none", async () => {
+    await transact({ taken: put("taken"), takenToo: put("taken-too") });
+    const items = {
+      first: put("free-1"),
+      second: put("taken", isNew),
+      third: put("free-2", isNew),
+      fourth: put("taken-too", isNew),
+    };
+    const error = await transact(items).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(ConditionsFailed);
+    expect(error).toMatchObject({ items: ["second", "fourth"], message: "Conditions failed: second, fourth" });
+    expect((error as Error).cause).toBeInstanceOf(TransactionCanceledException);
+    expect(await find("free-1")).toBeUndefined();
+  });
+
+  test("tries again after a conflict", async () => {
+    withoutPauses();
+    const seen = cancel(5, "TransactionConflict", "None");
+    await transact({ one: put("conflict-1"), two: put("conflict-2") });
+    expect(seen.tries).toBe(6);
+    expect(await find("conflict-2")).toEqual({ webhook_id: "conflict-2" });
+  });
+
+  test("gives up on a conflict that does not end", async () => {
+    withoutPauses();
+    const seen = cancel(1_000, "TransactionConflict");
+    await expect(transact({ one: put("hopeless") })).rejects.toThrow(TransactionCanceledException);
+    expect(seen.tries).toBe(13);
+  });
+
+  test("does not wait for a conflict when a condition failed as well", async () => {
+    const seen = cancel(1_000, "TransactionConflict", "ConditionalCheckFailed");
+    await expect(transact({ one: put("x"), two: put("y") })).rejects.toMatchObject({ items: ["two"] });
+    expect(seen.tries).toBe(1);
+  });
+
+  test.each(["ThrottlingError", "ValidationError", "ItemCollectionSizeLimitExceeded"])(
+    "passes %s on at once",
+    async (code) => {
+      const seen = cancel(1_000, code);
+      await expect(transact({ one: put("x") })).rejects.toThrow(TransactionCanceledException);
+      expect(seen.tries).toBe(1);
+    },
+  );
+
+  test("passes other errors on as they are", async () => {
+    const missing = { Put: { TableName: "no-such-table", Item: { webhook_id: "x" } } };
+    await expect(transact({ one: missing })).rejects.toThrow(ResourceNotFoundException);
+  });
+});
+
+const message = "x";
+const named = (name: string) => Object.assign(new Error(), { name });
+const coded = (code: string) => Object.assign(new Error(), { code });
+
+test.each<[string, unknown, boolean]>([
+  ["a refused connection", coded("ECONNREFUSED"), true],
+  ["a reset connection", coded("ECONNRESET"), true],
+  ["a broken pipe", coded("EPIPE"), true],
+  ["a name that does not resolve", coded("ENOTFOUND"), true],
+  ["a name server that is away", coded("EAI_AGAIN"), true],
+  ["an unreachable host", coded("EHOSTUNREACH"), true],
+  ["the SDK's timeout", named("TimeoutError"), true],
+  ["throttling", new ThrottlingException({ message, $metadata }), true],
+  ["exceeded throughput", new ProvisionedThroughputExceededException({ message, $metadata }), true],
+  ["an exceeded request limit", new RequestLimitExceeded({ message, $metadata }), true],
+  ["an internal error of AWS", new InternalServerError({ message, $metadata }), true],
+  ["a cancelled transaction", new TransactionCanceledException({ message, $metadata }), true],
+  ["a failed condition", new ConditionalCheckFailedException({ message, $metadata }), false],
+  ["a table that is missing", new ResourceNotFoundException({ message, $metadata }), false],
+  ["a missing grant", Object.assign(named("AccessDeniedException"), { $fault: "client" }), false],
+  ["a malformed request", Object.assign(named("ValidationException"), { $fault: "client" }), false],
+  ["a mistake of ours", new TypeError("undefined is not a function"), false],
+  ["a file that is missing", coded("ENOENT"), false],
+  ["a text", "ECONNREFUSED", false],
+  ["nothing", undefined, false],
+])("%s is an outage: %#", (_, error, expected) => {
+  expect(isOutage(error)).toBe(expected);
+});
+
+test("only the failed condition of a single write counts as one", () => {
+  expect(isConditionFailed(new ConditionalCheckFailedException({ message, $metadata }))).toBe(true);
+  expect(isConditionFailed(new TransactionCanceledException({ message, $metadata }))).toBe(false);
+  expect(isConditionFailed({ name: "ConditionalCheckFailedException" })).toBe(false);
+});
+
+test("clients are made once, and kept", () => {
+  expect(dynamo()).toBe(dynamo());
+  expect(sqs()).toBe(sqs());
+});

@@ -1,0 +1,41 @@
+import { setTimeout } from "node:timers/promises";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+test("is an empty array for a user without projects, with either credential", async () => {
+  const { api } = service.user();
+  const { key } = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
+  for (const caller of [api, service.as(key)]) {
+    const { status, body } = await caller.get("/v1/projects");
+    expect({ status, body }).toEqual({ status: 200, body: { data: [] } });
+  }
+});
+
+test("shows id, name, the caller's role and the time of joining, and no more", async () => {
+  const { api, userId } = service.user();
+  const project = await service.project(userId, { role: "viewer" });
+  const { data } = (await api.get("/v1/projects")).body;
+  expect(data).toEqual([{ id: project, name: "Project", role: "viewer", created_at: expect.any(String) }]);
+  expect(new Date(data[0].created_at).toISOString()).toBe(data[0].created_at);
+});
+
+test("shows all projects of the caller, oldest membership first, and nobody else's", async () => {
+  const [one, two] = [service.user(), service.user()];
+  const ofOne: string[] = [];
+  for (let count = 0; count < 12; count++) {
+    ofOne.push(await service.project(one.userId));
+    // Two memberships of one millisecond have no order.
+    await setTimeout(2);
+  }
+  const shared = await service.project(one.userId);
+  await service.project(two.userId, { projectId: shared, role: "viewer" });
+  const seenBy = async ({ api }: typeof one) =>
+    (await api.get("/v1/projects")).body.data.map(({ id, role }: Record<string, string>) => `${id} ${role}`);
+  expect(await seenBy(one)).toEqual([...ofOne, shared].map((id) => `${id} admin`));
+  expect(await seenBy(two)).toEqual([`${shared} viewer`]);
+});

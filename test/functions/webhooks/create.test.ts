@@ -1,0 +1,122 @@
+import { ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { type TableKey, tables } from "../../../functions/tables.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterEach(() => {
+  process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
+});
+afterAll(() => service.stop());
+
+const url = "https://example.com/hook";
+const events = ["deploy.failed"];
+
+async function projectOfAdmin() {
+  const { api, userId } = service.user();
+  const project = await service.project(userId);
+  const path = `/v1/projects/${project}/webhooks`;
+  return { api, project, path, create: (body: unknown = { url, events }) => api.post(path, body) };
+}
+
+test("creates a webhook that is listed at once, and shows its secret this once", async () => {
+  const { api, project, path, create } = await projectOfAdmin();
+  const { status, headers, body } = await create({ url, events: ["deploy.failed", "deploy.started"] });
+  expect(status).toBe(201);
+  expect(Object.keys(body)).toEqual(["data"]);
+  const { id, secret, created_at, ...rest } = body.data;
+  expect(rest).toEqual({ project_id: project, url, events: ["deploy.failed", "deploy.started"] });
+  expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/);
+  expect(new Date(created_at).toISOString()).toBe(created_at);
+  expect(Math.abs(Date.parse(created_at) - Date.now())).toBeLessThan(5_000);
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect((await api.get(path)).body.data).toMatchObject([{ id, created_at, ...rest }]);
+});
+
+test("keeps secrets in the table of secrets alone", async () => {
+  const { create } = await projectOfAdmin();
+  const { secret } = (await create()).body.data;
+  const found: string[] = [];
+  for (const key of Object.keys(tables) as TableKey[]) {
+    const { Items, LastEvaluatedKey } = await dynamo().send(new ScanCommand({ TableName: tableName(key) }));
+    expect(LastEvaluatedKey).toBeUndefined();
+    if (JSON.stringify(Items).includes(secret.slice("whsec_".length))) found.push(key);
+  }
+  expect(found).toEqual(["webhookSecrets"]);
+});
+
+test("gives each webhook a secret of its own, also for the same URL", async () => {
+  const { create } = await projectOfAdmin();
+  const made = await Promise.all([1, 2, 3].map(() => create()));
+  expect(new Set(made.map(({ body }) => body.data.secret)).size).toBe(3);
+  expect(new Set(made.map(({ body }) => body.data.id)).size).toBe(3);
+});
+
+test("subscribes once to an event that is named twice", async () => {
+  const { create } = await projectOfAdmin();
+  const { body } = await create({ url, events: ["deploy.failed", "deploy.failed"] });
+  expect(body.data.events).toEqual(["deploy.failed"]);
+});
+
+test("keeps the URL as it was given", async () => {
+  const { create } = await projectOfAdmin();
+  const odd = "HTTPS://Example.com:443/a/../b?x=%7e#part";
+  expect((await create({ url: odd, events })).body.data.url).toBe(odd);
+});
+
+test("writes the project's id in lower case, whatever the path has", async () => {
+  const { api, project, path } = await projectOfAdmin();
+  const { body } = await api.post(`/v1/projects/${project.toUpperCase()}/webhooks`, { url, events });
+  expect(body.data.project_id).toBe(project);
+  expect((await api.get(path)).body.data).toHaveLength(1);
+});
+
+test("holds the cap of 20 webhooks under 40 creates at once, for one project and no other", async () => {
+  const { api, userId } = service.user();
+  const [full, other] = [await service.project(userId), await service.project(userId)];
+  const create = (project: string) => api.post(`/v1/projects/${project}/webhooks`, { url, events });
+  const answers = await Promise.all(Array.from({ length: 40 }, () => create(full)));
+  const made = answers.filter(({ status }) => status === 201);
+  expect(made).toHaveLength(20);
+  for (const { status, body } of answers.filter((answer) => !made.includes(answer))) {
+    expect({ status, code: body.error.code }).toEqual({ status: 409, code: "webhook_limit_reached" });
+  }
+  const listed = (await api.get(`/v1/projects/${full}/webhooks`)).body.data.map(({ id }: { id: string }) => id);
+  expect(listed.toSorted()).toEqual(made.map(({ body }) => body.data.id).toSorted());
+  expect((await create(other)).status).toBe(201);
+});
+
+test("names all that is wrong and creates nothing", async () => {
+  const { api, path, create } = await projectOfAdmin();
+  const { status, body } = await create({ url: "ftp://example.com", events: [] });
+  expect({ status, code: body.error.code }).toEqual({ status: 400, code: "validation_error" });
+  expect(body.error.details.map(({ path }: { path: string }) => path)).toEqual(["url", "events"]);
+  expect((await api.get(path)).body.data).toEqual([]);
+});
+
+test.each([
+  ["127.0.0.0/8,::1/128", 201],
+  [" 10.0.0.0/8 , 127.0.0.1/32 ", 201],
+  ["10.0.0.0/8", 400],
+  ["", 400],
+  [undefined, 400],
+])("takes a receiver on this machine as the operator opened it: %j", async (cidrs, status) => {
+  const { create } = await projectOfAdmin();
+  if (cidrs === undefined) delete process.env.WEBHOOK_ALLOW_CIDRS;
+  else process.env.WEBHOOK_ALLOW_CIDRS = cidrs;
+  expect((await create({ url: "http://127.0.0.1:8080/hook", events })).status).toBe(status);
+  expect((await create()).status).toBe(201);
+});
+
+test("tells nobody but the operator that an opened range is misspelt", async () => {
+  const { create } = await projectOfAdmin();
+  process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0";
+  const { status, body } = await create();
+  expect({ status, code: body.error.code }).toEqual({ status: 500, code: "internal_error" });
+  expect(JSON.stringify(body)).not.toMatch(/127|CIDR/);
+});

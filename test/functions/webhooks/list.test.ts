@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+const webhookTo = (path: string) => ({ url: `https://example.com/${path}`, events: ["deploy.failed"] });
+
+async function projectOfAdmin() {
+  const { api, userId, token } = service.user();
+  const project = await service.project(userId);
+  return { api, token, userId, project, path: `/v1/projects/${project}/webhooks` };
+}
+
+test("is an empty array for a project without webhooks", async () => {
+  const { api, path } = await projectOfAdmin();
+  const { status, body } = await api.get(path);
+  expect({ status, body }).toEqual({ status: 200, body: { data: [] } });
+});
+
+test("shows all webhooks in order of creation, without their secrets", async () => {
+  const { api, path } = await projectOfAdmin();
+  const created = [];
+  for (const name of ["c", "a", "d", "b"]) created.push((await api.post(path, webhookTo(name))).body.data);
+  const { status, body } = await api.get(path);
+  expect(status).toBe(200);
+  const isOn = { enabled: true, disabled_reason: null };
+  expect(body).toEqual({ data: created.map(({ secret: _, ...shown }) => ({ ...shown, ...isOn })) });
+  expect(JSON.stringify(body)).not.toContain("whsec_");
+});
+
+test("is the same for a viewer and for an API key", async () => {
+  const { api, path, project } = await projectOfAdmin();
+  await api.post(path, webhookTo("a"));
+  const viewer = service.user();
+  await service.project(viewer.userId, { projectId: project, role: "viewer" });
+  const { key } = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
+  const expected = (await api.get(path)).body;
+  expect((await viewer.api.get(path)).body).toEqual(expected);
+  expect((await service.as(key).get(path)).body).toEqual(expected);
+});
+
+test("shows no webhook of another project of the same user", async () => {
+  const { api, userId, path } = await projectOfAdmin();
+  const other = `/v1/projects/${await service.project(userId)}/webhooks`;
+  await api.post(path, webhookTo("here"));
+  await api.post(other, webhookTo("there"));
+  expect((await api.get(path)).body.data).toMatchObject([{ url: "https://example.com/here" }]);
+  expect((await api.get(other)).body.data).toMatchObject([{ url: "https://example.com/there" }]);
+});
+
+test("tells that a webhook is disabled and why, and leaves out our other notes", async () => {
+  const { api, path, project } = await projectOfAdmin();
+  const Item = {
+    id: randomUUID(),
+    project_id: project,
+    ...webhookTo("gone"),
+    created_at: "2026-03-01T12:00:00.000Z",
+    disabled_at: "2026-03-02T12:00:00.000Z",
+    disabled_reason: "gone",
+    failing_since: "2026-03-02T12:00:00.000Z",
+    probe_at: "2026-03-02T12:00:00.000Z",
+  };
+  await dynamo().send(new PutCommand({ TableName: tableName("webhooks"), Item }));
+  const { disabled_at, failing_since, probe_at, ...shown } = Item;
+  expect((await api.get(path)).body).toEqual({ data: [{ ...shown, enabled: false }] });
+});
+
+test("shows each create and each delete at once", async () => {
+  const { api, path } = await projectOfAdmin();
+  for (let round = 0; round < 10; round++) {
+    const { id } = (await api.post(path, webhookTo(`${round}`))).body.data;
+    expect((await api.get(path)).body.data).toMatchObject([{ id }]);
+    await api.delete(`${path}/${id}`);
+    expect((await api.get(path)).body.data).toEqual([]);
+  }
+});

@@ -1,0 +1,231 @@
+import { Webhook as Verifier } from "standardwebhooks";
+import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
+import { bodySignature } from "../../../functions/deliveries/signature.ts";
+import { findSecrets } from "../../../functions/webhooks/secret-store.ts";
+import { changeSecrets, dueAttempt, givenDelivery } from "../../support/deliveries.ts";
+import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
+import { errorOf, expectForbidden, expectNotFound, newScene, type Scene, wrongFieldsOf } from "../../support/scene.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+let receiver: Receiver;
+let scene: Scene;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+  scene = await newScene(service, { url: receiver.url });
+});
+afterEach(() => receiver.close());
+
+const SECRET = /^whsec_[0-9a-f]{64}$/;
+const post = (body?: unknown) => scene.api.post(`${scene.path}/rotate-secret`, body);
+
+async function rotate(body?: unknown): Promise<string> {
+  const answer = await post(body);
+  expect(answer.status).toBe(200);
+  return answer.body.data.secret;
+}
+
+async function secretsNow() {
+  const secrets = await findSecrets(scene.webhook.id);
+  if (!secrets) throw new Error("the webhook has no secrets");
+  return secrets;
+}
+
+/** The request of a delivery that is sent now. */
+async function sendNow(): Promise<Received> {
+  const before = receiver.received.length;
+  await makeAttempt(dueAttempt(await givenDelivery(scene.webhook)));
+  const request = (await receiver.waitFor(before + 1))[before];
+  if (!request) throw new Error("nothing was sent");
+  return request;
+}
+
+/** Whether a receiver with this secret takes the request, by each of the two schemes. */
+function verifies(secret: string, { headers, body }: Received): { standard: boolean; contract: boolean } {
+  let standard = true;
+  try {
+    new Verifier(secret).verify(body, headers as Record<string, string>);
+  } catch {
+    standard = false;
+  }
+  const previous = String(headers["x-service-signature-previous"] ?? "").split(/, */);
+  return { standard, contract: [headers["x-service-signature"], ...previous].includes(bodySignature(body, secret)) };
+}
+
+const accepted = { standard: true, contract: true };
+const refused = { standard: false, contract: false };
+
+test("answers the webhook with its new secret, which no other answer ever shows", async () => {
+  const { secret, ...created } = scene.webhook;
+  const { status, body, headers } = await post();
+  const state = { enabled: true, disabled_reason: null, disabled_at: null };
+  expect(status).toBe(200);
+  expect(body).toEqual({ data: { ...created, ...state, secret: expect.stringMatching(SECRET) } });
+  expect(body.data.secret).not.toBe(secret);
+  expect(headers.get("cache-control")).toBe("no-store");
+  const list = `/v1/projects/${scene.projectId}/webhooks`;
+  const others = [
+    await scene.api.get(scene.path),
+    await scene.api.get(list),
+    await scene.api.patch(scene.path, { enabled: true }),
+  ];
+  for (const { body } of others) expect(JSON.stringify(body)).not.toContain("whsec_");
+});
+
+test("a disabled webhook can be given a new secret, and stays disabled", async () => {
+  await scene.api.patch(scene.path, { enabled: false });
+  const { status, body } = await post({});
+  expect({ status, enabled: body.data.enabled }).toEqual({ status: 200, enabled: false });
+});
+
+describe("the overlap", () => {
+  test.each<[string, unknown, number]>([
+    ["of no body is a day", undefined, 86_400],
+    ["of an empty object is a day", {}, 86_400],
+    ["of a minute", { overlap_seconds: 60 }, 60],
+    ["of a second", { overlap_seconds: 1 }, 1],
+    ["of a week", { overlap_seconds: 604_800 }, 604_800],
+  ])("%s", async (_, body, seconds) => {
+    const before = Date.now();
+    const secret = await rotate(body);
+    const { current, previous } = await secretsNow();
+    expect(current).toBe(secret);
+    expect(previous).toEqual([{ secret: scene.webhook.secret, expiresAt: expect.stringMatching(/Z$/) }]);
+    const expiresAt = Date.parse(previous[0]?.expiresAt ?? "");
+    expect(expiresAt).toBeGreaterThanOrEqual(before + seconds * 1000);
+    expect(expiresAt).toBeLessThanOrEqual(Date.now() + seconds * 1000);
+  });
+
+  test("of zero ends the old secret at once", async () => {
+    const secret = await rotate({ overlap_seconds: 0 });
+    const request = await sendNow();
+    expect(verifies(secret, request)).toEqual(accepted);
+    expect(verifies(scene.webhook.secret, request)).toEqual(refused);
+    expect(request.headers).not.toHaveProperty("x-service-signature-previous");
+    expect(await secretsNow()).toEqual({ current: secret, previous: [] });
+  });
+
+  test("of zero ends all older secrets at once, and the next rotation starts anew", async () => {
+    const older = [scene.webhook.secret, await rotate(), await rotate(), await rotate()];
+    const secret = await rotate({ overlap_seconds: 0 });
+    const request = await sendNow();
+    expect(verifies(secret, request)).toEqual(accepted);
+    for (const each of older) expect(verifies(each, request)).toEqual(refused);
+    await rotate();
+    expect((await secretsNow()).previous.map(({ secret }) => secret)).toEqual([secret]);
+  });
+
+  test("of a later rotation does not shorten that of an earlier one", async () => {
+    await rotate({ overlap_seconds: 604_800 });
+    const [first] = (await secretsNow()).previous;
+    await rotate({ overlap_seconds: 60 });
+    expect((await secretsNow()).previous[1]).toEqual(first);
+  });
+
+  test.each<[string, unknown, string]>([
+    ["below zero", { overlap_seconds: -1 }, "overlap_seconds"],
+    ["beyond a week", { overlap_seconds: 604_801 }, "overlap_seconds"],
+    ["of half a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
+    ["as a text", { overlap_seconds: "60" }, "overlap_seconds"],
+    ["of null", { overlap_seconds: null }, "overlap_seconds"],
+    ["of centuries", { overlap_seconds: 9_007_199_254_740_991 }, "overlap_seconds"],
+    ["in a misspelt field", { overlap: 60 }, "overlap"],
+    ["beside a secret of the caller's own", { secret: "whsec_00" }, "secret"],
+    ["in an array", [60], ""],
+  ])("%s is refused, and the secret stays", async (_, body, field) => {
+    expect(wrongFieldsOf(await post(body))).toEqual([field]);
+    expect(await secretsNow()).toEqual({ current: scene.webhook.secret, previous: [] });
+  });
+});
+
+describe("several rotations inside one overlap", () => {
+  test("leave receivers with any of the secrets able to verify, by either scheme", async () => {
+    const secrets = [scene.webhook.secret, await rotate(), await rotate({ overlap_seconds: 600 }), await rotate()];
+    const request = await sendNow();
+    for (const secret of secrets) expect(verifies(secret, request)).toEqual(accepted);
+    const [current, ...previous] = secrets.toReversed().map((secret) => bodySignature(request.body, secret));
+    expect(request.headers["x-service-signature"]).toBe(current);
+    expect(request.headers["x-service-signature-previous"]).toBe(previous.join(", "));
+    expect(String(request.headers["webhook-signature"]).split(" ")).toHaveLength(4);
+  });
+
+  test("keep three secrets beside the current one", async () => {
+    const secrets = [scene.webhook.secret];
+    for (let round = 0; round < 5; round++) secrets.push(await rotate());
+    const request = await sendNow();
+    const verdicts = secrets.map((secret) => verifies(secret, request));
+    expect(verdicts).toEqual([refused, refused, accepted, accepted, accepted, accepted]);
+  });
+
+  test("at once leave a current secret that one of the answers has shown", async () => {
+    const shown = await Promise.all(Array.from({ length: 8 }, () => rotate()));
+    expect(new Set(shown).size).toBe(8);
+    const { current, previous } = await secretsNow();
+    expect(shown).toContain(current);
+    expect(previous).toHaveLength(3);
+    for (const { secret } of previous) expect(shown).toContain(secret);
+    expect(verifies(current, await sendNow())).toEqual(accepted);
+  });
+
+  test("at once, with and without overlap, leave a current secret that one of the answers has shown", async () => {
+    const overlaps = [0, 60, 0, 60, 0];
+    const shown = await Promise.all(overlaps.map((overlap_seconds) => rotate({ overlap_seconds })));
+    const { current } = await secretsNow();
+    expect(shown).toContain(current);
+    expect(verifies(current, await sendNow())).toEqual(accepted);
+  });
+});
+
+describe("expiry is judged when a delivery is sent", () => {
+  const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+
+  test("a secret whose overlap is over signs no more", async () => {
+    const secret = await rotate();
+    await changeSecrets(scene.webhook, { previous_1_expires_at: ago(1) });
+    const request = await sendNow();
+    expect(verifies(secret, request)).toEqual(accepted);
+    expect(verifies(scene.webhook.secret, request)).toEqual(refused);
+    expect(request.headers).not.toHaveProperty("x-service-signature-previous");
+  });
+
+  test("each secret by its own: one between two others that are valid", async () => {
+    const secrets = [scene.webhook.secret, await rotate(), await rotate(), await rotate()];
+    await changeSecrets(scene.webhook, { previous_2_expires_at: ago(1) });
+    const request = await sendNow();
+    expect(secrets.map((secret) => verifies(secret, request))).toEqual([accepted, refused, accepted, accepted]);
+  });
+
+  test("a short overlap ends by itself", async () => {
+    await rotate({ overlap_seconds: 1 });
+    expect(verifies(scene.webhook.secret, await sendNow())).toEqual(accepted);
+    const [replaced] = (await secretsNow()).previous;
+    const endsAt = Date.parse(replaced?.expiresAt ?? "");
+    await new Promise((resolve) => setTimeout(resolve, endsAt - Date.now() + 5));
+    expect(verifies(scene.webhook.secret, await sendNow())).toEqual(refused);
+  });
+});
+
+describe("refuses", () => {
+  test("a viewer, and the secret stays", async () => {
+    await expectForbidden(scene.viewer.post(`${scene.path}/rotate-secret`, {}));
+    expect((await secretsNow()).current).toBe(scene.webhook.secret);
+  });
+
+  test("what is not there for the caller", async () => {
+    await expectNotFound(scene, (path) => scene.api.post(`${path}/rotate-secret`, {}));
+  });
+
+  test("a webhook that was deleted, and leaves no secret behind", async () => {
+    await scene.api.delete(scene.path);
+    expect(errorOf(await post())).toEqual({ status: 404, code: "not_found" });
+    expect(await findSecrets(scene.webhook.id)).toBeUndefined();
+  });
+});
+
+test("may be asked with an API key of an admin", async () => {
+  expect((await scene.key.post(`${scene.path}/rotate-secret`)).body.data.secret).toMatch(SECRET);
+});

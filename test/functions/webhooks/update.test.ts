@@ -1,0 +1,180 @@
+import { find } from "../../../functions/webhooks/webhook-store.ts";
+import { changeWebhook, givenDelivery, rowOf, takeDueAttempts } from "../../support/deliveries.ts";
+import { errorOf, expectForbidden, expectNotFound, newScene, type Scene, wrongFieldsOf } from "../../support/scene.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+let scene: Scene;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  scene = await newScene(service);
+});
+
+const change = (body: unknown) => scene.api.patch(scene.path, body);
+const shown = async () => (await scene.api.get(scene.path)).body.data;
+const row = () => find(scene.projectId, scene.webhook.id);
+
+describe("changes", () => {
+  test.each<[string, object]>([
+    ["the URL alone", { url: "https://example.com/other" }],
+    ["the events alone", { events: ["deploy.failed", "deploy.succeeded"] }],
+    ["both", { url: "https://example.com/both", events: ["deploy.failed"] }],
+    ["both, and disables", { url: "https://example.com/off", events: ["deploy.failed"], enabled: false }],
+  ])("%s, and leaves the rest", async (_, changes) => {
+    const before = await shown();
+    const { status, body } = await change(changes);
+    const state = "enabled" in changes && { disabled_reason: "manual", disabled_at: expect.stringMatching(/Z$/) };
+    expect({ status, body }).toEqual({ status: 200, body: { data: { ...before, ...changes, ...state } } });
+    expect(await shown()).toEqual(body.data);
+  });
+
+  test("an event that is named twice to one", async () => {
+    const { body } = await change({ events: ["deploy.failed", "deploy.failed"] });
+    expect(body.data.events).toEqual(["deploy.failed"]);
+  });
+
+  test("at once by two admins: both hold", async () => {
+    const changes = [{ url: "https://example.com/raced" }, { events: ["deploy.failed"] }, { enabled: false }];
+    await Promise.all(changes.map(change));
+    expect(await shown()).toMatchObject({ ...changes[0], ...changes[1], ...changes[2], disabled_reason: "manual" });
+  });
+
+  test("nothing that is secret into the answer", async () => {
+    expect(JSON.stringify((await change({ enabled: true })).body)).not.toContain("whsec_");
+  });
+});
+
+describe("disabling", () => {
+  test("by hand has the reason manual, and doing it again changes nothing", async () => {
+    const { body } = await change({ enabled: false });
+    expect(body.data).toMatchObject({ enabled: false, disabled_reason: "manual" });
+    expect(Math.abs(Date.now() - Date.parse(body.data.disabled_at))).toBeLessThan(10_000);
+    expect((await change({ enabled: false })).body).toEqual(body);
+  });
+
+  test.each(["gone", "failing"] as const)(
+    "one that is disabled as %s keeps its first reason and time",
+    async (reason) => {
+      await changeWebhook(scene.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: reason });
+      const before = await shown();
+      const { status, body } = await change({ enabled: false });
+      expect({ status, data: body.data }).toEqual({ status: 200, data: before });
+      expect(before).toMatchObject({ disabled_reason: reason, disabled_at: "2026-03-02T12:00:00.000Z" });
+    },
+  );
+
+  test("is not undone by a change of something else", async () => {
+    await change({ enabled: false });
+    const { body } = await change({ url: "https://example.com/fixed" });
+    expect(body.data).toMatchObject({ enabled: false, disabled_reason: "manual", url: "https://example.com/fixed" });
+  });
+});
+
+test("another URL is another receiver: that the last one failed is forgotten, events alone change nothing of it", async () => {
+  const failing = { failing_since: "2026-02-25T12:00:00.000Z", probe_at: "2026-02-25T12:05:00.000Z" };
+  await changeWebhook(scene.webhook, failing);
+  await change({ events: ["deploy.started"] });
+  expect(await row()).toMatchObject(failing);
+  await change({ url: "https://example.com/fixed" });
+  expect(await row()).not.toHaveProperty("failing_since");
+  expect(await row()).not.toHaveProperty("probe_at");
+});
+
+describe("enabling", () => {
+  test.each(["gone", "failing", "manual"] as const)("clears the reason %s, and that it failed", async (reason) => {
+    const failing_since = "2026-02-25T12:00:00.000Z";
+    const disabled_at = "2026-03-02T12:00:00.000Z";
+    await changeWebhook(scene.webhook, { disabled_at, disabled_reason: reason, failing_since, probe_at: disabled_at });
+    const { status, body } = await change({ enabled: true });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ enabled: true, disabled_reason: null, disabled_at: null });
+    const { secret, ...created } = scene.webhook;
+    expect(await row()).toEqual(created);
+  });
+
+  test("may come with the URL that was the reason", async () => {
+    await changeWebhook(scene.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: "gone" });
+    const { body } = await change({ enabled: true, url: "https://example.com/moved" });
+    expect(body.data).toMatchObject({ enabled: true, disabled_reason: null, url: "https://example.com/moved" });
+  });
+
+  test("sends nothing by itself", async () => {
+    await change({ enabled: false });
+    const held = await givenDelivery(scene.webhook, { status: "held" });
+    const failed = await givenDelivery(scene.webhook, { status: "failed", attempt_count: 8 });
+    await change({ enabled: true });
+    expect(await takeDueAttempts()).toEqual([]);
+    expect([await rowOf(held), await rowOf(failed)]).toEqual([held, failed]);
+  });
+
+  test("one that is enabled changes nothing", async () => {
+    const before = await shown();
+    const { status, body } = await change({ enabled: true });
+    expect({ status, data: body.data }).toEqual({ status: 200, data: before });
+  });
+});
+
+describe("refuses", () => {
+  test.each<[string, unknown, string[]]>([
+    ["an empty object", {}, [""]],
+    ["no body", undefined, [""]],
+    ["an array", [], [""]],
+    ["a text", "enabled", [""]],
+    ["null", null, [""]],
+    ["an unknown field", { enabled: true, secret: "whsec_00" }, ["secret"]],
+    ["a field that others set", { disabled_reason: "gone" }, ["disabled_reason", ""]],
+    ["another id", { id: "1" }, ["id", ""]],
+    ["enabled as a text", { enabled: "true" }, ["enabled"]],
+    ["enabled as a number", { enabled: 1 }, ["enabled"]],
+    ["enabled as null", { enabled: null }, ["enabled"]],
+    ["a URL of null", { url: null }, ["url"]],
+    ["events of null", { events: null }, ["events"]],
+    [
+      "several mistakes, all named",
+      { url: "nowhere", events: ["deploy.paused"], enabled: 0 },
+      ["url", "events.0", "enabled"],
+    ],
+  ])("%s, and changes nothing", async (_, body, fields) => {
+    const before = await row();
+    expect(wrongFieldsOf(await change(body))).toEqual(fields);
+    expect(await row()).toEqual(before);
+  });
+
+  test.each<[string, object]>([
+    ["plain http", { url: "http://example.com/" }],
+    ["a private address", { url: "https://10.0.0.1/" }],
+    ["the metadata service", { url: "https://169.254.169.254/" }],
+    ["a local name", { url: "https://printer.local/" }],
+    ["credentials in the URL", { url: "https://user:pass@example.com/" }],
+    ["a URL beyond 2,048 characters", { url: `https://example.com/${"x".repeat(2_048)}` }],
+    ["a number as URL", { url: 7 }],
+    ["no events", { events: [] }],
+    ["an unknown event", { events: ["deploy.paused"] }],
+    ["events as a text", { events: "deploy.failed" }],
+  ])("%s with the words of create", async (_, wrong) => {
+    const valid = { url: "https://example.com/", events: ["deploy.failed"] };
+    const created = await scene.api.post(`/v1/projects/${scene.projectId}/webhooks`, { ...valid, ...wrong });
+    const changed = await change(wrong);
+    expect(wrongFieldsOf(changed)).toHaveLength(1);
+    expect(changed.body.error.details).toEqual(created.body.error.details);
+  });
+
+  test("a viewer, who may look", async () => {
+    await expectForbidden(scene.viewer.patch(scene.path, { enabled: false }));
+    expect((await shown()).enabled).toBe(true);
+  });
+
+  test("what is not there for the caller, and makes nothing of it", async () => {
+    await expectNotFound(scene, (path) => scene.api.patch(path, { enabled: false }));
+    await scene.api.delete(scene.path);
+    expect(errorOf(await change({ url: "https://example.com/back" }))).toEqual({ status: 404, code: "not_found" });
+    expect(await row()).toBeUndefined();
+  });
+});
+
+test("may be asked with an API key of an admin", async () => {
+  expect((await scene.key.patch(scene.path, { enabled: false })).body.data.enabled).toBe(false);
+});

@@ -1,0 +1,108 @@
+import { parse } from "../../../functions/platform/input.ts";
+import {
+  inList,
+  mintSecret,
+  newWebhook,
+  openWebhook,
+  WEBHOOK_RANDOM_BYTES,
+  type Webhook,
+  withSecret,
+  withState,
+} from "../../../functions/webhooks/webhook.ts";
+
+const now = new Date("2026-03-01T12:00:00.000Z");
+const random = Buffer.from(Array.from({ length: WEBHOOK_RANDOM_BYTES }, (_, index) => index));
+const url = "https://example.com/hook";
+const hex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+test("a webhook is what was asked for, with an id, a time and a secret of the random bytes", () => {
+  const { webhook, secret } = openWebhook({ url, events: ["deploy.failed"] }, "project-1", now, random);
+  expect(secret).toBe(`whsec_${hex}`);
+  expect(webhook).toEqual({
+    id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+    project_id: "project-1",
+    url,
+    events: ["deploy.failed"],
+    created_at: "2026-03-01T12:00:00.000Z",
+  });
+});
+
+test("the id of a webhook gives away nothing of its secret", () => {
+  const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
+  const idOf = (bytes: Buffer) => openWebhook({ url, events: ["deploy.failed"] }, "project-1", now, bytes).webhook.id;
+  expect(idOf(otherSecret)).toBe(idOf(random));
+});
+
+test("a secret serves Standard Webhooks too: what follows the prefix is base64", () => {
+  const encoded = mintSecret(random).slice("whsec_".length);
+  expect(Buffer.from(encoded, "base64").toString("base64")).toBe(encoded);
+});
+
+const created: Webhook = { id: "1", project_id: "2", url, events: ["deploy.failed"], created_at: now.toISOString() };
+const disabled: Webhook = { ...created, disabled_at: now.toISOString(), disabled_reason: "gone" };
+
+test("a list tells whether a webhook is enabled, and why not", () => {
+  expect(inList(created)).toEqual({ ...created, enabled: true, disabled_reason: null });
+  const { disabled_at: _, ...shown } = disabled;
+  expect(inList(disabled)).toEqual({ ...shown, enabled: false });
+});
+
+test("a webhook on its own tells since when it is disabled too", () => {
+  expect(withState(created)).toEqual({ ...created, enabled: true, disabled_reason: null, disabled_at: null });
+  expect(withState(disabled)).toEqual({ ...disabled, enabled: false });
+});
+
+test("our own notes about a webhook stay with us", () => {
+  const noted = { ...created, failing_since: now.toISOString(), probe_at: now.toISOString() };
+  expect(inList(noted)).toEqual(inList(created));
+  expect(withState(noted)).toEqual(withState(created));
+  expect(withSecret(noted, "whsec_1")).toEqual({ ...created, secret: "whsec_1" });
+});
+
+const input = newWebhook([]);
+const started = "deploy.started";
+const failed = "deploy.failed";
+const succeeded = "deploy.succeeded";
+
+test.each([
+  ["one", [failed], [failed]],
+  ["all, in the order given", [failed, started, succeeded], [failed, started, succeeded]],
+  ["one twice, which is once", [failed, failed], [failed]],
+  ["several with repeats", [failed, started, failed, started], [failed, started]],
+  ["one a hundred times", Array.from({ length: 100 }, () => started), [started]],
+])("events may be %s", (_title, events, expected) => {
+  expect(parse(input, { url, events })).toEqual({ url, events: expected });
+});
+
+const EVENT = "must be one of deploy.started, deploy.succeeded, deploy.failed";
+const ARRAY = "must be an array of event names";
+
+test.each([
+  ["missing", undefined, [{ path: "events", message: "is required" }]],
+  ["null", null, [{ path: "events", message: ARRAY }]],
+  ["a text", failed, [{ path: "events", message: ARRAY }]],
+  ["an object", { 0: failed, length: 1 }, [{ path: "events", message: ARRAY }]],
+  ["empty", [], [{ path: "events", message: "must name at least one event" }]],
+  ["more than a hundred", Array(101).fill(failed), [{ path: "events", message: "must not repeat events" }]],
+  ["an unknown event", [failed, "deploy.paused"], [{ path: "events.1", message: EVENT }]],
+  ["in upper case", ["DEPLOY.FAILED"], [{ path: "events.0", message: EVENT }]],
+  ["with a space", ["deploy.failed "], [{ path: "events.0", message: EVENT }]],
+  ["a wildcard", ["*"], [{ path: "events.0", message: EVENT }]],
+  ["the name of an inherited field", ["constructor"], [{ path: "events.0", message: EVENT }]],
+  ["null inside", [null], [{ path: "events.0", message: EVENT }]],
+  ["nested", [[failed]], [{ path: "events.0", message: EVENT }]],
+])("events may not be %s", (_title, events, details) => {
+  expect(() => parse(input, { url, events })).toThrow(expect.objectContaining({ code: "validation_error", details }));
+});
+
+test("all mistakes are told at once", () => {
+  expect(() => parse(input, { url: "http://example.com", events: ["x"], secret: "mine" })).toThrow(
+    expect.objectContaining({
+      details: [
+        { path: "url", message: "must start with https://" },
+        { path: "events.0", message: EVENT },
+        { path: "secret", message: "is not a known field" },
+      ],
+    }),
+  );
+});

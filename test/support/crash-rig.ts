@@ -1,0 +1,118 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { ChangeMessageVisibilityCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
+import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { startDynamo, startSqs } from "../../bin/local/engines.ts";
+import { createQueues, createTables } from "../../bin/local/resources.ts";
+import type { Delivery } from "../../functions/deliveries/delivery.ts";
+import { dynamo, sqs } from "../../functions/platform/aws.ts";
+import { tableName } from "../../functions/platform/env.ts";
+import { queues } from "../../functions/queues.ts";
+import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
+import { freshDataDir } from "./local-run.ts";
+
+/**
+ * The service as a process that can be killed, over engines that live on in this one. Between the two is a proxy that sees
+ * every call, so that a test can kill at any of them.
+ */
+export interface CrashRig {
+  proxy: FaultProxy;
+  /** Starts the process, unless it runs. It may be killed before it is ready. */
+  start(): Promise<void>;
+  kill(): Promise<void>;
+  /** Lets the time pass after which queue and sweep give up on a process: messages it held are visible, rows are due. */
+  outlast(pending: Delivery[]): Promise<void>;
+  publish(event: object): Promise<void>;
+  /** Messages in all queues, dead letters included. */
+  messagesLeft(): number;
+  stop(): Promise<void>;
+}
+
+const names = Object.values(queues).flatMap(({ name }) => [name, `${name}-dlq`]);
+
+export async function startCrashRig(settings: Record<string, string>): Promise<CrashRig> {
+  const dynamoEngine = await startDynamo(undefined, () => {});
+  const sqsEngine = await startSqs(0, undefined);
+  process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEngine.endpoint;
+  process.env.AWS_ENDPOINT_URL_SQS = sqsEngine.endpoint;
+  const urlOf = (name: string) => `${sqsEngine.endpoint}/000000000000/${name}`;
+  Object.assign(process.env, await createTables(dynamo()), await createQueues(sqs(), { urlOf }));
+
+  const release = async (queue: string) => {
+    for (const { receiptHandle } of sqsEngine.server.inspectQueue(queue)?.messages.inflight ?? []) {
+      const message = { QueueUrl: urlOf(queue), ReceiptHandle: receiptHandle, VisibilityTimeout: 0 };
+      await sqs().send(new ChangeMessageVisibilityCommand(message));
+    }
+  };
+  const proxy = await startFaultProxy({ dynamo: dynamoEngine.endpoint, sqs: sqsEngine.endpoint });
+  const endpoints = { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint, AWS_ENDPOINT_URL_SQS: proxy.endpoint };
+  const environment = { DATA_DIR: freshDataDir(), ...endpoints, ...settings };
+  let child: ChildProcess | undefined;
+  const kill = async () => {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  };
+  return {
+    proxy,
+    async start() {
+      if (child && child.exitCode === null && child.signalCode === null) return;
+      child = spawnLocalRun(environment);
+      let page = "";
+      for await (const text of child.stdout?.setEncoding("utf8") ?? []) {
+        page += text;
+        if (/^ready /m.test(page)) break;
+      }
+    },
+    async kill() {
+      await kill();
+      await proxy.idle();
+    },
+    async outlast(pending) {
+      for (const queue of names) await release(queue);
+      const past = new Date(Date.now() - 60_000).toISOString();
+      await Promise.all(pending.map((row) => makeDue(row, past)));
+    },
+    async publish(event) {
+      const MessageBody = JSON.stringify(event);
+      await sqs().send(new SendMessageCommand({ QueueUrl: urlOf(queues.events.name), MessageBody }));
+    },
+    messagesLeft() {
+      const counts = names.map((name) => {
+        const messages = sqsEngine.server.inspectQueue(name)?.messages;
+        return messages ? messages.ready.length + messages.delayed.length + messages.inflight.length : 0;
+      });
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
+    async stop() {
+      await kill();
+      await proxy.close();
+      await Promise.all([sqsEngine.stop(), dynamoEngine.stop()]);
+    },
+  };
+}
+
+function spawnLocalRun(settings: Record<string, string>): ChildProcess {
+  const { PATH, HOME } = process.env;
+  const root = join(import.meta.dirname, "../..");
+  const env = { PATH, HOME, PORT: "0", SQS_PORT: "0", ...settings };
+  return spawn(join(root, "node_modules/.bin/node"), ["bin/local.ts"], {
+    cwd: root,
+    env,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+}
+
+async function makeDue({ webhook_id, id }: Delivery, due_at: string): Promise<void> {
+  await dynamo().send(
+    new UpdateCommand({
+      TableName: tableName("deliveries"),
+      Key: { webhook_id, id },
+      UpdateExpression: "SET due_at = :due",
+      ConditionExpression: "attribute_exists(due_at)",
+      ExpressionAttributeValues: { ":due": due_at },
+    }),
+  );
+}

@@ -1,0 +1,165 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
+import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import type { SQSEvent } from "aws-lambda";
+import { type Delivery, openDelivery } from "../../functions/deliveries/delivery.ts";
+import type { DueAttempt } from "../../functions/deliveries/delivery-queue.ts";
+import * as deliveries from "../../functions/deliveries/delivery-store.ts";
+import { findDue } from "../../functions/deliveries/due-store.ts";
+import { type EventName, readDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { dynamo, sqs } from "../../functions/platform/aws.ts";
+import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env.ts";
+import { logSink } from "../../functions/platform/log.ts";
+import type { QueueKey } from "../../functions/queues.ts";
+import { openWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../functions/webhooks/webhook-store.ts";
+import { freshResources } from "./resources.ts";
+
+/** Tables and queues for fan-out, send and sweep, and leave to send to this machine. For `beforeAll`. */
+export async function prepareDeliveries(): Promise<void> {
+  await freshResources();
+  logSink.write = () => {};
+  process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
+}
+
+/** Puts a webhook and its secret into the tables: of a new project, for `deploy.started`, unless told otherwise. */
+export async function givenWebhook({
+  url = "http://127.0.0.1:1/",
+  projectId = randomUUID() as string,
+  events = ["deploy.started"] as EventName[],
+} = {}): Promise<{ webhook: Webhook; secret: string }> {
+  const opened = openWebhook({ url, events }, projectId, new Date(), randomBytes(48));
+  await webhooks.insert(opened.webhook, opened.secret);
+  return opened;
+}
+
+/** Writes attributes of a webhook past the rules. */
+export async function changeWebhook(
+  { project_id, id }: Pick<Webhook, "project_id" | "id">,
+  values: Partial<Webhook>,
+): Promise<void> {
+  await setAttributes(tableName("webhooks"), { project_id, id }, values);
+}
+
+/** Writes attributes of a webhook's secrets (`current`, `previous_1`, `previous_1_expires_at`, …), as a rotation would. */
+export async function changeSecrets({ id }: Pick<Webhook, "id">, values: Record<string, string>): Promise<void> {
+  await setAttributes(tableName("webhookSecrets"), { webhook_id: id }, values);
+}
+
+async function setAttributes(TableName: string, Key: Record<string, string>, values: object): Promise<void> {
+  const names = Object.keys(values);
+  await dynamo().send(
+    new UpdateCommand({
+      TableName,
+      Key,
+      UpdateExpression: `SET ${names.map((_, index) => `#n${index} = :v${index}`).join(", ")}`,
+      ExpressionAttributeNames: Object.fromEntries(names.map((name, index) => [`#n${index}`, name])),
+      ExpressionAttributeValues: Object.fromEntries(Object.values(values).map((value, index) => [`:v${index}`, value])),
+    }),
+  );
+}
+
+/** A deployment event of a project, as the pipeline writes it. */
+export function eventOf(projectId: string, changes: object = {}): Record<string, unknown> {
+  return {
+    event: "deploy.started",
+    project_id: projectId,
+    deployment_id: randomUUID(),
+    timestamp: new Date().toISOString(),
+    data: { commit: "c0ffee" },
+    ...changes,
+  };
+}
+
+/**
+ * Puts a delivery of an event of the time `at` into the table, as fan-out would have done then. One that is given another
+ * status than pending has no due time, as after its end.
+ */
+export async function givenDelivery(
+  webhook: Webhook,
+  { at = new Date(), ...changes }: Partial<Delivery> & { at?: Date } = {},
+) {
+  const message = readDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
+  if (!message.ok) throw new Error(message.reason);
+  const { next_attempt_at, due_at, due_shard, ...opened } = openDelivery(message.event, webhook, at, 120);
+  const isOver = changes.status !== undefined && changes.status !== "pending";
+  const delivery: Delivery = { ...opened, ...(!isOver && { next_attempt_at, due_at, due_shard }), ...changes };
+  await deliveries.insert(delivery);
+  return delivery;
+}
+
+/** Puts an event on the events queue, as the pipeline does. */
+export async function publish(event: object): Promise<void> {
+  // The embedded queue, unlike SQS, refuses characters beyond U+FFFF; in JSON they can be written as two escapes.
+  const text = JSON.stringify(event).replace(/[\ud800-\udfff]/g, (half) => `\\u${half.charCodeAt(0).toString(16)}`);
+  await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: text }));
+}
+
+/** The message that asks for an attempt. */
+export function dueAttempt({ project_id, webhook_id, id }: Delivery, attempt = 1): DueAttempt {
+  return { project_id, webhook_id, delivery_id: id, attempt };
+}
+
+/** What Lambda hands to a queue's consumer. A text goes in as it is, the rest as JSON. Message ids are `m0`, `m1`, … */
+export function sqsEvent(...messages: unknown[]): SQSEvent {
+  const records = messages.map((message, index) => ({
+    messageId: `m${index}`,
+    body: typeof message === "string" ? message : JSON.stringify(message),
+  }));
+  return { Records: records } as unknown as SQSEvent;
+}
+
+export async function rowOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">): Promise<Delivery> {
+  const row = await deliveries.find(webhook_id, id);
+  if (!row) throw new Error("there is no such delivery");
+  return row;
+}
+
+/** The delivery rows of a webhook. */
+export async function rowsOf({ id }: Pick<Webhook, "id">): Promise<Delivery[]> {
+  const { Items } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("deliveries"),
+      KeyConditionExpression: "webhook_id = :id",
+      ExpressionAttributeValues: { ":id": id },
+      ConsistentRead: true,
+    }),
+  );
+  return Items as Delivery[];
+}
+
+/** The ids of a shard's rows in the `due` index. */
+export async function dueIds(shard: number): Promise<string[]> {
+  const farAhead = new Date("2999-01-01T00:00:00Z");
+  return (await findDue(shard, farAhead, 1_000)).map(({ id }) => id);
+}
+
+export interface QueueMessage {
+  body: string;
+  reason?: string | undefined;
+}
+
+/** Takes all messages that a queue would hand out now. */
+export async function takeMessages(queue: QueueKey, from: "queue" | "dead letters" = "queue"): Promise<QueueMessage[]> {
+  const QueueUrl = from === "queue" ? queueUrl(queue) : deadLetterUrl(queue);
+  const taken: QueueMessage[] = [];
+  while (true) {
+    const { Messages = [] } = await sqs().send(
+      new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, MessageAttributeNames: ["All"] }),
+    );
+    if (Messages.length === 0) return taken;
+    taken.push(
+      ...Messages.map(({ Body = "", MessageAttributes }) => ({
+        body: Body,
+        reason: MessageAttributes?.reason?.StringValue,
+      })),
+    );
+    const Entries = Messages.map(({ ReceiptHandle }, index) => ({ Id: String(index), ReceiptHandle }));
+    await sqs().send(new DeleteMessageBatchCommand({ QueueUrl, Entries }));
+  }
+}
+
+/** Takes the attempts that are due on the deliveries queue. */
+export async function takeDueAttempts(): Promise<DueAttempt[]> {
+  return (await takeMessages("deliveries")).map(({ body }) => JSON.parse(body));
+}

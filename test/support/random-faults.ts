@@ -1,0 +1,163 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  InternalServerError,
+  ProvisionedThroughputExceededException,
+  ThrottlingException,
+  TransactionCanceledException,
+} from "@aws-sdk/client-dynamodb";
+import { SQSServiceException } from "@aws-sdk/client-sqs";
+import { dynamo, sqs } from "../../functions/platform/aws.ts";
+
+/*
+ * AWS on a bad day: calls of the functions are throttled, time out, break or succeed in part, at random. A call that times
+ * out has happened or not, as in life.
+ */
+
+type Output = Record<string, unknown>;
+interface Call {
+  command: string;
+  input: Record<string, unknown>;
+}
+type Send = (input?: Record<string, unknown>) => Promise<Output>;
+type Fault = (call: Call, send: Send) => Promise<Output>;
+
+type Handler = (args: { input: unknown }) => Promise<{ output: unknown; response: unknown }>;
+interface Stack {
+  add(
+    middleware: (next: Handler, context: { commandName?: string }) => Handler,
+    options: { step: "initialize" | "finalizeRequest"; priority: "high" | "low"; name: string },
+  ): void;
+  remove(name: string): boolean;
+}
+
+export interface RandomFaults {
+  /** Faults so far, by kind. */
+  counts: Record<string, number>;
+  stop(): void;
+}
+
+const spared = new AsyncLocalStorage<boolean>();
+
+/** Makes calls that no fault meets: the test's own. */
+export const unharmed = <T>(run: () => Promise<T>): Promise<T> => spared.run(true, run);
+
+/** Mulberry32: numbers from 0 to 1 that a seed repeats. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const $metadata = {};
+const fails =
+  (make: () => Error): Fault =>
+  async () => {
+    throw make();
+  };
+const timedOut = () => Object.assign(new Error("no answer in time"), { name: "TimeoutError", $metadata });
+const reset = () => Object.assign(new Error("socket hang up"), { code: "ECONNRESET", $metadata });
+const answerLost: Fault = async (_, send) => {
+  await send();
+  throw timedOut();
+};
+
+const network = { "timeout before": fails(timedOut), "timeout after": answerLost, reset: fails(reset) };
+const dynamoFaults: Record<string, Fault> = {
+  ...network,
+  throttled: fails(() => new ThrottlingException({ message: "slow down", $metadata })),
+  "throughput exceeded": fails(() => new ProvisionedThroughputExceededException({ message: "too hot", $metadata })),
+  "500": fails(() => new InternalServerError({ message: "oops", $metadata })),
+};
+const sqsFaults: Record<string, Fault> = {
+  ...network,
+  throttled: fails(() => sqsError("RequestThrottled", "client")),
+  "503": fails(() => sqsError("ServiceUnavailable", "server")),
+};
+const sqsError = (name: string, $fault: "client" | "server") =>
+  Object.assign(new SQSServiceException({ name, $fault, message: "not now", $metadata }), {
+    $retryable: { throttling: name === "RequestThrottled" },
+  });
+
+/** What goes wrong with one operation only. */
+const special: Record<string, Record<string, Fault>> = {
+  TransactWriteItemsCommand: {
+    "transaction conflict": fails(() => {
+      const CancellationReasons = [{ Code: "TransactionConflict" }, { Code: "None" }];
+      return new TransactionCanceledException({ message: "conflict", CancellationReasons, $metadata });
+    }),
+  },
+};
+
+/** An answer that says that a part was not done. It was not. Needs the call as the functions see it. */
+const partial: Record<string, Fault> = {
+  BatchGetItemCommand: async ({ input }, send) => {
+    const [[table, { Keys, ...rest }] = ["", { Keys: [] }]] = Object.entries(
+      input.RequestItems as Record<string, { Keys: unknown[] }>,
+    );
+    const half = Math.floor(Keys.length / 2);
+    const left = { [table]: { ...rest, Keys: Keys.slice(half) } };
+    if (half === 0) return { Responses: {}, UnprocessedKeys: left };
+    const output = await send({ RequestItems: { [table]: { ...rest, Keys: Keys.slice(0, half) } } });
+    return { ...output, UnprocessedKeys: left };
+  },
+  SendMessageBatchCommand: (call, send) => everyOther(call, send),
+  DeleteMessageBatchCommand: (call, send) => everyOther(call, send),
+};
+
+async function everyOther({ input }: Call, send: Send): Promise<Output> {
+  const entries = input.Entries as { Id: string }[];
+  const done = entries.filter((_, index) => index % 2 === 1);
+  const Failed = entries
+    .filter((_, index) => index % 2 === 0)
+    .map(({ Id }) => ({ Id, Code: "InternalError", SenderFault: false }));
+  const output = done.length > 0 ? await send({ ...input, Entries: done }) : {};
+  return { ...output, Failed };
+}
+
+/**
+ * @param share of the calls that go wrong, from 0 to 1
+ * @param reach `requests`: each try of the SDK, which tries again; `calls`: what is left after its tries, and parts
+ */
+export function injectFaults(seed: number, share: number, reach: "requests" | "calls"): RandomFaults {
+  const random = randomFrom(seed);
+  const counts: Record<string, number> = {};
+  const inject = (stack: Stack, general: Record<string, Fault>) => {
+    const middleware = (next: Handler, { commandName = "" }: { commandName?: string }): Handler => {
+      const ofOperation = { ...special[commandName], ...(reach === "calls" && partialOf(commandName)) };
+      return async (args) => {
+        if (spared.getStore() || random() >= share) return next(args);
+        // Half of the faults are those that only this operation knows.
+        const isSpecial = Object.keys(ofOperation).length > 0 && random() < 0.5;
+        const kinds = Object.entries(isSpecial ? ofOperation : general);
+        const [kind = "", fault = answerLost] = kinds[Math.floor(random() * kinds.length)] ?? [];
+        counts[kind] = (counts[kind] ?? 0) + 1;
+        const call = { command: commandName, input: args.input as Record<string, unknown> };
+        let response: unknown = {};
+        const send = async (input?: Record<string, unknown>) => {
+          const result = await next(input ? { ...args, input } : args);
+          response = result.response;
+          return result.output as Output;
+        };
+        return { output: await fault(call, send), response };
+      };
+    };
+    const name = `faults-${seed}-${reach}`;
+    if (reach === "calls") stack.add(middleware, { step: "initialize", priority: "high", name });
+    else stack.add(middleware, { step: "finalizeRequest", priority: "low", name });
+    return () => stack.remove(name);
+  };
+  const undo = [
+    inject(dynamo().middlewareStack as unknown as Stack, dynamoFaults),
+    inject(sqs().middlewareStack as unknown as Stack, sqsFaults),
+  ];
+  return { counts, stop: () => undo.forEach((remove) => void remove()) };
+}
+
+const partialOf = (command: string): Record<string, Fault> => {
+  const fault = partial[command];
+  return fault ? { [`part of ${command.replace("Command", "")}`]: fault } : {};
+};

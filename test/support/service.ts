@@ -1,0 +1,100 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { type EventSources, startEventSources } from "../../bin/local/event-sources.ts";
+import { createGateway } from "../../bin/local/gateway.ts";
+import { fromSources } from "../../bin/local/lambda.ts";
+import { mintToken } from "../../bin/local/mint-token.ts";
+import { sqs } from "../../functions/platform/aws.ts";
+import { logSink } from "../../functions/platform/log.ts";
+import { handler as putMember } from "../../functions/projects/put-member.ts";
+import { freshResources } from "./resources.ts";
+
+export interface Response {
+  status: number;
+  headers: Headers;
+  // The JSON of the answer; undefined for an empty body. Tests look into it as they please.
+  // biome-ignore lint/suspicious/noExplicitAny: the shape is what is under test
+  body: any;
+}
+
+/** Calls the API over HTTP with one credential. */
+export interface Api {
+  get(path: string): Promise<Response>;
+  post(path: string, body?: unknown): Promise<Response>;
+  patch(path: string, body: unknown): Promise<Response>;
+  delete(path: string): Promise<Response>;
+}
+
+export interface TestService {
+  baseUrl: string;
+  /** A client that sends `Authorization: Bearer <credential>`. */
+  as(credential: string): Api;
+  /** A new user with a JWT. */
+  user(): { userId: string; token: string; api: Api };
+  /** Puts the user into a project, a new one unless given. Returns the project's id. */
+  project(userId: string, options?: { role?: "admin" | "viewer"; projectId?: string }): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export const jwtSecret = randomBytes(32).toString("hex");
+
+/**
+ * The real handlers behind the local gateway, over the embedded engines.
+ * @param deliver also runs fan-out, send and sweep
+ */
+export async function startTestService({ deliver = false } = {}): Promise<TestService> {
+  await freshResources();
+  logSink.write = () => {};
+  process.env.JWT_SECRET ??= jwtSecret;
+  process.env.WEBHOOK_ALLOW_CIDRS ??= "127.0.0.0/8,::1/128";
+  const server = await createGateway(fromSources);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const eventSources: EventSources | undefined = deliver ? await startEventSources(sqs(), fromSources, 1) : undefined;
+  const as = (credential: string) => apiClient(baseUrl, credential);
+  return {
+    baseUrl,
+    as,
+    user() {
+      const userId = `user-${randomUUID()}`;
+      const token = mintToken(process.env.JWT_SECRET ?? "", userId);
+      return { userId, token, api: as(token) };
+    },
+    async project(userId, { role = "admin", projectId = randomUUID() } = {}) {
+      await putMember({ user_id: userId, project_id: projectId, name: "Project", role });
+      return projectId;
+    },
+    async stop() {
+      await eventSources?.stop();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function apiClient(baseUrl: string, credential: string): Api {
+  const call = async (method: string, path: string, body?: unknown): Promise<Response> =>
+    send(`${baseUrl}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${credential}`,
+        ...(body !== undefined && { "content-type": "application/json" }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  return {
+    get: (path) => call("GET", path),
+    post: (path, body) => call("POST", path, body),
+    patch: (path, body) => call("PATCH", path, body),
+    delete: (path) => call("DELETE", path),
+  };
+}
+
+/** One HTTP request, with the answer's body read. */
+export async function send(url: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(url, init);
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+}
