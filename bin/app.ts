@@ -1,12 +1,15 @@
 import { join } from "node:path";
-import { App } from "aws-cdk-lib";
+import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
+import { AwsSolutionsChecks } from "cdk-nag";
 import { bundleFolder } from "../lib/names.ts";
 import { ServiceStack } from "../lib/service-stack.ts";
+import { InvalidStage } from "../lib/stage.ts";
 import { stageNamed, UnknownStage } from "../lib/stages.ts";
 
 /*
- * The CDK app: `cdk synth|diff|deploy -c stage=<name>`. cdk.json has bin/build.ts make the bundles in dist/ first.
+ * The CDK app: `cdk synth|diff|deploy -c stage=<name>`. cdk.json has bin/build.ts make the bundles in dist/ first. What
+ * breaks a rule of cdk-nag and is not acknowledged in lib/acknowledged.ts is an error of the synthesis.
  */
 
 const bundles = join(import.meta.dirname, "..", "dist");
@@ -18,9 +21,10 @@ try {
     stage,
     code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
   });
+  Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   app.synth();
 } catch (error) {
-  if (!(error instanceof UnknownStage)) throw error;
+  if (!(error instanceof UnknownStage || error instanceof InvalidStage)) throw error;
   console.error(error.message);
   process.exitCode = 1;
 }

@@ -62,7 +62,13 @@ export const gatewayResponses = {
     message: "Too many requests. Wait and try again.",
     headers: { "Retry-After": "60" },
   },
-  WAF_FILTERED: { status: 403, code: "forbidden", message: "The request was refused." },
+  /** The firewall's one rule that stops requests is that of the rate (lib/firewall.ts); it looks at five minutes. */
+  WAF_FILTERED: {
+    status: 429,
+    code: "rate_limited",
+    message: "Too many requests from this address. Wait and try again.",
+    headers: { "Retry-After": "60" },
+  },
   INTEGRATION_TIMEOUT: { ...retryable, message: "The request took too long. Try again." },
   INTEGRATION_FAILURE: { ...retryable, message: "The request could not be served. Try again." },
   DEFAULT_5XX: { status: 500, code: "internal_error", message: "Something went wrong on our side." },
@@ -78,9 +84,6 @@ export const methodNotAllowed = {
   code: "method_not_allowed",
   message: "This path does not take that method. The Allow header lists those it takes.",
 } as const satisfies GatewayResponseRow;
-
-/** Headers on every error that the gateway makes. */
-export const gatewayResponseHeaders = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff" };
 
 /** The body template, in the syntax of API Gateway: `$context…` is filled in per request. */
 export function gatewayResponseTemplate({ code, message }: GatewayResponseRow): string {

@@ -2,20 +2,21 @@ import * as apigateway from "aws-cdk-lib/aws-apigateway";
 import { type EndpointRow, endpoints } from "../functions/endpoints.ts";
 import {
   type GatewayResponseRow,
-  gatewayResponseHeaders,
   gatewayResponses,
   gatewayResponseTemplate,
   methodNotAllowed,
 } from "../functions/gateway-responses.ts";
+import { cors, securityHeaders } from "../functions/response-headers.ts";
 import { constructId } from "./names.ts";
+import type { Stage } from "./stage.ts";
 
 /** Gives the errors that API Gateway makes our shape: one gateway response per row of functions/gateway-responses.ts. */
-export function answerGatewayErrors(api: apigateway.RestApi): void {
+export function answerGatewayErrors(api: apigateway.RestApi, stage: Stage): void {
   for (const [type, row] of Object.entries<GatewayResponseRow>(gatewayResponses)) {
     api.addGatewayResponse(constructId(type.toLowerCase().replaceAll("_", "-")), {
       type: apigateway.ResponseType.of(type),
       ...(row.status && { statusCode: String(row.status) }),
-      responseHeaders: headersOf(row),
+      responseHeaders: headersOf(row, corsHeaders(stage)),
       templates: { "application/json": gatewayResponseTemplate(row) },
     });
   }
@@ -26,17 +27,18 @@ export function answerGatewayErrors(api: apigateway.RestApi): void {
  * 404 to any method of every other path. (Without it, an unknown path with an Authorization header is a broken AWS
  * signature, 403.) A method ANY takes what no endpoint takes, and its mock integration answers without asking who is calling.
  */
-export function answerTheRest(api: apigateway.RestApi): void {
+export function answerTheRest(api: apigateway.RestApi, stage: Stage): void {
+  const forBrowsers = corsHeaders(stage);
   const rowsByPath = Map.groupBy<string, EndpointRow>(endpoints, (row) => row.path);
   for (const [path, rows] of rowsByPath) {
     const allow = rows.map((row) => row.method).join(", ");
-    answerAlways(api.root.resourceForPath(path), methodNotAllowed, { Allow: allow });
+    answerAlways(api.root.resourceForPath(path), methodNotAllowed, { Allow: allow, ...forBrowsers });
   }
   const notFound = gatewayResponses.MISSING_AUTHENTICATION_TOKEN;
   const between = [...rowsByPath.keys()].flatMap(pathsAbove).filter((path) => !rowsByPath.has(path));
-  for (const path of new Set(between)) answerAlways(api.root.resourceForPath(path), notFound);
-  answerAlways(api.root, notFound);
-  answerAlways(api.root.addResource("{proxy+}"), notFound);
+  for (const path of new Set(between)) answerAlways(api.root.resourceForPath(path), notFound, forBrowsers);
+  answerAlways(api.root, notFound, forBrowsers);
+  answerAlways(api.root.addResource("{proxy+}"), notFound, forBrowsers);
 }
 
 /** "/v1/projects/{id}" -> "/v1", "/v1/projects": resources that exist only to hold others. */
@@ -48,7 +50,7 @@ function pathsAbove(path: string): string[] {
 function answerAlways(
   resource: apigateway.IResource,
   row: GatewayResponseRow & { status: number },
-  more: Record<string, string> = {},
+  more: Record<string, string>,
 ): void {
   const headers = Object.entries(headersOf(row, more));
   const statusCode = String(row.status);
@@ -78,11 +80,24 @@ const contentTypes = ["application/json", "application/x-www-form-urlencoded", "
 const responseHeader = (name: string) => `method.response.header.${name}`;
 
 /** The headers of an error, as mapping expressions of API Gateway. */
-function headersOf(row: GatewayResponseRow, more: Record<string, string> = {}): Record<string, string> {
-  const fixed = Object.entries({ ...gatewayResponseHeaders, ...row.headers, ...more });
+function headersOf(row: GatewayResponseRow, more: Record<string, string>): Record<string, string> {
+  const fixed = Object.entries({ ...securityHeaders, ...row.headers, ...more });
   return {
     ...Object.fromEntries(fixed.map(([name, value]) => [name, literal(value)])),
     "x-request-id": "context.requestId",
+  };
+}
+
+/**
+ * Lets a page read why it was refused. API Gateway sends one fixed value: with several origins allowed that is any, which
+ * shows a page nothing that it did not ask with a credential of its own.
+ */
+function corsHeaders({ corsOrigins }: Stage): Record<string, string> {
+  if (!corsOrigins) return {};
+  const [only = "*", ...others] = corsOrigins;
+  return {
+    "Access-Control-Allow-Origin": others.length === 0 ? only : "*",
+    "Access-Control-Expose-Headers": cors.exposedHeaders.join(", "),
   };
 }
 

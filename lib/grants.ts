@@ -1,7 +1,7 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import { type QueueKey, queues as queueRows } from "../functions/queues.ts";
-import { type TableKey, type TableRow, tables as tableRows } from "../functions/tables.ts";
-import type { TableAction, Uses } from "../functions/uses.ts";
+import { type TableKey, tables as tableRows } from "../functions/tables.ts";
+import type { IndexKey, TableAction, Uses } from "../functions/uses.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 
@@ -12,21 +12,29 @@ export interface Data {
 }
 
 /** The environment variables that tell a function where the tables and queues it uses are, and no others. */
-export function environmentFor(
-  { tables = {}, sendsTo = [], rejectsTo = [] }: Uses,
-  data: Data,
-): Record<string, string> {
+export function environmentFor(uses: Uses, data: Data): Record<string, string> {
+  const { sendsTo = [], rejectsTo = [] } = uses;
   return Object.fromEntries([
-    ...tableKeys(tables).map((key) => [tableRows[key].env, data.tables[key].tableName]),
+    ...tablesOf(uses).map((key) => [tableRows[key].env, data.tables[key].tableName]),
     ...sendsTo.map((key) => [queueRows[key].env, data.queues[key].queue.queueUrl]),
     ...rejectsTo.map((key) => [queueRows[key].deadLetterEnv, data.queues[key].deadLetters.queueUrl]),
   ]);
 }
 
-/** The rights that a function needs for what it uses: these actions on these resources, and no others. */
-export function statementsFor({ tables = {}, sendsTo = [], rejectsTo = [] }: Uses, data: Data): PolicyStatement[] {
+/** The tables that a function reaches, itself or an index of it. */
+export function tablesOf({ tables = {}, queries = [] }: Uses): TableKey[] {
+  return [...new Set([...tableKeys(tables), ...queries.map((index) => indexOf(index).table)])];
+}
+
+/**
+ * The rights that a function needs for what it uses: these actions on these resources, and no others. The right to read a
+ * secret comes with the secret (jwt-secret.ts).
+ */
+export function statementsFor(uses: Uses, data: Data): PolicyStatement[] {
+  const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;
   return [
-    ...tableKeys(tables).flatMap((key) => tableStatements(key, tables[key] ?? [], data.tables[key].tableArn)),
+    ...tableKeys(tables).map((key) => mayCall(onTable(tables[key]), [data.tables[key].tableArn])),
+    ...queries.map((index) => mayCall(["dynamodb:Query"], [indexArn(index, data)])),
     ...sendsTo.map((key) => mayCall(["sqs:SendMessage"], [data.queues[key].queue.queueArn])),
     ...rejectsTo.map((key) => mayCall(["sqs:SendMessage"], [data.queues[key].deadLetters.queueArn])),
   ];
@@ -42,16 +50,16 @@ export function mayCall(actions: string[], resources: string[]): PolicyStatement
   return new PolicyStatement({ actions, resources });
 }
 
-/** A right on a table does not reach its indexes, and of the actions we grant only a query can use one. */
-function tableStatements(key: TableKey, actions: readonly TableAction[], tableArn: string): PolicyStatement[] {
-  const { indexes = [] }: TableRow = tableRows[key];
-  const indexArns = indexes.map((index) => `${tableArn}/index/${index.name}`);
-  const onTable = mayCall(
-    actions.map((action) => `dynamodb:${action}`),
-    [tableArn],
-  );
-  if (indexArns.length === 0 || !actions.includes("Query")) return [onTable];
-  return [onTable, mayCall(["dynamodb:Query"], indexArns)];
+const onTable = (actions: readonly TableAction[] = []) => actions.map((action) => `dynamodb:${action}`);
+
+function indexArn(index: IndexKey, data: Data): string {
+  const { table, name } = indexOf(index);
+  return `${data.tables[table].tableArn}/index/${name}`;
+}
+
+function indexOf(index: IndexKey): { table: TableKey; name: string } {
+  const [table, name] = index.split("/") as [TableKey, string];
+  return { table, name };
 }
 
 function tableKeys(used: NonNullable<Uses["tables"]>): TableKey[] {

@@ -1,4 +1,4 @@
-import type { Stage } from "./stages.ts";
+import type { Stage } from "./stage.ts";
 
 /** Turns `api-keys/create` or `apiKeys` into the id of a construct, `ApiKeysCreate` or `ApiKeys`. */
 export function constructId(name: string): string {

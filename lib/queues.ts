@@ -1,4 +1,5 @@
 import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import * as iam from "aws-cdk-lib/aws-iam";
 import * as sqs from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
 import {
@@ -9,31 +10,45 @@ import {
   queues,
   retentionSeconds,
 } from "../functions/queues.ts";
+import { type CustomerKey, letProducerEncrypt, type Producer } from "./customer-key.ts";
 import { constructId, deployedName } from "./names.ts";
-import type { Stage } from "./stages.ts";
+import type { Stage } from "./stage.ts";
 
 export type Queues = Record<QueueKey, { queue: sqs.Queue; deadLetters: sqs.Queue }>;
 
 /** One queue, with its dead letter queue, per row of functions/queues.ts. */
-export function createQueues(scope: Construct, stage: Stage): Queues {
+export function createQueues(scope: Construct, stage: Stage, key?: CustomerKey): Queues {
   const folder = new Construct(scope, "Queues");
-  const created = Object.entries<QueueRow>(queues).map(([key, row]) => [key, createPair(folder, key, row, stage)]);
-  return Object.fromEntries(created) as Queues;
+  const pairs = Object.entries<QueueRow>(queues).map(([name, row]) => [
+    name,
+    createPair(folder, name, row, stage, key),
+  ]);
+  const created = Object.fromEntries(pairs) as Queues;
+  letProducersSend(created.events.queue, stage.eventProducers ?? []);
+  return created;
 }
 
-function createPair(scope: Construct, key: string, row: QueueRow, stage: Stage): Queues[QueueKey] {
+function createPair(
+  scope: Construct,
+  name: string,
+  row: QueueRow,
+  stage: Stage,
+  key: CustomerKey | undefined,
+): Queues[QueueKey] {
   const shared: sqs.QueueProps = {
-    encryption: sqs.QueueEncryption.SQS_MANAGED,
+    ...(key
+      ? { encryption: sqs.QueueEncryption.KMS, encryptionMasterKey: key, dataKeyReuse: DATA_KEY_REUSE }
+      : { encryption: sqs.QueueEncryption.SQS_MANAGED }),
     enforceSSL: true,
     retentionPeriod: Duration.seconds(retentionSeconds),
     removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
   };
-  const deadLetters = new sqs.Queue(scope, `${constructId(key)}DeadLetters`, {
+  const deadLetters = new sqs.Queue(scope, `${constructId(name)}DeadLetters`, {
     ...shared,
     queueName: deployedName(stage, deadLetterName(row)),
     maxMessageSizeBytes: deadLetterMaxMessageBytes,
   });
-  const queue = new sqs.Queue(scope, constructId(key), {
+  const queue = new sqs.Queue(scope, constructId(name), {
     ...shared,
     queueName: deployedName(stage, row.name),
     visibilityTimeout: Duration.seconds(row.visibilitySeconds),
@@ -41,4 +56,25 @@ function createPair(scope: Construct, key: string, row: QueueRow, stage: Stage):
     deadLetterQueue: { queue: deadLetters, maxReceiveCount: row.maxReceives },
   });
   return { queue, deadLetters };
+}
+
+/** SQS asks KMS for a key so often and not per message: an hour costs a twelfth of the default five minutes. */
+const DATA_KEY_REUSE = Duration.hours(1);
+
+/** In this account an identity's own policy suffices; another account, a rule or a topic needs the queue's word as well. */
+function letProducersSend(queue: sqs.Queue, arns: string[]): void {
+  for (const arn of arns) {
+    const producer = producerOf(arn);
+    const send = { actions: ["sqs:SendMessage"], resources: [queue.queueArn] };
+    queue.addToResourcePolicy(new iam.PolicyStatement({ ...producer, ...send }));
+    if (queue.encryptionMasterKey) letProducerEncrypt(queue.encryptionMasterKey, producer);
+  }
+}
+
+/** A rule or a topic sends in its service's name: the condition tells it from all others of that service. */
+function producerOf(arn: string): Producer {
+  const service = /^arn:[\w-]+:(events|sns):/.exec(arn)?.[1];
+  if (service === undefined) return { principals: [new iam.ArnPrincipal(arn)], conditions: {} };
+  const principals = [new iam.ServicePrincipal(`${service}.amazonaws.com`)];
+  return { principals, conditions: { ArnEquals: { "aws:SourceArn": arn } } };
 }

@@ -4,14 +4,18 @@ import * as lambda from "aws-cdk-lib/aws-lambda";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import type { Uses } from "../functions/uses.ts";
+import type { CustomerKey } from "./customer-key.ts";
 import { type Data, environmentFor, statementsFor } from "./grants.ts";
+import { keyStatementsFor } from "./key-grants.ts";
 import { constructId } from "./names.ts";
-import type { Stage } from "./stages.ts";
+import { settingsFor } from "./settings.ts";
+import type { Stage } from "./stage.ts";
 
 /** What all functions of a stage have in common. */
 export interface Surroundings {
   stage: Stage;
   data: Data;
+  key?: CustomerKey | undefined;
   /** The bundle of a function, by its path below `functions/`. */
   code: (file: string) => lambda.Code;
 }
@@ -23,25 +27,30 @@ export interface ServiceFunctionProps {
   uses: Uses;
   timeoutSeconds: number;
   memoryMb: number;
-  /** Wins over the variables that follow from `uses`. Names without a value are left out. */
+  /** Wins over the variables that follow from `uses` and the stage. Names without a value are left out. */
   environment?: Record<string, string | undefined>;
   recursiveLoop?: lambda.RecursiveLoop;
+  /** Callers get an alias, which moves from version to version (gradual-deployment.ts). */
+  hasAlias?: boolean;
 }
 
 /** A Lambda with this project's defaults, that can reach what its row names and nothing else. */
 export class ServiceFunction extends Construct {
   readonly lambda: lambda.Function;
+  readonly alias: lambda.Alias | undefined;
 
-  constructor(scope: Construct, { stage, data, code }: Surroundings, props: ServiceFunctionProps) {
+  constructor(scope: Construct, { stage, data, key, code }: Surroundings, props: ServiceFunctionProps) {
     super(scope, constructId(props.file));
     const logGroup = new logs.LogGroup(this, "Logs", {
       retention: stage.logRetention,
       removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      ...(key && { encryptionKey: key }),
     });
     // A role of our own: the one CDK would make may write to every log group of the account.
     const role = new iam.Role(this, "Role", { assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com") });
     logGroup.grantWrite(role);
     for (const statement of statementsFor(props.uses, data)) role.addToPolicy(statement);
+    for (const statement of keyStatementsFor(props.uses, data)) role.addToPolicy(statement);
 
     this.lambda = new lambda.Function(this, "Function", {
       description: props.description,
@@ -51,12 +60,24 @@ export class ServiceFunction extends Construct {
       architecture: lambda.Architecture.ARM_64,
       timeout: Duration.seconds(props.timeoutSeconds),
       memorySize: props.memoryMb,
-      environment: withoutGaps({ ...environmentFor(props.uses, data), ...props.environment }),
+      environment: withoutGaps({
+        STAGE: stage.name,
+        ...environmentFor(props.uses, data),
+        ...settingsFor(props.file, props.uses, stage),
+        ...props.environment,
+      }),
       role,
       logGroup,
       loggingFormat: lambda.LoggingFormat.JSON,
       ...(props.recursiveLoop && { recursiveLoop: props.recursiveLoop }),
     });
+    if (props.hasAlias)
+      this.alias = new lambda.Alias(this, "Live", { aliasName: "live", version: this.lambda.currentVersion });
+  }
+
+  /** What callers call. */
+  get entry(): lambda.IFunction {
+    return this.alias ?? this.lambda;
   }
 }
 

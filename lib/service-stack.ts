@@ -1,13 +1,17 @@
 import { CfnOutput, Stack } from "aws-cdk-lib";
 import type { Code } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { alarmOnDeadLetters } from "./alarms.ts";
+import { acknowledgeFindings } from "./acknowledged.ts";
+import { createAlarms } from "./alarms.ts";
 import { baseUrl, createApi } from "./api.ts";
-import { createJwtSecret, letRead } from "./jwt-secret.ts";
+import { customerKey } from "./customer-key.ts";
+import { createDashboard, dashboardUrl } from "./dashboard.ts";
+import { deployGradually } from "./gradual-deployment.ts";
+import { createJwtSecret, letReadersRead } from "./jwt-secret.ts";
 import { constructId } from "./names.ts";
 import { createQueues } from "./queues.ts";
 import type { Surroundings } from "./service-function.ts";
-import type { Stage } from "./stages.ts";
+import type { Stage } from "./stage.ts";
 import { createTables } from "./tables.ts";
 import { createWorkers } from "./workers.ts";
 
@@ -22,21 +26,29 @@ export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, { stage, code }: ServiceStackProps) {
     super(scope, id, { terminationProtection: stage.keepsData });
 
-    const tables = createTables(this, stage);
-    const queues = createQueues(this, stage);
-    const surroundings: Surroundings = { stage, code, data: { tables, queues } };
+    const key = customerKey(this, stage);
+    const tables = createTables(this, stage, key);
+    const queues = createQueues(this, stage, key);
+    const surroundings: Surroundings = { stage, code, key, data: { tables, queues } };
 
     const workers = createWorkers(this, surroundings);
-    const jwtSecret = createJwtSecret(this, stage);
-    letRead(jwtSecret, workers.authorizer);
-
+    const jwtSecret = createJwtSecret(this, stage, key);
+    letReadersRead(jwtSecret, workers);
     const api = createApi(this, surroundings, workers.authorizer);
-    alarmOnDeadLetters(this, queues);
 
-    this.output("ApiUrl", baseUrl(api));
+    deployGradually(workers, stage);
+
+    const watched = { stage, api: api.restApi, functions: { ...api.functions, ...workers }, queues, tables };
+    const alarms = createAlarms(this, watched);
+    const dashboard = createDashboard(this, watched, alarms);
+
+    this.output("ApiUrl", baseUrl(api.restApi, stage));
     this.output("EventsQueueUrl", queues.events.queue.queueUrl);
     this.output("JwtSecretArn", jwtSecret.secretArn);
-    for (const [key, table] of Object.entries(tables)) this.output(`${constructId(key)}TableName`, table.tableName);
+    this.output("AlarmTopicArn", alarms.topic.topicArn);
+    this.output("DashboardUrl", dashboardUrl(dashboard));
+    for (const [name, table] of Object.entries(tables)) this.output(`${constructId(name)}TableName`, table.tableName);
+    acknowledgeFindings(this);
   }
 
   private output(id: string, value: string): void {

@@ -1,39 +1,61 @@
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
+import { Key } from "aws-cdk-lib/aws-kms";
 import { Construct } from "constructs";
 import { type TableKey, type TableRow, tables } from "../functions/tables.ts";
+import type { CustomerKey } from "./customer-key.ts";
 import { constructId, deployedName } from "./names.ts";
-import type { Stage } from "./stages.ts";
+import type { Stage } from "./stage.ts";
 
-export type Tables = Record<TableKey, dynamodb.TableV2>;
+export type Tables = Record<TableKey, dynamodb.ITable>;
 
 /** One table per row of functions/tables.ts. */
-export function createTables(scope: Construct, stage: Stage): Tables {
+export function createTables(scope: Construct, stage: Stage, key?: CustomerKey): Tables {
   const folder = new Construct(scope, "Tables");
-  const created = Object.entries<TableRow>(tables).map(([key, row]) => [key, createTable(folder, key, row, stage)]);
+  const created = Object.entries<TableRow>(tables).map(([name, row]) => [
+    name,
+    name === "projects" && stage.projectsTable
+      ? existingTable(folder, name, stage.projectsTable)
+      : createTable(folder, name, row, stage, key),
+  ]);
   return Object.fromEntries(created) as Tables;
 }
 
-function createTable(scope: Construct, key: string, row: TableRow, stage: Stage): dynamodb.TableV2 {
-  return new dynamodb.TableV2(scope, constructId(key), {
+function existingTable(
+  scope: Construct,
+  name: string,
+  { name: tableName, kmsKeyArn }: NonNullable<Stage["projectsTable"]>,
+): dynamodb.ITable {
+  const encryptionKey = kmsKeyArn === undefined ? undefined : Key.fromKeyArn(scope, "ProjectsKey", kmsKeyArn);
+  const attributes = { tableName, ...(encryptionKey && { encryptionKey }) };
+  return dynamodb.Table.fromTableAttributes(scope, constructId(name), attributes);
+}
+
+function createTable(scope: Construct, name: string, row: TableRow, stage: Stage, key?: CustomerKey): dynamodb.Table {
+  const table = new dynamodb.Table(scope, constructId(name), {
     tableName: deployedName(stage, row.name),
     partitionKey: text(row.partitionKey),
     ...(row.sortKey && { sortKey: text(row.sortKey) }),
-    globalSecondaryIndexes: row.indexes?.map((index) => ({
+    ...(row.ttl && { timeToLiveAttribute: row.ttl }),
+    billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
+    // Without a key of the customer, the account's own: its use shows in CloudTrail, and no function needs a grant on it.
+    ...(key
+      ? { encryption: dynamodb.TableEncryption.CUSTOMER_MANAGED, encryptionKey: key }
+      : { encryption: dynamodb.TableEncryption.AWS_MANAGED }),
+    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: stage.keepsData },
+    deletionProtection: stage.keepsData,
+    removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+  });
+  for (const index of row.indexes ?? []) {
+    table.addGlobalSecondaryIndex({
       indexName: index.name,
       partitionKey: { name: index.partitionKey.name, type: attributeTypes[index.partitionKey.type] },
       sortKey: text(index.sortKey),
       // An index only tells which rows to look at: copies of their contents would double the price of every write.
       projectionType: dynamodb.ProjectionType.KEYS_ONLY,
-    })),
-    ...(row.ttl && { timeToLiveAttribute: row.ttl }),
-    billing: dynamodb.Billing.onDemand(),
-    // The account's own key, not one that AWS keeps to itself: its use shows in CloudTrail. No function needs a grant on it.
-    encryption: dynamodb.TableEncryptionV2.awsManagedKey(),
-    pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: stage.keepsData },
-    deletionProtection: stage.keepsData,
-    removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
-  });
+    });
+  }
+  return table;
 }
 
 const attributeTypes = { S: dynamodb.AttributeType.STRING, N: dynamodb.AttributeType.NUMBER };

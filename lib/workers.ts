@@ -5,10 +5,14 @@ import { RecursiveLoop } from "aws-cdk-lib/aws-lambda";
 import { Construct } from "constructs";
 import { type WorkerRow, workers } from "../functions/workers.ts";
 import { statementForReading } from "./grants.ts";
+import { keyStatementsForReading } from "./key-grants.ts";
 import { constructId } from "./names.ts";
 import { ServiceFunction, type Surroundings } from "./service-function.ts";
 
 export type Workers = Record<(typeof workers)[number]["file"], ServiceFunction>;
+
+/** A mistake in one of these is everybody's at once: no request gets in, or no webhook gets out. */
+const GRADUAL = ["authorizer", "deliveries/send"];
 
 /** One Lambda per row of functions/workers.ts, started by what its row says. */
 export function createWorkers(scope: Construct, surroundings: Surroundings): Workers {
@@ -17,11 +21,10 @@ export function createWorkers(scope: Construct, surroundings: Surroundings): Wor
 }
 
 function createWorker(scope: Construct, surroundings: Surroundings, row: WorkerRow): ServiceFunction {
-  const settings: Record<string, Record<string, string> | undefined> = { ...surroundings.stage.settings };
   const worker = new ServiceFunction(scope, surroundings, {
     ...row,
     description: descriptionOf(row),
-    environment: settings[row.file] ?? {},
+    hasAlias: surroundings.stage.deploysGradually && GRADUAL.includes(row.file),
     // Lambda breaks up what looks like an endless loop after 16 rounds. A delivery that is retried goes round on purpose,
     // and our own count of attempts ends it. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
     ...(feedsItself(row) && { recursiveLoop: RecursiveLoop.ALLOW }),
@@ -36,7 +39,8 @@ function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: 
       return; // lib/api.ts
     case "queue":
       worker.lambda.addToRolePolicy(statementForReading(trigger.queue, data));
-      worker.lambda.addEventSourceMapping("Messages", {
+      for (const statement of keyStatementsForReading(trigger.queue, data)) worker.lambda.addToRolePolicy(statement);
+      worker.entry.addEventSourceMapping("Messages", {
         eventSourceArn: data.queues[trigger.queue].queue.queueArn,
         batchSize: trigger.batchSize,
         maxConcurrency: trigger.maxConcurrency,
@@ -48,7 +52,7 @@ function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: 
       new events.Rule(worker, "Schedule", {
         schedule: events.Schedule.rate(period),
         // A run that was missed is not made up for: the next one does its work.
-        targets: [new LambdaFunction(worker.lambda, { maxEventAge: period, retryAttempts: 0 })],
+        targets: [new LambdaFunction(worker.entry, { maxEventAge: period, retryAttempts: 0 })],
       });
       worker.lambda.configureAsyncInvoke({ maxEventAge: period, retryAttempts: 0 });
       return;

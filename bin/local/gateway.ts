@@ -5,12 +5,14 @@ import { type EndpointRow, endpoints } from "../../functions/endpoints.ts";
 import {
   type GatewayResponseRow,
   type GatewayResponseType,
-  gatewayResponseHeaders,
   gatewayResponses,
   gatewayResponseTemplate,
   methodNotAllowed,
 } from "../../functions/gateway-responses.ts";
+import { corsHeaders, preflightHeaders } from "../../functions/platform/cors.ts";
+import { settings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
+import { securityHeaders } from "../../functions/response-headers.ts";
 import { workers } from "../../functions/workers.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 
@@ -76,8 +78,17 @@ export async function createGateway(load: LoadHandler): Promise<http.Server> {
   }
 
   const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+    const origins = settings.corsOrigins();
+    const { origin } = request.headers;
+    if (request.method === "OPTIONS" && origins.length > 0) {
+      response.writeHead(204, preflightHeaders(origin, origins)).end();
+      return;
+    }
     answer(request, randomUUID()).then(
-      ({ status, headers, body }) => response.writeHead(status, headers).end(request.method === "HEAD" ? "" : body),
+      ({ status, headers, body }) =>
+        response
+          .writeHead(status, { ...headers, ...corsHeaders(origin, origins) })
+          .end(request.method === "HEAD" ? "" : body),
       // The client went away while it was sending.
       () => response.destroy(),
     );
@@ -233,6 +244,6 @@ function render(row: GatewayResponseRow, requestId: string, authorizer: Record<s
   const body = gatewayResponseTemplate(row)
     .replaceAll("$context.requestId", requestId)
     .replaceAll(/\$context\.authorizer\.(\w+)/g, (_, name: string) => authorizer[name] ?? "");
-  const headers = { ...gatewayResponseHeaders, "Content-Type": "application/json", "x-request-id": requestId };
+  const headers = { ...securityHeaders, "Content-Type": "application/json", "x-request-id": requestId };
   return { status: row.status ?? 400, headers: { ...headers, ...row.headers }, body };
 }

@@ -63,6 +63,12 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   functionSettings.jwtMaxLifetimeSeconds();
   functionSettings.jwtClockSkewSeconds();
   functionSettings.jwks();
+  for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
+}
+
+function checkOrigin(text: string): void {
+  if (URL.canParse(text) && new URL(text).origin === text) return;
+  throw new SettingError(`CORS_ORIGINS takes origins such as http://localhost:5173, without a path, not "${text}"`);
 }
 
 function readPort(name: string, text: string | undefined, fallback: number): number {

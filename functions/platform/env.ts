@@ -47,6 +47,8 @@ const DEFAULT_JWT_CLOCK_SKEW_SECONDS = 60;
 const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 24 * 3600;
 
 export const settings = {
+  /** Name of the stage, which tells the metrics of one from those of another. */
+  stage: () => optional("STAGE") ?? "local",
   /** How old `last_used_at` may get while a key is in use. */
   lastUsedResolutionSeconds: () => seconds("LAST_USED_RESOLUTION_SECONDS", DEFAULT_LAST_USED_RESOLUTION_SECONDS),
   /** Waits between the attempts of a delivery, in seconds; undefined = the default schedule. */
@@ -66,6 +68,8 @@ export const settings = {
   webhookAllowCidrs(): string[] {
     return (optional("WEBHOOK_ALLOW_CIDRS") ?? "").split(",").flatMap((part) => part.trim() || []);
   },
+  /** Origins of the web pages that may call the API. */
+  corsOrigins: () => (optional("CORS_ORIGINS") ?? "").split(",").flatMap((part) => part.trim() || []),
   jwtSecret: () => optional("JWT_SECRET"),
   jwtSecretArn: () => optional("JWT_SECRET_ARN"),
   jwtIssuer: () => optional("JWT_ISSUER"),

@@ -45,16 +45,4 @@ describe.each(rows)("%s", (key, row) => {
     expect(queue.Properties.MaximumMessageSize).toBe(row.maxMessageBytes);
     expect(deadLetters.Properties.MaximumMessageSize).toBeGreaterThan(row.maxMessageBytes);
   });
-
-  test("raises an alarm as soon as a dead letter is there", () => {
-    const alarms = dev
-      .all("AWS::CloudWatch::Alarm")
-      .filter(({ Properties }) => dev.target(Properties.Dimensions[0].Value).id === deadLetters.id);
-    expect(only(alarms).Properties).toMatchObject({
-      MetricName: "ApproximateNumberOfMessagesVisible",
-      ComparisonOperator: "GreaterThanOrEqualToThreshold",
-      Threshold: 1,
-      EvaluationPeriods: 1,
-    });
-  });
 });

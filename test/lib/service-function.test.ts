@@ -24,5 +24,5 @@ test("the caller's environment wins, and a name without a value is left out", ()
   );
   const id = stack.getLogicalId(lambda.node.defaultChild as never);
   const { Variables } = Template.fromStack(stack).toJSON().Resources[id].Properties.Environment;
-  expect(Variables).toEqual({ PROJECTS_TABLE: "another", LIMIT: "5" });
+  expect(Variables).toEqual({ STAGE: "dev", PROJECTS_TABLE: "another", LIMIT: "5" });
 });

@@ -1,17 +1,24 @@
+import { type EndpointRow, endpoints } from "../../functions/endpoints.ts";
 import { tables } from "../../functions/tables.ts";
-import { workers } from "../../functions/workers.ts";
+import { type WorkerRow, workers } from "../../functions/workers.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { dev, only, Synthesised } from "./synthesised.ts";
 
+const rows: readonly (EndpointRow | WorkerRow)[] = [...endpoints, ...workers];
 const prod = new Synthesised(stageNamed("prod"));
 
 test("the same sources make the same template", () => {
   expect(JSON.stringify(new Synthesised(stageNamed("dev")).template)).toBe(JSON.stringify(dev.template));
 });
 
-test("the stages differ in protection, not in parts", () => {
-  expect(Object.keys(types(prod))).toEqual(Object.keys(types(dev)));
-  expect(types(prod)).toEqual(types(dev));
+test("the stages differ in protection and in how they are deployed, not in parts", () => {
+  const gradually = ["AWS::Lambda::Alias", "AWS::Lambda::Version"];
+  const parts = Object.entries(types(prod)).filter(
+    ([type]) => !/CodeDeploy|IAM|CloudWatch/.test(type) && !gradually.includes(type),
+  );
+  expect(Object.fromEntries(parts)).toEqual(
+    Object.fromEntries(Object.entries(types(dev)).filter(([type]) => !/IAM|CloudWatch/.test(type))),
+  );
 });
 
 test("prod cannot be deleted by mistake, and what it stored stays", () => {
@@ -25,9 +32,16 @@ test("prod cannot be deleted by mistake, and what it stored stays", () => {
 
 test("the outputs say what operators and the rest of the platform need", () => {
   const invoked = workers.filter((row) => row.trigger.kind === "invoke");
-  expect(Object.keys(dev.template.Outputs)).toHaveLength(3 + Object.keys(tables).length + invoked.length);
+  expect(Object.keys(dev.template.Outputs)).toHaveLength(5 + Object.keys(tables).length + invoked.length);
   expect(Object.keys(dev.template.Outputs)).toEqual(
-    expect.arrayContaining(["ApiUrl", "EventsQueueUrl", "JwtSecretArn", "DeliveriesTableName"]),
+    expect.arrayContaining([
+      "ApiUrl",
+      "EventsQueueUrl",
+      "JwtSecretArn",
+      "AlarmTopicArn",
+      "DashboardUrl",
+      "DeliveriesTableName",
+    ]),
   );
   expect(dev.target(dev.template.Outputs.EventsQueueUrl.Value).Properties.QueueName).toBe("dev-deployment-events");
   expect(dev.target(dev.template.Outputs.ProjectsPutMemberFunctionName.Value).id).toBe(
@@ -40,10 +54,6 @@ test("the API's address has no trailing slash", () => {
   expect(parts.at(-1)).toEqual({ Ref: only(dev.all("AWS::ApiGateway::Stage")).id });
 });
 
-test("nothing asks for the account's API Gateway logging role", () => {
-  expect(dev.all("AWS::ApiGateway::Account")).toEqual([]);
-});
-
 describe("the JWT secret", () => {
   test("starts with a random value and tells the operator what to put there", () => {
     const { Description, GenerateSecretString } = only(dev.all("AWS::SecretsManager::Secret")).Properties;
@@ -53,7 +63,7 @@ describe("the JWT secret", () => {
 
   test("can be one that exists already", () => {
     const arn = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf";
-    const { template, stack } = new Synthesised({ ...stageNamed("dev"), jwtSecretArn: arn });
+    const { template, stack } = new Synthesised({ ...stageNamed("dev"), jwt: { secretArn: arn } });
     expect(JSON.stringify(template)).not.toContain("AWS::SecretsManager::Secret");
     expect(template.Outputs.JwtSecretArn.Value).toBe(arn);
     const statements = Object.values<{ Properties: { PolicyDocument?: { Statement: unknown[] } } }>(
@@ -68,15 +78,19 @@ describe("the JWT secret", () => {
 describe("settings of a stage", () => {
   const configured = new Synthesised({
     ...stageNamed("dev"),
-    settings: { authorizer: { JWT_ISSUER: "https://id.example" }, "deliveries/send": { RETRY_SCHEDULE: "1,60" } },
+    jwt: { issuer: "https://id.example" },
+    deliveries: { retrySchedule: [1, 60] },
   });
   const variables = (file: string) => configured.functionFor(file).Properties.Environment.Variables;
 
-  test("reach the function they are for, and no other", () => {
+  test("reach the functions they are for, and no others", () => {
     expect(variables("authorizer").JWT_ISSUER).toBe("https://id.example");
-    expect(variables("deliveries/send").RETRY_SCHEDULE).toBe("1,60");
-    const text = JSON.stringify(configured.template);
-    expect(text.match(/JWT_ISSUER|RETRY_SCHEDULE/g)).toHaveLength(2);
+    expect(variables("authorizer")).not.toHaveProperty("RETRY_SCHEDULE");
+    for (const { file, uses } of rows) {
+      const ofDeliveries = "deliveries" in (uses.tables ?? {}) ? "1,60" : undefined;
+      expect([file, variables(file).RETRY_SCHEDULE]).toEqual([file, ofDeliveries]);
+      if (file !== "authorizer") expect(variables(file)).not.toHaveProperty("JWT_ISSUER");
+    }
   });
 
   test("leave the rest to its defaults", () => {
@@ -88,7 +102,7 @@ test("webhooks cannot be opened to private addresses", () => {
   expect(JSON.stringify([dev.template, prod.template])).not.toContain("WEBHOOK_ALLOW_CIDRS");
 });
 
-const stores = ["AWS::DynamoDB::GlobalTable", "AWS::SQS::Queue", "AWS::SecretsManager::Secret", "AWS::Logs::LogGroup"];
+const stores = ["AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::SecretsManager::Secret", "AWS::Logs::LogGroup"];
 
 function types({ template }: Synthesised): Record<string, number> {
   const counts: Record<string, number> = {};

@@ -2,7 +2,8 @@ import { App } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import { ServiceStack } from "../../lib/service-stack.ts";
-import { type Stage, stageNamed } from "../../lib/stages.ts";
+import type { Stage } from "../../lib/stage.ts";
+import { stageNamed } from "../../lib/stages.ts";
 
 // The validation of the template against AWS's schemas takes seconds and runs at every `cdk synth`.
 process.env.CDK_VALIDATION = "false";
@@ -43,7 +44,7 @@ export class Synthesised {
   }
 
   table(name: string): Resource {
-    return only(this.all("AWS::DynamoDB::GlobalTable").filter(({ Properties }) => Properties.TableName === name));
+    return only(this.all("AWS::DynamoDB::Table").filter(({ Properties }) => Properties.TableName === name));
   }
 
   queue(name: string): Resource {
@@ -78,7 +79,7 @@ export class Synthesised {
     const [arn, path] = resource["Fn::Join"]?.[1] ?? [resource, ""];
     const { id, Type, Properties } = this.target(arn);
     switch (Type) {
-      case "AWS::DynamoDB::GlobalTable":
+      case "AWS::DynamoDB::Table":
         return `table ${Properties.TableName}${path}`;
       case "AWS::SQS::Queue":
         return `queue ${Properties.QueueName}`;

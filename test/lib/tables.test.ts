@@ -6,7 +6,7 @@ const rows = Object.values<TableRow>(tables);
 const prod = new Synthesised(stageNamed("prod"));
 
 test("there is one table per row, named by its stage", () => {
-  const names = prod.all("AWS::DynamoDB::GlobalTable").map(({ Properties }) => Properties.TableName);
+  const names = prod.all("AWS::DynamoDB::Table").map(({ Properties }) => Properties.TableName);
   expect(names.sort()).toEqual(rows.map((row) => `prod-${row.name}`).sort());
 });
 
@@ -58,10 +58,9 @@ function keysOf(schema: KeySchema): string[] {
 }
 
 function protectionOf({ DeletionPolicy, Properties }: ReturnType<Synthesised["table"]>) {
-  const [replica] = Properties.Replicas;
   return {
     deletion: DeletionPolicy,
-    isProtected: replica.DeletionProtectionEnabled,
-    pitr: replica.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled,
+    isProtected: Properties.DeletionProtectionEnabled,
+    pitr: Properties.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled,
   };
 }

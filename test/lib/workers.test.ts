@@ -1,6 +1,7 @@
 import { endpoints } from "../../functions/endpoints.ts";
 import { type WorkerRow, workers } from "../../functions/workers.ts";
-import { dev, fileOf, only, type Resource } from "./synthesised.ts";
+import { stageNamed } from "../../lib/stages.ts";
+import { dev, fileOf, only, type Resource, Synthesised } from "./synthesised.ts";
 
 const rows: readonly WorkerRow[] = workers;
 const mappings = dev.all("AWS::Lambda::EventSourceMapping");
@@ -62,4 +63,40 @@ test("the sweep runs every minute, and a missed run is not made up for", () => {
 test("only the function that feeds its own queue may go round for long", () => {
   const allowed = dev.all("AWS::Lambda::Function").filter(({ Properties }) => Properties.RecursiveLoop === "Allow");
   expect(allowed.map(fileOf)).toEqual(["deliveries/send"]);
+});
+
+describe("a gradual deployment", () => {
+  const prod = new Synthesised(stageNamed("prod"));
+  const gradual = ["authorizer", "deliveries/send"];
+  const aliasOf = (stack: Synthesised, file: string) =>
+    only(
+      stack
+        .all("AWS::Lambda::Alias")
+        .filter(({ Properties }) => Properties.FunctionName.Ref === stack.functionFor(file).id),
+    );
+
+  test("is that of the authorizer and the sender, in prod", () => {
+    expect(dev.all("AWS::Lambda::Alias")).toEqual([]);
+    expect(prod.all("AWS::Lambda::Alias")).toHaveLength(gradual.length);
+    expect(prod.all("AWS::CodeDeploy::DeploymentGroup")).toHaveLength(gradual.length);
+  });
+
+  test("gives a tenth of the calls to a new version first, and takes it back on an alarm", () => {
+    for (const { Properties } of prod.all("AWS::CodeDeploy::DeploymentGroup")) {
+      expect(Properties.DeploymentConfigName).toBe("CodeDeployDefault.LambdaCanary10Percent5Minutes");
+      expect(Properties.AlarmConfiguration).toMatchObject({ Enabled: true });
+      expect(Properties.AlarmConfiguration.Alarms.length).toBeGreaterThan(0);
+      expect(Properties.AutoRollbackConfiguration.Events).toContain("DEPLOYMENT_STOP_ON_ALARM");
+    }
+  });
+
+  test("moves what callers call: the API asks the authorizer's alias, the queue's messages go to the sender's", () => {
+    const authorizer = only(prod.all("AWS::ApiGateway::Authorizer"));
+    expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf(prod, "authorizer").id);
+    const sender = aliasOf(prod, "deliveries/send");
+    const mapped = prod
+      .all("AWS::Lambda::EventSourceMapping")
+      .map(({ Properties }) => JSON.stringify(Properties.FunctionName));
+    expect(mapped.filter((name) => name.includes(":live") || name.includes(sender.id))).toHaveLength(1);
+  });
 });

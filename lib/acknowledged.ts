@@ -1,0 +1,62 @@
+import { type Stack, Validations } from "aws-cdk-lib";
+import { CfnMethod } from "aws-cdk-lib/aws-apigateway";
+import { CfnTable } from "aws-cdk-lib/aws-dynamodb";
+import type { IConstruct } from "constructs";
+
+/** A finding of cdk-nag (AwsSolutions) that we have looked at and leave as it is. */
+interface Acknowledged {
+  id: string;
+  reason: string;
+  /** Which constructs it is acknowledged for; absent = the whole stack. */
+  on?: (construct: IConstruct) => boolean;
+}
+
+/** All findings that do not stop a synthesis, and why. Rules: https://github.com/cdklabs/cdk-nag/blob/main/RULES.md */
+export const acknowledged: readonly Acknowledged[] = [
+  {
+    id: "AwsSolutions::AwsSolutions-COG4",
+    reason:
+      "The authorizer Lambda takes sign-in JWTs of the platform's identity provider and API keys. Cognito knows neither.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-APIG4",
+    reason: "Mock methods: the 404, 405 and CORS preflight answers, which reach no function and no data.",
+    on: (construct) => construct instanceof CfnMethod && ["ANY", "OPTIONS"].includes(construct.httpMethod),
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-APIG2",
+    reason: "The functions validate bodies, and tell which field is wrong and why; API Gateway's own errors do not.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-APIG3",
+    reason: "The firewall is an option of a stage: it costs about as much as the requests it looks at.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-APIG6",
+    reason: "Execution logs would hold headers and bodies, and with them keys, tokens and secrets. Access logs are on.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-DDB3",
+    reason: "A stage whose data goes with it has nothing to restore.",
+    on: (construct) => construct instanceof CfnTable && construct.deletionProtectionEnabled === false,
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]",
+    reason: "The role by which API Gateway itself writes logs, for the whole account: AWS asks for this policy.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]",
+    reason: "The role by which CodeDeploy moves traffic between versions: AWS's policy for just that.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-SMG4",
+    reason: "The identity provider makes the secret's value and rotates it; the runbook tells how, without downtime.",
+  },
+];
+
+export function acknowledgeFindings(stack: Stack): void {
+  for (const { id, reason, on } of acknowledged) {
+    const constructs = on ? stack.node.findAll().filter(on) : [stack];
+    for (const construct of constructs) Validations.of(construct).acknowledge({ id, reason });
+  }
+}

@@ -1,0 +1,30 @@
+import { CfnOutput } from "aws-cdk-lib";
+import * as apigateway from "aws-cdk-lib/aws-apigateway";
+import { Certificate } from "aws-cdk-lib/aws-certificatemanager";
+import * as route53 from "aws-cdk-lib/aws-route53";
+import { ApiGatewayDomain } from "aws-cdk-lib/aws-route53-targets";
+import { Construct } from "constructs";
+import type { Stage } from "./stage.ts";
+
+/** Gives the API its own name. Without a hosted zone the operator points the name to the output ApiDomainTarget. */
+export function giveDomain(scope: Construct, api: apigateway.RestApi, domain: NonNullable<Stage["domain"]>): void {
+  const folder = new Construct(scope, "Domain");
+  const name = new apigateway.DomainName(folder, "Name", {
+    domainName: domain.name,
+    certificate: Certificate.fromCertificateArn(folder, "Certificate", domain.certificateArn),
+    endpointType: apigateway.EndpointType.REGIONAL,
+    securityPolicy: apigateway.SecurityPolicy.TLS_1_2,
+  });
+  name.addBasePathMapping(api, { stage: api.deploymentStage });
+  if (domain.hostedZone) {
+    const { id: hostedZoneId, name: zoneName } = domain.hostedZone;
+    const zone = route53.HostedZone.fromHostedZoneAttributes(folder, "Zone", { hostedZoneId, zoneName });
+    const target = route53.RecordTarget.fromAlias(new ApiGatewayDomain(name));
+    // With a dot at its end the name stands as it is; without, CDK would append the zone.
+    const record = { zone, target, recordName: `${domain.name}.` };
+    new route53.ARecord(folder, "IPv4", record);
+    new route53.AaaaRecord(folder, "IPv6", record);
+  } else {
+    new CfnOutput(api.stack, "ApiDomainTarget", { value: name.domainNameAliasDomainName });
+  }
+}

@@ -1,0 +1,42 @@
+import { RetentionDays } from "aws-cdk-lib/aws-logs";
+import type { Stage } from "../../lib/stage.ts";
+
+/** A stage that uses every option there is. */
+export const everyOption = {
+  name: "every",
+  keepsData: true,
+  logRetention: RetentionDays.ONE_YEAR,
+  throttle: { requestsPerSecond: 5_000, burst: 10_000 },
+  deploysGradually: true,
+  jwt: {
+    secretArn: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf",
+    secretKmsKeyArn: "arn:aws:kms:eu-west-1:111122223333:key/0000aaaa-12ab-34cd-56ef-1234567890ab",
+    issuer: "https://id.example.com",
+    audience: "platform",
+    maxLifetimeSeconds: 1_800,
+    clockSkewSeconds: 10,
+  },
+  jwks: { issuer: "https://sso.example.com/", uri: "https://sso.example.com/keys", audience: "platform" },
+  apiKeys: { lastUsedResolutionSeconds: 300 },
+  deliveries: { retrySchedule: [1, 60, 3_600], graceSeconds: 300, disableAfterSeconds: 86_400 },
+  domain: {
+    name: "api.example.com",
+    certificateArn: "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
+    hostedZone: { id: "Z0123456789ABCDEFGHIJ", name: "example.com" },
+  },
+  corsOrigins: ["https://app.example.com", "http://localhost:5173"],
+  firewall: { requestsPerFiveMinutes: 3_000 },
+  kmsKey: "create",
+  alarmEmail: "ops@example.com",
+  eventProducers: [
+    "arn:aws:iam::444455556666:role/deployments",
+    "arn:aws:iam::777788889999:root",
+    "arn:aws:events:eu-west-1:111122223333:rule/deployments",
+    "arn:aws:sns:eu-west-1:111122223333:deployments",
+  ],
+  projectsTable: {
+    name: "platform-projects",
+    kmsKeyArn: "arn:aws:kms:eu-west-1:111122223333:key/1111bbbb-12ab-34cd-56ef-1234567890ab",
+  },
+  setsApiGatewayLogRole: false,
+} as const satisfies { [Option in keyof Required<Stage>]: unknown } as unknown as Required<Stage>;

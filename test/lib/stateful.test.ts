@@ -1,0 +1,48 @@
+import { stageNamed } from "../../lib/stages.ts";
+import { type Json, type Resource, Synthesised } from "./synthesised.ts";
+
+/*
+ * What holds data, or an address that somebody has written down. CloudFormation knows a resource by its logical id: under
+ * another one it is another resource, and the data stays behind in the old. Move constructs as you like, but these ids stay;
+ * where one has to change, first write down how the data comes along.
+ */
+
+const prod = new Synthesised({ ...stageNamed("prod"), kmsKey: "create" });
+
+const kept = {
+  ApiF70053CD: "RestApi",
+  JwtSecretB8834B39: "Secret, Retain",
+  Key961B73FD: "Key, Retain",
+  QueuesDeliveries9DF934B3: "Queue prod-deliveries, Retain",
+  QueuesDeliveriesDeadLetters76560C6C: "Queue prod-deliveries-dlq, Retain",
+  QueuesEvents3B99B77C: "Queue prod-deployment-events, Retain",
+  QueuesEventsDeadLetters49EFC383: "Queue prod-deployment-events-dlq, Retain",
+  TablesApiKeys330F873D: "Table prod-api-keys (key_hash), Retain",
+  TablesDeliveries21CE5B69: "Table prod-deliveries (webhook_id, id) (due: due_shard, due_at), Retain",
+  TablesProjectsD51E92A2: "Table prod-projects (user_id, project_id), Retain",
+  TablesUserApiKeys5AAFA72B: "Table prod-user-api-keys (user_id, id), Retain",
+  TablesWebhookSecrets2A52C5DB: "Table prod-webhook-secrets (webhook_id), Retain",
+  TablesWebhooks9E9DC764: "Table prod-webhooks (project_id, id), Retain",
+};
+
+const stateful = /::(RestApi|Secret|Key|Queue|Table)$/;
+
+test("logical ids, names, keys and removal policies stay as they are", () => {
+  const found = Object.keys(prod.template.Resources).flatMap((id) => {
+    const resource = prod.target({ Ref: id });
+    const type = stateful.exec(resource.Type)?.[1];
+    return type === undefined ? [] : [[id, spellOut(type, resource)]];
+  });
+  expect(Object.fromEntries(found)).toEqual(kept);
+});
+
+function spellOut(type: string, { Properties, DeletionPolicy }: Resource): string {
+  const { QueueName, TableName, KeySchema, GlobalSecondaryIndexes = [] } = Properties;
+  const indexes = GlobalSecondaryIndexes.map((index: Json) => `(${index.IndexName}: ${keys(index.KeySchema)})`);
+  const what = [type, QueueName, TableName, KeySchema && `(${keys(KeySchema)})`, ...indexes].filter(Boolean).join(" ");
+  return DeletionPolicy === undefined ? what : `${what}, ${DeletionPolicy}`;
+}
+
+function keys(schema: Json[]): string {
+  return schema.map(({ AttributeName }) => AttributeName).join(", ");
+}
