@@ -14,6 +14,10 @@ import { log } from "./platform/log.ts";
  * ACCESS_DENIED turns into a 401; a fault is thrown, and becomes a 503.
  */
 export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
+  return log.scope({ request_id: event.requestContext.requestId }, () => judge(event));
+}
+
+async function judge(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
   try {
     return allow(event, await identify(event, new Date()));
   } catch (error) {
@@ -46,8 +50,11 @@ async function identifyByKey(token: string, now: Date): Promise<Identity> {
 const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>
   policy("Allow", identity.userId, event.methodArn, { ...identity });
 
-const deny = (event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError) =>
-  policy("Deny", "anonymous", event.methodArn, { errorCode: code, errorMessage: message });
+/** Who is let in is in the gateway's access log already; of who is not, this is the one line. */
+function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError): APIGatewayAuthorizerResult {
+  log.info("credential refused", { reason: code }, { rejectedCredentials: 1 });
+  return policy("Deny", "anonymous", event.methodArn, { errorCode: code, errorMessage: message });
+}
 
 /** `methodArn` is `arn:…:<api>/<stage>/<method>/<path>`. The policy covers the stage: who may call what is a row's access. */
 function policy(

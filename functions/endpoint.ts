@@ -1,14 +1,17 @@
 import middy from "@middy/core";
-import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
+import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
 import type * as z from "zod/mini";
 import { requireAccess } from "./auth/access.ts";
 import { type Identity, identityContext } from "./auth/identity.ts";
 import { endpoints } from "./endpoints.ts";
 import { isOutage } from "./platform/aws.ts";
+import { corsHeaders } from "./platform/cors.ts";
+import { settings } from "./platform/env.ts";
 import { ApiError } from "./platform/errors.ts";
 import { parse } from "./platform/input.ts";
 import { log } from "./platform/log.ts";
 import { canonicalUuid } from "./platform/uuid.ts";
+import { securityHeaders } from "./response-headers.ts";
 
 /*
  * What all endpoints share, so that a verb file is only its intention: access as its row says, ids, the JSON body, the
@@ -39,10 +42,12 @@ interface Reply {
   /** Sent as `{"data": …}`; absent for an empty body. */
   data?: unknown;
   headers?: Record<string, string> | undefined;
+  /** Id of what was made. */
+  createdId?: string;
 }
 
 export const ok = (data: unknown, headers?: Record<string, string>): Reply => ({ statusCode: 200, data, headers });
-export const created = (data: unknown): Reply => ({ statusCode: 201, data });
+export const created = (data: { id: string }): Reply => ({ statusCode: 201, data, createdId: data.id });
 export const accepted = (data: unknown): Reply => ({ statusCode: 202, data });
 export const noContent = (): Reply => ({ statusCode: 204 });
 
@@ -61,14 +66,14 @@ export function endpoint<const R extends Route, Schema extends z.ZodMiniType, Qu
 ) {
   const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
   if (!row) throw new Error(`functions/endpoints.ts has no row for ${route}`);
-  const { access } = row;
+  const { access, method, path } = row;
 
   async function answer(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
     const identity = identityContext.parse(event.requestContext.authorizer) as Identity;
     const params = readParams(event);
     await requireAccess(access, identity, params);
     const schema = typeof input === "function" ? input() : input;
-    const { statusCode, data, headers } = await run({
+    const reply = await run({
       params,
       input: (schema && parse(schema, readJson(event))) as z.output<Schema>,
       query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
@@ -76,10 +81,25 @@ export function endpoint<const R extends Route, Schema extends z.ZodMiniType, Qu
       identity,
       now: new Date(),
     });
+    if (method !== "GET") logWrite({ method, path }, params, identity, reply);
+    const { statusCode, data, headers } = reply;
     return { statusCode, body: data === undefined ? "" : JSON.stringify({ data }), ...(headers && { headers }) };
   }
 
-  return middy(answer).use([responseHeaders, errorResponses]);
+  const handler = middy(answer).use([responseHeaders, errorResponses]);
+  return (event: APIGatewayProxyEvent, context: Context): Promise<APIGatewayProxyResult> =>
+    log.scope({ request_id: event.requestContext.requestId }, () => handler(event, context));
+}
+
+/** Who has changed what, one line for each request that did: the trail of every key, webhook and secret. */
+function logWrite(
+  { method, path }: Pick<Row, "method" | "path">,
+  params: Record<string, string>,
+  { userId, keyId }: Identity,
+  { statusCode, createdId }: Reply,
+): void {
+  const who = { user_id: userId, key_id: keyId };
+  log.info("request", { method, route: path, status: statusCode, ...who, ...params, created_id: createdId });
 }
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -94,8 +114,7 @@ function readJson({ body, headers, isBase64Encoded }: APIGatewayProxyEvent): unk
   if (Buffer.byteLength(text) > MAX_BODY_BYTES) {
     throw new ApiError("payload_too_large", `The body is larger than ${MAX_BODY_BYTES / 1024} KB.`);
   }
-  const contentType = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type")?.[1];
-  if (!/^application\/json *(;|$)/i.test(contentType ?? "")) {
+  if (!/^application\/json *(;|$)/i.test(headerOf(headers, "content-type") ?? "")) {
     throw new ApiError("unsupported_media_type", "Send the body as 'Content-Type: application/json'.");
   }
   try {
@@ -104,6 +123,9 @@ function readJson({ body, headers, isBase64Encoded }: APIGatewayProxyEvent): unk
     throw new ApiError("invalid_json", "The body is not valid JSON.", { cause });
   }
 }
+
+const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): string | undefined =>
+  Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];
 
 /** The ids in the path. One that is no UUID names nothing that exists. */
 function readParams({ pathParameters }: APIGatewayProxyEvent): Record<string, string> {
@@ -126,14 +148,13 @@ interface Exchange {
   error: unknown;
 }
 
-/** Every answer is somebody's own data and some hold secrets: no cache may keep them. */
 const responseHeaders = {
   after({ event, response }: Exchange): void {
     if (!response) return;
-    const headers = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff" };
     const requestId = { "x-request-id": event.requestContext.requestId };
     const contentType: Record<string, string> = response.body === "" ? {} : { "Content-Type": "application/json" };
-    response.headers = { ...headers, ...contentType, ...requestId, ...response.headers };
+    const forPages = corsHeaders(headerOf(event.headers, "origin"), settings.corsOrigins());
+    response.headers = { ...securityHeaders, ...contentType, ...requestId, ...forPages, ...response.headers };
   },
   onError: (exchange: Exchange): void => responseHeaders.after(exchange),
 };
@@ -143,7 +164,7 @@ const errorResponses = {
   onError(exchange: Exchange): void {
     const { requestId } = exchange.event.requestContext;
     const error = toApiError(exchange.error);
-    if (error.status >= 500) log.error("request failed", exchange.error, { request_id: requestId });
+    if (error.status >= 500) log.error("request failed", exchange.error);
     exchange.response = { statusCode: error.status, headers: error.headers, body: error.toBody(requestId) };
   },
 };

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { parse } from "../platform/input.ts";
+import { log } from "../platform/log.ts";
 import { API_KEY_RANDOM_BYTES, type CreatedApiKey, mintApiKey, provisionedApiKey, withSecret } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
@@ -8,5 +9,6 @@ export async function handler(input: unknown): Promise<CreatedApiKey> {
   const { user_id, name } = parse(provisionedApiKey, input);
   const { apiKey, key } = mintApiKey(user_id, { name }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
   await apiKeys.insert(apiKey);
+  log.info("api key provisioned", { user_id, key_id: apiKey.id });
   return withSecret(apiKey, key);
 }

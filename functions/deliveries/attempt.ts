@@ -4,6 +4,7 @@ import { later } from "../platform/time.ts";
 import { findSecrets, type SigningSecrets } from "../webhooks/secret-store.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
+import { type Consequences, measure } from "./attempt-metrics.ts";
 import { judge } from "./breaker.ts";
 import { type Attempt, type Delivery, dueAt, MAX_QUEUE_DELAY_SECONDS, type Trigger } from "./delivery.ts";
 import { type DueAttempt, enqueue } from "./delivery-queue.ts";
@@ -35,7 +36,8 @@ export async function makeAttempt(due: DueAttempt): Promise<void> {
   }
 }
 
-async function attemptOnce({ project_id, webhook_id, delivery_id, attempt }: DueAttempt): Promise<void> {
+async function attemptOnce({ project_id, webhook_id, delivery_id, attempt, put_off }: DueAttempt): Promise<void> {
+  log.tag({ project_id, webhook_id, delivery_id, attempt });
   // URL and secret as they are now: a delivery that waited for hours follows the webhook's changes.
   const [delivery, webhook, secrets] = await Promise.all([
     deliveries.find(webhook_id, delivery_id),
@@ -54,7 +56,7 @@ async function attemptOnce({ project_id, webhook_id, delivery_id, attempt }: Due
   await withSlot(delivery, async () => {
     const at = new Date();
     const outcome = await receivers.post(webhook.url, headersOf(delivery, secrets, at), delivery.body);
-    await record(delivery, webhook, { trigger, at, outcome });
+    await record(delivery, webhook, { trigger, at, outcome, isPutOff: put_off ?? false });
   });
 }
 
@@ -95,7 +97,7 @@ const slots = new Slots(MAX_PER_WEBHOOK);
 /** A receiver that hangs takes up a few places, not all; the rest of its deliveries go back to the queue for a while. */
 async function withSlot(delivery: Delivery, send: () => Promise<void>): Promise<void> {
   const giveBack = await slots.take(delivery.webhook_id, SLOT_PATIENCE_MS, MAX_SLOT_WAIT_MS);
-  if (!giveBack) return enqueue([delivery], BUSY_DELAY_SECONDS);
+  if (!giveBack) return enqueue([delivery], BUSY_DELAY_SECONDS, { put_off: true });
   try {
     await send();
   } finally {
@@ -117,9 +119,12 @@ interface Made {
   trigger: Trigger;
   at: Date;
   outcome: Outcome;
+  /** It has waited for one of the webhook's places. */
+  isPutOff: boolean;
 }
 
-async function record(delivery: Delivery, webhook: Webhook, { trigger, at, outcome }: Made): Promise<void> {
+async function record(delivery: Delivery, webhook: Webhook, made: Made): Promise<void> {
+  const { trigger, at, outcome, isPutOff } = made;
   const attempt: Attempt = {
     number: delivery.attempt_count + 1,
     at: at.toISOString(),
@@ -130,24 +135,47 @@ async function record(delivery: Delivery, webhook: Webhook, { trigger, at, outco
     trigger,
     detail: outcome.detail,
   };
-  const { number, duration_ms, status_code, error_code } = attempt;
-  const ids = { project_id: webhook.project_id, webhook_id: webhook.id, delivery_id: delivery.id };
-  log.info("attempt", { ...ids, attempt: number, trigger, duration_ms, status_code, error_code });
-
-  if (error_code === undefined) {
-    await conclude(delivery, attempt, { status: "succeeded" });
-    if (webhook.failing_since !== undefined) await webhooks.clearFailing(webhook);
-    return;
+  const came: Consequences = { isDecisive: false, isOver: true, hasDisabled: false };
+  try {
+    if (attempt.error_code === undefined) await recordSuccess(delivery, webhook, attempt, came);
+    else await recordFailure(delivery, webhook, attempt, outcome, came);
+  } finally {
+    // The one line of this attempt, metrics included. A request that was made but could not be recorded has one too.
+    const { number, duration_ms, status_code, error_code } = attempt;
+    const { project_id, webhook_id, id, event, deployment_id } = delivery;
+    const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
+    const fields = { attempt: number, trigger, outcome: error_code ?? "succeeded", duration_ms, status_code };
+    log.info("attempt", { ...ids, ...fields }, measure(delivery, attempt, isPutOff, came));
   }
+}
+
+async function recordSuccess(
+  delivery: Delivery,
+  webhook: Webhook,
+  attempt: Attempt,
+  came: Consequences,
+): Promise<void> {
+  came.isDecisive = await conclude(delivery, attempt, { status: "succeeded" });
+  if (webhook.failing_since !== undefined) await webhooks.clearFailing(webhook);
+}
+
+async function recordFailure(
+  delivery: Delivery,
+  webhook: Webhook,
+  attempt: Attempt,
+  outcome: Outcome,
+  came: Consequences,
+): Promise<void> {
   const now = new Date();
-  const decision = decideOn(delivery, webhook, { trigger, at, outcome }, now);
-  const isOurs = await conclude(delivery, attempt, nextOf(decision, now));
+  const decision = decideOn(delivery, webhook, outcome, now);
+  came.isOver = decision.kind === "give_up";
+  came.isDecisive = await conclude(delivery, attempt, nextOf(decision, now));
   if (!delivery.test && webhook.failing_since === undefined) await webhooks.markFailing(webhook, attempt.at);
   if (decision.kind === "give_up" && decision.disable) {
-    await webhooks.disable(webhook, decision.disable, now.toISOString());
+    came.hasDisabled = await webhooks.disable(webhook, decision.disable, now.toISOString());
   }
-  if (decision.kind === "retry" && isOurs) {
-    await enqueueAfter({ ...delivery, attempt_count: number }, decision.afterSeconds);
+  if (decision.kind === "retry" && came.isDecisive) {
+    await enqueueAfter({ ...delivery, attempt_count: attempt.number }, decision.afterSeconds);
   }
 }
 
@@ -162,7 +190,7 @@ async function conclude(delivery: Delivery, attempt: Attempt, next: deliveries.N
   return false;
 }
 
-function decideOn(delivery: Delivery, webhook: Webhook, { outcome }: Made, now: Date): Decision {
+function decideOn(delivery: Delivery, webhook: Webhook, outcome: Outcome, now: Date): Decision {
   // A sample is sent once. On a disabled webhook the one attempt asked for is all there is.
   const isOnce = delivery.test || webhook.disabled_at !== undefined;
   const failure = {

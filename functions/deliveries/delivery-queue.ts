@@ -13,6 +13,8 @@ const dueAttempt = z.object({
   delivery_id: z.string(),
   /** Counts from 1. */
   attempt: z.number(),
+  /** This first attempt has had to wait for its receiver, which was busy with others: its delay is not ours. */
+  put_off: z.optional(z.boolean()),
 });
 export type DueAttempt = z.infer<typeof dueAttempt>;
 
@@ -27,10 +29,15 @@ const MAX_TRIES = 3;
 /**
  * Hands the next attempt of each delivery to the sender, in `delaySeconds` (0–900). What the queue does not take is logged
  * and left to the sweep: the row has a due time.
+ * @param note goes into the messages
  */
-export async function enqueue(deliveries: Due[], delaySeconds = 0): Promise<void> {
+export async function enqueue(
+  deliveries: Due[],
+  delaySeconds = 0,
+  note: Pick<DueAttempt, "put_off"> = {},
+): Promise<void> {
   const attempts = deliveries.map(({ project_id, webhook_id, id, attempt_count }): DueAttempt => {
-    return { project_id, webhook_id, delivery_id: id, attempt: attempt_count + 1 };
+    return { project_id, webhook_id, delivery_id: id, attempt: attempt_count + 1, ...note };
   });
   const batches: DueAttempt[][] = [];
   for (let start = 0; start < attempts.length; start += MAX_BATCH)
@@ -59,9 +66,15 @@ async function enqueueBatch(attempts: DueAttempt[], delaySeconds: number): Promi
       waiting = waiting.filter((_, index) => failed.has(index));
     } catch (error) {
       // The SDK has tried again already.
-      log.error("deliveries not queued, left to the sweep", error, { count: waiting.length });
+      log.error("deliveries not queued, left to the sweep", error, namesOf(waiting));
       return;
     }
   }
-  if (waiting.length > 0) log.warn("deliveries refused by the queue, left to the sweep", { count: waiting.length });
+  if (waiting.length > 0) log.warn("deliveries refused by the queue, left to the sweep", namesOf(waiting));
 }
+
+/** A batch is ten at most, so all of them are named. */
+const namesOf = (attempts: DueAttempt[]) => ({
+  count: attempts.length,
+  delivery_ids: attempts.map(({ delivery_id }) => delivery_id).join(" "),
+});

@@ -27,6 +27,8 @@ export interface Delivery {
   body: string;
   status: DeliveryStatus;
   created_at: string;
+  /** When the event came to our queue, by its clock; absent for a sample. */
+  arrived_at?: string;
   /** A sample that somebody sent to try the webhook out. */
   test?: boolean;
   attempt_count: number;

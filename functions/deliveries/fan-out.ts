@@ -9,24 +9,26 @@ import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /** Turns each deployment event into one delivery per webhook that subscribed to it. */
-export const handler = consume(async ({ body, messageId }) => {
+export const handler = consume(async ({ body, messageId, attributes }) => {
   const message = readDeploymentEvent(body);
-  if (message.ok) return fanOut(message.event);
+  if (message.ok) return fanOut(message.event, new Date(Number(attributes.SentTimestamp)));
   // It would fail the same way every time: straight to the dead letter queue, and out of the way of the others.
-  log.warn("event rejected", { message_id: messageId, reason: message.reason });
   await reject(body, message.reason);
+  log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
 });
 
 /**
  * Rows first, then messages; the event is deleted only after both. A row that exists already belongs to an event that was
  * here before: its message is on its way, or the sweep will see that it is missing.
  */
-async function fanOut(event: DeploymentEvent): Promise<void> {
+async function fanOut(event: DeploymentEvent, arrivedAt: Date): Promise<void> {
+  log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
   const graceSeconds = settings.deliveryGraceSeconds();
   const subscribed = (await webhooks.list(event.project_id)).filter(({ events }) => events.includes(event.event));
   const inserts = await Promise.allSettled(
     subscribed.map(async (webhook) => {
-      const delivery = openDelivery(event, webhook, new Date(), graceSeconds);
+      const opened = openDelivery(event, webhook, new Date(), graceSeconds);
+      const delivery = { ...opened, arrived_at: arrivedAt.toISOString() };
       return (await deliveries.insert(delivery)) ? [delivery] : [];
     }),
   );

@@ -35,15 +35,20 @@ export function sqs(): SQSClient {
   return queueClient;
 }
 
+export function secretsManager(): SecretsManagerClient {
+  secrets ??= new SecretsManagerClient({ requestHandler });
+  return secrets;
+}
+
 /** The values of a secret's current and previous version, as far as it has them. */
 export async function secretVersions(
   arn: string,
 ): Promise<{ current?: string | undefined; previous?: string | undefined }> {
-  secrets ??= new SecretsManagerClient({ requestHandler });
   const [current, previous] = await Promise.all(
     ["AWSCURRENT", "AWSPREVIOUS"].map(async (VersionStage) => {
       try {
-        return (await secrets?.send(new GetSecretValueCommand({ SecretId: arn, VersionStage })))?.SecretString;
+        const value = await secretsManager().send(new GetSecretValueCommand({ SecretId: arn, VersionStage }));
+        return value.SecretString;
       } catch (error) {
         if (error instanceof ResourceNotFoundException) return undefined;
         throw error;

@@ -1,20 +1,56 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { settings } from "./env.ts";
+import { type DimensionsOf, embeddedMetrics, type Measured } from "./metrics.ts";
+
 /**
- * Structured log lines. On AWS the runtime's JSON log format turns each into one JSON object with time, level and request
- * id. Log ids and outcomes; never bodies, headers, tokens, keys or secrets.
+ * Structured log lines: one JSON object each, with its fields at the top, so that one query finds all lines of a request or
+ * a delivery. Log ids and outcomes; never bodies, headers, tokens, keys or secrets.
  */
 type Fields = Record<string, string | number | boolean | undefined>;
 type Level = "info" | "warn" | "error";
+type Line = { message: string; [field: string]: unknown };
 
-/** Where lines go: the console, which the Lambda runtime formats. Local runs put a file here. */
+/**
+ * Where lines go: standard output, as they are. What goes through the console Lambda puts into a field `message` of a line
+ * of its own, where CloudWatch finds no metrics. Level and time are written as Lambda's log level filter wants them.
+ * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
+ * Local runs put a file here.
+ */
 export const logSink = {
-  write: (level: Level, line: { message: string }): void => console[level](line),
+  write(level: Level, line: Line): void {
+    const stamp = { timestamp: new Date().toISOString(), level: level.toUpperCase() };
+    process.stdout.write(`${JSON.stringify({ ...stamp, ...line })}\n`);
+  },
 };
 
+interface Write {
+  (message: string, fields?: Fields): void;
+  /** A line that is counted and timed as well: CloudWatch makes metrics of what was measured. */
+  <Values extends Measured>(message: string, fields: Fields & DimensionsOf<Values>, measured: Values): void;
+}
+
+const scopes = new AsyncLocalStorage<Fields>();
+
+const writeAt =
+  (level: Level): Write =>
+  (message: string, fields?: Fields, measured?: Measured): void => {
+    const metrics = measured && embeddedMetrics(measured, settings.stage(), new Date());
+    logSink.write(level, { message, ...scopes.getStore(), ...fields, ...metrics });
+  };
+
 export const log = {
-  info: (message: string, fields?: Fields): void => logSink.write("info", { message, ...fields }),
-  warn: (message: string, fields?: Fields): void => logSink.write("warn", { message, ...fields }),
-  error: (message: string, error: unknown, fields?: Fields): void =>
-    logSink.write("error", { message, ...fields, ...{ error: describe(error) } }),
+  info: writeAt("info"),
+  warn: writeAt("warn"),
+  error(message: string, error: unknown, fields?: Fields, measured?: Measured): void {
+    const line = { message, ...scopes.getStore(), ...fields, error: describe(error) };
+    logSink.write("error", { ...line, ...(measured && embeddedMetrics(measured, settings.stage(), new Date())) });
+  },
+  /** Runs something whose lines all carry these fields, however deep below and however late they are written. */
+  scope: <Result>(fields: Fields, run: () => Result): Result => scopes.run({ ...fields }, run),
+  /** Adds what has become known to the lines that follow in this scope. */
+  tag(fields: Fields): void {
+    Object.assign(scopes.getStore() ?? {}, fields);
+  },
 };
 
 /** Name, message and stack of an error and of its causes: what the operator needs, without the SDK's request objects. */

@@ -3,21 +3,24 @@ import { log } from "./log.ts";
 
 /**
  * A queue consumer that works on a batch all at once and reports each message on its own: one that throws comes back after
- * its visibility timeout, and moves to the dead letter queue after too many times; the others are done.
+ * its visibility timeout, and moves to the dead letter queue after too many times; the others are done. Each message is a
+ * scope of its own in the log: what its work has tagged is told with its failure.
  * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
  */
 export function consume(handle: (message: SQSRecord) => Promise<void>) {
   return async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
     const failures = await Promise.all(
-      Records.map(async (message) => {
-        try {
-          await handle(message);
-          return [];
-        } catch (error) {
-          log.error("message failed", error, { message_id: message.messageId });
-          return [{ itemIdentifier: message.messageId }];
-        }
-      }),
+      Records.map((message) =>
+        log.scope({}, async () => {
+          try {
+            await handle(message);
+            return [];
+          } catch (error) {
+            log.error("message failed", error, { message_id: message.messageId }, { messagesFailed: 1 });
+            return [{ itemIdentifier: message.messageId }];
+          }
+        }),
+      ),
     );
     return { batchItemFailures: failures.flat() };
   };

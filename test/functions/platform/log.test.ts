@@ -1,10 +1,12 @@
+import { setImmediate as immediate } from "node:timers/promises";
 import { DynamoDBClient, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import { jest } from "@jest/globals";
 import { ApiError } from "../../../functions/platform/errors.ts";
 import { log, logSink } from "../../../functions/platform/log.ts";
+import { embeddedMetricSchema } from "../../support/metrics.ts";
 
 type Line = { level: string; message: string; error?: unknown };
-const toConsole = logSink.write;
+const toStdout = logSink.write;
 let lines: Line[];
 beforeEach(() => {
   lines = [];
@@ -87,16 +89,74 @@ test("a circle of causes ends", () => {
   expect(JSON.stringify(lines).match(/"and round"/g)).toHaveLength(2);
 });
 
-test.each(["info", "warn", "error"] as const)(
-  "lines of level %s go to the console, whole, for Lambda to format",
-  (level) => {
-    const spy = jest.spyOn(console, level).mockImplementation(() => {});
-    logSink.write = toConsole;
-    if (level === "error") log.error("hello", undefined, { n: 1 });
-    else log[level]("hello", { n: 1 });
-    expect(spy).toHaveBeenCalledTimes(1);
-    expect(spy.mock.calls[0]).toEqual([
-      { message: "hello", n: 1, ...(level === "error" && { error: { name: "undefined" } }) },
+describe("on AWS", () => {
+  afterEach(() => {
+    delete process.env.STAGE;
+  });
+
+  /** The text that a line is on standard output. */
+  function written(write: () => void): string {
+    const stdout = jest.spyOn(process.stdout, "write").mockReturnValue(true);
+    logSink.write = toStdout;
+    write();
+    expect(stdout).toHaveBeenCalledTimes(1);
+    return String(stdout.mock.calls[0]?.[0]);
+  }
+
+  test.each(["info", "warn", "error"] as const)("a line of level %s is one line of JSON, as it is", (level) => {
+    const text = written(() => {
+      if (level === "error") log.error("two\nlines", undefined, { n: 1 });
+      else log[level]("two\nlines", { n: 1 });
+    });
+    expect(text).toMatch(/^[^\n]+\n$/);
+    const { timestamp, ...line } = JSON.parse(text);
+    expect(new Date(timestamp).toISOString()).toBe(timestamp);
+    expect(line).toEqual({
+      level: level.toUpperCase(),
+      message: "two\nlines",
+      n: 1,
+      ...(level === "error" && { error: { name: "undefined" } }),
+    });
+  });
+
+  test("a line with metrics is a document that CloudWatch reads, of the stage that the environment names", () => {
+    process.env.STAGE = "prod";
+    const text = written(() => log.info("refused", { reason: "token_expired" }, { rejectedCredentials: 1 }));
+    const document = embeddedMetricSchema.parse(JSON.parse(text));
+    expect(document).toMatchObject({ stage: "prod", reason: "token_expired", RejectedCredentials: 1 });
+  });
+});
+
+test("without a stage in the environment the metrics are those of a local run", () => {
+  log.info("refused", { reason: "token_expired" }, { rejectedCredentials: 1 });
+  expect(lines).toMatchObject([{ stage: "local" }]);
+});
+
+describe("a scope", () => {
+  test("puts its fields into every line below it, however late, and into no other", async () => {
+    const work = (id: string) =>
+      log.scope({ request_id: id }, async () => {
+        await immediate();
+        log.tag({ user_id: `user of ${id}` });
+        await immediate();
+        log.warn("late", { n: 1 });
+        log.error("failed", undefined);
+      });
+    await Promise.all([work("a"), work("b")]);
+    log.info("outside");
+    const fieldsOf = (id: string) => ({ request_id: id, user_id: `user of ${id}` });
+    expect(lines).toEqual([
+      { level: "warn", message: "late", n: 1, ...fieldsOf("a") },
+      { level: "error", message: "failed", error: { name: "undefined" }, ...fieldsOf("a") },
+      { level: "warn", message: "late", n: 1, ...fieldsOf("b") },
+      { level: "error", message: "failed", error: { name: "undefined" }, ...fieldsOf("b") },
+      { level: "info", message: "outside" },
     ]);
-  },
-);
+  });
+
+  test("gives way to what a line says itself, and tags outside of it are no harm", () => {
+    log.tag({ a: 1 });
+    log.scope({ a: 1 }, () => log.info("m", { a: 2 }));
+    expect(lines).toEqual([{ level: "info", message: "m", a: 2 }]);
+  });
+});

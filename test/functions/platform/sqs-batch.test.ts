@@ -1,4 +1,5 @@
-import { logSink } from "../../../functions/platform/log.ts";
+import { setImmediate as immediate } from "node:timers/promises";
+import { log, logSink } from "../../../functions/platform/log.ts";
 import { consume } from "../../../functions/platform/sqs-batch.ts";
 import { sqsEvent } from "../../support/deliveries.ts";
 
@@ -40,6 +41,19 @@ test.each<[string, (body: string) => Promise<void>]>([
   expect(lines).toMatchObject([
     { level: "error", message: "message failed", message_id: "m1", error: { message: "no luck" } },
     { level: "error", message: "message failed", message_id: "m3", error: { message: "no luck" } },
+  ]);
+});
+
+test("what a message's work has tagged is told with its failure, and with no other's", async () => {
+  const handler = consume(async ({ body }) => {
+    log.tag({ delivery_id: `of ${body}` });
+    await immediate();
+    throw new Error("no luck");
+  });
+  await handler(sqsEvent("a", "b"));
+  expect(lines).toMatchObject([
+    { message_id: "m0", delivery_id: "of a" },
+    { message_id: "m1", delivery_id: "of b" },
   ]);
 });
 

@@ -1,0 +1,67 @@
+import * as z from "zod/mini";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/metrics.ts";
+import { logSink } from "../../functions/platform/log.ts";
+
+const text = z.string().check(z.minLength(1), z.maxLength(1024));
+const units = ["Count", "Milliseconds", "Seconds"] as const;
+
+/**
+ * A document in the embedded metric format, as far as we use it: every dimension a text and every metric a number on its
+ * top level. https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+ */
+export const embeddedMetricSchema = z
+  .looseObject({
+    _aws: z.strictObject({
+      Timestamp: z.int().check(z.gte(Date.parse("2026-01-01"))),
+      CloudWatchMetrics: z
+        .array(
+          z.strictObject({
+            Namespace: z.literal(METRICS_NAMESPACE),
+            Dimensions: z.array(z.array(text).check(z.minLength(1), z.maxLength(30))).check(z.minLength(1)),
+            Metrics: z
+              .array(z.strictObject({ Name: text, Unit: z.enum(units) }))
+              .check(z.minLength(1), z.maxLength(100)),
+          }),
+        )
+        .check(z.minLength(1)),
+    }),
+  })
+  .check(
+    z.refine((document) =>
+      document._aws.CloudWatchMetrics.every(
+        ({ Dimensions, Metrics }) =>
+          Dimensions.flat().every((name) => text.safeParse(document[name]).success) &&
+          Metrics.every(({ Name }) => Number.isFinite(document[Name])),
+      ),
+    ),
+  );
+
+export interface LoggedLine {
+  level: string;
+  message: string;
+  [field: string]: unknown;
+}
+
+/** Keeps what is logged from now on, as it is written to CloudWatch. */
+export function watchLog(): LoggedLine[] {
+  const lines: LoggedLine[] = [];
+  logSink.write = (level, line) => void lines.push(JSON.parse(JSON.stringify({ level, ...line })));
+  return lines;
+}
+
+/**
+ * The values that CloudWatch would make of the lines, metric by metric in the order of the lines.
+ * @throws ZodError for a line that says it has metrics and is not what CloudWatch reads
+ */
+export function metricsIn(lines: LoggedLine[]): { [Key in MetricKey]?: number[] } {
+  const found: { [Key in MetricKey]?: number[] } = {};
+  const keys = Object.keys(metrics) as MetricKey[];
+  for (const line of lines.filter(({ _aws }) => _aws !== undefined)) {
+    const document = embeddedMetricSchema.parse(line);
+    const names = document._aws.CloudWatchMetrics.flatMap(({ Metrics }) => Metrics.map(({ Name }) => Name));
+    for (const key of keys.filter((key) => names.includes(metrics[key].name))) {
+      found[key] = [...(found[key] ?? []), line[metrics[key].name] as number];
+    }
+  }
+  return found;
+}
