@@ -28,7 +28,7 @@ export const workers = [
     trigger: { kind: "authorizer" },
     timeoutSeconds: 10,
     memoryMb: 512,
-    uses: { tables: { apiKeys: ["GetItem", "UpdateItem"] } },
+    uses: { tables: { apiKeys: ["GetItem", "UpdateItem"] }, reads: ["jwtSecret"] },
   },
   {
     file: "deliveries/fan-out",
@@ -56,7 +56,7 @@ export const workers = [
     trigger: { kind: "everyMinutes", minutes: 1 },
     timeoutSeconds: 55,
     memoryMb: 512,
-    uses: { tables: { deliveries: ["Query", "UpdateItem"] }, sendsTo: ["deliveries"] },
+    uses: { tables: { deliveries: ["UpdateItem"] }, queries: ["deliveries/due"], sendsTo: ["deliveries"] },
   },
   {
     file: "projects/put-member",

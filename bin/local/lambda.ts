@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Context } from "aws-lambda";
+import { withRightsOf } from "./permissions.ts";
 
 /** Loads the handler of a row by its `file`. */
 export type LoadHandler = (file: string) => Promise<LambdaHandler>;
@@ -15,7 +16,11 @@ export class LambdaTimeout extends Error {
   override readonly name = "LambdaTimeout";
 }
 
-/** Calls a handler as the Lambda runtime does, with its timeout. */
+/**
+ * Calls a handler as the Lambda runtime does, with its timeout and its rights.
+ * @param functionName the `file` of its row
+ * @throws LambdaTimeout, AccessDenied, NotTold, or what the handler throws
+ */
 export async function invoke(
   handler: LambdaHandler,
   event: unknown,
@@ -34,7 +39,7 @@ export async function invoke(
     timer = setTimeout(() => reject(new LambdaTimeout(seconds)), timeoutSeconds * 1000);
   });
   try {
-    return await Promise.race([handler(event, context), timeout]);
+    return await Promise.race([withRightsOf(functionName, () => handler(event, context)), timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,0 +1,303 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { GetQueueAttributesCommand, SendMessageBatchCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
+import {
+  BatchGetCommand,
+  ExecuteStatementCommand,
+  GetCommand,
+  QueryCommand,
+  ScanCommand,
+  TransactGetCommand,
+  TransactWriteCommand,
+} from "@aws-sdk/lib-dynamodb";
+import { invoke } from "../../../bin/local/lambda.ts";
+import { AccessDenied, NotTold } from "../../../bin/local/permissions.ts";
+import { enqueue } from "../../../functions/deliveries/delivery-queue.ts";
+import { dynamo, isOutage, secretVersions, sqs } from "../../../functions/platform/aws.ts";
+import { deadLetterUrl, queueUrl, settings, tableName } from "../../../functions/platform/env.ts";
+import { logSink } from "../../../functions/platform/log.ts";
+import { handler as listProjects } from "../../../functions/projects/list.ts";
+import type { QueueKey } from "../../../functions/queues.ts";
+import type { TableKey } from "../../../functions/tables.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { freshResources } from "../../support/resources.ts";
+import { startSecretsManager } from "../../support/secrets-manager.ts";
+
+const secretArn = "arn:aws:secretsmanager:us-east-1:000000000000:secret:jwt-AbCdEf";
+let secrets: Awaited<ReturnType<typeof startSecretsManager>>;
+/** Where things are, whoever may know it. */
+const at = { tables: {}, queues: {}, deadLetters: {} } as {
+  tables: Record<TableKey, string>;
+  queues: Record<QueueKey, string>;
+  deadLetters: Record<QueueKey, string>;
+};
+
+beforeAll(async () => {
+  await freshResources();
+  logSink.write = () => {};
+  process.env.JWT_SECRET_ARN = secretArn;
+  secrets = await startSecretsManager(secretArn, "x".repeat(32));
+  for (const key of ["apiKeys", "userApiKeys", "projects", "webhooks", "webhookSecrets", "deliveries"] as const) {
+    at.tables[key] = tableName(key);
+  }
+  for (const key of ["events", "deliveries"] as const) {
+    at.queues[key] = queueUrl(key);
+    at.deadLetters[key] = deadLetterUrl(key);
+  }
+});
+afterEach(restoreAws);
+afterAll(() => secrets.stop());
+
+/** Runs some code as the function of this file. */
+const as = <Result>(file: string, run: () => Promise<Result>): Promise<Result> =>
+  invoke(run, {}, { functionName: file, timeoutSeconds: 5 }) as Promise<Result>;
+
+const webhook = { project_id: "p", id: "w" };
+const key = { key_hash: "h" };
+const byPartition = (name: string, value: string | number) => ({
+  KeyConditionExpression: `${name} = :value`,
+  ExpressionAttributeValues: { ":value": value },
+});
+const getProject = () =>
+  dynamo().send(new GetCommand({ TableName: at.tables.projects, Key: { user_id: "u", project_id: "p" } }));
+const getSecret = () =>
+  dynamo().send(new GetCommand({ TableName: at.tables.webhookSecrets, Key: { webhook_id: "w" } }));
+const queryDeliveries = (IndexName?: string) =>
+  dynamo().send(
+    new QueryCommand({
+      TableName: at.tables.deliveries,
+      IndexName,
+      ...(IndexName ? byPartition("due_shard", 1) : byPartition("webhook_id", "w")),
+    }),
+  );
+const insertWebhook = () =>
+  dynamo().send(
+    new TransactWriteCommand({
+      TransactItems: [
+        { Put: { TableName: at.tables.webhooks, Item: webhook } },
+        { Put: { TableName: at.tables.webhookSecrets, Item: { webhook_id: "w" } } },
+      ],
+    }),
+  );
+const removeWebhook = () =>
+  dynamo().send(
+    new TransactWriteCommand({
+      TransactItems: [
+        { Delete: { TableName: at.tables.webhooks, Key: webhook } },
+        { Delete: { TableName: at.tables.webhookSecrets, Key: { webhook_id: "w" } } },
+      ],
+    }),
+  );
+const ConditionExpression = "attribute_not_exists(id)";
+const checkWebhook = () =>
+  dynamo().send(
+    new TransactWriteCommand({
+      TransactItems: [{ ConditionCheck: { TableName: at.tables.webhooks, Key: webhook, ConditionExpression } }],
+    }),
+  );
+const getInTransaction = () =>
+  dynamo().send(new TransactGetCommand({ TransactItems: [{ Get: { TableName: at.tables.webhooks, Key: webhook } }] }));
+const getKeys = () => dynamo().send(new BatchGetCommand({ RequestItems: { [at.tables.apiKeys]: { Keys: [key] } } }));
+const scanKeys = () => dynamo().send(new ScanCommand({ TableName: at.tables.apiKeys }));
+const selectKeys = () =>
+  dynamo().send(new ExecuteStatementCommand({ Statement: `SELECT * FROM "${at.tables.apiKeys}"` }));
+const send = (QueueUrl: string) => sqs().send(new SendMessageCommand({ QueueUrl, MessageBody: "x" }));
+const sendBatch = (QueueUrl: string) =>
+  sqs().send(new SendMessageBatchCommand({ QueueUrl, Entries: [{ Id: "0", MessageBody: "x" }] }));
+
+test.each<[file: string, what: string, call: () => Promise<unknown>]>([
+  ["webhooks/get", "read an item of a table it reads", getProject],
+  ["deliveries/list", "query a table", () => queryDeliveries()],
+  ["deliveries/sweep", "query an index", () => queryDeliveries("due")],
+  ["api-keys/list", "read a batch", getKeys],
+  ["webhooks/create", "write a transaction of items that it may put", insertWebhook],
+  ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
+  ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(at.queues.deliveries)],
+  ["deliveries/fan-out", "send to a dead letter queue that it rejects to", () => send(at.deadLetters.events)],
+  ["authorizer", "read a secret", () => secretVersions(secretArn)],
+])("%s may %s", async (file, _what, call) => {
+  await expect(as(file, call)).resolves.toBeDefined();
+});
+
+test.each<[file: string, what: string, call: () => Promise<unknown>, action: string, resource: string]>([
+  ["webhooks/get", "read another table", getSecret, "dynamodb:GetItem", "table webhook-secrets"],
+  ["projects/list", "call another action", getProject, "dynamodb:GetItem", "table projects"],
+  ["deliveries/sweep", "query the table of an index", () => queryDeliveries(), "dynamodb:Query", "table deliveries"],
+  [
+    "deliveries/list",
+    "query an index of a table",
+    () => queryDeliveries("due"),
+    "dynamodb:Query",
+    "table deliveries/index/due",
+  ],
+  [
+    "webhooks/create",
+    "delete what it may put, in a transaction",
+    removeWebhook,
+    "dynamodb:DeleteItem",
+    "table webhooks",
+  ],
+  ["deliveries/get", "check an item in a transaction", checkWebhook, "dynamodb:ConditionCheckItem", "table webhooks"],
+  ["webhooks/update", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
+  ["authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
+  ["api-keys/list", "scan", scanKeys, "dynamodb:Scan", "table api-keys"],
+  ["api-keys/list", "go round by a statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
+  [
+    "deliveries/send",
+    "send to another queue",
+    () => send(at.queues.events),
+    "sqs:SendMessage",
+    "queue deployment-events",
+  ],
+  [
+    "deliveries/fan-out",
+    "send to another dead letter queue",
+    () => sendBatch(at.deadLetters.deliveries),
+    "sqs:SendMessage",
+    "queue deliveries-dlq",
+  ],
+  [
+    "deliveries/send",
+    "ask a queue anything else",
+    () => sqs().send(new GetQueueAttributesCommand({ QueueUrl: at.queues.deliveries })),
+    "sqs:GetQueueAttributes",
+    "queue deliveries",
+  ],
+  [
+    "deliveries/send",
+    "read a secret",
+    () => secretVersions(secretArn),
+    "secretsmanager:GetSecretValue",
+    "secret JwtSecret",
+  ],
+  ["no/such-row", "do anything", getProject, "dynamodb:GetItem", "table projects"],
+])("%s may not %s", async (file, _what, call, action, resource) => {
+  const error = await as(file, call).catch((caught: Error) => caught);
+  expect(error).toMatchObject({ name: "AccessDeniedException" });
+  const refusal = `User: ${file} is not authorized to perform: ${action} on resource: ${resource} because`;
+  expect((error as Error).message.startsWith(refusal)).toBe(true);
+});
+
+test("a transaction of which one item is not granted writes none", async () => {
+  await removeWebhook();
+  await expect(as("deliveries/fan-out", insertWebhook)).rejects.toThrow(AccessDenied);
+  const { Item } = await dynamo().send(new GetCommand({ TableName: at.tables.webhooks, Key: webhook }));
+  expect(Item).toBeUndefined();
+});
+
+test("a refused call is neither sent nor tried again, and is no outage", async () => {
+  await as("webhooks/get", getProject);
+  let sent = 0;
+  interceptDynamo(async (_call, proceed) => {
+    sent += 1;
+    return proceed();
+  });
+  const error = await as("webhooks/get", getSecret).catch((caught: unknown) => caught);
+  expect([sent, isOutage(error)]).toEqual([0, false]);
+});
+
+test("a function that gets over a refusal fails all the same", async () => {
+  const getsOver = async () => {
+    await getSecret().catch(() => {});
+    return "done";
+  };
+  await expect(as("webhooks/get", getsOver)).rejects.toThrow("dynamodb:GetItem on resource: table webhook-secrets");
+});
+
+test("what runs outside any function is free", async () => {
+  await expect(
+    Promise.all([getSecret(), scanKeys(), send(at.queues.events), secretVersions(secretArn)]),
+  ).resolves.toHaveLength(4);
+});
+
+test("functions that run at once have each their own rights, over the same clients", async () => {
+  const after = (ms: number, call: () => Promise<unknown>) => async () => {
+    await sleep(ms);
+    return call();
+  };
+  const [reads, refused, sends, free] = await Promise.allSettled([
+    as("deliveries/send", after(20, getSecret)),
+    as("deliveries/sweep", after(10, getSecret)),
+    as(
+      "deliveries/sweep",
+      after(30, () => send(at.queues.deliveries)),
+    ),
+    after(15, getSecret)(),
+  ]);
+  expect([reads, refused, sends, free].map(({ status }) => status)).toEqual([
+    "fulfilled",
+    "rejected",
+    "fulfilled",
+    "fulfilled",
+  ]);
+});
+
+test("what a function leaves behind keeps its rights, and no others", async () => {
+  const later: Promise<unknown>[] = [];
+  const leave = (call: () => Promise<unknown>) => {
+    later.push(
+      new Promise((resolve) => {
+        setTimeout(() => resolve(call().catch((error: Error) => error.name)), 20);
+      }),
+    );
+  };
+  await as("webhooks/get", async () => {
+    leave(getProject);
+    leave(getSecret);
+  });
+  expect(await Promise.all(later)).toEqual([
+    expect.objectContaining({ $metadata: expect.anything() }),
+    "AccessDeniedException",
+  ]);
+});
+
+test("a handler under another row fails, though it would answer or log by itself", async () => {
+  const event = {
+    headers: {},
+    requestContext: { requestId: "r", authorizer: { userId: "u", authType: "jwt" }, domainName: "api", path: "/" },
+  } as never;
+  const listAs = (file: string) => as(file, () => listProjects(event, {} as never));
+  await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });
+  await expect(listAs("projects/put-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
+  await expect(listAs("deliveries/sweep")).rejects.toThrow("deliveries/sweep asks for PROJECTS_TABLE");
+  const due = { project_id: "p", webhook_id: "w", id: "d", attempt_count: 0 };
+  await expect(as("deliveries/sweep", () => enqueue([due]))).resolves.toBeUndefined();
+  await expect(as("projects/list", () => enqueue([due]))).rejects.toThrow(
+    "projects/list asks for DELIVERIES_QUEUE_URL",
+  );
+});
+
+test("a function is told only where the things are that it uses", async () => {
+  const told = async () => ({
+    deliveries: process.env.DELIVERIES_TABLE,
+    webhooks: process.env.WEBHOOKS_TABLE,
+    queue: process.env.DELIVERIES_QUEUE_URL,
+    deadLetters: process.env.EVENTS_DLQ_URL,
+    secret: settings.jwtSecretArn(),
+  });
+  const all = await told();
+  expect(Object.values(all)).not.toContain(undefined);
+  const seen: Record<string, unknown> = {};
+  const look = (file: string) =>
+    as(file, async () => {
+      seen[file] = await told();
+    });
+  await expect(look("deliveries/sweep")).rejects.toThrow(NotTold);
+  await expect(look("deliveries/fan-out")).rejects.toThrow("deliveries/fan-out asks for JWT_SECRET_ARN");
+  expect(seen).toEqual({
+    "deliveries/sweep": { deliveries: all.deliveries, queue: all.queue },
+    "deliveries/fan-out": { ...all, secret: undefined },
+  });
+  expect(await told()).toEqual(all);
+  await expect(as("deliveries/sweep", async () => tableName("webhookSecrets"))).rejects.toThrow(
+    "WEBHOOK_SECRETS_TABLE is not set",
+  );
+});
+
+test("a variable that is set while functions run is seen by all", async () => {
+  await as("webhooks/get", async () => {
+    process.env.NEW_VARIABLE = "1";
+  });
+  expect(process.env.NEW_VARIABLE).toBe("1");
+  delete process.env.NEW_VARIABLE;
+  expect("NEW_VARIABLE" in process.env).toBe(false);
+});
