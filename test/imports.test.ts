@@ -23,7 +23,7 @@ function read(path: string): SourceFile {
   return { path, imports: names.map((name) => (name.startsWith(".") ? join(dirname(path), name) : name)) };
 }
 
-const dataTables = ["endpoints", "workers", "tables", "queues", "uses", "gateway-responses"].map(
+const dataTables = ["endpoints", "workers", "tables", "queues", "uses", "gateway-responses", "metrics", "response-headers"].map(
   (name) => `functions/${name}.ts`,
 );
 const isVerb = ({ path }: SourceFile) =>
@@ -77,6 +77,7 @@ const pure = [
   "auth/credential",
   "auth/hs256",
   "auth/jwt-claims",
+  "deliveries/attempt-metrics",
   "deliveries/breaker",
   "deliveries/delivery",
   "deliveries/delivery-resource",
@@ -84,6 +85,7 @@ const pure = [
   "deliveries/retry",
   "deliveries/signature",
   "deployments/deployment-event",
+  "platform/metrics",
   "projects/project",
   "webhooks/receiver-address",
   "webhooks/receiver-url",

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { bodySignature } from "../functions/deliveries/signature.ts";
 import { endpoints } from "../functions/endpoints.ts";
 import { statusByCode } from "../functions/platform/errors.ts";
+import { everyOption } from "./lib/every-option.ts";
 
 /* The README's snippets run, and its tables tell all there is. */
 
@@ -76,3 +77,18 @@ test.each(Object.entries(statusByCode))("the table of errors has %s with %i", (c
   const row = readme.split("\n").find((line) => line.startsWith("| ") && line.includes(`\`${code}\``)) ?? "";
   expect(row.split("|")[1]).toContain(String(status));
 });
+
+test.each(optionsOf(everyOption))("the table of a stage's options has %s", (option) => {
+  const shown = readme
+    .split("\n")
+    .filter((line) => /^\| `\w/.test(line))
+    .map((line) => line.split("|")[1] ?? "");
+  expect(shown.some((cell) => cell.includes(`\`${option}\``))).toBe(true);
+});
+
+/** Options are told one by one, or with what they are made of in one place. */
+function optionsOf(stage: object): string[] {
+  return Object.entries(stage).flatMap(([name, value]) =>
+    ["jwt", "apiKeys", "deliveries"].includes(name) ? Object.keys(value).map((part) => `${name}.${part}`) : [name],
+  );
+}

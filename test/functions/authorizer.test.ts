@@ -42,6 +42,7 @@ const ask = (authorization: string[] | null, name = "Authorization") =>
   authorizer({
     type: "REQUEST",
     methodArn: METHOD_ARN,
+    requestContext: { requestId: "request-1" },
     multiValueHeaders: authorization && { Accept: ["*/*"], [name]: authorization },
   } as unknown as APIGatewayRequestAuthorizerEvent);
 const askWith = (token: string) => ask([`Bearer ${token}`]);
@@ -121,7 +122,9 @@ describe("the verdict", () => {
       // API Gateway puts it between two quotes and looks for $ in it.
       context: { errorCode, errorMessage: expect.stringMatching(/^[^"\\$\p{Cc}]+$/u) },
     });
-    expect(logged).toEqual([]);
+    // One line, which the metrics are made of: functions/metrics.test.ts.
+    expect(logged).toHaveLength(1);
+    expect(JSON.parse(logged[0] ?? "")).toMatchObject({ request_id: "request-1", reason: errorCode });
   });
 
   test.each(["authorization", "AUTHORIZATION"])(
@@ -190,6 +193,7 @@ describe("while the store is down", () => {
     beforeCommand = outage;
     await expect(askWith(key)).rejects.toThrow("ECONNREFUSED");
     expect(logged).toHaveLength(1);
+    expect(JSON.parse(logged[0] ?? "")).toMatchObject({ level: "error", request_id: "request-1" });
     expect(logged[0]).not.toContain(key);
   });
 

@@ -239,7 +239,13 @@ test.each([
 });
 
 test("headers keep every answer out of caches and name its request", async () => {
-  const headers = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "x-request-id": "request-1" };
+  const headers = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Strict-Transport-Security": "max-age=63072000",
+    "x-request-id": "request-1",
+  };
   const created = await invoke(createKey, { body: '{"name":"ci"}' });
   expect(created.headers).toEqual({ ...headers, "Content-Type": "application/json" });
   const refused = await invoke(createKey, { body: "{}" });

@@ -24,7 +24,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** What cdk-nag finds in a stage, as at `cdk synth`. */
 function findings(stage: Stage, extend: (stack: ServiceStack) => void = () => {}) {
   const outdir = mkdtempSync(join(folder, stage.name));
-  const app = new App({ analyticsReporting: false, outdir });
+  const context = { "@aws-cdk/core:validateAgainstDefaultRules": true };
+  const app = new App({ analyticsReporting: false, outdir, context });
   extend(new ServiceStack(app, "test", { stage, code: (file) => Code.fromInline(`// ${file}`) }));
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   // It throws over an error, and not over a warning; the report has both.

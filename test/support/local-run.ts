@@ -1,9 +1,10 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { leaksIn } from "./leaks.ts";
 
 const root = join(import.meta.dirname, "../..");
 const node = join(root, "node_modules/.bin/node");
@@ -19,8 +20,22 @@ export function freshDataDir(): string {
 }
 
 afterAll(() => {
+  const leaks = dataDirs.flatMap(leaksOf);
   for (const path of dataDirs) rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+  expect(leaks).toEqual([]);
 });
+
+/** The lines of a run's log that hold a secret, its own JWT secret among them. */
+function leaksOf(dataDir: string): string[] {
+  const textOf = (name: string) => {
+    const path = join(dataDir, name);
+    return existsSync(path) ? readFileSync(path, "utf8") : "";
+  };
+  const known = [textOf("jwt-secret").trim()];
+  return textOf("service.log")
+    .split("\n")
+    .filter((line) => leaksIn(line, known).length > 0);
+}
 
 /** The environment of a person who has set nothing but these. */
 function environment(settings: Settings): NodeJS.ProcessEnv {

@@ -243,6 +243,7 @@ describe("the issuer's keys", () => {
       type: "REQUEST",
       methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
       multiValueHeaders: { Authorization: [`Bearer ${sign("RS256")}`] },
+      requestContext: { requestId: "request-1" },
     } as unknown as APIGatewayRequestAuthorizerEvent;
     https.globalAgent.destroy();
     try {

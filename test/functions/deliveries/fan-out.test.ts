@@ -84,6 +84,13 @@ describe("an event", () => {
     expect(await dueIds(due_shard)).toContain(id);
   });
 
+  test("keeps with its deliveries when it came to the queue", async () => {
+    const { webhook } = await givenWebhook();
+    const [record] = sqsEvent(eventOf(webhook.project_id)).Records;
+    await handler({ Records: [{ ...record, attributes: { SentTimestamp: "1795262400123" } } as never] });
+    expect(await onlyRowOf(webhook)).toMatchObject({ arrived_at: "2026-11-21T12:00:00.123Z" });
+  });
+
   test("is held for a disabled webhook: kept, but not queued and never due", async () => {
     const { webhook } = await givenWebhook();
     await changeWebhook(webhook, { disabled_at: new Date().toISOString(), disabled_reason: "failing" });
