@@ -1,7 +1,8 @@
-import { Agent, type Dispatcher } from "undici";
+import http from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Cidr } from "../webhooks/receiver-address.ts";
 import type { AttemptError } from "./delivery.ts";
-import { guardedConnect } from "./guarded-connect.ts";
+import { type Agents, guardedAgents } from "./guarded-connect.ts";
 
 /*
  * One POST to a stranger's server, which may be slow, endless, broken or hostile. Whatever it does, the call ends within the
@@ -37,55 +38,167 @@ export interface ReceiverClient {
 
 /** @param allowed ranges beyond the public ones that may be reached */
 export function receiverClient(allowed: Cidr[], limits: Limits = DEFAULT_LIMITS): ReceiverClient {
-  const agent = new Agent({
-    connect: guardedConnect(allowed, limits.deadlineMs),
-    // One request at a time per connection: an answer that hangs holds up nobody else's.
-    pipelining: 1,
-    keepAliveTimeout: 4_000,
-    // The deadline covers both.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  const kept = guardedAgents(allowed, { keepAlive: true, timeout: KEEP_ALIVE_MS });
+  const fresh = guardedAgents(allowed, { keepAlive: false });
   return {
-    post: (url, headers, body) => post(agent, new URL(url), { headers, body }, limits),
-    close: () => agent.destroy(),
+    post: (url, headers, body) => post({ kept, fresh }, { url: new URL(url), headers, body }, limits),
+    async close() {
+      for (const agent of [...Object.values(kept), ...Object.values(fresh)]) agent.destroy();
+    },
   };
 }
 
+const KEEP_ALIVE_MS = 4_000;
+
+interface Connections {
+  kept: Agents;
+  fresh: Agents;
+}
+
 interface Request {
+  url: URL;
   headers: Record<string, string>;
   body: string;
 }
 
-async function post(agent: Agent, url: URL, { headers, body }: Request, limits: Limits): Promise<Outcome> {
+async function post({ kept, fresh }: Connections, request: Request, limits: Limits): Promise<Outcome> {
   const startedAt = performance.now();
   const durationMs = () => Math.round(performance.now() - startedAt);
-  let head: Pick<Outcome, "statusCode" | "retryAfter" | "detail"> = {};
-  const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(new DeadlineExceeded()), limits.deadlineMs);
+  let head: Head = {};
+  const send = (agents: Agents) =>
+    exchange(agents, request, limits, startedAt + limits.deadlineMs, (response) => {
+      head = readHead(response, request.url);
+    });
+  // Requests that come up in one turn of the event loop are written one after the other, not each between the answers to
+  // others: a third off the CPU of a delivery (80 to 50 µs, 50 at a time over loopback).
+  await nextTurn();
   try {
-    // Compression is declined: what is never inflated cannot be a bomb.
-    const request = { method: "POST", headers: { "Accept-Encoding": "identity", ...headers }, body } as const;
-    const { origin, pathname, search } = url;
-    const response = await agent.request({ origin, path: pathname + search, ...request, signal: deadline.signal });
-    head = readHead(response, url);
-    const excerpt = await readExcerpt(response.body, limits);
+    // A receiver may hang up on an idle connection at the very moment in which it is used again. That says nothing about the
+    // receiver, so the request is made once more, on a connection of its own. If the first one was seen after all, the
+    // delivery arrives twice under one id, as it may.
+    const body = await send(kept).catch((error: unknown) => {
+      if (error instanceof ConnectionStale) return send(fresh);
+      throw error;
+    });
+    const excerpt = safeText(body, limits.maxExcerptBytes);
     return {
       durationMs: durationMs(),
       ...head,
-      ...(!isSuccess(response.statusCode) && { errorCode: "http_status" as const }),
+      ...(!isSuccess(head.statusCode) && { errorCode: "http_status" as const }),
       ...(excerpt !== "" && { excerpt }),
     };
   } catch (error) {
     const errorCode = errorCodeOf(error);
     const cause = errorCode === "tls_error" && { detail: (error as { code: string }).code };
     return { durationMs: durationMs(), ...head, errorCode, ...cause };
-  } finally {
-    clearTimeout(timer);
   }
 }
 
-const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+class DeadlineExceeded extends Error {
+  readonly code = "ETIMEDOUT";
+}
+
+class ConnectionLost extends Error {
+  readonly code = "ECONNRESET";
+}
+
+/** The connection of an earlier request ended before any answer to this one. */
+class ConnectionStale extends Error {}
+
+/** Whoever announces that an answer is to come, again and again, does not mean it. */
+const MAX_INTERIM_ANSWERS = 100;
+
+/**
+ * Makes the request and reads the answer up to the bound. Rejects for whatever keeps it from a complete answer.
+ * @param deadlineAt on the clock of `performance`
+ * @param onHead is called as soon as status and headers are here, whatever becomes of the body
+ * @returns the first bytes of the body, as many as are kept
+ */
+function exchange(
+  agents: Agents,
+  { url, headers, body }: Request,
+  limits: Limits,
+  deadlineAt: number,
+  onHead: (response: http.IncomingMessage) => void,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      agent: agents[url.protocol],
+      protocol: url.protocol,
+      // The brackets of an IPv6 address belong to the URL.
+      hostname: url.hostname.replace(/^\[|\]$/g, ""),
+      port: url.port,
+      method: "POST",
+      path: url.pathname + url.search,
+      headers: wireHeaders(url, headers, body),
+    });
+    const timer = setTimeout(() => fail(new DeadlineExceeded()), deadlineAt - performance.now());
+    // The first end counts; what follows from it (a connection cut, an answer half read) changes nothing.
+    const fail = (error: Error) => {
+      clearTimeout(timer);
+      reject(error);
+      request.destroy();
+    };
+    const kept: Uint8Array[] = [];
+    const finish = () => {
+      clearTimeout(timer);
+      resolve(Buffer.concat(kept));
+    };
+
+    let interimAnswers = 0;
+    let response: http.IncomingMessage | undefined;
+    request.on("information", () => {
+      interimAnswers += 1;
+      if (interimAnswers > MAX_INTERIM_ANSWERS) fail(new Error("too many interim answers"));
+    });
+    // Node hands the connection over: it is nobody's then but ours.
+    request.on("upgrade", (_, socket) => {
+      socket.destroy();
+      fail(new ConnectionLost());
+    });
+    request.on("error", (error) => {
+      const isStale = request.reusedSocket && !response && errorCodeOf(error) === "connection_reset";
+      fail(isStale ? new ConnectionStale(undefined, { cause: error }) : error);
+    });
+    request.on("response", (answer) => {
+      response = answer;
+      onHead(answer);
+      let bytesRead = 0;
+      let bytesKept = 0;
+      answer.on("data", (chunk: Uint8Array) => {
+        if (bytesKept < limits.maxExcerptBytes) {
+          const part = chunk.subarray(0, limits.maxExcerptBytes - bytesKept);
+          kept.push(part);
+          bytesKept += part.length;
+        }
+        bytesRead += chunk.length;
+        if (bytesRead < limits.maxResponseBytes) return;
+        finish();
+        request.destroy();
+      });
+      answer.on("end", () => {
+        finish();
+        // An answer that came before the receiver took the request: nothing would ever end this connection.
+        if (!request.writableFinished) request.destroy();
+      });
+      answer.on("error", fail);
+    });
+    request.end(body);
+  });
+}
+
+/**
+ * Names and values in turn, as they go out. Given this way Node writes them as they are, which takes a tenth off the CPU of a
+ * delivery, and adds only `Connection`.
+ */
+function wireHeaders({ host }: URL, headers: Record<string, string>, body: string): string[] {
+  // Compression is declined: what is never inflated cannot be a bomb.
+  const wire = ["Host", host, "Accept-Encoding", "identity", "Content-Length", String(Buffer.byteLength(body))];
+  for (const name in headers) wire.push(name, headers[name] ?? "");
+  return wire;
+}
+
+const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 const MAX_TARGET_CHARACTERS = 300;
@@ -98,34 +211,13 @@ function redirectTarget(location: string | undefined, from: URL): string | undef
   return isShowable ? href : undefined;
 }
 
-/** What is known once the headers are here, whatever becomes of the body. */
-function readHead({ statusCode, headers }: Dispatcher.ResponseData, url: URL) {
-  const header = (name: string) => [headers[name]].flat()[0];
-  const retryAfter = header("retry-after");
-  const detail = isRedirect(statusCode) ? redirectTarget(header("location"), url) : undefined;
+type Head = Pick<Outcome, "statusCode" | "retryAfter" | "detail">;
+
+/** What is known once the headers are here. */
+function readHead({ statusCode = 0, headers }: http.IncomingMessage, url: URL): Head {
+  const { "retry-after": retryAfter, location } = headers;
+  const detail = isRedirect(statusCode) ? redirectTarget(location, url) : undefined;
   return { statusCode, ...(retryAfter !== undefined && { retryAfter }), ...(detail !== undefined && { detail }) };
-}
-
-class DeadlineExceeded extends Error {
-  readonly code = "ETIMEDOUT";
-}
-
-/** Reads up to the bound, lets go of the rest, and keeps the first of it as text that is safe to show. */
-async function readExcerpt(body: AsyncIterable<Uint8Array>, limits: Limits): Promise<string> {
-  const kept: Uint8Array[] = [];
-  let bytesRead = 0;
-  let bytesKept = 0;
-  for await (const chunk of body) {
-    if (bytesKept < limits.maxExcerptBytes) {
-      const part = chunk.subarray(0, limits.maxExcerptBytes - bytesKept);
-      kept.push(part);
-      bytesKept += part.length;
-    }
-    bytesRead += chunk.length;
-    // Leaving the loop destroys the stream, and the connection with it.
-    if (bytesRead >= limits.maxResponseBytes) break;
-  }
-  return safeText(Buffer.concat(kept), limits.maxExcerptBytes);
 }
 
 /** Text without control characters, at most so many bytes in UTF-8. Invalid bytes show as U+FFFD. */
@@ -135,10 +227,10 @@ function safeText(bytes: Uint8Array, maxBytes: number): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes), { stream: true });
 }
 
-const TIMEOUT = /^(ETIMEDOUT|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
+const TIMEOUT = /^ETIMEDOUT$/;
 const DNS = /^(ENOTFOUND|ENODATA|EAI_\w+)$/;
 const REFUSED = /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/;
-const RESET = /^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/;
+const RESET = /^(ECONNRESET|EPIPE|ECONNABORTED)$/;
 const TLS =
   /^(EPROTO|ERR_TLS_\w+|ERR_SSL_\w+|CERT_\w+|\w+_CERT|\w+_CERT_\w+|\w*SELF_SIGNED\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH)$/;
 

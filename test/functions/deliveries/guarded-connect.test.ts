@@ -1,5 +1,6 @@
 import type { LookupAddress, LookupAllOptions } from "node:dns";
 import { once } from "node:events";
+import http from "node:http";
 import net from "node:net";
 import { jest } from "@jest/globals";
 import { parseCidrs } from "../../../functions/webhooks/receiver-address.ts";
@@ -20,7 +21,7 @@ const lookup: Lookup = (hostname, options, callback) => {
   setImmediate(() => callback(null, addresses));
 };
 jest.unstable_mockModule("node:dns", () => ({ ...dns, lookup }));
-const { guardedConnect } = await import("../../../functions/deliveries/guarded-connect.ts");
+const { guardedAgents } = await import("../../../functions/deliveries/guarded-connect.ts");
 
 const v4 = (address: string): LookupAddress => ({ address, family: 4 });
 const v6 = (address: string): LookupAddress => ({ address, family: 6 });
@@ -53,17 +54,21 @@ beforeEach(() => {
 });
 
 /** Dials and tells the address that the connection reached, or the code of the error. */
-function dial(hostname: string, { allowed = [] as string[], protocol = "http:" } = {}): Promise<string> {
-  const connect = guardedConnect(parseCidrs(allowed), 2_000);
-  const target = { hostname, host: `${hostname}:${port}`, protocol, port: String(port) };
+function dial(host: string, { allowed = [] as string[], protocol = "http:" } = {}): Promise<string> {
+  const agent = guardedAgents(parseCidrs(allowed), {})[protocol] as http.Agent;
   return new Promise((resolve) => {
-    connect(target, (error: (Error & { code?: string }) | null, socket) => {
-      if (error) return resolve(error.code ?? error.message);
-      const reached = socket.remoteAddress ?? "";
+    const request = http.request({ agent, protocol, host: host.replace(/^\[|\]$/g, ""), port });
+    request.once("socket", (socket) => {
       // The server closes what it has seen: after that `seenBy` is complete.
-      socket.once("close", () => resolve(reached));
-      socket.resume();
+      socket.once("connect", () => {
+        const reached = socket.remoteAddress ?? "";
+        socket.once("close", () => resolve(reached));
+      });
     });
+    request.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ECONNRESET") resolve(error.code ?? error.message);
+    });
+    request.end();
   });
 }
 

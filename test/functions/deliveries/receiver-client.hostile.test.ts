@@ -125,6 +125,11 @@ test.each<[string, Misbehaviour, Partial<Outcome>]>([
   ],
   ["has a header without end", floods(`${status}x: `, "y".repeat(4_096)), { errorCode: "invalid_response" }],
   ["has headers without end", floods(status, `x: ${"y".repeat(1_000)}\r\n`), { errorCode: "invalid_response" }],
+  [
+    "is announced without end",
+    floods("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"),
+    { errorCode: "invalid_response" },
+  ],
   ["has a chunk of no size", stopsAfter(`${chunked}zz\r\n`), { statusCode: 200, errorCode: "invalid_response" }],
   [
     "switches to another protocol",
