@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod/mini";
 import { uuid } from "../../functions/platform/input.ts";
-import { Doubtful, expectData, expectError, NotHere, promise } from "./promise.ts";
+import { Doubtful, NotHere } from "./findings.ts";
+import { expectData, expectError, promise } from "./promise.ts";
 import { type Chapter, signedIn } from "./scene.ts";
 import type { Answer } from "./stage-client.ts";
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { signatureHeaders } from "../../functions/deliveries/signature.ts";
-import { Unkept } from "./promise.ts";
+import { Unkept } from "./findings.ts";
 
 interface Arrived {
   headers: http.IncomingHttpHeaders;

@@ -1,28 +1,9 @@
 import * as z from "zod/mini";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
+import { Unkept } from "./findings.ts";
 import type { Answer } from "./stage-client.ts";
 
 /* What the README promises about answers, and how a stage is held to it. */
-
-/** The stage does not keep a promise. The message tells which, what was wanted and what came. */
-export class Unkept extends Error {
-  override readonly name = "Unkept";
-}
-
-/** A check that cannot be made here. The message tells why. */
-export class NotHere extends Error {
-  override readonly name = "NotHere";
-}
-
-/** There was no time left for a request, or somebody wants it to end. */
-export class Stopped extends Error {
-  override readonly name = "Stopped";
-}
-
-/** It works, and somebody should know all the same. */
-export class Doubtful extends Error {
-  override readonly name = "Doubtful";
-}
 
 /** @throws Unkept unless the answer has this status */
 export function expectStatus(answer: Answer, status: number): void {

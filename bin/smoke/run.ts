@@ -1,10 +1,10 @@
 import { styleText } from "node:util";
 import { apiKeys } from "./api-keys.ts";
+import { Doubtful, NotHere, Stopped, Unkept } from "./findings.ts";
 import { bodies, credentials, everyAnswer, reach } from "./front-door.ts";
 import { newMark, removeAll } from "./leftovers.ts";
 import { listen } from "./listener.ts";
 import type { SmokeOptions } from "./options.ts";
-import { Doubtful, NotHere, Stopped, Unkept } from "./promise.ts";
 import type { Chapter, Check, Scene } from "./scene.ts";
 import { type Answer, stageClient } from "./stage-client.ts";
 import { webhooks } from "./webhooks.ts";

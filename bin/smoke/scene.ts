@@ -1,6 +1,6 @@
+import { NotHere } from "./findings.ts";
 import type { Listener } from "./listener.ts";
 import type { SmokeOptions } from "./options.ts";
-import { NotHere } from "./promise.ts";
 import type { Answer, Send } from "./stage-client.ts";
 
 /** What the checks share: the stage, and what the earlier ones found or made there for the later ones. */

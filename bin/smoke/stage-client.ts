@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Stopped, Unkept } from "./promise.ts";
+import { Stopped, Unkept } from "./findings.ts";
 
 /* HTTP as the smoke test speaks it: every request ends in bounded time, and every answer is kept to be looked at. */
 

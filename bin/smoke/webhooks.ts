@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod/mini";
 import { uuid } from "../../functions/platform/input.ts";
-import { expectData, expectError, expectNoContent, NotHere, promise, Unkept } from "./promise.ts";
+import { NotHere, Unkept } from "./findings.ts";
+import { expectData, expectError, expectNoContent, promise } from "./promise.ts";
 import { type Chapter, needed, type Scene, signedIn } from "./scene.ts";
 import { pause } from "./stage-client.ts";
 

@@ -1,0 +1,21 @@
+/* How a check ends that does not simply hold. */
+
+/** The stage does not keep a promise. The message tells which, what was wanted and what came. */
+export class Unkept extends Error {
+  override readonly name = "Unkept";
+}
+
+/** A check that cannot be made here. The message tells why. */
+export class NotHere extends Error {
+  override readonly name = "NotHere";
+}
+
+/** There was no time left for a request, or somebody wants it to end. */
+export class Stopped extends Error {
+  override readonly name = "Stopped";
+}
+
+/** It works, and somebody should know all the same. */
+export class Doubtful extends Error {
+  override readonly name = "Doubtful";
+}
