@@ -48,7 +48,10 @@ export async function startEventSources(
   return {
     async stop() {
       isStopping.abort();
-      await Promise.race([Promise.all(running.map(({ ended }) => ended)), sleep(STOP_PATIENCE_MS, undefined, { ref: false })]);
+      await Promise.race([
+        Promise.all(running.map(({ ended }) => ended)),
+        sleep(STOP_PATIENCE_MS, undefined, { ref: false }),
+      ]);
     },
   };
 }
