@@ -1,0 +1,315 @@
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { join } from "node:path";
+import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
+import type { APIGatewayProxyResult } from "aws-lambda";
+import { fromSources } from "../bin/local/lambda.ts";
+import { mintApiKey } from "../functions/api-keys/api-key.ts";
+import * as apiKeys from "../functions/api-keys/api-key-store.ts";
+import { type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
+import { dynamo } from "../functions/platform/aws.ts";
+import { settings, tableName } from "../functions/platform/env.ts";
+import { inParallel } from "../functions/platform/parallel.ts";
+import { handler as putMember } from "../functions/projects/put-member.ts";
+import type { Webhook } from "../functions/webhooks/webhook.ts";
+import type { Bench, Result, Table, Target } from "./harness.ts";
+import type { FromSender, ToSender } from "./scale/sender.ts";
+import {
+  addWebhook,
+  call,
+  dueAttempt,
+  newDelivery,
+  newEvent,
+  prepare,
+  queueEvent,
+  startEngines,
+  type Taken,
+  takenBy,
+} from "./units.ts";
+
+/*
+ * How the cost of a thing grows with its size: the exponent of a power law through what was counted. 0 is constant, 1 is
+ * linear; nothing here may be more.
+ */
+
+/** The slope of a straight line through the logarithms, by least squares, to four digits. */
+export function exponent(points: { size: number; cost: number }[]): number {
+  const xs = points.map(({ size }) => Math.log(size));
+  const ys = points.map(({ cost }) => Math.log(cost));
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(xs), mean(ys)];
+  const covariance = xs.reduce((sum, each, index) => sum + (each - x) * ((ys[index] ?? y) - y), 0);
+  const slope = covariance / xs.reduce((sum, each) => sum + (each - x) ** 2, 0);
+  return Math.round(slope * 10_000) / 10_000;
+}
+
+interface Series {
+  name: string;
+  /** The name of its target. */
+  target: string;
+  /** The exponent that it should have at most: 0 or 1. */
+  grows: 0 | 1;
+  points: { size: number; cost: number; also: string }[];
+}
+
+/** What noise and rounding up may add to an exponent. */
+const TOLERANCE = 0.05;
+
+const seriesTable = ({ name, points }: Series): Table => ({
+  title: `${name}: exponent ${exponent(points).toFixed(2)}`,
+  columns: ["size", "cost", "also"],
+  rows: points.map(({ size, cost, also }) => [size, cost, also]),
+});
+
+const seriesTarget = ({ target, grows, points }: Series): Target => ({
+  name: `${target}: exponent`,
+  value: exponent(points),
+  bound: grows + TOLERANCE,
+});
+
+const inWords = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Taken): string =>
+  [
+    `${reads} reads`,
+    `${writes} + ${indexWrites} writes`,
+    `${queueRequests} queue requests`,
+    `${cpuMs.toFixed(1)} ms of CPU`,
+  ].join(", ");
+
+/** Calls an endpoint as the gateway does, after the authorizer. */
+async function callEndpoint(
+  file: string,
+  userId: string,
+  pathParameters: Record<string, string> | null,
+  queryStringParameters: Record<string, string> | null = null,
+): Promise<{ taken: Taken; data: unknown[]; bytes: number }> {
+  const event = {
+    headers: {},
+    pathParameters,
+    queryStringParameters,
+    body: null,
+    requestContext: {
+      requestId: randomUUID(),
+      authorizer: { userId, authType: "jwt" },
+      domainName: "api.example.com",
+      path: "/prod/v1",
+    },
+  };
+  const handler = await fromSources(file);
+  const { answer, taken } = await takenBy(() => handler(event, {} as never));
+  const { statusCode, body } = answer as APIGatewayProxyResult;
+  assert.equal(statusCode, 200, body);
+  return { taken, data: JSON.parse(body).data, bytes: Buffer.byteLength(body) };
+}
+
+const KEYS = [1, 10, 100];
+
+async function listKeys(): Promise<Series> {
+  const points = [];
+  for (const size of KEYS) {
+    const userId = randomUUID();
+    for (let count = 0; count < size; count++) {
+      await apiKeys.insert(mintApiKey(userId, { name: "deploy from CI" }, new Date(), randomBytes(48)).apiKey);
+    }
+    await callEndpoint("api-keys/list", userId, null);
+    const { taken, data, bytes } = await callEndpoint("api-keys/list", userId, null);
+    assert.equal(data.length, size);
+    points.push({ size, cost: taken.reads, also: `${inWords(taken)}, ${bytes} bytes` });
+  }
+  return { name: "List with so many keys: reads", target: "list of keys, reads", grows: 1, points };
+}
+
+const WEBHOOKS = [1, 10, 20];
+
+async function fanOut(): Promise<Series> {
+  const points = [];
+  for (const size of WEBHOOKS) {
+    const projectId = randomUUID();
+    for (let count = 0; count < size; count++) await addWebhook(projectId, "https://hooks.example.com/");
+    const once = () => call("deliveries/fan-out", queueEvent([JSON.stringify(newEvent(projectId))]));
+    await once();
+    const taken = await once();
+    assert.equal(taken.writes, size);
+    points.push({ size, cost: taken.writes + taken.indexWrites, also: inWords(taken) });
+  }
+  return { name: "Fan-out to so many webhooks: writes", target: "fan-out, writes", grows: 1, points };
+}
+
+/** Writes rows past the rules, 25 a request. */
+async function seed(rows: Iterable<Delivery>): Promise<void> {
+  const table = tableName("deliveries");
+  const batches: Delivery[][] = [];
+  for (const row of rows) {
+    const last = batches.at(-1);
+    if (last && last.length < 25) last.push(row);
+    else batches.push([row]);
+  }
+  await inParallel(batches, 8, async (batch) => {
+    const { UnprocessedItems } = await dynamo().send(
+      new BatchWriteCommand({ RequestItems: { [table]: batch.map((Item) => ({ PutRequest: { Item } })) } }),
+    );
+    assert.deepEqual(UnprocessedItems ?? {}, {});
+  });
+}
+
+/** Rows that have been due for an hour, as many in each shard. */
+function* overdue(webhook: Webhook, count: number): Generator<Delivery> {
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  for (let index = 0; index < count; index++) {
+    yield { ...newDelivery(webhook, anHourAgo), due_shard: index % DUE_SHARDS };
+  }
+}
+
+const LOGS = [100, 10_000, 100_000];
+const DUE = 1_000;
+/** What the sweep gets of the largest log, all of which is due: as long as the time lets it. */
+const SWEEP_MS = 12_000;
+/** A sweep begins no page in its last five seconds. */
+const SWEEP_RESERVE_MS = 5_000;
+
+/** The last log is the sweep's second series: seeding a hundred thousand rows twice would take too long. */
+async function logAndSweep(): Promise<[Series, Series, Series]> {
+  const userId = randomUUID();
+  const project_id = randomUUID();
+  await putMember({ user_id: userId, project_id, name: "Web shop", role: "admin" });
+  const sweeps = [await sweep(DUE, 60_000)];
+
+  const first = [];
+  const failed: Series["points"] = [];
+  for (const size of LOGS) {
+    const webhook = await addWebhook(project_id, "https://hooks.example.com/");
+    await seed(overdue(webhook, size));
+    const params = { project_id, webhook_id: webhook.id };
+    await callEndpoint("deliveries/list", userId, params);
+    const page = await callEndpoint("deliveries/list", userId, params);
+    assert.equal(page.data.length, 20);
+    first.push({ size, cost: page.taken.reads, also: inWords(page.taken) });
+    // There are none: the search goes as far as it may.
+    const none = await callEndpoint("deliveries/list", userId, params, { status: "failed", limit: "20" });
+    assert.equal(none.data.length, 0);
+    failed.push({
+      size: Math.min(size, LOOKED_AT),
+      cost: none.taken.reads,
+      also: `${size} rows, ${inWords(none.taken)}`,
+    });
+  }
+  sweeps.push(await sweep(0, SWEEP_MS));
+  return [
+    {
+      name: "First page of a log of so many deliveries: reads",
+      target: "delivery log page, reads",
+      grows: 0,
+      points: first,
+    },
+    {
+      name: `A page that looks for a status that no row has, by the rows it may look at (${LOOKED_AT} at most): reads`,
+      target: "delivery log search, reads",
+      grows: 1,
+      points: failed.filter(({ size }, index) => failed.findIndex((each) => each.size === size) === index),
+    },
+    {
+      name: "Sweep, by the rows it handed over: writes per row",
+      target: "sweep, writes per row",
+      grows: 0,
+      points: sweeps,
+    },
+  ];
+}
+
+const LOOKED_AT = 1_000;
+
+async function sweep(rows: number, remainingMs: number): Promise<{ size: number; cost: number; also: string }> {
+  await seed(overdue(await addWebhook(randomUUID(), "https://hooks.example.com/"), rows));
+  const endsAt = performance.now() + remainingMs;
+  const handler = await fromSources("deliveries/sweep");
+  const context = { getRemainingTimeInMillis: () => endsAt - performance.now() } as never;
+  const startedAt = performance.now();
+  const { taken } = await takenBy(() => handler({}, context));
+  const seconds = (performance.now() - startedAt) / 1000;
+  const handedOver = taken.writes;
+  assert.ok(handedOver > 0 && (rows === 0 || handedOver === rows), `${handedOver} of ${rows} rows were handed over`);
+  const left = seconds * 1000 > remainingMs - SWEEP_RESERVE_MS - 1_000 ? ", then its time was up" : "";
+  return {
+    size: handedOver,
+    cost: (taken.writes + taken.indexWrites) / handedOver,
+    also: `${inWords(taken)}; ${Math.round(handedOver / seconds)} rows a second here${left}`,
+  };
+}
+
+/** As many deliveries as one process of the sender has made when its memory is looked at. */
+const SENT = [1_000, 2_000, 4_000, 8_000];
+/** What is not begun by then is left out. */
+const SENDER_MS = 20_000;
+
+/** Half of what the row gives it: whether that is enough is what the bill depends on. The flags are those of Lambda's runtime. */
+const SENDER_MB = 256;
+const heapFlags = [
+  `--max-old-space-size=${Math.floor(SENDER_MB * 0.9)}`,
+  `--max-semi-space-size=${Math.floor(SENDER_MB * 0.05)}`,
+];
+
+/** The heap of the sender after a collection. Queue, tables and receiver are in other processes, and so is this bench. */
+async function senderMemory(receiverUrl: string): Promise<Series> {
+  const child = fork(join(import.meta.dirname, "scale", "sender.ts"), {
+    execArgv: ["--expose-gc", ...heapFlags],
+  });
+  const ask = async <Answer extends FromSender>(question: ToSender): Promise<Answer> => {
+    child.send(question);
+    const [answer] = (await once(child, "message")) as [Answer];
+    return answer;
+  };
+  try {
+    const webhooks = await Promise.all(
+      Array.from({ length: 20 }, () => addWebhook(randomUUID(), `${receiverUrl}/200`)),
+    );
+    const points: Series["points"] = [];
+    const startedAt = performance.now();
+    let sent = 0;
+    for (const size of SENT) {
+      // The next point takes as long as all before it.
+      if (performance.now() - startedAt > SENDER_MS / 2) break;
+      while (sent < size) {
+        const some = Array.from({ length: 500 }, (_, index) => newDelivery(webhooks[index % 20] as Webhook));
+        await seed(some);
+        for (let first = 0; first < some.length; first += 10) {
+          const batch = queueEvent(some.slice(first, first + 10).map((delivery) => dueAttempt(delivery, 1)));
+          assert.deepEqual(await ask({ batch }), { attempts: 10 });
+        }
+        sent += some.length;
+      }
+      const { heapMb, residentMb } = await ask<Extract<FromSender, { heapMb: number }>>("measure");
+      points.push({ size, cost: heapMb, also: `${Math.round(residentMb)} MB resident at most` });
+    }
+    assert.ok(points.length >= 2, "one point has no slope");
+    return {
+      name: `The sender with ${SENDER_MB} MB after so many deliveries: MB of heap`,
+      target: "memory of the sender",
+      grows: 0,
+      points,
+    };
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+export const bench: Bench = {
+  name: "scale",
+  about: "how the cost of a thing grows with its size",
+  async run(): Promise<Result> {
+    const engines = await startEngines();
+    try {
+      await prepare();
+      assert.equal(settings.deliveryGraceSeconds(), 120);
+      const all = [await senderMemory(engines.receiverUrl), await listKeys(), await fanOut(), ...(await logAndSweep())];
+      return {
+        tables: all.map(seriesTable),
+        targets: all.map(seriesTarget),
+        notes: ["Reads and writes are DynamoDB's units; how long they take here says nothing about AWS."],
+        data: all,
+      };
+    } finally {
+      await engines.stop();
+    }
+  },
+};
