@@ -12,9 +12,8 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i;
  * @returns undefined unless there is exactly one `Authorization` header and it holds a bearer token
  */
 export function readCredential(headers: Record<string, string[] | undefined>): Credential | undefined {
-  const values = Object.entries(headers).flatMap(([name, list]) =>
-    name.toLowerCase() === "authorization" ? (list ?? []) : [],
-  );
+  const names = Object.keys(headers).filter((name) => name.toLowerCase() === "authorization");
+  const values = names.flatMap((name) => headers[name] ?? []);
   const [value] = values;
   if (value === undefined || values.length > 1) return undefined;
   const token = BEARER.exec(value)?.[1];

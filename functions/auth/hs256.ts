@@ -41,7 +41,9 @@ export function verifyHs256(token: string, key: KeyObject, now: Date, { issuer, 
     });
   } catch (error) {
     if (error instanceof jwt.TokenExpiredError) throw tokenExpired();
-    if (error instanceof jwt.JsonWebTokenError || error instanceof SyntaxError) return undefined;
+    // The library fails with a TypeError over claims that are null.
+    if (error instanceof jwt.JsonWebTokenError || error instanceof SyntaxError || error instanceof TypeError)
+      return undefined;
     throw error;
   }
 }

@@ -72,7 +72,7 @@ const claims = () => ({ sub: "user-1", iss: issuer, iat: nowSeconds(), exp: nowS
 
 function sign(
   alg: string,
-  payload: object = claims(),
+  payload: object | null = claims(),
   header: object = { alg, kid: alg },
   key = pairs[alg]?.privateKey,
 ) {
@@ -122,6 +122,7 @@ describe.each(algorithms)("a token signed with %s", (alg) => {
     ["that is not valid yet", "invalid_token", () => sign(alg, { ...claims(), nbf: nowSeconds() + 600 })],
     ["that was issued in the future", "invalid_token", () => sign(alg, { ...claims(), iat: nowSeconds() + 600 })],
     ["without a sub", "invalid_token", () => sign(alg, { ...claims(), sub: undefined })],
+    ["with claims that are null", "invalid_token", () => sign(alg, null)],
     ["with a critical header", "invalid_token", () => sign(alg, claims(), { alg, kid: alg, crit: ["x"], x: 1 })],
   ])("%s is refused with %s", async (_title, code, token) => {
     await expect(verify(token())).rejects.toMatchObject(refused(code));

@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { createSecretKey, randomBytes, randomUUID } from "node:crypto";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
+import { jwtVerify } from "jose";
+import jwt from "jsonwebtoken";
+import { mintToken } from "../bin/local/mint-token.ts";
+import { API_KEY_RANDOM_BYTES, mintApiKey } from "../functions/api-keys/api-key.ts";
+import * as apiKeys from "../functions/api-keys/api-key-store.ts";
+import { verifyJwt } from "../functions/auth/verify-jwt.ts";
+import { handler } from "../functions/authorizer.ts";
+import { dynamo } from "../functions/platform/aws.ts";
+import { tableName } from "../functions/platform/env.ts";
+import { logSink } from "../functions/platform/log.ts";
+import { restoreAws, watchDynamo } from "../test/support/aws-calls.ts";
+import { withDynamo } from "./dynamo.ts";
+import { type Bench, cpuPerCall, figure, interleave, median, ratios, spread } from "./harness.ts";
+
+/*
+ * What the authorizer computes on every request once it is warm. With a JWT: against the libraries that a user would call
+ * instead, each of which checks less. With a key: against the one read that it cannot do without, whose units are counted.
+ */
+
+const ROUNDS = 11;
+const SAMPLE_MS = 150;
+const MAX_OF_JSONWEBTOKEN = 0.5;
+
+/** As API Gateway hands on what curl has sent. */
+const requestWith = (credential: string) =>
+  ({
+    methodArn: "arn:aws:execute-api:us-east-1:000000000000:api/local/GET/v1/projects",
+    multiValueHeaders: {
+      accept: ["*/*"],
+      Authorization: [`Bearer ${credential}`],
+      Host: ["api.example.com"],
+      "User-Agent": ["curl/8.5.0"],
+      "X-Amzn-Trace-Id": ["Root=1-65f00000-000000000000000000000001"],
+      "X-Forwarded-For": ["192.0.2.1"],
+      "X-Forwarded-Port": ["443"],
+      "X-Forwarded-Proto": ["https"],
+    },
+    requestContext: { requestId: "bench" },
+  }) as unknown as APIGatewayRequestAuthorizerEvent;
+
+/** @throws Error when the authorizer refuses */
+async function authorize(request: APIGatewayRequestAuthorizerEvent): Promise<string> {
+  const { policyDocument, principalId } = await handler(request);
+  if (policyDocument.Statement[0]?.Effect !== "Allow") throw new Error("refused");
+  return principalId;
+}
+
+/** Each takes a token and returns what it does with it again and again: to yield the user id, or to throw. */
+function jwtVariants(secret: string) {
+  const keyObject = createSecretKey(Buffer.from(secret));
+  const bytes = new TextEncoder().encode(secret);
+  const algorithms = ["HS256" as const];
+  return {
+    authorizer(token: string) {
+      const request = requestWith(token);
+      return () => authorize(request);
+    },
+    "its verifyJwt": (token: string) => () => verifyJwt(token, new Date()),
+    "jsonwebtoken, string": (token: string) => async () => jwt.verify(token, secret, { algorithms }).sub,
+    "jsonwebtoken, KeyObject": (token: string) => async () => jwt.verify(token, keyObject, { algorithms }).sub,
+    jose: (token: string) => async () => (await jwtVerify(token, bytes, { algorithms })).payload.sub,
+  };
+}
+
+type Verifier = (token: string) => () => Promise<unknown>;
+
+async function checkJwt(verifierOf: Verifier, secret: string, userId: string): Promise<void> {
+  const token = mintToken(secret, userId);
+  assert.equal(await verifierOf(token)(), userId);
+  const [header, payload] = token.split(".");
+  const [, , otherSignature] = mintToken(secret, randomUUID()).split(".");
+  const bad = {
+    "another secret": mintToken(randomBytes(32).toString("hex"), userId),
+    "the signature of another token": `${header}.${payload}.${otherSignature}`,
+    "no signature": `${header}.${payload}.`,
+    expired: mintToken(secret, userId, -1),
+  };
+  for (const [what, refused] of Object.entries(bad)) await assert.rejects(verifierOf(refused), `taken: ${what}`);
+}
+
+async function givenKey(userId: string): Promise<{ key: string; hash: string }> {
+  const { key, apiKey } = mintApiKey(userId, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+  await apiKeys.insert(apiKey);
+  return { key, hash: apiKey.key_hash };
+}
+
+/** Whoever has used his key within the last minute costs one read of one unit and no write; an unknown key no more. */
+async function checkKey(key: string, userId: string): Promise<void> {
+  assert.equal(await authorize(requestWith(key)), userId);
+  const calls = watchDynamo();
+  assert.equal(await authorize(requestWith(key)), userId);
+  await assert.rejects(authorize(requestWith(`svc_${"0".repeat(64)}`)));
+  await assert.rejects(authorize(requestWith(`${key}0`)));
+  restoreAws();
+  const oneRead = { command: "GetItemCommand", units: 1 };
+  assert.deepEqual(calls, [oneRead, oneRead], "one read for a key, one for an unknown one, none for what is no key");
+}
+
+export async function auth(rounds: number, sampleMs: number) {
+  const secret = randomBytes(32).toString("hex");
+  const userId = randomUUID();
+  process.env.JWT_SECRET = secret;
+  // Refusals are logged.
+  logSink.write = () => {};
+  return withDynamo(async () => {
+    const verifiers = jwtVariants(secret);
+    for (const verify of Object.values(verifiers)) await checkJwt(verify, secret, userId);
+    const { key, hash } = await givenKey(userId);
+    await checkKey(key, userId);
+
+    const token = mintToken(secret, userId);
+    const names = Object.keys(verifiers) as (keyof typeof verifiers)[];
+    const timed = names.map((name) => [name, cpuPerCall(verifiers[name](token), sampleMs)]);
+    const jwts = await interleave(
+      Object.fromEntries(timed) as Record<(typeof names)[number], () => Promise<number>>,
+      rounds,
+    );
+    const withKey = requestWith(key);
+    const read = { TableName: tableName("apiKeys"), Key: { key_hash: hash }, ConsistentRead: true };
+    const keys = await interleave(
+      {
+        authorizer: cpuPerCall(() => authorize(withKey), sampleMs),
+        "the read alone": cpuPerCall(() => dynamo().send(new GetCommand(read)), sampleMs),
+      },
+      rounds,
+    );
+
+    const micros = (samples: number[]) => spread(samples.map((ms) => ms * 1000));
+    const base = jwts["jsonwebtoken, string"];
+    const about = `CPU per call; median (range) of ${rounds} samples of ${figure(sampleMs)} ms`;
+    return {
+      tables: [
+        {
+          title: `With a JWT: ${about}`,
+          columns: ["what", "CPU µs", "/ jsonwebtoken, string"],
+          rows: names.map((name) => [name, micros(jwts[name]), spread(ratios(jwts[name], base))]),
+        },
+        {
+          title: `With a key: ${about}`,
+          columns: ["what", "CPU µs", "/ the read alone", "reads", "writes"],
+          rows: [
+            ["authorizer", micros(keys.authorizer), spread(ratios(keys.authorizer, keys["the read alone"])), 1, 0],
+            ["the read alone", micros(keys["the read alone"]), "1", 1, 0],
+          ],
+        },
+      ],
+      targets: [
+        { name: "jwt / jsonwebtoken", value: median(ratios(jwts.authorizer, base)), bound: MAX_OF_JSONWEBTOKEN },
+      ],
+      notes: [
+        "Reads and writes with a key are counted by DynamoDB's own account, and the bench fails on any other count.",
+      ],
+      data: { jwts, keys },
+    };
+  });
+}
+
+export const bench: Bench = {
+  name: "auth",
+  about: "the warm authorizer with a JWT and with a key, against jsonwebtoken and jose",
+  run: () => auth(ROUNDS, SAMPLE_MS),
+};

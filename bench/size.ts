@@ -1,0 +1,75 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Metafile } from "esbuild";
+import { budgetOf, heaviest } from "../bin/build/budgets.ts";
+import { build } from "../bin/build.ts";
+import { endpoints } from "../functions/endpoints.ts";
+import { workers } from "../functions/workers.ts";
+import { bundleFolder } from "../lib/names.ts";
+import { type Bench, KB } from "./harness.ts";
+
+/*
+ * What Lambda loads at a cold start of each function. The budgets are those of the build, which fails on a bundle that is
+ * larger, here too.
+ */
+
+interface Weighed {
+  file: string;
+  kb: number;
+  zippedKb: number;
+  budgetKb: number;
+  most: string;
+}
+
+/** @param outdir where `build` has put the bundles */
+function weigh({ outputs }: Metafile, outdir: string, file: string): Weighed {
+  const [, output] = Object.entries(outputs).find(([path]) => path.endsWith(`/${bundleFolder(file)}/index.js`)) ?? [];
+  if (!output) throw new Error(`The build has made no bundle of ${file}`);
+  const zipped = gzipSync(readFileSync(join(outdir, bundleFolder(file), "index.js")));
+  return {
+    file,
+    kb: output.bytes / KB,
+    zippedKb: zipped.length / KB,
+    budgetKb: budgetOf(file),
+    most: heaviest(output),
+  };
+}
+
+export const bench: Bench = {
+  name: "size",
+  about: "minified size of every bundle, and the packages that weigh most in it",
+  async run() {
+    const outdir = mkdtempSync(join(tmpdir(), "bench-size-"));
+    try {
+      const metafile = await build({ outdir });
+      const weighed = [...endpoints, ...workers]
+        .map(({ file }) => weigh(metafile, outdir, file))
+        .sort((one, other) => other.kb - one.kb);
+      const largestOf = (isOne: (file: string) => boolean) => {
+        const largest = weighed.find(({ file }) => isOne(file));
+        if (!largest) throw new Error("There is no such bundle");
+        return { value: largest.kb, bound: largest.budgetKb, unit: "KB" };
+      };
+      const isEndpoint = (file: string) => endpoints.some((row) => row.file === file);
+      return {
+        tables: [
+          {
+            title: "KB of 1,024 bytes",
+            columns: ["function", "minified", "gzipped", "budget", "most of it"],
+            rows: weighed.map(({ file, kb, zippedKb, budgetKb, most }) => [file, kb, zippedKb, budgetKb, most]),
+          },
+        ],
+        targets: [
+          { name: "authorizer", ...largestOf((file) => file === "authorizer") },
+          { name: "largest endpoint", ...largestOf(isEndpoint) },
+          { name: "sender", ...largestOf((file) => file === "deliveries/send") },
+        ],
+        data: weighed,
+      };
+    } finally {
+      rmSync(outdir, { recursive: true, force: true });
+    }
+  },
+};

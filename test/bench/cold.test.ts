@@ -1,0 +1,61 @@
+import { createHash, createHmac } from "node:crypto";
+import { SignatureV4 } from "@smithy/signature-v4";
+import { signedHeaders } from "../../bench/cold/floor.ts";
+import { cold } from "../../bench/cold.ts";
+
+test("every bundle starts, answers rightly, and computes more than Node alone", async () => {
+  const { tables, targets, data } = await cold(3);
+  expect(tables[0]?.rows).toHaveLength(7);
+  expect(targets).toHaveLength(8);
+  const alone = Math.min(...data["node alone"]);
+  for (const name of ["floor", "usual stack", "authorizer", "deliveries/send"] as const) {
+    for (const cpuMs of data[name]) expect(cpuMs).toBeGreaterThan(alone);
+  }
+}, 60_000);
+
+test("the floor signs as the SDK does", async () => {
+  class Sha256 {
+    readonly #hash;
+    constructor(secret?: string | Uint8Array) {
+      this.#hash = secret === undefined ? createHash("sha256") : createHmac("sha256", secret);
+    }
+    update(data: string | Uint8Array) {
+      this.#hash.update(data);
+    }
+    async digest() {
+      return new Uint8Array(this.#hash.digest());
+    }
+  }
+  const credentials = { accessKeyId: "AKID", secretAccessKey: "secret" };
+  const at = new Date("2026-01-02T03:04:05.678Z");
+  const body = '{"TableName":"t"}';
+  const signer = new SignatureV4({
+    service: "dynamodb",
+    region: "eu-central-1",
+    credentials,
+    sha256: Sha256 as never,
+    applyChecksum: false,
+  });
+  const headers = signedHeaders(
+    "127.0.0.1:8000",
+    "DynamoDB_20120810.GetItem",
+    body,
+    { ...credentials, region: "eu-central-1" },
+    at,
+  );
+  const { authorization: ours, ...unsigned } = headers;
+  const signed = await signer.sign(
+    {
+      method: "POST",
+      protocol: "http:",
+      hostname: "127.0.0.1",
+      port: 8000,
+      path: "/",
+      query: {},
+      headers: unsigned,
+      body,
+    },
+    { signingDate: at },
+  );
+  expect(ours).toBe(signed.headers.authorization);
+});

@@ -1,0 +1,102 @@
+import { cpuOf, cpuPerCall, figure, interleave, isMet, median, ratios, spread } from "../../bench/harness.ts";
+
+const node = process.execPath;
+const busyFor = (ms: number) => `const { user } = process.cpuUsage();
+  while (process.cpuUsage().user - user < ${ms * 1000});`;
+
+test("variants run in turns, and each is the first in its turn", async () => {
+  const order: string[] = [];
+  const variant = (name: string) => async () => order.push(name);
+  const samples = await interleave({ a: variant("a"), b: variant("b"), c: variant("c") }, 4);
+  expect(order.join("")).toBe("abc" + "bca" + "cab" + "abc");
+  expect(samples).toEqual({ a: [1, 6, 8, 10], b: [2, 4, 9, 11], c: [3, 5, 7, 12] });
+});
+
+test("fewer than three rounds are refused: they have no median", async () => {
+  await expect(interleave({ a: async () => 1 }, 2)).rejects.toThrow("three or more");
+});
+
+test("what a variant throws ends the run", async () => {
+  const wrong = async () => {
+    throw new Error("wrong answer");
+  };
+  await expect(interleave({ wrong }, 3)).rejects.toThrow("wrong answer");
+});
+
+test.each<[number[], number, string]>([
+  [[3, 1, 2], 2, "2 (1–3)"],
+  [[1, 2, 3, 10], 2.5, "2.50 (1–10)"],
+  [[1.024, 0.953, 1.078], 1.024, "1.02 (0.953–1.08)"],
+])("the median of %j is %p, shown as %p", (samples, middle, text) => {
+  expect(median(samples)).toBe(middle);
+  expect(spread(samples)).toBe(text);
+});
+
+test("ratios go round by round", () => {
+  expect(ratios([2, 9], [1, 3])).toEqual([2, 3]);
+  expect(() => ratios([1], [1, 2])).toThrow(RangeError);
+});
+
+test.each([
+  [1234.5, "1235"],
+  [12.345, "12.3"],
+  [1.2345, "1.23"],
+  [0.0123456, "0.0123"],
+  [-0.5, "-0.500"],
+  [7, "7"],
+  [0, "0"],
+  [Number.NaN, "NaN"],
+])("%p is shown as %p", (value, text) => {
+  expect(figure(value)).toBe(text);
+});
+
+test.each([
+  [{ value: 1, bound: 1 }, true],
+  [{ value: 1.01, bound: 1 }, false],
+  [{ value: 0.9, bound: 0.9, atLeast: true }, true],
+  [{ value: 0.89, bound: 0.9, atLeast: true }, false],
+  [{ value: Number.NaN, bound: 1 }, false],
+])("%j is met: %p", (target, met) => {
+  expect(isMet({ name: "t", ...target })).toBe(met);
+});
+
+test("a call is timed by what it computes, not by what it waits for", async () => {
+  const compute = cpuPerCall(() => {
+    const { user } = process.cpuUsage();
+    while (process.cpuUsage().user - user < 5_000);
+  }, 10);
+  const wait = cpuPerCall(() => new Promise((resolve) => setTimeout(resolve, 10)), 20);
+  expect(await compute()).toBeGreaterThan(4.5);
+  expect(await wait()).toBeLessThan(5);
+});
+
+describe("the CPU time of a process", () => {
+  test("is that of all its life", async () => {
+    const { cpuMs, output } = await cpuOf([node, "-e", `${busyFor(100)} console.log(process.env.NAME)`], {
+      env: { NAME: "x" },
+    });
+    expect(cpuMs).toBeGreaterThan(100);
+    expect(output).toBe("x\n");
+  });
+
+  test("does not count what it sleeps", async () => {
+    const { cpuMs, wallMs } = await cpuOf([node, "-e", "setTimeout(() => {}, 700)"]);
+    expect(wallMs).toBeGreaterThan(700);
+    expect(cpuMs).toBeLessThan(600);
+  });
+
+  test("is that up to a line, when one is waited for, and the process ends there", async () => {
+    const script = `${busyFor(100)} console.log("ready 1"); setInterval(() => {}, 1_000)`;
+    const { cpuMs, output } = await cpuOf([node, "-e", script], { until: /^ready \d$/m });
+    expect(cpuMs).toBeGreaterThan(90);
+    expect(output).toBe("ready 1\n");
+  });
+
+  test.each<[string, string, object, string]>([
+    ["fails", "console.log('before'); throw new Error('broken')", {}, "broken"],
+    ["ends without the line", "console.log('nothing')", { until: /ready/ }, "nothing"],
+    ["does not end", "setInterval(() => {}, 1_000)", { timeoutMs: 200 }, "SIGKILL"],
+  ])("of a process that %s is an error with what it said", async (_, script, options, said) => {
+    await expect(cpuOf([node, "-e", script], options)).rejects.toThrow(said);
+  });
+});

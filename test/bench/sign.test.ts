@@ -1,0 +1,8 @@
+import { sign } from "../../bench/sign.ts";
+
+test("the signatures agree with the libraries', and a small run has all its figures", async () => {
+  const { tables, targets } = await sign(3, 2);
+  expect(tables.map(({ rows }) => rows.length)).toEqual([12, 9]);
+  expect(targets.map(({ name }) => name)).toContain("sign 300 B / standardwebhooks");
+  for (const { value } of targets) expect(value).toBeGreaterThan(0);
+});
