@@ -8,7 +8,7 @@ import { InvalidStage } from "../lib/stage.ts";
 import { stageNamed, UnknownStage } from "../lib/stages.ts";
 
 /*
- * The CDK app: `cdk synth|diff|deploy -c stage=<name>`. cdk.json has bin/build.ts make the bundles in dist/ first. What
+ * The CDK app: `cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json has bin/build.ts make the bundles in dist/ first. What
  * breaks a rule of cdk-nag and is not acknowledged in lib/acknowledged.ts is an error of the synthesis.
  */
 
@@ -20,6 +20,7 @@ try {
   new ServiceStack(app, `deployment-webhooks-${stage.name}`, {
     stage,
     code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
+    isUrgent: app.node.tryGetContext("urgent") === "true",
   });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   app.synth();

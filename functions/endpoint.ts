@@ -87,8 +87,10 @@ export function endpoint<const R extends Route, Schema extends z.ZodMiniType, Qu
   }
 
   const handler = middy(answer).use([responseHeaders, errorResponses]);
-  return (event: APIGatewayProxyEvent, context: Context): Promise<APIGatewayProxyResult> =>
+  const lambda = (event: APIGatewayProxyEvent, context: Context): Promise<APIGatewayProxyResult> =>
     log.scope({ request_id: event.requestContext.requestId }, () => handler(event, context));
+  // What it takes can be read from outside: the API's description is made from it.
+  return Object.assign(lambda, { input, query });
 }
 
 /** Who has changed what, one line for each request that did: the trail of every key, webhook and secret. */

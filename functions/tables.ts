@@ -10,6 +10,8 @@ export interface TableRow {
   partitionKey: string;
   sortKey?: string;
   indexes?: { name: string; partitionKey: { name: string; type: "S" | "N" }; sortKey: string }[];
+  /** Only who is granted a read may see its items: a write must not return what was there. */
+  isSecret?: true;
   /** Attribute with the epoch second after which DynamoDB may remove an item. */
   ttl?: string;
 }
@@ -24,7 +26,12 @@ export const tables = {
   /** A project's webhooks in order of creation, and the counter that holds the cap. */
   webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
   /** Signing secrets, apart from the webhooks, so that IAM can keep them from every function that does not sign. */
-  webhookSecrets: { env: "WEBHOOK_SECRETS_TABLE", name: "webhook-secrets", partitionKey: "webhook_id" },
+  webhookSecrets: {
+    env: "WEBHOOK_SECRETS_TABLE",
+    name: "webhook-secrets",
+    partitionKey: "webhook_id",
+    isSecret: true,
+  },
   /** What is to be sent, what was tried, what came back. The sparse index holds the rows that still have to go out. */
   deliveries: {
     env: "DELIVERIES_TABLE",

@@ -7,6 +7,8 @@ import type { TableKey, tables } from "./tables.ts";
  */
 export type TableAction = "GetItem" | "BatchGetItem" | "Query" | "PutItem" | "UpdateItem" | "DeleteItem";
 
+export const readActions: readonly TableAction[] = ["GetItem", "BatchGetItem", "Query"];
+
 /** An index by its table and its name: `deliveries/due`. */
 export type IndexKey = { [Key in TableKey]: `${Key}/${IndexName<(typeof tables)[Key]>}` }[TableKey];
 

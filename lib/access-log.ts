@@ -12,11 +12,12 @@ import type { Surroundings } from "./service-function.ts";
  */
 const fields = {
   requestId: "$context.requestId",
+  /** The id that nobody but AWS can choose: a client may set the other with a header. */
+  extendedRequestId: "$context.extendedRequestId",
   time: "$context.requestTime",
   ip: "$context.identity.sourceIp",
   method: "$context.httpMethod",
   route: "$context.resourcePath",
-  path: "$context.path",
   status: "$context.status",
   responseBytes: "$context.responseLength",
   latencyMs: "$context.responseLatency",

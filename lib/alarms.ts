@@ -119,8 +119,19 @@ export function rollbackAlarmsFor(scope: Construct, { file, alias, stage }: Grad
     }),
     when: { atLeast: 1_000 },
   };
+  // A refusal is an answer. A new version that refuses everybody shows as a tenth of the calls, above those always refused.
+  const refusing: AlarmRow = {
+    id: "refusing",
+    severity: "page",
+    meaning: `The new version of ${file} refuses good credentials, and the one before it is brought back.`,
+    metric: math("IF(refused >= 10 AND calls >= 50, 100 * refused / calls, 0)", MINUTE, {
+      refused: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: MINUTE }),
+      calls: alias.metricInvocations({ statistic: SUM }),
+    }),
+    when: { atLeast: 8 },
+  };
   const folder = new Construct(scope, "RollbackAlarms");
-  return [errors, file === "authorizer" ? slow : failing].map((row) =>
+  return [errors, ...(file === "authorizer" ? [slow, refusing] : [failing])].map((row) =>
     createAlarm(folder, `${Stack.of(scope).stackName}-rollback-${file.replaceAll("/", "-")}-${row.id}`, {
       ...row,
       section: "rolled-back",
@@ -275,7 +286,7 @@ function deliveryRows({ stage }: Watched): AlarmRow[] {
   ];
 }
 
-function sweepRows({ stage, functions }: Watched): AlarmRow[] {
+function sweepRows({ stage }: Watched): AlarmRow[] {
   return [
     {
       id: "sweep-late",
@@ -289,7 +300,8 @@ function sweepRows({ stage, functions }: Watched): AlarmRow[] {
       id: "sweep-not-running",
       severity: "page",
       meaning: "No retry later than 15 minutes goes out, and a message that is lost is not made up for.",
-      metric: named(functions, "deliveries/sweep").metricInvocations({ statistic: SUM, period: MINUTE }),
+      // A run that did not look at everything writes no lag: that it was started would say nothing.
+      metric: ownMetric(stage, "sweepLag", { statistic: SAMPLES, period: MINUTE }),
       when: { below: 1 },
       periods: 5,
       ringsWithoutData: true,

@@ -29,9 +29,7 @@ export function customerKey(scope: Construct, stage: Stage): CustomerKey | undef
 function letLogsUse({ partition, region, account }: Stack): iam.PolicyStatement {
   return new iam.PolicyStatement({
     principals: [new iam.ServicePrincipal(`logs.${region}.amazonaws.com`)],
-    actions: ["Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo", "GenerateDataKey", "DescribeKey"].map(
-      (action) => `kms:${action}`,
-    ),
+    actions: ["Encrypt*", "Decrypt*", "ReEncrypt*", "GenerateDataKey*", "Describe*"].map((action) => `kms:${action}`),
     resources: ["*"],
     conditions: {
       ArnLike: { "kms:EncryptionContext:aws:logs:arn": `arn:${partition}:logs:${region}:${account}:log-group:*` },

@@ -1,7 +1,7 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import { type QueueKey, queues as queueRows } from "../functions/queues.ts";
-import { type TableKey, tables as tableRows } from "../functions/tables.ts";
-import type { IndexKey, TableAction, Uses } from "../functions/uses.ts";
+import { type TableKey, type TableRow, tables as tableRows } from "../functions/tables.ts";
+import { type IndexKey, readActions, type TableAction, type Uses } from "../functions/uses.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 
@@ -33,7 +33,7 @@ export function tablesOf({ tables = {}, queries = [] }: Uses): TableKey[] {
 export function statementsFor(uses: Uses, data: Data): PolicyStatement[] {
   const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;
   return [
-    ...tableKeys(tables).map((key) => mayCall(onTable(tables[key]), [data.tables[key].tableArn])),
+    ...tableKeys(tables).map((key) => tableStatement(key, tables[key] ?? [], data.tables[key].tableArn)),
     ...queries.map((index) => mayCall(["dynamodb:Query"], [indexArn(index, data)])),
     ...sendsTo.map((key) => mayCall(["sqs:SendMessage"], [data.queues[key].queue.queueArn])),
     ...rejectsTo.map((key) => mayCall(["sqs:SendMessage"], [data.queues[key].deadLetters.queueArn])),
@@ -50,7 +50,19 @@ export function mayCall(actions: string[], resources: string[]): PolicyStatement
   return new PolicyStatement({ actions, resources });
 }
 
-const onTable = (actions: readonly TableAction[] = []) => actions.map((action) => `dynamodb:${action}`);
+/**
+ * Who may write secrets but not read them must not get them as what a write returns.
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+ */
+function tableStatement(key: TableKey, actions: readonly TableAction[], tableArn: string): PolicyStatement {
+  const { isSecret }: TableRow = tableRows[key];
+  const isBlind = isSecret && !actions.some((action) => readActions.includes(action));
+  return new PolicyStatement({
+    actions: actions.map((action) => `dynamodb:${action}`),
+    resources: [tableArn],
+    ...(isBlind && { conditions: { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } } }),
+  });
+}
 
 function indexArn(index: IndexKey, data: Data): string {
   const { table, name } = indexOf(index);

@@ -69,6 +69,10 @@ export class ServiceFunction extends Construct {
       role,
       logGroup,
       loggingFormat: lambda.LoggingFormat.JSON,
+      // Lambda's own lines about a call that went well are most of a log, and its metrics know what they say.
+      systemLogLevelV2: lambda.SystemLogLevel.WARN,
+      // The way back to the version before is the alias, at once, as long as that version is there.
+      ...(props.hasAlias && { currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN } }),
       ...(props.recursiveLoop && { recursiveLoop: props.recursiveLoop }),
     });
     if (props.hasAlias)

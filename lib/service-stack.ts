@@ -1,4 +1,4 @@
-import { CfnOutput, Stack } from "aws-cdk-lib";
+import { Annotations, CfnOutput, Stack } from "aws-cdk-lib";
 import type { Code } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
 import { acknowledgeFindings } from "./acknowledged.ts";
@@ -19,12 +19,17 @@ export interface ServiceStackProps {
   stage: Stage;
   /** The bundle of a function, by its path below `functions/`. */
   code: (file: string) => Code;
+  /** This deployment mends what an alarm rings about: it goes out gradually all the same, and no alarm takes it back. */
+  isUrgent?: boolean;
 }
 
 /** The whole service in one stage. Its parts follow from the rows in functions/{endpoints,workers,tables,queues}.ts. */
 export class ServiceStack extends Stack {
-  constructor(scope: Construct, id: string, { stage, code }: ServiceStackProps) {
+  constructor(scope: Construct, id: string, { stage, code, isUrgent = false }: ServiceStackProps) {
     super(scope, id, { terminationProtection: stage.keepsData });
+    // API Gateway goes on calling an authorizer as it was until it is deployed anew, which CDK does for this only when told.
+    this.node.setContext("@aws-cdk/aws-apigateway:authorizerChangeDeploymentLogicalId", true);
+    warnOfSilentAlarms(this, stage);
 
     const key = customerKey(this, stage);
     const tables = createTables(this, stage, key);
@@ -36,7 +41,7 @@ export class ServiceStack extends Stack {
     letReadersRead(jwtSecret, workers);
     const api = createApi(this, surroundings, workers.authorizer);
 
-    deployGradually(workers, stage);
+    deployGradually(workers, { stage, isUrgent });
 
     const watched = { stage, api: api.restApi, functions: { ...api.functions, ...workers }, queues, tables };
     const alarms = createAlarms(this, watched);
@@ -54,4 +59,10 @@ export class ServiceStack extends Stack {
   private output(id: string, value: string): void {
     new CfnOutput(this, id, { value });
   }
+}
+
+function warnOfSilentAlarms(stack: Stack, { keepsData, alarmEmail }: Stage): void {
+  if (!keepsData || alarmEmail !== undefined) return;
+  const todo = "Set alarmEmail in lib/stages.ts, or subscribe to the topic of the output AlarmTopicArn.";
+  Annotations.of(stack).addWarningV2("alarms-reach-nobody", `The alarms of this stage reach nobody. ${todo}`);
 }

@@ -45,7 +45,7 @@ const stageSchema = z.strictObject({
   /** What is stored outlives the stack and can be restored, and neither the stack nor a table is deleted by mistake. */
   keepsData: z.boolean(),
   logRetention: z.enum(RetentionDays),
-  /** What API Gateway lets through, all callers together. Above it the answer is 429. */
+  /** What API Gateway lets through to each endpoint, all its callers together. Above it the answer is 429. */
   throttle: z.strictObject({ requestsPerSecond: positive, burst: positive }),
   /** New versions of the authorizer and the sender take a tenth of the traffic for five minutes, and are rolled back on an alarm. */
   deploysGradually: z.boolean(),

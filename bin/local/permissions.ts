@@ -165,17 +165,32 @@ interface TableInput {
   IndexName?: string;
   RequestItems?: Record<string, unknown>;
   TransactItems?: Record<string, TableInput>[];
+  ReturnValues?: string;
+  ReturnValuesOnConditionCheckFailure?: string;
 }
 
-/** A batch takes its right on each of its tables, a transaction the rights of its items. */
-function tableRights(operation: string, { TableName, IndexName, RequestItems, TransactItems }: TableInput): Right[] {
+/**
+ * A batch takes its right on each of its tables, a transaction the rights of its items. A write that returns what was there
+ * reads, where items are secret.
+ */
+function tableRights(operation: string, input: TableInput): Right[] {
+  const { TableName, IndexName, RequestItems, TransactItems } = input;
   if (TransactItems) {
     return TransactItems.flatMap(Object.entries).flatMap(([kind, item]) => tableRights(itemAction(kind), item));
   }
   if (RequestItems) return Object.keys(RequestItems).flatMap((table) => tableRights(operation, { TableName: table }));
   const index = IndexName === undefined ? "" : `/index/${IndexName}`;
-  return [`dynamodb:${operation} on ${resourceAt(TableName)}${index}`];
+  const resource = resourceAt(TableName);
+  const reads = secretTables.has(resource) && returnsItem(input) ? [`dynamodb:GetItem on ${resource}` as const] : [];
+  return [`dynamodb:${operation} on ${resource}${index}`, ...reads];
 }
+
+const secretTables = new Set(
+  Object.values<TableRow>(tables).flatMap((row) => (row.isSecret ? [tableResource(row).name] : [])),
+);
+
+const returnsItem = ({ ReturnValues = "NONE", ReturnValuesOnConditionCheckFailure = "NONE" }: TableInput): boolean =>
+  ReturnValues !== "NONE" || ReturnValuesOnConditionCheckFailure !== "NONE";
 
 /** `Put` -> `PutItem`, and so on: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html */
 const itemAction = (kind: string): string => `${kind}Item`;

@@ -17,6 +17,10 @@ const KEEP_MS = 5 * 60_000;
  */
 const LOOK_AGAIN_AFTER_MS = 30_000;
 
+/** How long a secret that could not be had at all is not asked for again: callers do not stop sending tokens meanwhile. */
+const GIVE_UP_MS = 5_000;
+
+let failed: { source: string; error: unknown; at: number } | undefined;
 let cached: { source: string; keys: KeyObject[]; fetchedAt: number; lookedAt: number } | undefined;
 
 /** The keys to try, newest first; empty when no HS256 secret is configured. */
@@ -44,6 +48,7 @@ export async function freshJwtKeys(now: Date): Promise<KeyObject[] | undefined> 
 }
 
 async function fetchKeys(arn: string, now: Date): Promise<KeyObject[]> {
+  if (failed?.source === arn && now.getTime() - failed.at < GIVE_UP_MS) throw failed.error;
   try {
     const { current, previous } = await secretVersions(arn);
     if (current === undefined) throw new SettingError(`The secret ${arn} has no value yet`);
@@ -52,7 +57,10 @@ async function fetchKeys(arn: string, now: Date): Promise<KeyObject[]> {
     return keys;
   } catch (error) {
     // Better a secret that may be a few minutes old than nobody let in.
-    if (cached?.source !== arn) throw error;
+    if (cached?.source !== arn) {
+      failed = { source: arn, error, at: now.getTime() };
+      throw error;
+    }
     log.error("jwt secret could not be refreshed", error);
     cached.lookedAt = now.getTime();
     return cached.keys;

@@ -239,13 +239,13 @@ describe("the alarms of a gradual deployment", () => {
   const of = (id: string) => only(rollback.filter(({ Properties }) => Properties.AlarmName === `test-rollback-${id}`));
 
   test("are those that were asked for, and name their section", () => {
-    expect(created).toEqual([2, 2]);
+    expect(created).toEqual([3, 2]);
     for (const { Properties } of rollback) expect(Properties.AlarmDescription).toContain("docs/runbook.md#rolled-back");
   });
 
   test("watch the alias, which counts the new version and the old", () => {
     const ofLambda = rollback.flatMap(metricsOf).filter(({ Namespace }) => Namespace === "AWS/Lambda");
-    expect(ofLambda).toHaveLength(6);
+    expect(ofLambda).toHaveLength(7);
     for (const { Dimensions } of ofLambda) {
       const { Resource } = Object.fromEntries(Dimensions.map(({ Name, Value }: Json) => [Name, Value]));
       expect(JSON.stringify(Resource)).toContain(":live");
@@ -269,6 +269,9 @@ describe("the alarms of a gradual deployment", () => {
     ["authorizer-errors", "two failures at night", { errors: 2, calls: 4 }, false],
     ["authorizer-errors", "as many failures as there always are", { errors: 3, calls: 3_000 }, false],
     ["authorizer-slow", "a tenth of the calls that takes seconds", { calls: 500, duration: 2_500 }, true],
+    ["authorizer-refusing", "a tenth of the calls that is refused", { refused: 60, calls: 500 }, true],
+    ["authorizer-refusing", "what is always refused", { refused: 20, calls: 500 }, false],
+    ["authorizer-refusing", "a handful of bad credentials at night", { refused: 9, calls: 9 }, false],
     ["authorizer-slow", "one slow call at night", { calls: 3, duration: 2_500 }, false],
   ])("%s, %s", (id, _, values, expected) => {
     expect(isBad(of(id), values)).toBe(expected);

@@ -4,7 +4,7 @@ import { type QueueRow, queues } from "../../functions/queues.ts";
 import { type TableRow, tables } from "../../functions/tables.ts";
 import type { IndexKey, Uses } from "../../functions/uses.ts";
 import { type Trigger, workers } from "../../functions/workers.ts";
-import { dev } from "./synthesised.ts";
+import { dev, type Json, only } from "./synthesised.ts";
 
 interface Row {
   file: string;
@@ -28,6 +28,21 @@ test("only the functions that make, sign with and remove signing secrets reach t
     "webhooks/delete": ["dynamodb:DeleteItem on table dev-webhook-secrets"],
     "deliveries/send": ["dynamodb:GetItem on table dev-webhook-secrets"],
   });
+});
+
+test("who writes signing secrets without reading them does not get them as what a write returns either", () => {
+  for (const file of ["webhooks/create", "webhooks/rotate-secret", "webhooks/delete", "deliveries/send"]) {
+    const role = dev.target(dev.functionFor(file).Properties.Role);
+    const statements = dev
+      .all("AWS::IAM::Policy")
+      .filter(({ Properties }) => Properties.Roles.some((reference: Json) => reference.Ref === role.id))
+      .flatMap(({ Properties }) => Properties.PolicyDocument.Statement);
+    const onSecrets = only<Json>(
+      statements.filter(({ Resource }: Json) => JSON.stringify(Resource).includes("WebhookSecrets")),
+    );
+    const isBlind = { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } };
+    expect([file, onSecrets.Condition]).toEqual([file, file === "deliveries/send" ? undefined : isBlind]);
+  }
 });
 
 test("only the authorizer reads the JWT secret", () => {

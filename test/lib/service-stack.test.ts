@@ -1,3 +1,4 @@
+import { Annotations, Match } from "aws-cdk-lib/assertions";
 import { type EndpointRow, endpoints } from "../../functions/endpoints.ts";
 import { tables } from "../../functions/tables.ts";
 import { type WorkerRow, workers } from "../../functions/workers.ts";
@@ -96,6 +97,26 @@ describe("settings of a stage", () => {
   test("leave the rest to its defaults", () => {
     expect(variables("authorizer")).not.toHaveProperty("JWT_AUDIENCE");
   });
+});
+
+test("a new authorizer is deployed with the API, which would go on calling the old one", () => {
+  const deploymentOf = (stack: Synthesised) => only(stack.all("AWS::ApiGateway::Deployment")).id;
+  const byAlias = new Synthesised({ ...stageNamed("dev"), deploysGradually: true });
+  expect(deploymentOf(byAlias)).not.toBe(deploymentOf(dev));
+});
+
+test("a stage that keeps data warns when its alarms reach nobody", () => {
+  const warnings = (stack: Synthesised) =>
+    Annotations.fromStack(stack.stack).findWarning("*", Match.stringLikeRegexp("reach nobody"));
+  expect(warnings(prod)).toHaveLength(1);
+  expect(warnings(new Synthesised({ ...stageNamed("prod"), alarmEmail: "ops@example.com" }))).toEqual([]);
+  expect(warnings(dev)).toEqual([]);
+});
+
+test("Lambda's own lines are those about trouble", () => {
+  for (const { Properties } of dev.all("AWS::Lambda::Function")) {
+    expect(Properties.LoggingConfig.SystemLogLevel).toBe("WARN");
+  }
 });
 
 test("webhooks cannot be opened to private addresses", () => {

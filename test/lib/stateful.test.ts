@@ -18,7 +18,7 @@ const kept = {
   QueuesEvents3B99B77C: "Queue prod-deployment-events, Retain",
   QueuesEventsDeadLetters49EFC383: "Queue prod-deployment-events-dlq, Retain",
   TablesApiKeys330F873D: "Table prod-api-keys (key_hash), Retain",
-  TablesDeliveries21CE5B69: "Table prod-deliveries (webhook_id, id) (due: due_shard, due_at), Retain",
+  TablesDeliveries21CE5B69: "Table prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
   TablesProjectsD51E92A2: "Table prod-projects (user_id, project_id), Retain",
   TablesUserApiKeys5AAFA72B: "Table prod-user-api-keys (user_id, id), Retain",
   TablesWebhookSecrets2A52C5DB: "Table prod-webhook-secrets (webhook_id), Retain",
@@ -36,13 +36,19 @@ test("logical ids, names, keys and removal policies stay as they are", () => {
   expect(Object.fromEntries(found)).toEqual(kept);
 });
 
-function spellOut(type: string, { Properties, DeletionPolicy }: Resource): string {
-  const { QueueName, TableName, KeySchema, GlobalSecondaryIndexes = [] } = Properties;
+function spellOut(type: string, { Properties, DeletionPolicy, UpdateReplacePolicy }: Resource): string {
+  const { QueueName, TableName, KeySchema, AttributeDefinitions, GlobalSecondaryIndexes = [] } = Properties;
+  expect(UpdateReplacePolicy).toBe(DeletionPolicy);
+  const keys = (schema: Json[]) => keysOf(schema, AttributeDefinitions);
   const indexes = GlobalSecondaryIndexes.map((index: Json) => `(${index.IndexName}: ${keys(index.KeySchema)})`);
   const what = [type, QueueName, TableName, KeySchema && `(${keys(KeySchema)})`, ...indexes].filter(Boolean).join(" ");
   return DeletionPolicy === undefined ? what : `${what}, ${DeletionPolicy}`;
 }
 
-function keys(schema: Json[]): string {
-  return schema.map(({ AttributeName }) => AttributeName).join(", ");
+/** Partition key and sort key, with the type of each that is no text. */
+function keysOf(schema: Json[], attributes: Json[]): string {
+  expect(schema.map(({ KeyType }) => KeyType)).toEqual(["HASH", "RANGE"].slice(0, schema.length));
+  const typeOf = (name: string) => attributes.find(({ AttributeName }) => AttributeName === name).AttributeType;
+  const names: string[] = schema.map(({ AttributeName }) => AttributeName);
+  return names.map((name) => (typeOf(name) === "S" ? name : `${name} ${typeOf(name)}`)).join(", ");
 }

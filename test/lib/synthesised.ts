@@ -16,6 +16,7 @@ export interface Resource {
   Type: string;
   Properties: Json;
   DeletionPolicy?: string;
+  UpdateReplacePolicy?: string;
 }
 
 /** A stage's template with the questions that the tests ask of it. */
@@ -23,10 +24,14 @@ export class Synthesised {
   readonly stack: ServiceStack;
   readonly template: Json;
 
-  constructor(stage: Stage) {
+  constructor(stage: Stage, { isUrgent = false } = {}) {
     // Each function's code is its file's name, by which a test finds it again.
     const code = (file: string) => Code.fromInline(`// ${file}`);
-    this.stack = new ServiceStack(new App({ analyticsReporting: false }), `test-${stage.name}`, { stage, code });
+    this.stack = new ServiceStack(new App({ analyticsReporting: false }), `test-${stage.name}`, {
+      stage,
+      code,
+      isUrgent,
+    });
     this.template = Template.fromStack(this.stack).toJSON();
   }
 

@@ -90,6 +90,22 @@ describe("a gradual deployment", () => {
     }
   });
 
+  test("leaves the version before in place, to which the alias can go back at once", () => {
+    for (const { DeletionPolicy } of prod.all("AWS::Lambda::Version")) expect(DeletionPolicy).toBe("Retain");
+  });
+
+  test("of what ends an alarm does not wait for the alarm's end", () => {
+    const urgent = new Synthesised(stageNamed("prod"), { isUrgent: true });
+    const ignores = (stack: Synthesised) =>
+      stack
+        .all("AWS::CodeDeploy::DeploymentGroup")
+        .map(
+          ({ Properties }) =>
+            Properties.AlarmConfiguration.IgnorePollAlarmFailure ?? Properties.AlarmConfiguration.Enabled,
+        );
+    expect(ignores(prod)).not.toEqual(ignores(urgent));
+  });
+
   test("moves what callers call: the API asks the authorizer's alias, the queue's messages go to the sender's", () => {
     const authorizer = only(prod.all("AWS::ApiGateway::Authorizer"));
     expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf(prod, "authorizer").id);

@@ -8,6 +8,7 @@ import {
   ScanCommand,
   TransactGetCommand,
   TransactWriteCommand,
+  UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
 import { invoke } from "../../../bin/local/lambda.ts";
 import { AccessDenied, NotTold } from "../../../bin/local/permissions.ts";
@@ -61,6 +62,17 @@ const getProject = () =>
   dynamo().send(new GetCommand({ TableName: at.tables.projects, Key: { user_id: "u", project_id: "p" } }));
 const getSecret = () =>
   dynamo().send(new GetCommand({ TableName: at.tables.webhookSecrets, Key: { webhook_id: "w" } }));
+const rotateAndReturn = () =>
+  dynamo().send(
+    new UpdateCommand({
+      TableName: at.tables.webhookSecrets,
+      Key: { webhook_id: "w" },
+      UpdateExpression: "SET #current = :new",
+      ExpressionAttributeNames: { "#current": "current" },
+      ExpressionAttributeValues: { ":new": "whsec" },
+      ReturnValues: "ALL_OLD",
+    }),
+  );
 const queryDeliveries = (IndexName?: string) =>
   dynamo().send(
     new QueryCommand({
@@ -120,6 +132,13 @@ test.each<[file: string, what: string, call: () => Promise<unknown>]>([
 
 test.each<[file: string, what: string, call: () => Promise<unknown>, action: string, resource: string]>([
   ["webhooks/get", "read another table", getSecret, "dynamodb:GetItem", "table webhook-secrets"],
+  [
+    "webhooks/rotate-secret",
+    "have a secret returned that it writes",
+    rotateAndReturn,
+    "dynamodb:GetItem",
+    "table webhook-secrets",
+  ],
   ["projects/list", "call another action", getProject, "dynamodb:GetItem", "table projects"],
   ["deliveries/sweep", "query the table of an index", () => queryDeliveries(), "dynamodb:Query", "table deliveries"],
   [

@@ -147,12 +147,17 @@ test.each([
 test.each([
   ["is down", { status: 500, type: "InternalServiceError" }, "InternalServiceError"],
   ["may not be asked", { status: 400, type: "AccessDeniedException" }, "AccessDeniedException"],
-])("when Secrets Manager %s at the start, no token is judged at all", async (_title, how, name) => {
-  failure = how;
-  await expect(accepts(first)).rejects.toMatchObject({ name });
-  failure = undefined;
-  expect(await accepts(first)).toBe(true);
-});
+])(
+  "when Secrets Manager %s at the start, no token is judged at all, and it is asked every five seconds",
+  async (_title, how, name) => {
+    failure = how;
+    for (const seconds of [0, 1, 4.9]) await expect(accepts(first, seconds)).rejects.toMatchObject({ name });
+    failure = undefined;
+    await expect(accepts(first, 4.9)).rejects.toMatchObject({ name });
+    expect(await accepts(first, 5)).toBe(true);
+    await expectLooks(2);
+  },
+);
 
 test.each([
   ["has no value", {}],

@@ -1,0 +1,41 @@
+import * as z from "zod/mini";
+import { type FieldsOf, id, oneOf, text } from "../platform/answer.ts";
+import type { DeploymentEvent, EventName } from "./deployment-event.ts";
+
+/* The body that receivers get, as schemas: one for each event. */
+
+export const meaningOf: Record<EventName, string> = {
+  "deploy.started": "a build has started",
+  "deploy.succeeded": "the deployment is live and healthy",
+  "deploy.failed": "the build or a health check failed",
+};
+
+export const eventName = oneOf<EventName>("What has happened.", meaningOf);
+
+type Payload = Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
+
+const payloadOf = <Data extends z.ZodMiniType<object>>(event: EventName, data: Data) =>
+  z.strictObject({
+    event: z.literal(event).check(z.describe("The event.")),
+    project_id: id("The project that was deployed."),
+    deployment_id: id("The deployment."),
+    timestamp: text("Time of the event, ISO 8601 in UTC.", { format: "date-time" }),
+    data,
+  } satisfies FieldsOf<Payload>);
+
+const anyData = z.looseObject({}).check(z.describe("What the pipeline tells, as it came; `{}` when it tells nothing."));
+
+/** The payload of each event. */
+export const payloads = {
+  "deploy.started": payloadOf("deploy.started", anyData),
+  "deploy.succeeded": payloadOf(
+    "deploy.succeeded",
+    z
+      .looseObject({
+        url: text("Public URL of the app.", { pattern: "^https?://" }),
+        status: z.literal("running").check(z.describe("The app serves requests.")),
+      })
+      .check(z.describe("Where the app runs; more fields that the pipeline sends are passed on as they came.")),
+  ),
+  "deploy.failed": payloadOf("deploy.failed", anyData),
+} satisfies Record<EventName, z.ZodMiniType<Payload>>;

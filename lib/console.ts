@@ -1,0 +1,146 @@
+import { CfnOutput, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Certificate } from "aws-cdk-lib/aws-certificatemanager";
+import * as cloudfront from "aws-cdk-lib/aws-cloudfront";
+import { S3BucketOrigin } from "aws-cdk-lib/aws-cloudfront-origins";
+import { LogGroup } from "aws-cdk-lib/aws-logs";
+import * as route53 from "aws-cdk-lib/aws-route53";
+import { CloudFrontTarget } from "aws-cdk-lib/aws-route53-targets";
+import * as s3 from "aws-cdk-lib/aws-s3";
+import { BucketDeployment, CacheControl, Source } from "aws-cdk-lib/aws-s3-deployment";
+import { Construct } from "constructs";
+import type { CustomerKey } from "./customer-key.ts";
+import { contentSecurityPolicy, pageCacheControl, pageHeaders } from "./page-headers.ts";
+import type { Stage } from "./stage.ts";
+
+/*
+ * The console: a page of four files in a private bucket, which CloudFront alone may read. It has no server and no rights; what
+ * its user may do, the API decides.
+ */
+
+/** What a stage says of its console. */
+export interface ConsoleOptions {
+  /** Its own name, in place of CloudFront's. The certificate is one of us-east-1, where CloudFront looks for it. */
+  domain?:
+    | {
+        name: string;
+        certificateArn: string;
+        /** The Route 53 zone in which the stack puts the name; absent = the operator does, with the output ConsoleDomainTarget. */
+        hostedZone?: { id: string; name: string } | undefined;
+      }
+    | undefined;
+}
+
+interface ConsoleProps {
+  stage: Pick<Stage, "logRetention"> & { console: true | ConsoleOptions };
+  /** Where the API is, without a trailing slash. */
+  apiUrl: string;
+  /** The folder with the page's files, as bin/console/build.ts makes them. */
+  page: string;
+  key?: CustomerKey | undefined;
+}
+
+/** Puts the console where a browser finds it. Its address is the output ConsoleUrl. */
+export function createConsole(scope: Construct, { stage, apiUrl, page, key }: ConsoleProps): cloudfront.Distribution {
+  const folder = new Construct(scope, "Console");
+  const { domain } = optionsOf(stage.console);
+  const bucket = new s3.Bucket(folder, "Page", {
+    blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
+    objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+    enforceSSL: true,
+    minimumTLSVersion: 1.2,
+    // Not the customer's key: what lies here is sent to everybody who asks.
+    encryption: s3.BucketEncryption.S3_MANAGED,
+    // It holds nothing that a deployment does not put there again.
+    removalPolicy: RemovalPolicy.DESTROY,
+  });
+  const distribution = new cloudfront.Distribution(folder, "Distribution", {
+    comment: `Console of ${Stack.of(scope).stackName}`,
+    defaultRootObject: "index.html",
+    defaultBehavior: {
+      origin: S3BucketOrigin.withOriginAccessControl(bucket),
+      viewerProtocolPolicy: cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
+      cachePolicy: cloudfront.CachePolicy.CACHING_OPTIMIZED,
+      responseHeadersPolicy: sendHeaders(folder, apiUrl),
+    },
+    // A page without secrets, for people who sit in offices: the nearer half of the world is enough.
+    priceClass: cloudfront.PriceClass.PRICE_CLASS_100,
+    httpVersion: cloudfront.HttpVersion.HTTP2_AND_3,
+    ...(domain && {
+      domainNames: [domain.name],
+      certificate: Certificate.fromCertificateArn(folder, "Certificate", domain.certificateArn),
+      minimumProtocolVersion: cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
+    }),
+  });
+  upload(folder, bucket, { page, apiUrl, stage, key });
+  if (domain) nameIt(folder, distribution, domain);
+  new CfnOutput(Stack.of(scope), "ConsoleUrl", { value: `https://${domain?.name ?? distribution.domainName}/` });
+  return distribution;
+}
+
+export const optionsOf = (console: true | ConsoleOptions): ConsoleOptions => (console === true ? {} : console);
+
+/**
+ * The origin of a console with a name of its own, known before anything is deployed; CloudFront's name is known only after,
+ * and would wait for the API that waits for it.
+ */
+export function consoleOrigin(console: true | ConsoleOptions | undefined): string | undefined {
+  const name = console && optionsOf(console).domain?.name;
+  return name && `https://${name}`;
+}
+
+/** CloudFront takes these by their meaning only, and all others as they are. */
+const byMeaning = ["X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"];
+
+function sendHeaders(folder: Construct, apiUrl: string): cloudfront.ResponseHeadersPolicy {
+  const others = Object.entries(pageHeaders).filter(([name]) => !byMeaning.includes(name));
+  return new cloudfront.ResponseHeadersPolicy(folder, "Headers", {
+    comment: `Console of ${Stack.of(folder).stackName}`,
+    securityHeadersBehavior: {
+      contentSecurityPolicy: { contentSecurityPolicy: contentSecurityPolicy(apiUrl), override: true },
+      contentTypeOptions: { override: true },
+      frameOptions: { frameOption: cloudfront.HeadersFrameOption.DENY, override: true },
+      referrerPolicy: { referrerPolicy: cloudfront.HeadersReferrerPolicy.NO_REFERRER, override: true },
+      strictTransportSecurity: { accessControlMaxAge: Duration.days(730), override: true },
+    },
+    customHeadersBehavior: {
+      customHeaders: others.map(([header, value]) => ({ header, value, override: true })),
+    },
+  });
+}
+
+interface Upload extends Pick<ConsoleProps, "page" | "apiUrl" | "key"> {
+  stage: Pick<Stage, "logRetention">;
+}
+
+/** CloudFormation cannot put files into a bucket: CDK's own Lambda does, at a deployment and never else. */
+function upload(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key }: Upload): void {
+  new BucketDeployment(folder, "Upload", {
+    destinationBucket: bucket,
+    sources: [Source.asset(page), Source.jsonData("config.json", { apiUrl, isLocal: false })],
+    cacheControl: [CacheControl.fromString(pageCacheControl)],
+    memoryLimit: 256,
+    logGroup: new LogGroup(folder, "UploadLog", {
+      retention: stage.logRetention,
+      removalPolicy: RemovalPolicy.DESTROY,
+      ...(key && { encryptionKey: key }),
+    }),
+  });
+}
+
+function nameIt(
+  folder: Construct,
+  distribution: cloudfront.Distribution,
+  domain: NonNullable<ConsoleOptions["domain"]>,
+): void {
+  if (!domain.hostedZone) {
+    new CfnOutput(Stack.of(folder), "ConsoleDomainTarget", { value: distribution.domainName });
+    return;
+  }
+  const { id: hostedZoneId, name: zoneName } = domain.hostedZone;
+  const zone = route53.HostedZone.fromHostedZoneAttributes(folder, "Zone", { hostedZoneId, zoneName });
+  const target = route53.RecordTarget.fromAlias(new CloudFrontTarget(distribution));
+  // With a dot at its end the name stands as it is; without, CDK would append the zone.
+  const record = { zone, target, recordName: `${domain.name}.` };
+  new route53.ARecord(folder, "IPv4", record);
+  new route53.AaaaRecord(folder, "IPv6", record);
+}
