@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bodySignature } from "../functions/deliveries/signature.ts";
+import { signatureHeaders } from "../functions/deliveries/signature.ts";
 import { endpoints } from "../functions/endpoints.ts";
 import { statusByCode } from "../functions/platform/errors.ts";
 import { everyOption } from "./lib/every-option.ts";
@@ -15,13 +15,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const secret = `whsec_${"0123456789abcdef".repeat(4)}`;
 const body = '{"event":"deploy.failed","data":{"reason":"Grüße, 世界 🚀"}}\n';
-const signature = bodySignature(body, secret);
-const cases: [string, string, string, boolean][] = [
-  ["accepts the signature", body, signature, true],
-  ["refuses another body", body.trim(), signature, false],
-  ["refuses another signature", body, bodySignature(body, `${secret}0`), false],
-  ["refuses no signature", body, "", false],
-];
+const sign = (text: string, key = secret, at = new Date()) =>
+  signatureHeaders({ deliveryId: "d-1", at, body: text }, key);
 
 function snippet(language: string, marker: string): string {
   const blocks = [...readme.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"))].map(
@@ -32,40 +27,31 @@ function snippet(language: string, marker: string): string {
   return found;
 }
 
-function run(program: string, file: string, code: string, rawBody: string, given: string): string {
-  writeFileSync(join(folder, file), code);
-  writeFileSync(join(folder, "body.json"), rawBody);
-  const env = { ...process.env, WEBHOOK_SECRET: secret, SIGNATURE: given };
-  return execFileSync(program, [file], { cwd: folder, env, encoding: "utf8" }).trim();
-}
-
-const hasPython = (() => {
-  try {
-    return execFileSync("python3", ["--version"], { encoding: "utf8" }).startsWith("Python 3");
-  } catch {
-    return false;
-  }
-})();
-
-test.each(cases)("the Node snippet %s", (_, rawBody, given, isValid) => {
-  const call = `import { readFileSync } from "node:fs";
-    console.log(isFromPlatform(readFileSync("body.json"), process.env.SIGNATURE, process.env.WEBHOOK_SECRET));`;
-  expect(run(process.execPath, "verify.mjs", snippet("js", "isFromPlatform") + call, rawBody, given)).toBe(
-    String(isValid),
+test.each<[string, string, Record<string, string>, string]>([
+  ["accepts a delivery", body, sign(body), "d-1 deploy.failed"],
+  ["refuses another body", body.trim(), sign(body), "no_matching_signature"],
+  ["refuses another secret", body, sign(body, `${secret}0123`), "no_matching_signature"],
+  ["refuses a replay", body, sign(body, secret, new Date(Date.now() - 3_600_000)), "timestamp_too_old"],
+  ["refuses no signature", body, {}, "missing_header"],
+])("the Node snippet %s", (_, rawBody, headers, said) => {
+  const code = snippet("js", "verifyWebhook").split("\n\n");
+  copyFileSync(
+    join(import.meta.dirname, "../docs/receivers/node/verify-webhook.mjs"),
+    join(folder, "verify-webhook.mjs"),
   );
-});
-
-(hasPython ? test.each(cases) : test.skip.each(cases))("the Python snippet %s", (_, rawBody, given, isValid) => {
-  const call = `
-import os
-print(is_from_platform(open("body.json", "rb").read(), os.environ["SIGNATURE"], os.environ["WEBHOOK_SECRET"]))`;
-  const printed = run("python3", "verify.py", snippet("python", "is_from_platform") + call, rawBody, given);
-  expect(printed).toBe(isValid ? "True" : "False");
-});
-
-test.each(cases)("the shell snippet %s", (_, rawBody, given, isValid) => {
-  const code = `${snippet("sh", "openssl")}\ntrue`;
-  expect(run("/bin/sh", "verify.sh", code, rawBody, given)).toBe(isValid ? "verified" : "");
+  writeFileSync(
+    join(folder, "receiver.mjs"),
+    `${code[0]}
+    const { body, headers, secret } = JSON.parse(process.env.DELIVERY);
+    try {
+      ${code[1]}
+      console.log(id, payload.event);
+    } catch (error) {
+      console.log(error.code);
+    }`,
+  );
+  const env = { ...process.env, DELIVERY: JSON.stringify({ body: rawBody, headers, secret }) };
+  expect(execFileSync(process.execPath, ["receiver.mjs"], { cwd: folder, env, encoding: "utf8" }).trim()).toBe(said);
 });
 
 test.each(endpoints)("the table of endpoints has $method $path", ({ method, path }) => {

@@ -1,0 +1,22 @@
+import express from "express";
+import { verifyWebhook, WebhookVerificationError } from "./verify-webhook.mjs";
+
+/*
+ * Express 5:
+ *   const { accept } = createInbox((payload) => console.log(payload.event));
+ *   app.use("/webhooks", webhooks({ secret: process.env.WEBHOOK_SECRET, accept }));
+ * Mount it before any express.json(), which would take the raw body away.
+ */
+export function webhooks({ secret, accept }) {
+  const router = express.Router();
+  router.post("/", express.raw({ type: () => true, limit: "1mb" }), async (request, response) => {
+    try {
+      await accept(verifyWebhook({ body: request.body ?? "", headers: request.headers, secret }));
+      response.sendStatus(204);
+    } catch (error) {
+      if (!(error instanceof WebhookVerificationError)) throw error;
+      response.status(401).json({ error: error.code });
+    }
+  });
+  return router;
+}

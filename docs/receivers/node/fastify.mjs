@@ -1,0 +1,23 @@
+import { verifyWebhook, WebhookVerificationError } from "./verify-webhook.mjs";
+
+/*
+ * Fastify 4 or 5:
+ *   const { accept } = createInbox((payload) => console.log(payload.event));
+ *   app.register(webhooks, { prefix: "/webhooks", secret: process.env.WEBHOOK_SECRET, accept });
+ * Being a plugin, it takes bodies as bytes for its own route only; the rest of the app goes on parsing JSON.
+ */
+export async function webhooks(app, { secret, accept }) {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: 1_000_000 }, (_request, body, done) =>
+    done(null, body),
+  );
+  app.post("/", async (request, reply) => {
+    try {
+      await accept(verifyWebhook({ body: request.body ?? "", headers: request.headers, secret }));
+      return reply.code(204).send();
+    } catch (error) {
+      if (!(error instanceof WebhookVerificationError)) throw error;
+      return reply.code(401).send({ error: error.code });
+    }
+  });
+}

@@ -1,0 +1,111 @@
+<?php
+
+declare(strict_types=1);
+
+// Verifies that a delivery comes from the platform. Copy this file: it needs PHP 8.0 or later, and nothing else.
+
+/** A delivery that must not be believed: answer 401. The message says which check failed, and is no secret. */
+final class WebhookVerificationError extends Exception
+{
+}
+
+/**
+ * @param string          $body    the raw body: file_get_contents('php://input')
+ * @param array           $headers names and values, in any case: getallheaders(), or $_SERVER
+ * @param string|string[] $secrets the webhook's secret, "whsec_" included, or those that may have signed
+ * @param string          $scheme  "standard" is webhook-signature, which covers id, time and body. "body" is
+ *                                 X-Service-Signature, which covers the body alone, so that a copy of a delivery verifies
+ *                                 for ever; the id is the SHA-256 of the body then.
+ * @param int|null        $now     Unix time in seconds
+ *
+ * @return array{id: string, payload: array} what to recognise a repeated delivery by, and the parsed body
+ *
+ * @throws WebhookVerificationError
+ * @throws InvalidArgumentException when the caller is wrong
+ */
+function verify_webhook(
+    string $body,
+    array $headers,
+    string|array $secrets,
+    string $scheme = 'standard',
+    int $toleranceSeconds = 300,
+    ?int $now = null
+): array {
+    $secrets = (array) $secrets;
+    foreach ($secrets ?: [''] as $secret) {
+        if (!is_string($secret) || !preg_match('~\Awhsec_[A-Za-z0-9+/]+={0,2}\z~', $secret)) {
+            throw new InvalidArgumentException('secrets must be whsec_ and what follows it, with nothing around it');
+        }
+    }
+    $given = [];
+    foreach ($headers as $name => $value) {
+        $plain = preg_replace('/\Ahttp-/', '', strtr(strtolower((string) $name), '_', '-'));
+        $given[$plain] = is_array($value) ? implode(', ', $value) : (string) $value;
+    }
+    $id = match ($scheme) {
+        'standard' => verify_standard_webhook($body, $given, $secrets, $toleranceSeconds, $now ?? time()),
+        'body' => verify_webhook_body($body, $given, $secrets),
+        default => throw new InvalidArgumentException('scheme must be "standard" or "body"'),
+    };
+    $payload = json_decode($body, true, 512, JSON_BIGINT_AS_STRING);
+    if (!is_array($payload)) {
+        throw new WebhookVerificationError('invalid_payload');
+    }
+    return ['id' => $id, 'payload' => $payload];
+}
+
+/** Standard Webhooks. The key is what the part of the secret after whsec_ decodes to in base64. */
+function verify_standard_webhook(string $body, array $headers, array $secrets, int $toleranceSeconds, int $now): string
+{
+    $id = required_webhook_header($headers, 'webhook-id');
+    $timestamp = required_webhook_header($headers, 'webhook-timestamp');
+    $signature = required_webhook_header($headers, 'webhook-signature');
+    if (!preg_match('/\A[0-9]{1,12}\z/', $timestamp)) {
+        throw new WebhookVerificationError('invalid_timestamp');
+    }
+    $age = $now - (int) $timestamp;
+    if ($age > $toleranceSeconds) {
+        throw new WebhookVerificationError('timestamp_too_old');
+    }
+    if ($age < -$toleranceSeconds) {
+        throw new WebhookVerificationError('timestamp_too_new');
+    }
+    $expected = array_map(function (string $secret) use ($id, $timestamp, $body): string {
+        $key = base64_decode(substr($secret, strlen('whsec_')));
+        return 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", $key, true));
+    }, $secrets);
+    require_webhook_match($expected, preg_split('/,?\s+/', $signature));
+    return $id;
+}
+
+/** The key is the whole secret as text. */
+function verify_webhook_body(string $body, array $headers, array $secrets): string
+{
+    $given = required_webhook_header($headers, 'x-service-signature')
+        . ',' . ($headers['x-service-signature-previous'] ?? '');
+    $expected = array_map(fn (string $secret): string => 'sha256=' . hash_hmac('sha256', $body, $secret), $secrets);
+    require_webhook_match($expected, preg_split('/,\s*/', $given));
+    return hash('sha256', $body);
+}
+
+function required_webhook_header(array $headers, string $name): string
+{
+    if (($headers[$name] ?? '') === '') {
+        throw new WebhookVerificationError('missing_header');
+    }
+    return $headers[$name];
+}
+
+/** Compares all with all, each pair in constant time. */
+function require_webhook_match(array $expected, array $given): void
+{
+    $isMatch = false;
+    foreach ($expected as $one) {
+        foreach ($given as $other) {
+            $isMatch = hash_equals($one, $other) || $isMatch;
+        }
+    }
+    if (!$isMatch) {
+        throw new WebhookVerificationError('no_matching_signature');
+    }
+}

@@ -1,0 +1,55 @@
+// Runs verify_webhook.go on vectors. Argument: the file of the vectors. One line for each.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"vectors/webhook"
+)
+
+func main() {
+	text, err := os.ReadFile(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	var file struct {
+		Vectors []struct {
+			Scheme  string
+			Secrets []string
+			Body    string
+			Headers map[string]string
+			Now     int64
+		}
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		panic(err)
+	}
+	for _, vector := range file.Vectors {
+		headers := http.Header{}
+		for name, value := range vector.Headers {
+			headers.Set(name, value)
+		}
+		verifier := webhook.Verifier{
+			Secrets: vector.Secrets,
+			Now:     func() time.Time { return time.Unix(vector.Now, 0) },
+		}
+		if vector.Scheme == "body" {
+			verifier.Scheme = webhook.Body
+		}
+		delivery, err := verifier.Verify([]byte(vector.Body), headers)
+		var failure *webhook.VerificationError
+		switch {
+		case err == nil:
+			fmt.Println("verified", delivery.ID, delivery.Payload.Event)
+		case errors.As(err, &failure):
+			fmt.Println(failure.Code)
+		default:
+			panic(err)
+		}
+	}
+}

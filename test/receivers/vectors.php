@@ -1,0 +1,22 @@
+<?php
+
+// Runs verify-webhook.php on vectors. Arguments: the folder that it is in, the file of the vectors. One line for each.
+
+declare(strict_types=1);
+
+require $argv[1] . '/verify-webhook.php';
+
+foreach (json_decode(file_get_contents($argv[2]), true)['vectors'] as $vector) {
+    try {
+        ['id' => $id, 'payload' => $payload] = verify_webhook(
+            $vector['body'],
+            $vector['headers'],
+            $vector['secrets'],
+            $vector['scheme'],
+            now: $vector['now']
+        );
+        echo "verified $id ", $payload['event'] ?? '', "\n";
+    } catch (WebhookVerificationError $error) {
+        echo $error->getMessage(), "\n";
+    }
+}

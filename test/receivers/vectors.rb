@@ -1,0 +1,17 @@
+# Runs verify_webhook.rb on vectors. Arguments: the folder that it is in, the file of the vectors. One line for each.
+
+require "json"
+require File.join(ARGV[0], "verify_webhook")
+
+JSON.parse(File.read(ARGV[1], encoding: "UTF-8"))["vectors"].each do |vector|
+  id, payload = PlatformWebhook.verify(
+    body: vector["body"],
+    headers: vector["headers"],
+    secrets: vector["secrets"],
+    scheme: vector["scheme"].to_sym,
+    now: vector["now"],
+  )
+  puts "verified #{id} #{payload["event"]}"
+rescue PlatformWebhook::VerificationError => error
+  puts error.code
+end
