@@ -1,27 +1,37 @@
+import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import { type DeploymentEvent, readDeploymentEvent } from "../deployments/deployment-event.ts";
 import { reject } from "../deployments/rejected-events.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { consume } from "../platform/sqs-batch.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { openDelivery } from "./delivery.ts";
+import { type Delivery, openDelivery } from "./delivery.ts";
 import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
-/** Turns each deployment event into one delivery per webhook that subscribed to it. */
-export const handler = consume(async ({ body, messageId, attributes }) => {
-  const message = readDeploymentEvent(body);
-  if (message.ok) return fanOut(message.event, new Date(Number(attributes.SentTimestamp)));
-  // It would fail the same way every time: straight to the dead letter queue, and out of the way of the others.
-  await reject(body, message.reason);
-  log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
-});
+/**
+ * Turns each deployment event into one delivery per webhook that subscribed to it. Rows first, then messages, for all events
+ * of a batch together (a message by itself costs as much as ten); the events are deleted only after both.
+ */
+export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
+  const inserted: Delivery[] = [];
+  const response = await consume(async ({ body, messageId, attributes }) => {
+    const message = readDeploymentEvent(body);
+    if (message.ok) return fanOut(message.event, new Date(Number(attributes.SentTimestamp)), inserted);
+    // It would fail the same way every time: straight to the dead letter queue, and out of the way of the others.
+    await reject(body, message.reason);
+    log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
+  })(batch);
+  await enqueue(inserted.filter(({ status }) => status === "pending"));
+  return response;
+}
 
 /**
- * Rows first, then messages; the event is deleted only after both. A row that exists already belongs to an event that was
- * here before: its message is on its way, or the sweep will see that it is missing.
+ * A row that exists already belongs to an event that was here before: its message is on its way, or the sweep will see that it
+ * is missing.
+ * @param inserted takes up the rows that were written, those of an event that fails and comes back too
  */
-async function fanOut(event: DeploymentEvent, arrivedAt: Date): Promise<void> {
+async function fanOut(event: DeploymentEvent, arrivedAt: Date, inserted: Delivery[]): Promise<void> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
   const graceSeconds = settings.deliveryGraceSeconds();
   const subscribed = (await webhooks.list(event.project_id)).filter(({ events }) => events.includes(event.event));
@@ -29,12 +39,9 @@ async function fanOut(event: DeploymentEvent, arrivedAt: Date): Promise<void> {
     subscribed.map(async (webhook) => {
       const opened = openDelivery(event, webhook, new Date(), graceSeconds);
       const delivery = { ...opened, arrived_at: arrivedAt.toISOString() };
-      return (await deliveries.insert(delivery)) ? [delivery] : [];
+      if (await deliveries.insert(delivery)) inserted.push(delivery);
     }),
   );
-  const inserted = inserts.flatMap((insert) => (insert.status === "fulfilled" ? insert.value : []));
-  await enqueue(inserted.filter(({ status }) => status === "pending"));
-  // Those that were written are on their way; for the others the event comes back.
   const failure = inserts.find((insert) => insert.status === "rejected");
   if (failure) throw failure.reason;
 }

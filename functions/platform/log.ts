@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { settings } from "./env.ts";
-import { type DimensionsOf, embeddedMetrics, type Measured } from "./metrics.ts";
+import { type DimensionsOf, dimensionsOf, embeddedMetrics, type Measured } from "./metrics.ts";
 
 /**
  * Structured log lines: one JSON object each, with its fields at the top, so that one query finds all lines of a request or
@@ -31,19 +31,46 @@ interface Write {
 
 const scopes = new AsyncLocalStorage<Fields>();
 
+interface Gathered {
+  measured: Measured;
+  dimensions: Record<string, unknown>;
+}
+
+const gatherings = new AsyncLocalStorage<Gathered[]>();
+
+function write(level: Level, line: Line, measured?: Measured): void {
+  const gathering = gatherings.getStore();
+  if (measured && gathering) gathering.push({ measured, dimensions: dimensionsOf(measured, line) });
+  const metrics = measured && !gathering ? embeddedMetrics([measured], settings.stage(), new Date()) : {};
+  logSink.write(level, { ...line, ...metrics });
+}
+
 const writeAt =
   (level: Level): Write =>
-  (message: string, fields?: Fields, measured?: Measured): void => {
-    const metrics = measured && embeddedMetrics(measured, settings.stage(), new Date());
-    logSink.write(level, { message, ...scopes.getStore(), ...fields, ...metrics });
-  };
+  (message: string, fields?: Fields, measured?: Measured): void =>
+    write(level, { message, ...scopes.getStore(), ...fields }, measured);
 
 export const log = {
   info: writeAt("info"),
   warn: writeAt("warn"),
-  error(message: string, error: unknown, fields?: Fields, measured?: Measured): void {
-    const line = { message, ...scopes.getStore(), ...fields, error: describe(error) };
-    logSink.write("error", { ...line, ...(measured && embeddedMetrics(measured, settings.stage(), new Date())) });
+  error: (message: string, error: unknown, fields?: Fields, measured?: Measured): void =>
+    write("error", { message, ...scopes.getStore(), ...fields, error: describe(error) }, measured),
+  /**
+   * Runs something whose lines leave what they measured to lines at the end, one for each combination of dimensions: what
+   * describes the metrics is half of a line, and needed once.
+   */
+  async gather<Result>(run: () => Promise<Result>): Promise<Result> {
+    const gathering: Gathered[] = [];
+    const result = await gatherings.run(gathering, run);
+    for (const group of Map.groupBy(gathering, ({ dimensions }) => JSON.stringify(dimensions)).values()) {
+      const metrics = embeddedMetrics(
+        group.map(({ measured }) => measured),
+        settings.stage(),
+        new Date(),
+      );
+      logSink.write("info", { message: "metrics", ...group[0]?.dimensions, ...metrics });
+    }
+    return result;
   },
   /** Runs something whose lines all carry these fields, however deep below and however late they are written. */
   scope: <Result>(fields: Fields, run: () => Result): Result => scopes.run({ ...fields }, run),

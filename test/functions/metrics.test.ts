@@ -152,7 +152,7 @@ describe("an attempt", () => {
     expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });
   });
 
-  test("of many at once has its own line, and none holds the fields of another", async () => {
+  test("of many at once has its own line, and their metrics have one for each outcome", async () => {
     receiver.answerWith(({ path }, response) => {
       const status = Number(path.slice(1));
       setTimeout(() => response.writeHead(status).end(), Math.random() * 20);
@@ -165,17 +165,24 @@ describe("an attempt", () => {
       }),
     );
     await send(sqsEvent(...due.map(({ delivery }) => dueAttempt(delivery))));
-    const byId = new Map(lines.map((line) => [line.delivery_id, line]));
-    expect(lines).toHaveLength(statuses.length);
+    const attempts = lines.filter(({ message }) => message === "attempt");
+    const byId = new Map(attempts.map((line) => [line.delivery_id, line]));
+    expect(attempts).toHaveLength(statuses.length);
     for (const { status, delivery } of due) {
       const isSuccess = status < 300;
       expect(byId.get(delivery.id)).toMatchObject({
         webhook_id: delivery.webhook_id,
         status_code: status,
         outcome: isSuccess ? "succeeded" : "http_status",
-        FirstAttemptSuccess: Number(isSuccess),
       });
     }
+    const measured = lines.filter(({ message }) => message === "metrics");
+    const byOutcome = Object.fromEntries(measured.map((line) => [line.outcome, line]));
+    expect(measured).toHaveLength(2);
+    expect(byOutcome.succeeded).toMatchObject({ Attempts: Array(4).fill(1), FirstAttemptSuccess: Array(4).fill(1) });
+    expect(byOutcome.http_status).toMatchObject({ Attempts: Array(6).fill(1), FirstAttemptSuccess: Array(6).fill(0) });
+    for (const line of measured) expect(line).not.toHaveProperty("delivery_id");
+    expect(metricsIn(lines).attempts).toHaveLength(statuses.length);
   });
 
   test("whose receiver is busy waits, and its delay is not taken for ours", async () => {

@@ -31,10 +31,18 @@ export const embeddedMetricSchema = z
       document._aws.CloudWatchMetrics.every(
         ({ Dimensions, Metrics }) =>
           Dimensions.flat().every((name) => text.safeParse(document[name]).success) &&
-          Metrics.every(({ Name }) => Number.isFinite(document[Name])),
+          Metrics.every(({ Name }) => valuesOf(document[Name]).every(Number.isFinite)),
       ),
     ),
   );
+
+/** A metric is one number or a list of at most a hundred. */
+function valuesOf(value: unknown): number[] {
+  const values = [value].flat() as number[];
+  expect(values.length).toBeGreaterThan(0);
+  expect(values.length).toBeLessThanOrEqual(100);
+  return values;
+}
 
 export interface LoggedLine {
   level: string;
@@ -60,7 +68,7 @@ export function metricsIn(lines: LoggedLine[]): { [Key in MetricKey]?: number[] 
     const document = embeddedMetricSchema.parse(line);
     const names = document._aws.CloudWatchMetrics.flatMap(({ Metrics }) => Metrics.map(({ Name }) => Name));
     for (const key of keys.filter((key) => names.includes(metrics[key].name))) {
-      found[key] = [...(found[key] ?? []), line[metrics[key].name] as number];
+      found[key] = [...(found[key] ?? []), ...valuesOf(line[metrics[key].name])];
     }
   }
   return found;

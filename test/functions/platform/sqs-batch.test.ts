@@ -41,6 +41,7 @@ test.each<[string, (body: string) => Promise<void>]>([
   expect(lines).toMatchObject([
     { level: "error", message: "message failed", message_id: "m1", error: { message: "no luck" } },
     { level: "error", message: "message failed", message_id: "m3", error: { message: "no luck" } },
+    { message: "metrics", MessagesFailed: [1, 1] },
   ]);
 });
 
@@ -54,7 +55,9 @@ test("what a message's work has tagged is told with its failure, and with no oth
   expect(lines).toMatchObject([
     { message_id: "m0", delivery_id: "of a" },
     { message_id: "m1", delivery_id: "of b" },
+    { message: "metrics" },
   ]);
+  expect(JSON.stringify(lines.at(-1))).not.toContain("delivery_id");
 });
 
 test("the body of a message that failed is not logged", async () => {
