@@ -1,5 +1,4 @@
 import { SendMessageBatchCommand } from "@aws-sdk/client-sqs";
-import * as z from "zod/mini";
 import { sqs } from "../platform/aws.ts";
 import { queueUrl } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
@@ -7,18 +6,26 @@ import { inParallel } from "../platform/parallel.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** A message of the deliveries queue: which attempt of which delivery is due. The row decides whether it is made. */
-const dueAttempt = z.object({
-  project_id: z.string(),
-  webhook_id: z.string(),
-  delivery_id: z.string(),
+export interface DueAttempt {
+  project_id: string;
+  webhook_id: string;
+  delivery_id: string;
   /** Counts from 1. */
-  attempt: z.number(),
+  attempt: number;
   /** This first attempt has had to wait for its receiver, which was busy with others: its delay is not ours. */
-  put_off: z.optional(z.boolean()),
-});
-export type DueAttempt = z.infer<typeof dueAttempt>;
+  put_off?: boolean | undefined;
+}
 
-export const readDueAttempt = (message: string): DueAttempt => dueAttempt.parse(JSON.parse(message));
+/**
+ * Reads what `enqueue` wrote. By hand: a schema would bring its library into three functions, for 14 KB and 4 % of a cold start.
+ * @throws Error for what is no such message
+ */
+export function readDueAttempt(message: string): DueAttempt {
+  const { project_id, webhook_id, delivery_id, attempt, put_off } = JSON.parse(message) as Partial<DueAttempt>;
+  const isText = [project_id, webhook_id, delivery_id].every((id) => typeof id === "string");
+  if (!isText || typeof attempt !== "number") throw new Error("A message of the deliveries queue names no attempt");
+  return { project_id, webhook_id, delivery_id, attempt, put_off } as DueAttempt;
+}
 
 type Due = Pick<Delivery, "project_id" | "webhook_id" | "id" | "attempt_count">;
 

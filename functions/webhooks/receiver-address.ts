@@ -17,10 +17,15 @@ export function parseCidrs(texts: string[]): Cidr[] {
   });
 }
 
-/** The only IPv6 space that is routed globally so far; all forms that wrap an IPv4 address lie outside or are singled out. */
-const GLOBAL_IPV6: Cidr = [ipaddr.parse("2000::"), 3];
-// Documentation (RFC 9637) lies inside of it.
-const DOCUMENTATION_IPV6: Cidr = [ipaddr.parse("3fff::"), 20];
+/**
+ * Whether an IPv6 address lies in 2000::/3, the only space that is routed globally so far (all forms that wrap an IPv4 address
+ * lie outside or are singled out), and not in 3fff::/20, which is for documentation (RFC 9637). By bits, not by parsing the
+ * ranges, which would be 2 % of a cold start.
+ */
+function isGlobalIpv6({ parts: [first = 0, second = 0] }: ipaddr.IPv6): boolean {
+  const isDocumentation = first === 0x3fff && second >> 12 === 0;
+  return first >> 13 === 0b001 && !isDocumentation;
+}
 
 /**
  * Whether an address is globally routable. `unicast` is what remains when every special range is taken out: private,
@@ -30,7 +35,7 @@ export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
   if (address.range() !== "unicast") return false;
-  return address.kind() === "ipv4" || (isIn(address, GLOBAL_IPV6) && !isIn(address, DOCUMENTATION_IPV6));
+  return !(address instanceof ipaddr.IPv6) || isGlobalIpv6(address);
 }
 
 /** Whether an address lies in one of the ranges that the operator opened. */
