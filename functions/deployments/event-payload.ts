@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { type FieldsOf, id, oneOf, text } from "../platform/answer.ts";
+import { type FieldsOf, id, oneOf, text, WEB_ADDRESS } from "../platform/answer.ts";
 import type { DeploymentEvent, EventName } from "./deployment-event.ts";
 
 /* The body that receivers get, as schemas: one for each event. */
@@ -32,7 +32,7 @@ export const payloads = {
     "deploy.succeeded",
     z
       .looseObject({
-        url: text("Public URL of the app.", { pattern: "^https?://" }),
+        url: text("Public URL of the app.", { pattern: WEB_ADDRESS }),
         status: z.literal("running").check(z.describe("The app serves requests.")),
       })
       .check(z.describe("Where the app runs; more fields that the pipeline sends are passed on as they came.")),

@@ -22,6 +22,9 @@ export const id = (description: string) => text(description, { format: "uuid" })
 /** A point in time, ISO 8601 in UTC. */
 export const instant = (description: string) => text(description, { format: "date-time", pattern: "Z$" });
 
+/** How URLs begin, which are shown as they were given. JSON Schema's expressions have no flag for either case. */
+export const WEB_ADDRESS = "^[Hh][Tt][Tt][Pp][Ss]?://";
+
 /** A whole number of zero or more. */
 export const count = (description: string) => z.int().check(z.minimum(0), z.describe(description));
 

@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
 import { eventName } from "../deployments/event-payload.ts";
-import { type FieldsOf, flag, id, instant, oneOf, text } from "../platform/answer.ts";
+import { type FieldsOf, flag, id, instant, oneOf, text, WEB_ADDRESS } from "../platform/answer.ts";
 import type { DisabledReason, inList, withSecret, withState } from "./webhook.ts";
 
 const base = {
   id: id("Names the webhook in paths."),
   project_id: id("The project whose deployments it tells about."),
-  url: text("Where events are posted to.", { pattern: "^https?://" }),
+  url: text("Where events are posted to.", { pattern: WEB_ADDRESS }),
   events: z.array(eventName).check(z.describe("Which events are sent.")),
   created_at: instant("When it was made."),
 };

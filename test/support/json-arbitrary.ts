@@ -1,0 +1,90 @@
+import fc from "fast-check";
+import type { Json } from "./api-contract.ts";
+
+/* Values that a JSON Schema of docs/openapi.json describes, and values that it does not. */
+
+const units = fc.constantFrom(..."abcdefghijklmnopqrstuvwxyzABCDEFXYZ0123456789-_.,:;!?()/'\"\\<>&%#äßéñ世界🚀👩🏽");
+
+const paths = fc.array(fc.webPath({ size: "small" }), { maxLength: 1 }).map((parts) => parts.join(""));
+
+/** Fits the schema, as far as it goes: what rules in code ask for beyond it is left to those who know the field. */
+export function valid(schema: Json): fc.Arbitrary<Json> {
+  if (schema.const !== undefined) return fc.constant(schema.const);
+  if (schema.enum) return fc.constantFrom(...schema.enum);
+  switch (schema.type) {
+    case "string":
+      return text(schema);
+    case "integer":
+      return fc.integer({ min: schema.minimum, max: schema.maximum });
+    case "boolean":
+      return fc.boolean();
+    case "array":
+      return fc.array(valid(schema.items), {
+        minLength: schema.minItems ?? 0,
+        maxLength: Math.min(schema.maxItems, 8),
+      });
+    case "object":
+      return object(schema);
+    default:
+      throw new Error(`no arbitrary for ${JSON.stringify(schema)}`);
+  }
+}
+
+function text({ format, pattern, minLength = 0, maxLength = 100 }: Json): fc.Arbitrary<string> {
+  if (format === "uuid") return fc.uuid();
+  if (format === "date-time") {
+    const times = { min: new Date("1970-01-01"), max: new Date("2100-01-01"), noInvalidDate: true };
+    return fc.date(times).map((date) => date.toISOString());
+  }
+  if (pattern?.includes("://")) return paths.map((path) => `https://hooks.example.com${path}`);
+  if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern));
+  return fc.array(units, { minLength, maxLength: Math.floor(maxLength / 4) }).map((parts) => parts.join(""));
+}
+
+function object({ properties, required = [], minProperties = 0 }: Json): fc.Arbitrary<Json> {
+  const fields = Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, valid(schema)]));
+  return fc.record(fields, { requiredKeys: required }).filter((value) => Object.keys(value).length >= minProperties);
+}
+
+/** Breaks the schema in one way: of an object one field is wrong, missing or unknown; or it is no object at all. */
+export function invalid(schema: Json): fc.Arbitrary<Json> {
+  if (schema.type !== "object") return wrong(schema);
+  const { properties, required = [] } = schema;
+  const base = valid(schema);
+  const names = Object.keys(properties);
+  return fc.oneof(
+    ...names.map((name) => fc.tuple(base, wrong(properties[name])).map(([value, bad]) => ({ ...value, [name]: bad }))),
+    ...required.map((name: string) => base.map(({ [name]: _, ...rest }) => rest)),
+    fc
+      .tuple(base, fc.string(), fc.jsonValue())
+      .filter(([, name]) => !names.includes(name) && name !== "__proto__")
+      .map(([value, name, more]) => ({ ...value, [name]: more })),
+    fc.constantFrom(null, [], "text", 7, true, [{}]),
+  );
+}
+
+/** A value of another type, or out of the bounds. */
+function wrong(schema: Json): fc.Arbitrary<Json> {
+  const { type, format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems, items } = schema;
+  const texts = fc.string().filter((text) => !schema.enum?.includes(text));
+  const others: Record<string, fc.Arbitrary<Json>> = {
+    boolean: fc.boolean(),
+    integer: fc.integer(),
+    array: fc.constantFrom([], [1], ["deploy.started", 1]),
+    object: fc.constantFrom({}, { a: 1 }),
+    null: fc.constant(null),
+    string: texts,
+  };
+  if (!(schema.enum || format || pattern) || type !== "string") delete others[type];
+  const outside = [
+    ...(minimum === undefined ? [] : [minimum - 1, minimum + 0.5]),
+    ...(maximum === undefined ? [] : [maximum + 1, 1e308]),
+    ...(minLength ? ["x".repeat(minLength - 1)] : []),
+    ...(maxLength === undefined
+      ? []
+      : [pattern ? `https://example.com/${"x".repeat(maxLength)}` : "x".repeat(maxLength + 1)]),
+    ...(minItems ? [[]] : []),
+    ...(maxItems === undefined ? [] : [new Array(maxItems + 1).fill(items.enum?.[0])]),
+  ];
+  return fc.oneof(...Object.values(others), ...outside.map((value) => fc.constant(value)));
+}
