@@ -40,3 +40,40 @@ export async function startService(settings: Record<string, string> = {}): Promi
     },
   };
 }
+
+/**
+ * Calls the API below the webhooks of the service's project: a POST with a body, a GET without.
+ * @throws Error with the answer when it is no success
+ */
+export async function ask({ baseUrl, token, projectId }: Service, path: string, body?: object): Promise<Response> {
+  const url = new URL(path, `${baseUrl}/v1/projects/${projectId}/webhooks/`).href.replace(/\/$/, "");
+  const response = await fetch(url, {
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    ...(body && { method: "POST", body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${url} was answered with ${response.status}: ${await response.text()}`);
+  return response;
+}
+
+/** Creates a webhook in the service's project. */
+export async function subscribe(
+  service: Service,
+  url: string,
+  event = "deploy.started",
+): Promise<{ id: string; secret: string }> {
+  return ((await (await ask(service, "", { url, events: [event] })).json()) as { data: { id: string; secret: string } })
+    .data;
+}
+
+/** All deliveries of a webhook, as the API lists them. */
+export async function* deliveriesOf(
+  service: Service,
+  webhookId: string,
+): AsyncGenerator<{ id: string; status: string }> {
+  let next: string | undefined = `${webhookId}/deliveries?limit=100`;
+  while (next !== undefined) {
+    const response = await ask(service, next);
+    yield* ((await response.json()) as { data: { id: string; status: string }[] }).data;
+    next = /<([^>]+)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
+  }
+}

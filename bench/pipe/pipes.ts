@@ -1,0 +1,127 @@
+import { fork } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { ask, deliveriesOf, startService, subscribe } from "../local-service.ts";
+import type { Receivers } from "../receivers.ts";
+import { FLUSH_MS, type Station } from "./trace.ts";
+
+export interface Event {
+  event: string;
+  project_id: string;
+  deployment_id: string;
+  timestamp: string;
+  data: object;
+}
+
+/** Something that takes events and tells one receiver about them. */
+export interface Pipe {
+  /** Path and secret of its receiver. */
+  path: string;
+  secret: string;
+  newEvent(name?: "deploy.started" | "deploy.failed"): Event;
+  /** Resolves when the event was taken. */
+  publish(event: Event): Promise<unknown>;
+  end(): Promise<void>;
+}
+
+const eventOf = (project_id: string, event: string): Event => ({
+  event,
+  project_id,
+  deployment_id: randomUUID(),
+  timestamp: new Date().toISOString(),
+  data: { commit: "3f786850e387550fdab836ed7e6dc881de23001b", branch: "main", build_seconds: 41 },
+});
+
+/** How many deliveries there are of each status. */
+export type Ledger = Record<string, number>;
+
+export interface OurPipe extends Pipe {
+  /** Creates samples for the receiver that refuses all: one attempt each. */
+  sendSample(): Promise<void>;
+  /** What the API says of the deliveries of both receivers, and the ids of those that succeeded. */
+  ledger(): Promise<{ counts: Ledger; succeeded: Set<string> }>;
+  /** When events and deliveries passed the stations, by `<station> <id>`. */
+  passages(): Promise<Map<string, number>>;
+}
+
+/** The local service as it is, with somebody who looks over its shoulder. */
+export async function startOurs({ origins: [origin] }: Receivers): Promise<OurPipe> {
+  const folder = mkdtempSync(join(tmpdir(), "trace-"));
+  const TRACE_FILE = join(folder, "trace");
+  const trace = pathToFileURL(join(import.meta.dirname, "trace.ts")).href;
+  // What fails waits for an hour: nothing is sent again while others are timed.
+  const service = await startService({ NODE_OPTIONS: `--import ${trace}`, TRACE_FILE, RETRY_SCHEDULE: "3600" });
+  const { eventsQueueUrl: QueueUrl, projectId } = service;
+  const path = "/ok/ours";
+  const working = await subscribe(service, `${origin}${path}`);
+  const broken = await subscribe(service, `${origin}/broken`, "deploy.failed");
+  const credentials = { accessKeyId: "local", secretAccessKey: "local" };
+  const sqs = new SQSClient({ endpoint: new URL(QueueUrl).origin, region: "us-east-1", credentials });
+  return {
+    path,
+    secret: working.secret,
+    newEvent: (name = "deploy.started") => eventOf(projectId, name),
+    publish: (event) => sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: JSON.stringify(event) })),
+    async sendSample() {
+      await ask(service, `${broken.id}/test`, { event: "deploy.failed" });
+    },
+    async ledger() {
+      const counts: Ledger = {};
+      const succeeded = new Set<string>();
+      for (const { id } of [working, broken]) {
+        for await (const delivery of deliveriesOf(service, id)) {
+          counts[delivery.status] = (counts[delivery.status] ?? 0) + 1;
+          if (delivery.status === "succeeded") succeeded.add(delivery.id);
+        }
+      }
+      return { counts, succeeded };
+    },
+    async passages() {
+      await sleep(2 * FLUSH_MS);
+      const lines = readFileSync(TRACE_FILE, "utf8").trimEnd().split("\n");
+      const passed = new Map<string, number>();
+      for (const [station, id, at] of lines.map((line) => line.split("\t"))) {
+        // What comes twice has passed when it came first.
+        const key = passage(station as Station, id ?? "");
+        if (!passed.has(key)) passed.set(key, Number(at));
+      }
+      return passed;
+    },
+    async end() {
+      sqs.destroy();
+      await service.end();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+export const passage = (station: Station, id: string): string => `${station} ${id}`;
+
+/** The server with a queue in memory, in a process of its own as well. */
+export async function startInMemory({ origins: [origin] }: Receivers): Promise<Pipe> {
+  const path = "/ok/in-memory";
+  const secret = `whsec_${randomBytes(32).toString("hex")}`;
+  const child = fork(join(import.meta.dirname, "in-memory.ts"), [`${origin}${path}`, secret], { execArgv: [] });
+  const ended = once(child, "exit");
+  const [address] = await once(child, "message", { signal: AbortSignal.timeout(10_000) });
+  return {
+    path,
+    secret,
+    newEvent: (name = "deploy.started") => eventOf(randomUUID(), name),
+    async publish(event) {
+      const headers = { "content-type": "application/json" };
+      const response = await fetch(`${address}/events`, { method: "POST", headers, body: JSON.stringify(event) });
+      await response.text();
+    },
+    async end() {
+      child.disconnect();
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { appendFileSync } from "node:fs";
+import { ReceiveMessageCommand, SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { DynamoDBDocumentClient, GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
+import { clock } from "../receivers.ts";
+
+/*
+ * Loaded ahead of the service (`node --import`): looks over the shoulder of its AWS clients and writes down when an event
+ * passed each station, one line `<station> <id> <time>` each, into the file that TRACE_FILE names. The service knows nothing
+ * of it.
+ */
+
+/** What an event or its delivery passes, in this order. */
+export const stations = ["received", "written", "queued", "handed over", "read"] as const;
+export type Station = (typeof stations)[number];
+
+/** How long a line may wait for its way into the file. */
+export const FLUSH_MS = 200;
+
+let lines = "";
+const note = (station: Station, id: string) => {
+  lines += `${station}\t${id}\t${clock()}\n`;
+};
+
+type Send = (command: unknown, ...rest: unknown[]) => Promise<unknown>;
+
+function watch(client: { prototype: unknown }, see: (command: unknown, output: unknown) => void): void {
+  const prototype = client.prototype as { send: Send };
+  const { send } = prototype;
+  prototype.send = async function (...args) {
+    const output = await Reflect.apply(send, this, args);
+    see(args[0], output);
+    return output;
+  };
+}
+
+function follow(file: string): void {
+  watch(SQSClient, (command, output) => {
+    if (command instanceof ReceiveMessageCommand) {
+      for (const { Body = "" } of (output as { Messages?: { Body?: string }[] }).Messages ?? []) {
+        const { delivery_id, deployment_id } = JSON.parse(Body);
+        note(delivery_id ? "handed over" : "received", delivery_id ?? deployment_id);
+      }
+    }
+    if (command instanceof SendMessageBatchCommand) {
+      for (const { MessageBody = "" } of command.input.Entries ?? [])
+        note("queued", JSON.parse(MessageBody).delivery_id);
+    }
+  });
+  watch(DynamoDBDocumentClient, (command, output) => {
+    if (command instanceof PutCommand) note("written", command.input.Item?.id);
+    const item = command instanceof GetCommand ? (output as { Item?: Record<string, unknown> }).Item : undefined;
+    if (item?.deployment_id) note("read", String(item.id));
+  });
+  setInterval(() => {
+    if (lines !== "") appendFileSync(file, lines);
+    lines = "";
+  }, FLUSH_MS).unref();
+}
+
+if (process.env.TRACE_FILE) follow(process.env.TRACE_FILE);

@@ -1,0 +1,70 @@
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { Webhook } from "svix";
+import type { Arrival, Taken } from "../receivers.ts";
+
+/*
+ * The receivers, in a process of their own, so that what they take is on nobody's bill. They answer by the first word of the
+ * path: `/ok…` at once, `/slow…` after two seconds, `/broken…` with 500. Signatures are verified by what a receiver would
+ * use, none of it ours.
+ */
+
+const SLOW_MS = 2_000;
+
+let arrivals: Arrival[] = [];
+let refused: string[] = [];
+let verified = 0;
+/** The secrets by path; empty = nothing is verified. */
+let secrets: Record<string, string> = {};
+
+const server = http.createServer((request, response) => {
+  const at = performance.timeOrigin + performance.now();
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => chunks.push(chunk));
+  request.on("end", () => {
+    const path = request.url ?? "";
+    const body = Buffer.concat(chunks).toString();
+    arrivals.push({ at, path, id: String(request.headers["webhook-id"]), event: deploymentOf(body) });
+    const secret = secrets[path];
+    if (secret !== undefined) verify(request, body, secret);
+    response.statusCode = path.startsWith("/broken") ? 500 : 200;
+    if (path.startsWith("/slow")) setTimeout(() => response.end("ok"), SLOW_MS);
+    else response.end("ok");
+  });
+});
+
+const deploymentOf = (body: string): string => /"deployment_id":"([^"]+)"/.exec(body)?.[1] ?? "";
+
+/** Our own header is there for those who want it; other senders have none. */
+function verify({ headers, url }: http.IncomingMessage, body: string, secret: string): void {
+  try {
+    new Webhook(secret).verify(body, headers as Record<string, string>);
+    const signature = headers["x-service-signature"];
+    const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+    if (signature !== undefined && signature !== expected) throw new Error(`X-Service-Signature is ${signature}`);
+    verified += 1;
+  } catch (error) {
+    refused.push(`${url}: ${(error as Error).message}`);
+  }
+}
+
+// One server behind many addresses: to a client each is a host of its own.
+const hosts = (process.argv[2] ?? "127.0.0.1").split(",");
+let port = 0;
+for (const host of hosts) {
+  const listener = port === 0 ? server : http.createServer((...pair) => server.emit("request", ...pair));
+  listener.keepAliveTimeout = 60_000;
+  listener.listen({ host, port, backlog: 1024 });
+  await once(listener, "listening");
+  port = (listener.address() as AddressInfo).port;
+}
+process.send?.(port);
+
+process.on("message", (next: { secrets: Record<string, string> }) => {
+  const taken: Taken = { arrivals, verified, refused };
+  process.send?.(taken);
+  [arrivals, verified, refused, secrets] = [[], 0, [], next.secrets];
+});
+process.on("disconnect", () => process.exit());

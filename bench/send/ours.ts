@@ -1,0 +1,23 @@
+import { post } from "../../functions/deliveries/receivers.ts";
+import { signatureHeaders } from "../../functions/deliveries/signature.ts";
+import { BODY, type Delivery, type Way } from "./way.ts";
+
+/* What an attempt does between reading its row and recording it: sign twice, and post with all guards. */
+
+/** As functions/deliveries/attempt.ts makes them. */
+export function headersOf({ id, target }: Delivery): Record<string, string> {
+  return {
+    "Content-Type": "application/json",
+    "User-Agent": "Deployment-Webhooks/1.0",
+    "X-Service-Event": "deploy.succeeded",
+    "X-Service-Delivery": id,
+    ...signatureHeaders({ deliveryId: id, at: new Date(), body: BODY }, target.secret),
+  };
+}
+
+export const way: Way = {
+  async send(delivery) {
+    const { errorCode } = await post(delivery.target.url, headersOf(delivery), BODY);
+    return errorCode === undefined;
+  },
+};

@@ -1,0 +1,48 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { Done, Job } from "./way.ts";
+
+export interface Worker {
+  do(job: Job): Promise<Done>;
+  end(): Promise<void>;
+}
+
+const TIMEOUT_MS = 60_000;
+
+/**
+ * Starts the process of one way of sending.
+ * @param name of its file
+ */
+export async function startWorker(name: string, env: Record<string, string> = {}): Promise<Worker> {
+  const settings = {
+    WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
+    AWS_REGION: "us-east-1",
+    AWS_ACCESS_KEY_ID: "local",
+    AWS_SECRET_ACCESS_KEY: "local",
+  };
+  const child = fork(join(import.meta.dirname, "work.ts"), [name], {
+    execArgv: [],
+    env: { ...process.env, ...settings, ...env },
+    // Log lines are written, and go nowhere.
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  const ended = once(child, "exit");
+  const answer = async () => {
+    const end = ended.then(([code]) => {
+      throw new Error(`${name} has ended with ${code}.`);
+    });
+    return (await Promise.race([once(child, "message", { signal: AbortSignal.timeout(TIMEOUT_MS) }), end]))[0];
+  };
+  await answer();
+  return {
+    do(job) {
+      child.send(job);
+      return answer();
+    },
+    async end() {
+      if (child.connected) child.disconnect();
+      await ended;
+    },
+  };
+}
