@@ -5,9 +5,19 @@ export class Unkept extends Error {
   override readonly name = "Unkept";
 }
 
-/** A check that cannot be made here. The message tells why. */
+/**
+ * A check that cannot be made here. The message tells why.
+ * @param isExcused whether it may be so even when all checks are wanted: nobody could make it here, or what keeps it from
+ * being made has been told already
+ */
 export class NotHere extends Error {
   override readonly name = "NotHere";
+  readonly isExcused: boolean;
+
+  constructor(message: string, { isExcused = false } = {}) {
+    super(message);
+    this.isExcused = isExcused;
+  }
 }
 
 /** There was no time left for a request, or somebody wants it to end. */

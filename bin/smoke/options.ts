@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { canonicalUuid } from "../../functions/platform/uuid.ts";
 
-export const usage = `npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen]
+export const usage = `npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen] [--all]
        with the JWT of a user in SMOKE_TOKEN (or --token <jwt>, which process lists and npm show)`;
 
 /** What the smoke test is told. */
@@ -13,6 +13,8 @@ export interface SmokeOptions {
   projectId?: string;
   /** Where a test delivery goes: somebody's URL, or one on this machine that the smoke test opens. Absent = nowhere. */
   receiver?: { url: string } | "listen";
+  /** Whether a check that is not made for want of a project or a receiver is a failure. */
+  wantsAll?: boolean;
 }
 
 /** The smoke test was called in a way it does not understand. Its message is one sentence. */
@@ -35,12 +37,14 @@ export function readSmokeOptions(args: string[], env: Record<string, string | un
     token,
     ...(projectId !== undefined && { projectId }),
     ...(receiver && { receiver }),
+    ...(given.all && { wantsAll: true }),
   };
 }
 
 function parse(args: string[]) {
   const text = { type: "string" } as const;
-  const options = { url: text, token: text, receiver: text, project: text, listen: { type: "boolean" } } as const;
+  const flag = { type: "boolean" } as const;
+  const options = { url: text, token: text, receiver: text, project: text, listen: flag, all: flag } as const;
   try {
     return parseArgs({ args, options, strict: true }).values;
   } catch (error) {

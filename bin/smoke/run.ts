@@ -128,7 +128,10 @@ async function outcomeOf(check: Check, scene: Scene, whenStopped: Verdict): Prom
     return outcome("ok", await check.run(scene));
   } catch (error) {
     const { message } = error as Error;
-    if (error instanceof NotHere) return outcome("skip", message);
+    if (error instanceof NotHere) {
+      if (error.isExcused || !scene.options.wantsAll) return outcome("skip", message);
+      return outcome("FAIL", `not checked, although --all wants it: ${message}`);
+    }
     if (error instanceof Doubtful) return outcome("warn", message);
     if (error instanceof Stopped) return outcome(whenStopped, message);
     if (error instanceof Unkept) return outcome("FAIL", message);
@@ -152,12 +155,13 @@ function closing(count: Record<Verdict, number>, isFinished: boolean, seconds: s
   const parts = [
     `${count.ok} ok`,
     ...(count.warn > 0 ? [`${count.warn} to look at`] : []),
-    ...(count.skip > 0 ? [`${count.skip} not checked`] : []),
     ...(count.FAIL > 0 ? [`${count.FAIL} failed`] : []),
   ];
+  const gaps = count.skip === 0 ? "" : `, with ${count.skip} check${count.skip === 1 ? "" : "s"} not made`;
+  const told = (style: "red" | "green" | "yellow", text: string) => paint(style, text) + paint("yellow", gaps);
   const summary = `${parts.join(", ")}, in ${seconds} s.`;
-  if (count.FAIL > 0) return `${paint("red", "Something is wrong here:")} ${summary}`;
-  return isFinished ? `${paint("green", "All is well:")} ${summary}` : `Not finished: ${summary}`;
+  if (count.FAIL > 0) return `${told("red", "Something is wrong here")}: ${summary}`;
+  return `${isFinished ? told("green", "All is well") : told("yellow", "Not finished")}: ${summary}`;
 }
 
 /** Credentials, known or of known form, never reach the screen: it may be a CI job's log. */

@@ -57,7 +57,7 @@ export interface Chapter {
 
 /** @throws NotHere when an earlier check did not get so far */
 export function needed<Value>(value: Value | undefined, reason: string): Value {
-  if (value === undefined) throw new NotHere(reason);
+  if (value === undefined) throw new NotHere(reason, { isExcused: true });
   return value;
 }
 

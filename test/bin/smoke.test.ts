@@ -99,7 +99,7 @@ describe("a stage that is well", () => {
         "nothing is left behind",
       ]),
     );
-    expect(text).toMatch(/\n\nAll is well: 3\d ok, 1 not checked, in \d+\.\d s\.\n$/);
+    expect(text).toMatch(/\n\nAll is well, with 1 check not made: 3\d ok, in \d+\.\d s\.\n$/);
     await expectNothingLeft();
   });
 
@@ -109,11 +109,42 @@ describe("a stage that is well", () => {
     expect(none.isWell).toBe(true);
     expect(none.skip).toContain("a webhook is made: not checked, the user has no project");
     expect(none.skip).toContain("it is deleted, and gone: not checked, no webhook was made");
+    expect(none.text).toContain("All is well, with 9 checks not made: ");
     projectId = await service.project(user.userId, { role: "viewer" });
     const viewer = await check({ baseUrl: service.baseUrl });
     expect(viewer.skip).toContain("a webhook is made: not checked, the user administers no project");
     const other = await check({ baseUrl: service.baseUrl, projectId: randomUUID() });
     expect(other.skip).toContain("a webhook is made: not checked, --project is none of the user's");
+  });
+
+  test("without an administered project is not well when all is to be checked, and that is told once", async () => {
+    user = service.user();
+    const none = await check({ baseUrl: service.baseUrl, receiver: "listen", wantsAll: true });
+    expect(none.isWell).toBe(false);
+    expect(none.FAIL).toEqual(["an address inside the network is no receiver", "a webhook is made"]);
+    expect(none.text).toContain("not checked, although --all wants it: the user has no project");
+    await service.project(user.userId, { role: "viewer" });
+    const viewer = await check({ baseUrl: service.baseUrl, receiver: "listen", wantsAll: true });
+    expect(viewer.FAIL).toEqual(none.FAIL);
+    expect(viewer.text).toContain("wants it: the user administers no project");
+  });
+
+  test("without a receiver is not well when all is to be checked", async () => {
+    const { isWell, FAIL, text } = await check({ baseUrl: service.baseUrl, wantsAll: true });
+    expect({ isWell, FAIL }).toEqual({ isWell: false, FAIL: ["a test delivery arrives"] });
+    expect(text).toContain("wants it: give --receiver <https url>");
+    await expectNothingLeft();
+  });
+
+  test("is well with what cannot be checked there, even when all is to be", async () => {
+    const { isWell, skip } = await check({ baseUrl: service.baseUrl, receiver: "listen", wantsAll: true });
+    expect({ isWell, skip }).toEqual({
+      isWell: true,
+      skip: [
+        "a viewer may look but not change: not checked, the user is nowhere a viewer",
+        expect.stringMatching(/Strict-Transport-Security.*: not checked, it is spoken to over plain http$/),
+      ],
+    });
   });
 
   test("uses the project it is given", async () => {
@@ -500,7 +531,7 @@ describe("a stage with one fault", () => {
     expect(isWell).toBe(false);
     expect(text).toMatch(told);
     expect(text).toMatch(/\n {18}see docs\/runbook\.md: [\w-]/);
-    expect(text).toContain("Something is wrong here:");
+    expect(text).toMatch(/\nSomething is wrong here, with \d+ checks? not made: \d+ ok, \d failed/);
     await expectNothingLeft();
     expectNoSecrets(text);
   });
@@ -711,6 +742,7 @@ describe("arguments", () => {
     [["--token", token], { SMOKE_URL: url, SMOKE_TOKEN: "other" }, { baseUrl: url, token }],
     [["--receiver", `${url}/hook#x`], { SMOKE_URL: url, SMOKE_TOKEN: token }, { receiver: { url: `${url}/hook` } }],
     [["--listen"], { SMOKE_URL: "http://127.0.0.1:3000", SMOKE_TOKEN: token }, { receiver: "listen" }],
+    [["--all"], { SMOKE_URL: url, SMOKE_TOKEN: token }, { baseUrl: url, wantsAll: true }],
     [["--listen"], { SMOKE_URL: "http://localhost:3000", SMOKE_TOKEN: token }, { baseUrl: "http://localhost:3000" }],
   ])("%j and %j are understood", (args, env, expected) => {
     expect(readSmokeOptions(args, env)).toMatchObject(expected);
@@ -764,15 +796,15 @@ describe("the command, against npm start", () => {
   test("npm run smoke is well within seconds, and exits with 0", async () => {
     const { PATH, HOME } = process.env;
     const env = { PATH, HOME, SMOKE_URL: run.baseUrl, SMOKE_TOKEN: run.token };
-    const args = ["run", "--silent", "smoke", "--", "--listen"];
+    const args = ["run", "--silent", "smoke", "--", "--listen", "--all"];
     const { stdout } = await promisify(execFile)("npm", args, { cwd: root, env });
     expect(stdout).toContain("both signatures verified");
-    expect(stdout).toMatch(/\nAll is well: 3\d ok, 2 not checked, in \d+\.\d s\.\n\n$/);
+    expect(stdout).toMatch(/\nAll is well, with 2 checks not made: 3\d ok, in \d+\.\d s\.\n\n$/);
     expect(stdout).not.toContain("FAIL");
     expect(stdout).not.toContain(run.token);
   });
 
-  test("over TLS says so, and wants Strict-Transport-Security everywhere or nowhere", async () => {
+  test("over TLS says so, and wants Strict-Transport-Security everywhere", async () => {
     const overTls = async (spoil: Spoil) => {
       const proxy = await startSpoilingProxy(run.baseUrl, spoil, tls);
       const trust = { NODE_EXTRA_CA_CERTS: join(root, "test/fixtures/tls-cert.pem"), SMOKE_TOKEN: run.token };
@@ -785,7 +817,7 @@ describe("the command, against npm start", () => {
     };
     const everywhere = await overTls({ answer: insist });
     expect(everywhere.stdout).toContain("it answers (over TLS, certificate verified)");
-    expect(everywhere.stdout).toMatch(/ok .*every answer or none insists on TLS/);
+    expect(everywhere.stdout).toMatch(/ok .*every answer insists on TLS/);
     expect(everywhere.code).toBe(0);
     const partly = await overTls({
       answer(answered) {
@@ -793,9 +825,12 @@ describe("the command, against npm start", () => {
         if (answered.status === 401) delete answered.headers["strict-transport-security"];
       },
     });
-    expect(partly.stdout).toMatch(/FAIL .*every answer or none insists on TLS/);
+    expect(partly.stdout).toMatch(/FAIL .*every answer insists on TLS/);
     expect(partly.stdout).toContain("GET /v1/projects, answered 401, has not Strict-Transport-Security");
     expect(partly.code).toBe(1);
+    const nowhere = await overTls({ answer: ({ headers }) => void delete headers["strict-transport-security"] });
+    expect(nowhere.stdout).toMatch(/answered 401, has not Strict-Transport-Security \(and (\d+) of \1 other answers\)/);
+    expect(nowhere.code).toBe(1);
   });
 
   test("exits with 1 where something is wrong, and with 2 when it is called wrongly", async () => {

@@ -31,6 +31,8 @@ interface Step {
 }
 interface Job {
   environment?: string;
+  needs?: string;
+  permissions?: Record<string, string>;
   if?: string;
   env: Record<string, string>;
   defaults: { run: { shell: string } };
@@ -63,10 +65,17 @@ const work = mkdtempSync(join(tmpdir(), "github-actions-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
 describe.each(workflows)("$file", ({ workflow }) => {
-  test("has no more rights than it uses", () => {
-    const isDeploying = scriptsOf(workflow).some((run) => run.includes("cdk deploy"));
-    expect(workflow.permissions).toEqual(isDeploying ? { contents: "read", "id-token": "write" } : {});
-    for (const job of Object.values(workflow.jobs)) expect(job).not.toHaveProperty("permissions");
+  test("has no more rights than each of its jobs uses, and only the one that deploys can get credentials", () => {
+    expect(workflow.permissions).toEqual({});
+    for (const { permissions = {}, environment, steps } of Object.values(workflow.jobs)) {
+      const readsRepository = steps.some(({ uses }) => uses?.startsWith("actions/checkout@"));
+      const isDeploying = steps.some(({ run }) => run?.includes("cdk deploy"));
+      expect(permissions).toEqual({
+        ...(readsRepository && { contents: "read" }),
+        ...(isDeploying && { "id-token": "write" }),
+      });
+      expect(environment !== undefined).toBe(isDeploying);
+    }
   });
 
   test("uses actions of exact versions only", () => {
@@ -317,13 +326,21 @@ describe("deploy.yml", () => {
     expect(workflow.concurrency).toEqual({ group: `deploy-${stage}`, "cancel-in-progress": false });
   });
 
-  test("tests before it has credentials, guards before it deploys, asks afterwards", () => {
-    const order = steps.map(({ id, uses, run }) => id ?? uses?.split("@")[0] ?? run);
-    expect(order).toEqual([
+  const orderOf = (job: Job) => job.steps.map(({ id, uses, run }) => id ?? uses?.split("@")[0] ?? run);
+
+  test("tests where no credentials can be had, guards before it deploys, asks afterwards", () => {
+    expect(orderOf(jobIn("deploy.yml", "test"))).toEqual([
       "actions/checkout",
       "actions/setup-node",
       "npm install --no-audit --no-fund",
       "npm test",
+    ]);
+    const deploy = jobIn("deploy.yml", "deploy");
+    expect(deploy.needs).toBe("test");
+    expect(orderOf(deploy)).toEqual([
+      "actions/checkout",
+      "actions/setup-node",
+      "npm install --strict-allow-scripts --no-audit --no-fund",
       "aws-actions/configure-aws-credentials",
       "diff",
       "guard",
@@ -334,13 +351,27 @@ describe("deploy.yml", () => {
     expect(step("deploy")?.run).toMatch(/^npx cdk deploy -c stage="\$STAGE" --require-approval never/);
   });
 
+  test("says of every package with an install script whether it may run", () => {
+    const { allowScripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+    const withScript = Object.entries<{ hasInstallScript?: true; os?: string[] }>(packages)
+      .filter(([, { hasInstallScript, os }]) => hasInstallScript && (os === undefined || os.includes("linux")))
+      .map(([path]) => path.replace(/^.*node_modules\//, ""));
+    expect(withScript).toContain("esbuild");
+    expect(withScript.filter((name) => !(name in allowScripts))).toEqual([]);
+  });
+
   test("reads the base URL from an output that the stack has", async () => {
     writeFileSync(join(work, "outputs.json"), '{"deployment-webhooks-dev":{"ApiUrl":"http://127.0.0.1:1"}}');
     const smoke = {
       ...step("smoke"),
-      run: step("smoke")?.run?.replace("npm run --silent smoke -- --url", "echo"),
+      run: step("smoke")?.run?.replace("npm run --silent smoke --", "echo"),
     } as Step;
-    expect(await runStep(smoke, { STAGE: "dev" })).toEqual({ code: 0, output: "http://127.0.0.1:1\n" });
+    const RECEIVER = "https://hooks.example.com/";
+    expect(await runStep(smoke, { STAGE: "dev", RECEIVER })).toEqual({
+      code: 0,
+      output: `--all --receiver ${RECEIVER} --url http://127.0.0.1:1\n`,
+    });
     expect((await runStep(smoke, { STAGE: "prod" })).code).not.toBe(0);
     expect(readFileSync(join(root, "lib/service-stack.ts"), "utf8")).toContain('"ApiUrl"');
     expect(readFileSync(join(root, "bin/app.ts"), "utf8")).toMatch(/`deployment-webhooks-\$\{stage\.name\}`/);
