@@ -67,7 +67,9 @@ test("a call is timed by what it computes, not by what it waits for", async () =
   }, 10);
   const wait = cpuPerCall(() => new Promise((resolve) => setTimeout(resolve, 10)), 20);
   expect(await compute()).toBeGreaterThan(4.5);
-  expect(await wait()).toBeLessThan(5);
+  // Of several: what else the process does meanwhile (collecting garbage, compiling) is counted too.
+  const waits = [await wait(), await wait(), await wait(), await wait()];
+  expect(Math.min(...waits)).toBeLessThan(5);
 });
 
 describe("the CPU time of a process", () => {
