@@ -17,21 +17,20 @@ import type { Stage } from "./stage.ts";
  * its user may do, the API decides.
  */
 
-/** What a stage says of its console. */
+/** What a stage says of its console, unless it is content with CloudFront's name (`true`). */
 export interface ConsoleOptions {
   /** Its own name, in place of CloudFront's. The certificate is one of us-east-1, where CloudFront looks for it. */
-  domain?:
-    | {
-        name: string;
-        certificateArn: string;
-        /** The Route 53 zone in which the stack puts the name; absent = the operator does, with the output ConsoleDomainTarget. */
-        hostedZone?: { id: string; name: string } | undefined;
-      }
-    | undefined;
+  domain: {
+    name: string;
+    certificateArn: string;
+    /** The Route 53 zone in which the stack puts the name; absent = the operator does, with the output ConsoleDomainTarget. */
+    hostedZone?: { id: string; name: string } | undefined;
+  };
 }
 
 interface ConsoleProps {
-  stage: Pick<Stage, "logRetention"> & { console: true | ConsoleOptions };
+  stage: Pick<Stage, "logRetention">;
+  console: true | ConsoleOptions;
   /** Where the API is, without a trailing slash. */
   apiUrl: string;
   /** The folder with the page's files, as bin/console/build.ts makes them. */
@@ -40,9 +39,9 @@ interface ConsoleProps {
 }
 
 /** Puts the console where a browser finds it. Its address is the output ConsoleUrl. */
-export function createConsole(scope: Construct, { stage, apiUrl, page, key }: ConsoleProps): cloudfront.Distribution {
+export function createConsole(scope: Construct, props: ConsoleProps): cloudfront.Distribution {
   const folder = new Construct(scope, "Console");
-  const { domain } = optionsOf(stage.console);
+  const domain = props.console === true ? undefined : props.console.domain;
   const bucket = new s3.Bucket(folder, "Page", {
     blockPublicAccess: s3.BlockPublicAccess.BLOCK_ALL,
     objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
@@ -60,9 +59,9 @@ export function createConsole(scope: Construct, { stage, apiUrl, page, key }: Co
       origin: S3BucketOrigin.withOriginAccessControl(bucket),
       viewerProtocolPolicy: cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
       cachePolicy: cloudfront.CachePolicy.CACHING_OPTIMIZED,
-      responseHeadersPolicy: sendHeaders(folder, apiUrl),
+      responseHeadersPolicy: sendHeaders(folder, props.apiUrl),
     },
-    // A page without secrets, for people who sit in offices: the nearer half of the world is enough.
+    // Four small files: to fetch them from farther away is no wait that anybody notices.
     priceClass: cloudfront.PriceClass.PRICE_CLASS_100,
     httpVersion: cloudfront.HttpVersion.HTTP2_AND_3,
     ...(domain && {
@@ -71,21 +70,10 @@ export function createConsole(scope: Construct, { stage, apiUrl, page, key }: Co
       minimumProtocolVersion: cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
     }),
   });
-  upload(folder, bucket, { page, apiUrl, stage, key });
+  upload(folder, bucket, props);
   if (domain) nameIt(folder, distribution, domain);
   new CfnOutput(Stack.of(scope), "ConsoleUrl", { value: `https://${domain?.name ?? distribution.domainName}/` });
   return distribution;
-}
-
-export const optionsOf = (console: true | ConsoleOptions): ConsoleOptions => (console === true ? {} : console);
-
-/**
- * The origin of a console with a name of its own, known before anything is deployed; CloudFront's name is known only after,
- * and would wait for the API that waits for it.
- */
-export function consoleOrigin(console: true | ConsoleOptions | undefined): string | undefined {
-  const name = console && optionsOf(console).domain?.name;
-  return name && `https://${name}`;
 }
 
 /** CloudFront takes these by their meaning only, and all others as they are. */
@@ -108,16 +96,14 @@ function sendHeaders(folder: Construct, apiUrl: string): cloudfront.ResponseHead
   });
 }
 
-interface Upload extends Pick<ConsoleProps, "page" | "apiUrl" | "key"> {
-  stage: Pick<Stage, "logRetention">;
-}
-
 /** CloudFormation cannot put files into a bucket: CDK's own Lambda does, at a deployment and never else. */
-function upload(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key }: Upload): void {
+function upload(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key }: ConsoleProps): void {
   new BucketDeployment(folder, "Upload", {
     destinationBucket: bucket,
     sources: [Source.asset(page), Source.jsonData("config.json", { apiUrl, isLocal: false })],
     cacheControl: [CacheControl.fromString(pageCacheControl)],
+    // A bucket goes only when it is empty.
+    retainOnDelete: false,
     memoryLimit: 256,
     logGroup: new LogGroup(folder, "UploadLog", {
       retention: stage.logRetention,
@@ -127,11 +113,7 @@ function upload(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key
   });
 }
 
-function nameIt(
-  folder: Construct,
-  distribution: cloudfront.Distribution,
-  domain: NonNullable<ConsoleOptions["domain"]>,
-): void {
+function nameIt(folder: Construct, distribution: cloudfront.Distribution, domain: ConsoleOptions["domain"]): void {
   if (!domain.hostedZone) {
     new CfnOutput(Stack.of(folder), "ConsoleDomainTarget", { value: distribution.domainName });
     return;

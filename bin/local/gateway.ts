@@ -14,6 +14,7 @@ import { settings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { securityHeaders } from "../../functions/response-headers.ts";
 import { workers } from "../../functions/workers.ts";
+import type { AnswerPage } from "./console.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 
 /*
@@ -35,8 +36,11 @@ interface Answer {
   body: string;
 }
 
-/** The gateway as a server that is not listening yet. Loads all handlers, so that a broken one stops the start. */
-export async function createGateway(load: LoadHandler): Promise<http.Server> {
+/**
+ * The gateway as a server that is not listening yet. Loads all handlers, so that a broken one stops the start.
+ * @param answerPage is asked first: what it answers is no request to the API
+ */
+export async function createGateway(load: LoadHandler, answerPage: AnswerPage = () => false): Promise<http.Server> {
   const authorize = await load("authorizer");
   const handlers = new Map<string, LambdaHandler>();
   await Promise.all(endpoints.map(async ({ file }) => handlers.set(file, await load(file))));
@@ -78,6 +82,7 @@ export async function createGateway(load: LoadHandler): Promise<http.Server> {
   }
 
   const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+    if (answerPage(request, response)) return;
     const origins = settings.corsOrigins();
     const { origin } = request.headers;
     if (request.method === "OPTIONS" && origins.length > 0) {

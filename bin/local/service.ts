@@ -8,6 +8,7 @@ import { ChangeMessageVisibilityCommand } from "@aws-sdk/client-sqs";
 import type { FauxqsServer } from "fauxqs";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { queues } from "../../functions/queues.ts";
+import { consolePages } from "./console.ts";
 import { type Engine, portTaken, StartError, startDynamo, startSqs } from "./engines.ts";
 import { type EventSources, startEventSources } from "./event-sources.ts";
 import { createGateway } from "./gateway.ts";
@@ -82,7 +83,7 @@ export async function startService(settings: LocalSettings, options: Options = {
   setFunctionDefaults(settings);
   const load = options.load ?? fromSources;
   // The gateway comes first: a port that is taken is found out before anything is touched.
-  const server = await createGateway(load);
+  const server = await createGateway(load, consolePages());
   const baseUrl = await listen(server, settings.port);
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {

@@ -17,6 +17,7 @@ export function startPage({ baseUrl, eventsQueueUrl, token, logPath }: Page): st
 ${title("API keys and deployment webhooks")}
 
   API            ${baseUrl}
+  console        ${baseUrl}/console/#token=${token}
   events queue   ${eventsQueueUrl}
   user           ${userId}
   project        ${projectId}

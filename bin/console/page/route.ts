@@ -1,0 +1,31 @@
+/* Addresses within the page. They stand behind `#`, so that any server of files can serve it. */
+
+export type Route =
+  | { name: "projects" }
+  | { name: "keys" }
+  | { name: "project"; projectId: string }
+  | { name: "webhook"; projectId: string; webhookId: string; view: "deliveries" | "verify"; deliveryId?: string }
+  | { name: "unknown" };
+
+const uuid = "([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})";
+const project = new RegExp(`^#/projects/${uuid}$`);
+const webhook = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}(/verify)?$`);
+const delivery = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}/deliveries/${uuid}$`);
+
+/** Ids reach the API only as UUIDs, whatever somebody was made to click. */
+export function routeOf(hash: string): Route {
+  if (["", "#", "#/", "#/projects"].includes(hash)) return { name: "projects" };
+  if (hash === "#/keys") return { name: "keys" };
+  const [, projectId = "", webhookId = "", third = ""] =
+    project.exec(hash) ?? webhook.exec(hash) ?? delivery.exec(hash) ?? [];
+  if (projectId === "") return { name: "unknown" };
+  if (webhookId === "") return { name: "project", projectId };
+  if (third === "/verify") return { name: "webhook", projectId, webhookId, view: "verify" };
+  return { name: "webhook", projectId, webhookId, view: "deliveries", ...(third && { deliveryId: third }) };
+}
+
+export const projectHref = (projectId: string) => `#/projects/${projectId}`;
+export const webhookHref = (projectId: string, webhookId: string) => `${projectHref(projectId)}/webhooks/${webhookId}`;
+export const verifyHref = (projectId: string, webhookId: string) => `${webhookHref(projectId, webhookId)}/verify`;
+export const deliveryHref = (projectId: string, webhookId: string, deliveryId: string) =>
+  `${webhookHref(projectId, webhookId)}/deliveries/${deliveryId}`;
