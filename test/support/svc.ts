@@ -1,0 +1,124 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Finished } from "./local-run.ts";
+
+/* The command line as a person or a script runs it: a process of its own, with a home of its own. */
+
+export const program = join(import.meta.dirname, "../../bin/svc.js");
+const home = mkdtempSync(join(tmpdir(), "svc-"));
+afterAll(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
+
+export type Environment = Record<string, string>;
+
+interface Options {
+  env?: Environment;
+  input?: string | Buffer;
+  cwd?: string;
+  /** The command shows a secret, and is to do so. */
+  showsSecret?: boolean;
+}
+
+/** An empty place for settings. */
+export const freshConfigHome = (): string => mkdtempSync(join(home, "config-"));
+
+export const environment = (env: Environment = {}): Environment => ({
+  PATH: process.env.PATH ?? "",
+  HOME: home,
+  XDG_CONFIG_HOME: join(home, "no-config"),
+  XDG_CACHE_HOME: join(home, "cache"),
+  ...env,
+});
+
+/** What has been printed that is not to be, by any command of the file. */
+const leaks: string[] = [];
+const SECRET = /\bsvcp?_[0-9a-f]{9}|\bwhsec_\w|\beyJ[\w-]{5}|\bbearer /i;
+
+function check(args: string[], { stdout, stderr }: Finished, showsSecret: boolean): void {
+  for (const [where, text] of Object.entries({ stdout: showsSecret ? "" : stdout, stderr })) {
+    const found = SECRET.exec(text)?.[0];
+    if (found !== undefined) leaks.push(`${where} of svc ${args.join(" ")}: ${found}`);
+  }
+}
+afterEach(() => expect(leaks.splice(0)).toEqual([]));
+
+/** Runs `svc` to its end. */
+export async function svc(args: string[], { input = "", ...options }: Options = {}): Promise<Finished> {
+  const running = startSvc(args, options);
+  running.child.stdin?.on("error", () => {}).end(input);
+  return running.ended;
+}
+
+export interface Running {
+  child: ChildProcess;
+  /** What it has said so far. */
+  stdout(): string;
+  stderr(): string;
+  ended: Promise<Finished>;
+}
+
+export function startSvc(args: string[], { env, cwd, showsSecret = false }: Omit<Options, "input"> = {}): Running {
+  return follow(
+    spawn(process.execPath, [program, ...args], { env: environment(env), cwd: cwd ?? home }),
+    args,
+    showsSecret,
+  );
+}
+
+function follow(child: ChildProcess, args: string[], showsSecret: boolean): Running {
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  const ended = once(child, "close").then(([code]) => {
+    const finished = { code: code as number, stdout, stderr };
+    check(args, finished, showsSecret);
+    return finished;
+  });
+  return { child, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+/** Whether a program is there to be tested with. */
+export function isInstalled(name: string): boolean {
+  try {
+    execFileSync(name, ["--version"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs it on a terminal of its own. */
+const ON_A_TERMINAL = "import os,pty,sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+/**
+ * Runs `svc` on a pseudo terminal: all that it shows, its echo included, comes on stdout.
+ * @param answers what is typed, each once the text before it is there
+ */
+export async function svcOnTerminal(
+  args: string[],
+  answers: [afterText: string, typed: string][],
+  env: Environment = {},
+): Promise<Finished> {
+  const command = ["-c", ON_A_TERMINAL, process.execPath, program, ...args];
+  const child = spawn("python3", command, { env: environment({ TERM: "xterm", ...env }), cwd: home });
+  const running = follow(child, args, false);
+  const waiting = [...answers];
+  let seen = 0;
+  child.stdout.on("data", () => {
+    const [next] = waiting;
+    const at = next ? running.stdout().indexOf(next[0], seen) : -1;
+    if (!next || at === -1) return;
+    seen = at + next[0].length;
+    waiting.shift();
+    // A moment later: the question is printed before the terminal listens.
+    setTimeout(() => child.stdin.write(next[1]), 100);
+  });
+  return running.ended;
+}
