@@ -63,7 +63,11 @@ export function countStage(): StageUnits {
   process.env.CDK_VALIDATION = "false";
   const stage = stageNamed("prod");
   const code = (file: string) => Code.fromInline(`// ${file}`);
-  const stack = new ServiceStack(new App({ analyticsReporting: false }), "units", { stage, code });
+  const stack = new ServiceStack(new App({ analyticsReporting: false }), "units", {
+    stage,
+    code,
+    page: "bin/console/page",
+  });
   const resources = Object.values<Json>(Template.fromStack(stack).toJSON().Resources);
   const all = (type: string): Json[] =>
     resources.filter(({ Type }) => Type === type).map(({ Properties }) => Properties);

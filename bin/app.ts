@@ -6,6 +6,7 @@ import { bundleFolder } from "../lib/names.ts";
 import { ServiceStack } from "../lib/service-stack.ts";
 import { InvalidStage } from "../lib/stage.ts";
 import { stageNamed, UnknownStage } from "../lib/stages.ts";
+import { writeConsole } from "./console/build.ts";
 
 /*
  * The CDK app: `cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json has bin/build.ts make the bundles in dist/ first. What
@@ -13,12 +14,15 @@ import { stageNamed, UnknownStage } from "../lib/stages.ts";
  */
 
 const bundles = join(import.meta.dirname, "..", "dist");
+const page = join(bundles, "console-page");
 
 try {
   const app = new App({ analyticsReporting: false });
   const stage = stageNamed(app.node.tryGetContext("stage"));
+  if (stage.console) await writeConsole(page);
   new ServiceStack(app, `deployment-webhooks-${stage.name}`, {
     stage,
+    page,
     code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
     isUrgent: app.node.tryGetContext("urgent") === "true",
   });

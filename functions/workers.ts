@@ -45,9 +45,9 @@ export const workers = [
     memoryMb: 256,
     uses: {
       tables: {
-        deliveries: ["GetItem", "UpdateItem"],
-        webhooks: ["GetItem", "UpdateItem"],
-        webhookSecrets: ["GetItem"],
+        deliveries: ["BatchGetItem", "UpdateItem"],
+        webhooks: ["BatchGetItem", "UpdateItem"],
+        webhookSecrets: ["BatchGetItem"],
       },
       sendsTo: ["deliveries"],
     },

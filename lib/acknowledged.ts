@@ -1,6 +1,7 @@
 import { type Stack, Validations } from "aws-cdk-lib";
 import { CfnMethod } from "aws-cdk-lib/aws-apigateway";
 import { CfnTable } from "aws-cdk-lib/aws-dynamodb";
+import { CfnBucket } from "aws-cdk-lib/aws-s3";
 import type { IConstruct } from "constructs";
 
 /** A finding of cdk-nag (AwsSolutions) that we have looked at and leave as it is. */
@@ -10,6 +11,8 @@ interface Acknowledged {
   /** Which constructs it is acknowledged for; absent = the whole stack. */
   on?: (construct: IConstruct) => boolean;
 }
+
+const isUpload = ({ node }: IConstruct): boolean => node.path.includes("/Custom::CDKBucketDeployment");
 
 /** All findings that do not stop a synthesis, and why. Rules: https://github.com/cdklabs/cdk-nag/blob/main/RULES.md */
 export const acknowledged: readonly Acknowledged[] = [
@@ -52,6 +55,45 @@ export const acknowledged: readonly Acknowledged[] = [
     id: "AwsSolutions::AwsSolutions-SMG4",
     reason: "The identity provider makes the secret's value and rotates it; the runbook tells how, without downtime.",
   },
+  {
+    id: "AwsSolutions::AwsSolutions-S1",
+    reason: "The console's bucket is read by CloudFront alone and holds what everybody may see.",
+    on: (construct) => construct instanceof CfnBucket,
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-CFR1",
+    reason: "The console is a page without data. Who may do what, and from where, the API decides.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-CFR2",
+    reason: "Four files without a server behind them: nothing to attack. The firewall stands before the API.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-CFR3",
+    reason:
+      "What people do with the console is in the API's access log; who loaded four public files is not worth keeping.",
+  },
+  {
+    id: "AwsSolutions::AwsSolutions-CFR4",
+    reason:
+      "CloudFront's own name comes with its own TLS rules. A console with a name of its own takes TLS 1.2 and later.",
+  },
+  ...[
+    "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
+    "IAM5[Action::s3:GetObject*]",
+    "IAM5[Action::s3:GetBucket*]",
+    "IAM5[Action::s3:List*]",
+    "IAM5[Action::s3:DeleteObject*]",
+    "IAM5[Action::s3:Abort*]",
+    "IAM5[Resource::arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-<AWS::AccountId>-<AWS::Region>/*]",
+    "IAM5[Resource::<ConsolePage7A72AA0B.Arn>/*]",
+    "L1",
+  ].map((rule) => ({
+    id: `AwsSolutions::AwsSolutions-${rule}`,
+    reason:
+      "CDK's own Lambda: it puts the console's files into their bucket at a deployment, and nobody else calls it.",
+    on: isUpload,
+  })),
 ];
 
 export function acknowledgeFindings(stack: Stack): void {

@@ -17,20 +17,12 @@ import type { Stage } from "./stage.ts";
  * its user may do, the API decides.
  */
 
-/** What a stage says of its console, unless it is content with CloudFront's name (`true`). */
-export interface ConsoleOptions {
-  /** Its own name, in place of CloudFront's. The certificate is one of us-east-1, where CloudFront looks for it. */
-  domain: {
-    name: string;
-    certificateArn: string;
-    /** The Route 53 zone in which the stack puts the name; absent = the operator does, with the output ConsoleDomainTarget. */
-    hostedZone?: { id: string; name: string } | undefined;
-  };
-}
+type ConsoleOptions = NonNullable<Stage["console"]>;
+type ConsoleDomain = Exclude<ConsoleOptions, true>["domain"];
 
 interface ConsoleProps {
   stage: Pick<Stage, "logRetention">;
-  console: true | ConsoleOptions;
+  console: ConsoleOptions;
   /** Where the API is, without a trailing slash. */
   apiUrl: string;
   /** The folder with the page's files, as bin/console/build.ts makes them. */
@@ -113,7 +105,7 @@ function upload(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key
   });
 }
 
-function nameIt(folder: Construct, distribution: cloudfront.Distribution, domain: ConsoleOptions["domain"]): void {
+function nameIt(folder: Construct, distribution: cloudfront.Distribution, domain: ConsoleDomain): void {
   if (!domain.hostedZone) {
     new CfnOutput(Stack.of(folder), "ConsoleDomainTarget", { value: distribution.domainName });
     return;

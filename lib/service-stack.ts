@@ -4,6 +4,7 @@ import type { Construct } from "constructs";
 import { acknowledgeFindings } from "./acknowledged.ts";
 import { createAlarms } from "./alarms.ts";
 import { baseUrl, createApi } from "./api.ts";
+import { createConsole } from "./console.ts";
 import { customerKey } from "./customer-key.ts";
 import { createDashboard, dashboardUrl } from "./dashboard.ts";
 import { deployGradually } from "./gradual-deployment.ts";
@@ -19,13 +20,15 @@ export interface ServiceStackProps {
   stage: Stage;
   /** The bundle of a function, by its path below `functions/`. */
   code: (file: string) => Code;
+  /** The folder of the console's page. */
+  page: string;
   /** This deployment mends what an alarm rings about: it goes out gradually all the same, and no alarm takes it back. */
   isUrgent?: boolean;
 }
 
 /** The whole service in one stage. Its parts follow from the rows in functions/{endpoints,workers,tables,queues}.ts. */
 export class ServiceStack extends Stack {
-  constructor(scope: Construct, id: string, { stage, code, isUrgent = false }: ServiceStackProps) {
+  constructor(scope: Construct, id: string, { stage, code, page, isUrgent = false }: ServiceStackProps) {
     super(scope, id, { terminationProtection: stage.keepsData });
     // API Gateway goes on calling an authorizer as it was until it is deployed anew, which CDK does for this only when told.
     this.node.setContext("@aws-cdk/aws-apigateway:authorizerChangeDeploymentLogicalId", true);
@@ -40,6 +43,10 @@ export class ServiceStack extends Stack {
     const jwtSecret = createJwtSecret(this, stage, key);
     letReadersRead(jwtSecret, workers);
     const api = createApi(this, surroundings, workers.authorizer);
+    if (stage.console) {
+      const apiUrl = baseUrl(api.restApi, stage);
+      createConsole(this, { stage, console: stage.console, apiUrl, page, key });
+    }
 
     deployGradually(workers, { stage, isUrgent });
 

@@ -14,6 +14,12 @@ const certificateArn = arn(
   /[a-z0-9-]+:\d{12}:certificate\/[\w-]+/,
   "arn:aws:acm:eu-west-1:111122223333:certificate/…",
 );
+/** CloudFront takes certificates of one region only. */
+const cloudFrontCertificateArn = arn(
+  "acm",
+  /us-east-1:\d{12}:certificate\/[\w-]+/,
+  "arn:aws:acm:us-east-1:111122223333:certificate/…, of us-east-1",
+);
 const keyArn = arn("kms", /[a-z0-9-]+:\d{12}:key\/[\w-]+/, "arn:aws:kms:eu-west-1:111122223333:key/…");
 const secretArn = arn(
   "secretsmanager",
@@ -36,6 +42,9 @@ const origin = z
   );
 const seconds = z.int().min(0).max(999_999_999);
 const positive = z.int().min(1);
+
+/** The Route 53 zone in which the stack puts a name. */
+const hostedZone = z.strictObject({ id: z.string().regex(/^Z[A-Z0-9]+$/), name: z.hostname() });
 
 const stageSchema = z.strictObject({
   /** Part of the names of the stack, its tables and its queues. */
@@ -81,8 +90,26 @@ const stageSchema = z.strictObject({
       name: z.hostname("takes a host name such as api.example.com"),
       certificateArn,
       /** The Route 53 zone in which the stack puts the name; absent = the operator does, with the output ApiDomainTarget. */
-      hostedZone: z.strictObject({ id: z.string().regex(/^Z[A-Z0-9]+$/), name: z.hostname() }).optional(),
+      hostedZone: hostedZone.optional(),
     })
+    .optional(),
+  /**
+   * The page for people, from S3 and CloudFront. Its own name may call the API (corsOrigins); with CloudFront's (`true`), the
+   * operator adds the output ConsoleUrl there after the first deployment.
+   */
+  console: z
+    .union([
+      z.literal(true),
+      z.strictObject({
+        /** In place of CloudFront's. */
+        domain: z.strictObject({
+          name: z.hostname("takes a host name such as console.example.com"),
+          certificateArn: cloudFrontCertificateArn,
+          /** Absent = the operator points the name to the output ConsoleDomainTarget. */
+          hostedZone: hostedZone.optional(),
+        }),
+      }),
+    ])
     .optional(),
   /** Web pages that may call the API from a browser. */
   corsOrigins: z.array(origin).min(1).optional(),
@@ -118,5 +145,12 @@ export class InvalidStage extends Error {
 export function validStage(stage: Stage): Stage {
   const { success, data, error } = stageSchema.safeParse(stage);
   if (!success) throw new InvalidStage(stage.name, error.issues);
-  return data;
+  return withConsoleOrigin(data);
+}
+
+/** A console with a name of its own may call the API. */
+function withConsoleOrigin(stage: Stage): Stage {
+  if (stage.console === undefined || stage.console === true) return stage;
+  const origins = [...(stage.corsOrigins ?? []), `https://${stage.console.domain.name}`];
+  return { ...stage, corsOrigins: [...new Set(origins)] };
 }

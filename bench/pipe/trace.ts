@@ -1,6 +1,6 @@
 import { appendFileSync } from "node:fs";
 import { ReceiveMessageCommand, SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { DynamoDBDocumentClient, GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
+import { BatchGetCommand, DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { clock } from "../receivers.ts";
 
 /*
@@ -48,8 +48,9 @@ function follow(file: string): void {
   });
   watch(DynamoDBDocumentClient, (command, output) => {
     if (command instanceof PutCommand) note("written", command.input.Item?.id);
-    const item = command instanceof GetCommand ? (output as { Item?: Record<string, unknown> }).Item : undefined;
-    if (item?.deployment_id) note("read", String(item.id));
+    if (!(command instanceof BatchGetCommand)) return;
+    const { Responses = {} } = output as { Responses?: Record<string, Record<string, unknown>[]> };
+    for (const { id, deployment_id } of Object.values(Responses).flat()) if (deployment_id) note("read", String(id));
   });
   setInterval(() => {
     if (lines !== "") appendFileSync(file, lines);

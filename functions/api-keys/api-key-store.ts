@@ -1,5 +1,5 @@
-import { BatchGetCommand, GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { ConditionsFailed, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
+import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { ConditionsFailed, dynamo, isConditionFailed, readAll, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { type ApiKey, MAX_KEYS_PER_USER } from "./api-key.ts";
@@ -57,24 +57,12 @@ export async function list(userId: string): Promise<ApiKey[]> {
     }),
   );
   const hashes = (places.Items ?? []).map(({ key_hash }) => key_hash as string);
-  const byHash = await getMany(hashes);
+  if (hashes.length === 0) return [];
+  const table = tableName("apiKeys");
+  const { [table]: items = [] } = await readAll({ [table]: hashes.map((key_hash) => ({ key_hash })) });
+  const byHash = new Map((items as unknown as ApiKey[]).map((apiKey) => [apiKey.key_hash, apiKey]));
   // A key deleted between the two reads is gone from the list.
   return hashes.flatMap((hash) => byHash.get(hash) ?? []);
-}
-
-async function getMany(hashes: string[]): Promise<Map<string, ApiKey>> {
-  const table = tableName("apiKeys");
-  const found = new Map<string, ApiKey>();
-  let keys: Record<string, unknown>[] = hashes.map((key_hash) => ({ key_hash }));
-  while (keys.length > 0) {
-    const batch = await dynamo().send(
-      new BatchGetCommand({ RequestItems: { [table]: { Keys: keys, ConsistentRead: true } } }),
-    );
-    for (const item of (batch.Responses?.[table] ?? []) as ApiKey[]) found.set(item.key_hash, item);
-    // DynamoDB may answer a part and leave the rest to be asked for again.
-    keys = batch.UnprocessedKeys?.[table]?.Keys ?? [];
-  }
-  return found;
 }
 
 /** The key with this hash, or undefined. What the authorizer asks on every request made with a key: one read. */

@@ -1,10 +1,11 @@
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { later } from "../platform/time.ts";
-import { findSecrets, type SigningSecrets } from "../webhooks/secret-store.ts";
+import type { SigningSecrets } from "../webhooks/secret-store.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { type Consequences, measure } from "./attempt-metrics.ts";
+import { readForAttempt } from "./attempt-store.ts";
 import { judge } from "./breaker.ts";
 import { type Attempt, type Delivery, dueAt, MAX_QUEUE_DELAY_SECONDS, type Trigger } from "./delivery.ts";
 import { type DueAttempt, enqueue } from "./delivery-queue.ts";
@@ -36,14 +37,11 @@ export async function makeAttempt(due: DueAttempt): Promise<void> {
   }
 }
 
-async function attemptOnce({ project_id, webhook_id, delivery_id, attempt, put_off }: DueAttempt): Promise<void> {
+async function attemptOnce(due: DueAttempt): Promise<void> {
+  const { project_id, webhook_id, delivery_id, attempt, put_off } = due;
   log.tag({ project_id, webhook_id, delivery_id, attempt });
   // URL and secret as they are now: a delivery that waited for hours follows the webhook's changes.
-  const [delivery, webhook, secrets] = await Promise.all([
-    deliveries.find(webhook_id, delivery_id),
-    webhooks.find(project_id, webhook_id),
-    findSecrets(webhook_id),
-  ]);
+  const { delivery, webhook, secrets } = await readForAttempt(due);
   if (delivery?.status !== "pending" || delivery.attempt_count !== attempt - 1) return;
   if (!webhook || !secrets) return settle(delivery, "cancelled");
 

@@ -6,7 +6,13 @@ import {
   SecretsManagerClient,
 } from "@aws-sdk/client-secrets-manager";
 import { SQSClient } from "@aws-sdk/client-sqs";
-import { DynamoDBDocumentClient, TransactWriteCommand, type TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
+import {
+  BatchGetCommand,
+  type BatchGetCommandInput,
+  DynamoDBDocumentClient,
+  TransactWriteCommand,
+  type TransactWriteCommandInput,
+} from "@aws-sdk/lib-dynamodb";
 
 /*
  * The AWS clients, made on first use and kept for the life of the process. Endpoints and credentials come from the
@@ -56,6 +62,28 @@ export async function secretVersions(
     }),
   );
   return { current, previous };
+}
+
+type Items = Record<string, unknown>[];
+
+/**
+ * Reads items of one or more tables in one request, a hundred at most, each as it is now. Costs the read units of as many
+ * single reads.
+ * @param keys by table
+ * @returns those that exist, by table, in no order
+ */
+export async function readAll(keys: Record<string, Items>): Promise<Record<string, Items>> {
+  const found = Object.fromEntries(Object.keys(keys).map((table): [string, Items] => [table, []]));
+  const request = Object.entries(keys).map(([table, Keys]) => [table, { Keys, ConsistentRead: true }]);
+  let unread: BatchGetCommandInput["RequestItems"] = Object.fromEntries(request);
+  for (let rounds = 0; unread && Object.keys(unread).length > 0; rounds++) {
+    // DynamoDB may answer a part and leave the rest to be asked for again: at once when the answer was full, later when it is busy.
+    if (rounds > 1) await sleep(Math.random() * Math.min(20 * 2 ** rounds, 500));
+    const { Responses = {}, UnprocessedKeys } = await dynamo().send(new BatchGetCommand({ RequestItems: unread }));
+    for (const [table, items] of Object.entries(Responses)) found[table]?.push(...items);
+    unread = UnprocessedKeys;
+  }
+  return found;
 }
 
 export type TransactItem = NonNullable<TransactWriteCommandInput["TransactItems"]>[number];

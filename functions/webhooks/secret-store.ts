@@ -1,4 +1,4 @@
-import { GetCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { noSuchWebhook } from "./webhook-store.ts";
@@ -45,12 +45,12 @@ export interface SigningSecrets {
   previous: { secret: string; expiresAt: string }[];
 }
 
-export async function findSecrets(webhookId: string): Promise<SigningSecrets | undefined> {
-  const { Item } = await dynamo().send(new GetCommand({ ...secretOf(webhookId), ConsistentRead: true }));
-  if (!Item) return undefined;
+/** The secrets in a row of their table. */
+export function signingSecrets(row: Record<string, unknown>): SigningSecrets {
+  const { current, ...rest } = row as Record<string, string>;
   const previous = [1, 2, 3].flatMap((slot) => {
-    const secret = Item[`previous_${slot}`];
-    return secret ? [{ secret, expiresAt: Item[`previous_${slot}_expires_at`] }] : [];
+    const secret = rest[`previous_${slot}`];
+    return secret ? [{ secret, expiresAt: rest[`previous_${slot}_expires_at`] ?? "" }] : [];
   });
-  return { current: Item.current, previous };
+  return { current: current ?? "", previous };
 }

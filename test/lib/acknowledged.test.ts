@@ -18,6 +18,7 @@ interface Finding {
   violatingConstructs: { constructPath: string }[];
 }
 
+const page = join(import.meta.dirname, "../../bin/console/page");
 const folder = mkdtempSync(join(tmpdir(), "findings-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -26,7 +27,7 @@ function findings(stage: Stage, extend: (stack: ServiceStack) => void = () => {}
   const outdir = mkdtempSync(join(folder, stage.name));
   const context = { "@aws-cdk/core:validateAgainstDefaultRules": true };
   const app = new App({ analyticsReporting: false, outdir, context });
-  extend(new ServiceStack(app, "test", { stage, code: (file) => Code.fromInline(`// ${file}`) }));
+  extend(new ServiceStack(app, "test", { stage, code: (file) => Code.fromInline(`// ${file}`), page }));
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   // It throws over an error, and not over a warning; the report has both.
   try {
@@ -39,7 +40,8 @@ function findings(stage: Stage, extend: (stack: ServiceStack) => void = () => {}
   return nag as { violations: Finding[]; suppressedViolations: Finding[] };
 }
 
-const stages: Stage[] = [stageNamed("dev"), stageNamed("prod"), everyOption];
+const unnamedConsole: Stage = { ...stageNamed("dev"), name: "console", console: true };
+const stages: Stage[] = [stageNamed("dev"), stageNamed("prod"), everyOption, unnamedConsole];
 const found = stages.map((stage) => ({ name: stage.name, ...findings(stage) }));
 
 test.each(found)("$name breaks no rule that is not acknowledged", ({ violations }) => {

@@ -5,8 +5,10 @@ import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { writeConsole } from "../../bin/console/build.ts";
-import { type ConsoleOptions, createConsole } from "../../lib/console.ts";
+import { createConsole } from "../../lib/console.ts";
 import { contentSecurityPolicy, pageHeaders } from "../../lib/page-headers.ts";
+import { type Stage, validStage } from "../../lib/stage.ts";
+import { stageNamed } from "../../lib/stages.ts";
 import { type Json, only } from "./synthesised.ts";
 
 /* The console on AWS: a private bucket that CloudFront alone reads, and headers that guard the page. */
@@ -21,7 +23,7 @@ const named = {
     hostedZone: { id: "Z0123456789ABCDEFGHIJ", name: "example.com" },
   },
 };
-const elsewhere: ConsoleOptions = { domain: { ...named.domain, hostedZone: undefined } };
+const elsewhere = { domain: { ...named.domain, hostedZone: undefined } };
 const apiUrl = "https://api.example.com/prod";
 
 interface Console {
@@ -29,7 +31,7 @@ interface Console {
   all(type: string): Json[];
 }
 
-function synthesise(console: true | ConsoleOptions): Console {
+function synthesise(console: NonNullable<Stage["console"]>): Console {
   const stack = new Stack(new App({ analyticsReporting: false }), "test");
   createConsole(stack, { stage: { logRetention: RetentionDays.ONE_WEEK }, console, apiUrl, page });
   const template = Template.fromStack(stack).toJSON();
@@ -146,4 +148,18 @@ test("the page is uploaded with the API's address beside it, and asked for anew 
 test("the log of the upload is kept as long as the others", () => {
   const groups = plain.all("AWS::Logs::LogGroup");
   expect(groups.map(({ Properties }) => Properties.RetentionInDays)).toEqual([7]);
+});
+
+test("a console with a name of its own may call the API, beside the pages that the stage names", () => {
+  const originsOf = (more: Partial<Stage>) => validStage({ ...stageNamed("dev"), ...more }).corsOrigins;
+  const corsOrigins = ["https://app.example.com"];
+  expect(originsOf({ console: named })).toEqual(["https://console.example.com"]);
+  expect(originsOf({ console: named, corsOrigins })).toEqual([...corsOrigins, "https://console.example.com"]);
+  expect(originsOf({ console: true })).toBeUndefined();
+});
+
+test("a certificate of another region is refused: CloudFront would not find it", () => {
+  const certificateArn = named.domain.certificateArn.replace("us-east-1", "eu-west-1");
+  const console = { domain: { ...named.domain, certificateArn } };
+  expect(() => validStage({ ...stageNamed("dev"), console })).toThrow(/us-east-1/);
 });

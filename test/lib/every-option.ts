@@ -24,6 +24,13 @@ export const everyOption = {
     certificateArn: "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
     hostedZone: { id: "Z0123456789ABCDEFGHIJ", name: "example.com" },
   },
+  console: {
+    domain: {
+      name: "console.example.com",
+      certificateArn: "arn:aws:acm:us-east-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
+      hostedZone: { id: "Z0123456789ABCDEFGHIJ", name: "example.com" },
+    },
+  },
   corsOrigins: ["https://app.example.com", "http://localhost:5173"],
   firewall: { requestsPerFiveMinutes: 3_000 },
   kmsKey: "create",

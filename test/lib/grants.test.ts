@@ -26,7 +26,7 @@ test("only the functions that make, sign with and remove signing secrets reach t
     "webhooks/create": ["dynamodb:PutItem on table dev-webhook-secrets"],
     "webhooks/rotate-secret": ["dynamodb:UpdateItem on table dev-webhook-secrets"],
     "webhooks/delete": ["dynamodb:DeleteItem on table dev-webhook-secrets"],
-    "deliveries/send": ["dynamodb:GetItem on table dev-webhook-secrets"],
+    "deliveries/send": ["dynamodb:BatchGetItem on table dev-webhook-secrets"],
   });
 });
 

@@ -16,7 +16,8 @@ test.each(["nope", "", "Prod", 1])("an unknown stage is refused with the known o
 });
 
 test("a stage may use every option at once", () => {
-  expect(validStage(everyOption)).toEqual(everyOption);
+  const corsOrigins = [...everyOption.corsOrigins, "https://console.example.com"];
+  expect(validStage(everyOption)).toEqual({ ...everyOption, corsOrigins });
 });
 
 const key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent } from "aws-lambda";
 import { type Delivery, openDelivery } from "../../functions/deliveries/delivery.ts";
 import type { DueAttempt } from "../../functions/deliveries/delivery-queue.ts";
@@ -11,6 +11,7 @@ import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import type { QueueKey } from "../../functions/queues.ts";
+import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/secret-store.ts";
 import { openWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
 import { freshResources } from "./resources.ts";
@@ -108,6 +109,13 @@ export function sqsEvent(...messages: unknown[]): SQSEvent {
     attributes: { SentTimestamp: String(Date.now()) },
   }));
   return { Records: records } as unknown as SQSEvent;
+}
+
+/** What a webhook signs with now. */
+export async function findSecrets(webhook_id: string): Promise<SigningSecrets | undefined> {
+  const secret = { TableName: tableName("webhookSecrets"), Key: { webhook_id } };
+  const { Item } = await dynamo().send(new GetCommand({ ...secret, ConsistentRead: true }));
+  return Item && signingSecrets(Item);
 }
 
 export async function rowOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">): Promise<Delivery> {

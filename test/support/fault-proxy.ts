@@ -13,7 +13,7 @@ export interface Upstream {
 
 /** Acts once, at the nth call of its kind from now on, before the engine sees it or after the engine has answered. */
 export interface Trap {
-  /** Operation and table, index or queue: `PutItem deliveries`, `Query deliveries/due`, `DeleteMessageBatch deployment-events`. */
+  /** Operation and table (the first of several), index or queue: `PutItem deliveries`, `Query deliveries/due`, `DeleteMessageBatch deployment-events`. */
   call: string;
   nth: number;
   /** Counts only calls whose JSON has this in it. */
@@ -34,6 +34,7 @@ export interface FaultProxy {
 interface Body {
   TableName?: string;
   IndexName?: string;
+  RequestItems?: Record<string, unknown>;
   QueueUrl?: string;
   WaitTimeSeconds?: number;
 }
@@ -96,8 +97,9 @@ export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
 }
 
 function nameOf(target: string, text: string): string {
-  const { TableName, IndexName, QueueUrl } = JSON.parse(text) as Body;
-  const resource = [TableName ?? QueueUrl?.split("/").at(-1), IndexName].filter(Boolean).join("/");
+  const { TableName, IndexName, RequestItems = {}, QueueUrl } = JSON.parse(text) as Body;
+  const [table] = Object.keys(RequestItems);
+  const resource = [TableName ?? table ?? QueueUrl?.split("/").at(-1), IndexName].filter(Boolean).join("/");
   return `${target.split(".")[1]} ${resource}`;
 }
 

@@ -95,9 +95,12 @@ const special: Record<string, Record<string, Fault>> = {
 /** An answer that says that a part was not done. It was not. Needs the call as the functions see it. */
 const partial: Record<string, Fault> = {
   BatchGetItemCommand: async ({ input }, send) => {
-    const [[table, { Keys, ...rest }] = ["", { Keys: [] }]] = Object.entries(
-      input.RequestItems as Record<string, { Keys: unknown[] }>,
-    );
+    const tables = Object.entries(input.RequestItems as Record<string, { Keys: unknown[] }>);
+    const [[table, { Keys, ...rest }] = ["", { Keys: [] }], ...others] = tables;
+    if (others.length > 0) {
+      const output = await send({ RequestItems: Object.fromEntries(others) });
+      return { ...output, UnprocessedKeys: Object.fromEntries(tables.slice(0, 1)) };
+    }
     const half = Math.floor(Keys.length / 2);
     const left = { [table]: { ...rest, Keys: Keys.slice(half) } };
     if (half === 0) return { Responses: {}, UnprocessedKeys: left };

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { findSecrets } from "../../../functions/webhooks/secret-store.ts";
+import { findSecrets } from "../../support/deliveries.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;

@@ -1,8 +1,7 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
 import { bodySignature } from "../../../functions/deliveries/signature.ts";
-import { findSecrets } from "../../../functions/webhooks/secret-store.ts";
-import { changeSecrets, dueAttempt, givenDelivery } from "../../support/deliveries.ts";
+import { changeSecrets, dueAttempt, findSecrets, givenDelivery } from "../../support/deliveries.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { errorOf, expectForbidden, expectNotFound, newScene, type Scene, wrongFieldsOf } from "../../support/scene.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
