@@ -10,9 +10,6 @@ import {
 import { settings } from "../platform/env.ts";
 import { tokenExpired } from "./jwt-claims.ts";
 
-/** Signature algorithms that are taken from an issuer with public keys. */
-export const jwksAlgorithms = ["RS256", "ES256", "EdDSA"];
-
 type Jwks = NonNullable<ReturnType<typeof settings.jwks>>;
 
 const verifierFor = ({ issuer, uri, audience }: Jwks) =>
@@ -25,8 +22,6 @@ const issuerErrors = [FetchError, JwksNotAvailableInCacheError, JwksValidationEr
 
 /** Node throws, instead of saying no, over a signature that cannot be one of the key: of another length, or for another kind. */
 const unfitSignature = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)$/;
-
-export const isJwksConfigured = (): boolean => settings.jwks() !== undefined;
 
 /**
  * The payload of a token that the configured issuer signed, or undefined when it did not. Public keys are fetched from

@@ -1,7 +1,6 @@
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
 import { verifyHs256 } from "./hs256.ts";
-import { isJwksConfigured, jwksAlgorithms, verifyWithJwks } from "./jwks.ts";
 import { invalidToken, userOf } from "./jwt-claims.ts";
 import { freshJwtKeys, jwtKeys } from "./jwt-secret.ts";
 
@@ -19,12 +18,23 @@ export async function verifyJwt(token: string, now: Date): Promise<string> {
   const { alg } = readHeader(token);
   let payload: unknown;
   if (alg === "HS256") payload = await verifyShared(token, now);
-  else if (isJwksConfigured() && jwksAlgorithms.includes(alg)) payload = await verifyWithJwks(token);
+  else if (isJwksConfigured() && JWKS_ALGORITHMS.includes(alg)) payload = await verifyWithPublicKeys(token);
   if (payload === undefined) throw invalidToken("The JWT is not signed by the identity provider.");
   return userOf(payload, now, {
     maxLifetimeSeconds: settings.jwtMaxLifetimeSeconds(),
     clockSkewSeconds: settings.jwtClockSkewSeconds(),
   });
+}
+
+/** Signature algorithms that are taken from an issuer with public keys. */
+const JWKS_ALGORITHMS = ["RS256", "ES256", "EdDSA"];
+
+const isJwksConfigured = (): boolean => settings.jwks() !== undefined;
+
+/** Loads its library when the first such token comes: a start of the authorizer is 2 % shorter for all who have none. */
+async function verifyWithPublicKeys(token: string): Promise<unknown> {
+  const { verifyWithJwks } = await import("./jwks.ts");
+  return verifyWithJwks(token);
 }
 
 async function verifyShared(token: string, now: Date): Promise<unknown> {
