@@ -23,9 +23,16 @@ function read(path: string): SourceFile {
   return { path, imports: names.map((name) => (name.startsWith(".") ? join(dirname(path), name) : name)) };
 }
 
-const dataTables = ["endpoints", "workers", "tables", "queues", "uses", "gateway-responses", "metrics", "response-headers"].map(
-  (name) => `functions/${name}.ts`,
-);
+const dataTables = [
+  "endpoints",
+  "workers",
+  "tables",
+  "queues",
+  "uses",
+  "gateway-responses",
+  "metrics",
+  "response-headers",
+].map((name) => `functions/${name}.ts`);
 const isVerb = ({ path }: SourceFile) =>
   /\bhandler\b/.test(
     readFileSync(join(root, path), "utf8")
