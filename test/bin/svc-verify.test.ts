@@ -208,6 +208,7 @@ describe("a signature that was computed in another way", () => {
     ["without its version", rightStandard.toString("base64"), "prefix_missing"],
     ["in hex", `v1,${rightStandard.toString("hex")}`, "wrong_encoding"],
     ["in base64 for URLs", `v1,${rightStandard.toString("base64url")}`, "wrong_encoding"],
+    ["without the padding of its base64", `v1,${rightStandard.toString("base64").replace("=", "")}`, "wrong_encoding"],
     ["cut off", `v1,${rightStandard.toString("base64").slice(0, 20)}`, "signature_truncated"],
     ["for the other header", `sha256=${right.toString("hex")}`, "wrong_header"],
   ])("webhook-signature %s", (_, value, code) => {

@@ -59,9 +59,13 @@ export async function receive({ port, status, forward, count, secrets, json }: P
     take(request, response).catch(({ message }: Error) => note(`A request was not received: ${message}.`));
   });
   await open(server, port);
-  note(`Listening on ${urlOf(server)} (answers ${forward ? `as ${forward.href} does` : status}). Ctrl-C ends.`);
-  if (secrets.length === 0) note("No secret was given: signatures are not checked.");
-  await untilInterrupted((signal) => once(server, "enough", { signal }));
+  await untilInterrupted((signal) => {
+    const enough = once(server, "enough", { signal });
+    // Only now: who reads this may end it at once.
+    note(`Listening on ${urlOf(server)} (answers ${forward ? `as ${forward.href} does` : status}). Ctrl-C ends.`);
+    if (secrets.length === 0) note("No secret was given: signatures are not checked.");
+    return enough;
+  });
   server.close().closeIdleConnections();
 }
 

@@ -170,7 +170,9 @@ const MIN_PREFIX = 16;
 
 function truncated(scheme: Scheme, given: string[], signable: Signable, secrets: string[]): Remark[] | undefined {
   const whole = secrets.map((secret) => signatureOf(scheme, secret, signable));
-  const part = given.find((text) => text.length >= MIN_PREFIX && whole.some((each) => each.startsWith(text)));
+  // What lacks no more than the padding of its base64 is whole, and written otherwise.
+  const isCut = (text: string, each: string) => each.startsWith(text) && text.length < each.replace(/=+$/, "").length;
+  const part = given.find((text) => text.length >= MIN_PREFIX && whole.some((each) => isCut(text, each)));
   if (part === undefined) return undefined;
   const says = `The signature is cut off: it has ${part.length} characters.`;
   const mend = "Keep the whole header value; look for a column or a buffer that is too short.";

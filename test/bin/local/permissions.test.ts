@@ -13,7 +13,7 @@ import {
 import { invoke } from "../../../bin/local/lambda.ts";
 import { AccessDenied, NotTold } from "../../../bin/local/permissions.ts";
 import { enqueue } from "../../../functions/deliveries/delivery-queue.ts";
-import { dynamo, isOutage, secretVersions, sqs } from "../../../functions/platform/aws.ts";
+import { dynamo, isOutage, readAll, secretVersions, sqs } from "../../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, settings, tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { handler as listProjects } from "../../../functions/projects/list.ts";
@@ -62,6 +62,7 @@ const getProject = () =>
   dynamo().send(new GetCommand({ TableName: at.tables.projects, Key: { user_id: "u", project_id: "p" } }));
 const getSecret = () =>
   dynamo().send(new GetCommand({ TableName: at.tables.webhookSecrets, Key: { webhook_id: "w" } }));
+const readSecrets = () => readAll({ [at.tables.webhookSecrets]: [{ webhook_id: "w" }] });
 const rotateAndReturn = () =>
   dynamo().send(
     new UpdateCommand({
@@ -234,7 +235,7 @@ test("functions that run at once have each their own rights, over the same clien
     return call();
   };
   const [reads, refused, sends, free] = await Promise.allSettled([
-    as("deliveries/send", after(20, getSecret)),
+    as("deliveries/send", after(20, readSecrets)),
     as("deliveries/sweep", after(10, getSecret)),
     as(
       "deliveries/sweep",
