@@ -395,8 +395,9 @@ export function leversLeft(units: Units): Lever[] {
 
 /** The plain configuration with nothing of the above, for a delivery and for a request with a key. */
 function plainTotals(units: Units): { request: number; delivery: number } {
-  const config = asDeployed(units, { cpu: "x86", memoryMb: () => 1024 });
-  const done = doneLevers(units);
+  const config = asDeployed(units, { cpu: "x86", memoryMb: () => 1024, hasSystemLines: true });
+  // In batches of 1 each message goes alone, with metrics of its own: those two are in it already.
+  const done = doneLevers(units).filter(({ name }) => !/^(one message batch|metrics of a batch)/.test(name));
   const sum = (of: "request" | "delivery") => done.reduce((total, lever) => total + lever[of], 0);
   return {
     request: priceOf(units, HEADLINE, "key", config) + sum("request"),

@@ -242,7 +242,7 @@ const SENT = [1_000, 2_000, 4_000, 8_000];
 /** What is not begun by then is left out. */
 const SENDER_MS = 20_000;
 
-/** Half of what the row gives it: whether that is enough is what the bill depends on. The flags are those of Lambda's runtime. */
+/** What the row gives it, whether that is enough. The flags are those of Lambda's runtime. */
 const SENDER_MB = 256;
 const heapFlags = [
   `--max-old-space-size=${Math.floor(SENDER_MB * 0.9)}`,

@@ -11,7 +11,7 @@ import { MAX_WEBHOOKS_PER_PROJECT, openWebhook, type Webhook } from "../../funct
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
 import { BODY, type Delivery, type Target, type Way } from "./way.ts";
 
-/* The whole attempt, as the Lambda makes it: three reads, the request, one write, one line in the log. */
+/* The whole attempt, as the Lambda makes it: one read of three items, the request, one write, one line in the log. */
 
 Object.assign(process.env, await createTables(dynamo()));
 

@@ -41,9 +41,9 @@ export function verifyHs256(token: string, key: KeyObject, now: Date, { issuer, 
     });
   } catch (error) {
     if (error instanceof jwt.TokenExpiredError) throw tokenExpired();
-    // The library fails with a TypeError over claims that are null.
-    if (error instanceof jwt.JsonWebTokenError || error instanceof SyntaxError || error instanceof TypeError)
-      return undefined;
+    if (error instanceof jwt.JsonWebTokenError || error instanceof SyntaxError) return undefined;
+    // Over claims that are null the library fails with a TypeError.
+    if (error instanceof TypeError && jwt.decode(token) === null) return undefined;
     throw error;
   }
 }

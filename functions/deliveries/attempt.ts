@@ -138,7 +138,7 @@ async function record(delivery: Delivery, webhook: Webhook, made: Made): Promise
     if (attempt.error_code === undefined) await recordSuccess(delivery, webhook, attempt, came);
     else await recordFailure(delivery, webhook, attempt, outcome, came);
   } finally {
-    // The one line of this attempt, metrics included. A request that was made but could not be recorded has one too.
+    // The one line of this attempt. A request that was made but could not be recorded has one too.
     const { number, duration_ms, status_code, error_code } = attempt;
     const { project_id, webhook_id, id, event, deployment_id } = delivery;
     const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import { type DeploymentEvent, readDeploymentEvent } from "../deployments/deployment-event.ts";
 import { reject } from "../deployments/rejected-events.ts";
@@ -15,16 +16,23 @@ import * as deliveries from "./delivery-store.ts";
  */
 export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
   const inserted: Delivery[] = [];
-  const response = await consume(async ({ body, messageId, attributes }) => {
+  const work = consume(async ({ body, messageId, attributes }) => {
     const message = readDeploymentEvent(body);
     if (message.ok) return fanOut(message.event, new Date(Number(attributes.SentTimestamp)), inserted);
     // It would fail the same way every time: straight to the dead letter queue, and out of the way of the others.
     await reject(body, message.reason);
     log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
   })(batch);
-  await enqueue(inserted.filter(({ status }) => status === "pending"));
+  const send = () => enqueue(inserted.splice(0).filter(({ status }) => status === "pending"));
+  // One project whose table is busy holds up the messages of the others for so long and no longer.
+  await Promise.race([work, sleep(PATIENCE_MS, undefined, { ref: false })]);
+  await send();
+  const response = await work;
+  await send();
   return response;
 }
+
+const PATIENCE_MS = 1_000;
 
 /**
  * A row that exists already belongs to an event that was here before: its message is on its way, or the sweep will see that it

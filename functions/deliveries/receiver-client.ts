@@ -105,6 +105,9 @@ class ConnectionLost extends Error {
 /** The connection of an earlier request ended before any answer to this one. */
 class ConnectionStale extends Error {}
 
+/** One that had been closed says so within a round trip. What comes later is a receiver that gave up on this very request. */
+const STALE_WITHIN_MS = 1_000;
+
 /** Whoever announces that an answer is to come, again and again, does not mean it. */
 const MAX_INTERIM_ANSWERS = 100;
 
@@ -132,7 +135,8 @@ function exchange(
       path: url.pathname + url.search,
       headers: wireHeaders(url, headers, body),
     });
-    const timer = setTimeout(() => fail(new DeadlineExceeded()), deadlineAt - performance.now());
+    const sentAt = performance.now();
+    const timer = setTimeout(() => fail(new DeadlineExceeded()), Math.max(0, deadlineAt - sentAt));
     // The first end counts; what follows from it (a connection cut, an answer half read) changes nothing.
     const fail = (error: Error) => {
       clearTimeout(timer);
@@ -157,7 +161,8 @@ function exchange(
       fail(new ConnectionLost());
     });
     request.on("error", (error) => {
-      const isStale = request.reusedSocket && !response && errorCodeOf(error) === "connection_reset";
+      const isUnanswered = !response && interimAnswers === 0 && performance.now() - sentAt < STALE_WITHIN_MS;
+      const isStale = request.reusedSocket && isUnanswered && errorCodeOf(error) === "connection_reset";
       fail(isStale ? new ConnectionStale(undefined, { cause: error }) : error);
     });
     request.on("response", (answer) => {

@@ -66,11 +66,20 @@ export async function secretVersions(
 
 type Items = Record<string, unknown>[];
 
+/** DynamoDB is too busy to read all that was asked for. An outage, by its name (isOutage). */
+class NotAllRead extends Error {
+  override readonly name = "ProvisionedThroughputExceededException";
+}
+
+/** About two seconds of asking for what was left. */
+const MAX_READ_ROUNDS = 10;
+
 /**
  * Reads items of one or more tables in one request, a hundred at most, each as it is now. Costs the read units of as many
  * single reads.
  * @param keys by table
  * @returns those that exist, by table, in no order
+ * @throws NotAllRead when DynamoDB leaves some unread again and again
  */
 export async function readAll(keys: Record<string, Items>): Promise<Record<string, Items>> {
   const found = Object.fromEntries(Object.keys(keys).map((table): [string, Items] => [table, []]));
@@ -78,6 +87,8 @@ export async function readAll(keys: Record<string, Items>): Promise<Record<strin
   let unread: BatchGetCommandInput["RequestItems"] = Object.fromEntries(request);
   for (let rounds = 0; unread && Object.keys(unread).length > 0; rounds++) {
     // DynamoDB may answer a part and leave the rest to be asked for again: at once when the answer was full, later when it is busy.
+    if (rounds >= MAX_READ_ROUNDS)
+      throw new NotAllRead(`Not read in ${rounds} rounds: ${Object.keys(unread).join(", ")}`);
     if (rounds > 1) await sleep(Math.random() * Math.min(20 * 2 ** rounds, 500));
     const { Responses = {}, UnprocessedKeys } = await dynamo().send(new BatchGetCommand({ RequestItems: unread }));
     for (const [table, items] of Object.entries(Responses)) found[table]?.push(...items);

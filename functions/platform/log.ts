@@ -50,6 +50,17 @@ const writeAt =
   (message: string, fields?: Fields, measured?: Measured): void =>
     write(level, { message, ...scopes.getStore(), ...fields }, measured);
 
+function writeGathered(gathering: Gathered[]): void {
+  for (const group of Map.groupBy(gathering, ({ dimensions }) => JSON.stringify(dimensions)).values()) {
+    const metrics = embeddedMetrics(
+      group.map(({ measured }) => measured),
+      settings.stage(),
+      new Date(),
+    );
+    logSink.write("info", { message: "metrics", ...group[0]?.dimensions, ...metrics });
+  }
+}
+
 export const log = {
   info: writeAt("info"),
   warn: writeAt("warn"),
@@ -57,20 +68,16 @@ export const log = {
     write("error", { message, ...scopes.getStore(), ...fields, error: describe(error) }, measured),
   /**
    * Runs something whose lines leave what they measured to lines at the end, one for each combination of dimensions: what
-   * describes the metrics is half of a line, and needed once.
+   * describes the metrics is half of a line, and needed once. They come when all is done: of what is broken off (a Lambda
+   * out of time) the lines are there, the metrics are not.
    */
   async gather<Result>(run: () => Promise<Result>): Promise<Result> {
     const gathering: Gathered[] = [];
-    const result = await gatherings.run(gathering, run);
-    for (const group of Map.groupBy(gathering, ({ dimensions }) => JSON.stringify(dimensions)).values()) {
-      const metrics = embeddedMetrics(
-        group.map(({ measured }) => measured),
-        settings.stage(),
-        new Date(),
-      );
-      logSink.write("info", { message: "metrics", ...group[0]?.dimensions, ...metrics });
+    try {
+      return await gatherings.run(gathering, run);
+    } finally {
+      writeGathered(gathering);
     }
-    return result;
   },
   /** Runs something whose lines all carry these fields, however deep below and however late they are written. */
   scope: <Result>(fields: Fields, run: () => Result): Result => scopes.run({ ...fields }, run),

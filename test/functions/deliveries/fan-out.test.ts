@@ -21,6 +21,8 @@ import {
   takeMessages,
 } from "../../support/deliveries.ts";
 
+import { eventually } from "../../support/eventually.ts";
+
 const allDone = { batchItemFailures: [] };
 
 beforeAll(prepareDeliveries);
@@ -36,6 +38,30 @@ async function onlyRowOf(webhook: Parameters<typeof rowsOf>[0]) {
   expect(others).toEqual([]);
   return row;
 }
+
+test("an event whose project is slow to read does not hold up the messages of the others", async () => {
+  const { webhook: quick } = await givenWebhook();
+  const { webhook: slow } = await givenWebhook();
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  interceptDynamo(async ({ command, input }, send) => {
+    const isSlow = command === "QueryCommand" && JSON.stringify(input).includes(slow.project_id);
+    if (isSlow) await held;
+    return send();
+  });
+  const batch = handler(sqsEvent(eventOf(slow.project_id), eventOf(quick.project_id)));
+  const first = await eventually(async () => {
+    const due = await takeDueAttempts();
+    expect(due).toHaveLength(1);
+    return due;
+  });
+  expect(first).toMatchObject([{ webhook_id: quick.id }]);
+  letGo();
+  expect(await batch).toEqual(allDone);
+  expect(await takeDueAttempts()).toMatchObject([{ webhook_id: slow.id }]);
+});
 
 describe("an event", () => {
   test("makes one delivery for each webhook of its project that subscribed to it", async () => {

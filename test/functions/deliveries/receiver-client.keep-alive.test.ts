@@ -70,6 +70,18 @@ describe("a receiver that hangs up on a connection in the moment in which it is 
     expect(seen).toEqual({ connections: 2, requests: 3 });
   });
 
+  test.each<[string, (socket: net.Socket) => boolean]>([
+    ["after it has worked on it for a while", () => true],
+    ["after it has said that it works on it", (socket) => socket.write("HTTP/1.1 102 Processing\r\n\r\n")],
+  ])("%s does not get it again: it had it, and failed", async (_, begin) => {
+    const { post, seen } = await receiverThat(({ socket, requestOfConnection }) => {
+      if (requestOfConnection === 2) setTimeout(() => hangsUp(socket), 1_200);
+      return requestOfConnection === 2 && (begin(socket) || true);
+    });
+    expect([await post(), await post()]).toEqual([success, reset]);
+    expect(seen).toEqual({ connections: 1, requests: 2 });
+  });
+
   test("has no more time than for one request", async () => {
     const { post, seen } = await receiverThat(
       ({ socket, connection, requestOfConnection }) => {

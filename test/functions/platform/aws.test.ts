@@ -14,6 +14,7 @@ import {
   dynamo,
   isConditionFailed,
   isOutage,
+  readAll,
   sqs,
   transact,
 } from "../../../functions/platform/aws.ts";
@@ -27,6 +28,20 @@ beforeAll(freshResources);
 afterEach(() => {
   restoreAws();
   jest.restoreAllMocks();
+});
+
+describe("readAll", () => {
+  test("gives up as an outage when DynamoDB leaves the same unread again and again", async () => {
+    let rounds = 0;
+    interceptDynamo(async ({ input }) => {
+      rounds += 1;
+      return { Responses: {}, UnprocessedKeys: input.RequestItems };
+    });
+    const error = await readAll({ [tableName("webhooks")]: [{ project_id: "p", id: "w" }] }).catch((caught) => caught);
+    expect(error).toBeInstanceOf(Error);
+    expect(isOutage(error)).toBe(true);
+    expect(rounds).toBe(10);
+  });
 });
 
 describe("transact", () => {
