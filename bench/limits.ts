@@ -12,7 +12,7 @@ import type { Units } from "./units.ts";
  * as counted. Computed, never driven on AWS.
  */
 
-/** Quotas as AWS gives them to a new account, and where they stand. */
+/** Default quotas, and where they stand. A new account may have less. */
 const quotas = {
   /** Writes and reads a second for one partition key value. */
   partitionWrites: 1_000,

@@ -78,3 +78,11 @@ function optionsOf(stage: object): string[] {
     ["jwt", "apiKeys", "deliveries"].includes(name) ? Object.keys(value).map((part) => `${name}.${part}`) : [name],
   );
 }
+
+test("no heading comes twice, and nothing is left of an edit", () => {
+  const headings = readme
+    .split("\n")
+    .filter((line) => line.startsWith("#") && !line.startsWith("# an ") && !line.startsWith("# a "));
+  expect(headings.filter((line, index) => headings.indexOf(line) !== index)).toEqual([]);
+  expect(readme).not.toMatch(/-->|<!--|^[<>=]{7}/m);
+});
