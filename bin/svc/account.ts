@@ -80,6 +80,8 @@ function localBaseUrl(env = process.env): string {
   const dataDir = env.DATA_DIR || ".local";
   try {
     const { baseUrl } = JSON.parse(readFileSync(join(dataDir, "running.json"), "utf8"));
+    // The file is whoever's folder this is: a credential goes to this machine and no farther.
+    if (new URL(baseUrl).hostname !== "127.0.0.1") throw new Error("not a service on this machine");
     return checkBaseUrl(String(baseUrl));
   } catch {
     const advice = "Start it with npm start, and be in the same folder or set DATA_DIR.";

@@ -27,8 +27,18 @@ interface How {
 
 /** Follows for good. @throws what no waiting mends (a refused credential, a webhook that is gone), and when it is ended */
 export async function tail(api: Client, places: WebhookPlace[], { last, json, signal }: How): Promise<void> {
-  const polls = places.map((place) => follow(api, place));
-  const changesOf = async () => (await Promise.all(polls.map((poll) => poll()))).flat().sort(byId);
+  const polls = new Map(places.map((place) => [place, follow(api, place)]));
+  const changesOf = async () => {
+    const changes = await Promise.all([...polls].map(([place, poll]) => poll().catch((error) => leave(place, error))));
+    return changes.flat().sort(byId);
+  };
+  /** One webhook of several that is deleted does not end it. */
+  const leave = (place: WebhookPlace, error: unknown): Change[] => {
+    if (!(error instanceof ApiError && error.status === 404) || polls.size === 1) throw error;
+    polls.delete(place);
+    note(`The webhook ${place.webhookId} is gone.`);
+    return [];
+  };
   let waitMs = LEAST_WAIT_MS;
   let isFirst = true;
   let isOut = false;

@@ -153,6 +153,15 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       expect(await stored(page)).toEqual({ session: {}, local: {}, cookie: "" });
     });
 
+    test("takes a later token of the start page in a tab that has the console open", async () => {
+      const secret = readFileSync(join(dataDir, "jwt-secret"), "utf8");
+      const page = await signedIn("#/keys", { token: mintToken(secret, "demo-user", 60) });
+      await page.goto(consoleOf(run));
+      await page.getByRole("link", { name: "Demo project" }).waitFor();
+      expect(page.url()).toBe(`${run.baseUrl}/console/`);
+      expect(await stored(page)).toMatchObject({ session: { credential: run.token } });
+    });
+
     test("takes what is pasted, blanks and Bearer included", async () => {
       const page = await newPage();
       await page.goto(`${run.baseUrl}/`);

@@ -76,6 +76,17 @@ test("shows what comes, verified; a delivery that comes again is told from a new
   expect(await listener.ended).toMatchObject({ code: 0 });
 });
 
+test("ends at once although somebody has sent half of a request", async () => {
+  const { listener, url } = await listening([]);
+  const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  socket.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
+  await eventually(() => expect(socket.bytesWritten).toBeGreaterThan(50));
+  listener.child.kill("SIGINT");
+  expect(await listener.ended).toMatchObject({ code: 0 });
+});
+
 test("keeps a delivery as JSON, which svc verify takes back, and finds in it what is then broken", async () => {
   const { listener, sendTest, secret } = await listening(["--json", "--count", "1"]);
   const id = await sendTest();

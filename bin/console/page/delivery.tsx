@@ -63,8 +63,7 @@ function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
         </dd>
         <dt>Created</dt>
         <dd>
-          <Time at={delivery.created_at} />
-          {delivery.test && <span class="chip">test</span>}
+          <Time at={delivery.created_at} /> {delivery.test && <span class="chip">test</span>}
         </dd>
       </dl>
       <h3>Attempts</h3>

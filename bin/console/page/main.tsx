@@ -15,5 +15,10 @@ const config: Config = await (await fetch("config.json", { cache: "no-store" }))
 // Elsewhere a link would sign people in as somebody else, who then reads what they enter.
 if (token !== undefined && config.isLocal) keepSession(sessionOf(token));
 
+// In a tab that has the console open already, a link of the start page changes what is behind `#` and loads nothing.
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) location.reload();
+});
+
 const root = document.getElementById("app");
 if (root) render(<App apiUrl={config.apiUrl} sendsEvents={config.isLocal} />, root);

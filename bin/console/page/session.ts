@@ -47,7 +47,8 @@ export function forgetSession(): void {
 
 /**
  * The credential that the local start page puts behind `#token=`, which a browser sends to nobody. It is taken out of the
- * address, and so out of the history, before anything else happens.
+ * address and of this tab's history before anything else happens. The list of visited pages that the browser keeps on disk
+ * may still hold it: it is a token of a local run, good for an hour.
  */
 export function takeTokenFromAddress(): string | undefined {
   const token = /^#token=([\w.-]+)$/.exec(location.hash)?.[1];

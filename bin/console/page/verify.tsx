@@ -23,7 +23,8 @@ export function Verify({ secret }: { secret: string | undefined }) {
     <section class="verify" aria-label="Verify">
       <p class="lead">
         Every delivery carries <code>X-Service-Signature</code>: the HMAC-SHA256 of the body as it came, keyed with the
-        whole secret. Verify it before you parse the body.
+        whole secret. Verify it before you parse the body. It cannot tell a replay; <code>webhook-signature</code> can:
+        the receivers in <code>docs/receivers</code> verify it, and any library of Standard Webhooks.
       </p>
       <div class="head">
         <div role="tablist" aria-label="Language">

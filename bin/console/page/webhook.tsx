@@ -148,7 +148,9 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
             <SecretDialog title="The new signing secret" label="Secret" secret={open.secret} onClose={close}>
               <p class="fine">
                 Give it to the receiver now.{" "}
-                <a href={verifyHref(projectId, webhookId)}>Code that verifies, filled in</a>
+                <a href={verifyHref(projectId, webhookId)} onClick={close}>
+                  Code that verifies, filled in
+                </a>
               </p>
             </SecretDialog>
           )}
@@ -254,7 +256,10 @@ function Rotate({
   });
   return (
     <FormDialog title="Rotate the signing secret" action={rotate} verb="Rotate" onClose={onClose}>
-      <p>A new secret is made and shown once. During the overlap, deliveries carry signatures by both.</p>
+      <p>
+        A new secret is made and shown once. During the overlap, deliveries carry signatures by both. When it ends, only
+        this tab will know: note it.
+      </p>
       <Choices
         legend="Overlap"
         values={Object.keys(overlaps) as Overlap[]}

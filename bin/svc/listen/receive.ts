@@ -67,7 +67,11 @@ export async function receive({ port, status, forward, count, secrets, json }: P
     return enough;
   });
   server.close().closeIdleConnections();
+  // Whoever has sent half of a request is not waited for.
+  setTimeout(() => server.closeAllConnections(), CLOSE_PATIENCE_MS).unref();
 }
+
+const CLOSE_PATIENCE_MS = 300;
 
 /** What arrived, and what became of it: a line of `--json`. */
 interface Arrival {

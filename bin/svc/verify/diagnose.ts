@@ -292,6 +292,10 @@ function unexplained({ headers, body }: ReceivedRequest, secrets: string[]): Rem
   const mend =
     "Check that the secret is that of this webhook (svc webhooks rotate <id> makes a new one), and compare the body with what was sent (svc deliveries show <id>).";
   return [
-    { code: "unexplained", says: "The secret, or the body, is another one: no usual mistake explains it.", mend },
+    {
+      code: "unexplained",
+      says: "The secret, or the body, is another one: perhaps an old secret whose overlap is over, or that of another webhook. No other usual mistake explains it.",
+      mend,
+    },
   ];
 }

@@ -28,6 +28,8 @@ def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=
     """
     if not isinstance(body, (bytes, bytearray)):
         raise TypeError("body must be the raw body, in bytes: verify before anything parses it")
+    if secrets is None:
+        raise TypeError("secrets must be the webhook's secret, or a list of such: it is None, so is it set at all?")
     secrets = [secrets] if isinstance(secrets, str) else list(secrets)
     if not secrets or not all(re.fullmatch("whsec_[A-Za-z0-9+/]+={0,2}", secret) for secret in secrets):
         raise ValueError("secrets must be whsec_ and what follows it, with nothing around it")
