@@ -78,15 +78,16 @@ async function askedToken(baseUrl: string): Promise<string> {
 /** Where the running service has left its address. */
 function localBaseUrl(env = process.env): string {
   const dataDir = env.DATA_DIR || ".local";
+  const advice = "Start it with npm start, and be in the same folder or set DATA_DIR.";
+  let baseUrl: string;
   try {
-    const { baseUrl } = JSON.parse(readFileSync(join(dataDir, "running.json"), "utf8"));
-    // The file is whoever's folder this is: a credential goes to this machine and no farther.
-    if (new URL(baseUrl).hostname !== "127.0.0.1") throw new Error("not a service on this machine");
-    return checkBaseUrl(String(baseUrl));
+    baseUrl = checkBaseUrl(String(JSON.parse(readFileSync(join(dataDir, "running.json"), "utf8")).baseUrl));
   } catch {
-    const advice = "Start it with npm start, and be in the same folder or set DATA_DIR.";
     throw new CommandError(exitCodes.notFound, `No service runs over ${dataDir}.`, advice);
   }
+  // The file is whoever's folder this is: a credential goes to this machine and no farther.
+  if (new URL(baseUrl).hostname === "127.0.0.1") return baseUrl;
+  throw new CommandError(exitCodes.notFound, `${dataDir} names a service that is not on this machine.`, advice);
 }
 
 async function logout(globals: Globals): Promise<void> {

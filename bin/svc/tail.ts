@@ -94,11 +94,25 @@ function follow(api: Client, place: WebhookPlace): () => Promise<Change[]> {
       cursor = isPast ? undefined : page.nextCursor;
     } while (cursor !== undefined);
     const fallen = [...pending].filter((id) => !found.has(id)).slice(0, MAX_OPEN);
-    for (const delivery of await Promise.all(fallen.map((id) => api.getDelivery(place, id))))
-      found.set(delivery.id, delivery);
+    for (const [id, delivery] of await Promise.all(
+      fallen.map(async (id) => [id, await stillThere(api, place, id)] as const),
+    )) {
+      if (delivery) found.set(id, delivery);
+      else pending.delete(id);
+    }
     isFirst = false;
     return [...found.values()].filter(isNews).map((delivery) => ({ delivery, place }));
   };
+}
+
+/** A delivery that was pending; undefined once its row has expired, of which the webhook knows nothing. */
+async function stillThere(api: Client, place: WebhookPlace, id: string): Promise<Delivery | undefined> {
+  try {
+    return await api.getDelivery(place, id);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 async function show(api: Client, { delivery, place }: Change, json: boolean): Promise<void> {

@@ -166,6 +166,17 @@ test("ends with 3 when the credential is refused, with 4 when the webhook is gon
   expect(await gone.ended).toMatchObject({ code: 4, stderr: expect.stringContaining("not_found") });
 });
 
+test("goes on with the others when one of several webhooks is gone, and ends with 4 when all are", async () => {
+  const [one, other] = [await newWebhook(), await newWebhook()];
+  const tail = await tailing("--json");
+  await api.delete(`/v1/projects/${projectId}/webhooks/${one}`);
+  await eventually(() => expect(tail.stderr()).toContain(`The webhook ${one} is gone.`), 15_000);
+  await publish(eventOf(projectId));
+  await eventually(() => expect(states(tail)).toContain("succeeded 1"), 15_000);
+  await api.delete(`/v1/projects/${projectId}/webhooks/${other}`);
+  expect(await tail.ended).toMatchObject({ code: 4 });
+}, 60_000);
+
 test("a service that is out of reach at the start ends it with 5", async () => {
   front.mode = "503";
   const env = { SVC_BASE_URL: front.url, SVC_API_KEY: token };

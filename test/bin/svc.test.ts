@@ -113,7 +113,7 @@ describe("signing in", () => {
     expect(await login()).toMatchObject({ code: 0, stderr: expect.stringContaining(`with the JWT of ${userId}`) });
     // Anybody's folder may hold such a file.
     writeFileSync(join(cwd, ".local/running.json"), JSON.stringify({ baseUrl: "https://elsewhere.invalid" }));
-    expect(await login()).toMatchObject({ code: 4, stderr: expect.stringContaining("Start it with npm start") });
+    expect(await login()).toMatchObject({ code: 4, stderr: expect.stringContaining("not on this machine") });
   });
 
   test("forgets a credential, and only that of the service in question", async () => {
