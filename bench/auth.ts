@@ -5,10 +5,10 @@ import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import { jwtVerify } from "jose";
 import jwt from "jsonwebtoken";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { API_KEY_RANDOM_BYTES, mintApiKey } from "../functions/api-keys/api-key.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
+import { handler } from "../functions/auth/authorizer.ts";
 import { verifyJwt } from "../functions/auth/verify-jwt.ts";
-import { handler } from "../functions/authorizer.ts";
 import { dynamo } from "../functions/platform/aws.ts";
 import { tableName } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
@@ -83,7 +83,7 @@ async function checkJwt(verifierOf: Verifier, secret: string, userId: string): P
 }
 
 async function givenKey(userId: string): Promise<{ key: string; hash: string }> {
-  const { key, apiKey } = mintApiKey(userId, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+  const { key, apiKey } = createApiKey(userId, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
   await apiKeys.insert(apiKey);
   return { key, hash: apiKey.key_hash };
 }

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import * as esbuild from "esbuild";
 import { build } from "../bin/build.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { API_KEY_RANDOM_BYTES, mintApiKey } from "../functions/api-keys/api-key.ts";
+import { upsertMember } from "../functions/access/membership-store.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
-import { putMember } from "../functions/projects/project-store.ts";
 import { bundleFolder } from "../lib/names.ts";
 import { dueAttempt, givenDelivery, givenWebhook, rowOf, sqsEvent } from "../test/support/deliveries.ts";
 import { withDynamo } from "./dynamo.ts";
@@ -47,7 +47,7 @@ interface Start {
   result: unknown;
 }
 
-const functions = ["authorizer", "api-keys/list", "webhooks/list", "deliveries/send"] as const;
+const functions = ["auth/authorizer", "api-keys/list", "webhooks/list", "attempts/send"] as const;
 type Variant = "node alone" | "floor" | "usual stack" | (typeof functions)[number];
 
 /** What Lambda sets and packages look for, with a request that X-Ray has chosen, as the examples' active tracing asks for. */
@@ -103,9 +103,9 @@ async function cases(outdir: string, receiverUrl: string): Promise<Record<Exclud
   const bundleOf = (file: (typeof functions)[number]) => join(outdir, bundleFolder(file), "index.js");
   const userId = randomUUID();
   const projectId = randomUUID();
-  const { key, apiKey } = mintApiKey(userId, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+  const { key, apiKey } = createApiKey(userId, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
   await apiKeys.insert(apiKey);
-  await putMember({ user_id: userId, project_id: projectId, name: "Bench", role: "admin" }, new Date());
+  await upsertMember({ user_id: userId, project_id: projectId, name: "Bench", role: "admin" }, new Date());
   const { webhook } = await givenWebhook({ projectId, url: receiverUrl });
   const token = mintToken(process.env.JWT_SECRET ?? "", userId);
   const asUser = { requestId: "bench", domainName: "localhost", path: "/", authorizer: { userId, authType: "jwt" } };
@@ -133,8 +133,8 @@ async function cases(outdir: string, receiverUrl: string): Promise<Record<Exclud
       check: (result) => assert.equal((result as { statusCode: number }).statusCode, 200),
       mayLoadUndici: true,
     },
-    authorizer: {
-      bundle: bundleOf("authorizer"),
+    "auth/authorizer": {
+      bundle: bundleOf("auth/authorizer"),
       prepare: () => ({
         methodArn: "arn:aws:execute-api:us-east-1:000000000000:api/local/GET/v1/projects",
         multiValueHeaders: { Authorization: [`Bearer ${key}`] },
@@ -153,8 +153,8 @@ async function cases(outdir: string, receiverUrl: string): Promise<Record<Exclud
       prepare: () => ({ headers: {}, pathParameters: { project_id: projectId }, requestContext: asUser }),
       check: hasId(webhook.id),
     },
-    "deliveries/send": {
-      bundle: bundleOf("deliveries/send"),
+    "attempts/send": {
+      bundle: bundleOf("attempts/send"),
       async prepare() {
         delivery = await givenDelivery(webhook);
         return sqsEvent(dueAttempt(delivery));

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DEFAULT_SCHEDULE } from "../functions/deliveries/retry.ts";
-import { endpoints } from "../functions/endpoints.ts";
-import type { Uses } from "../functions/uses.ts";
-import { workers } from "../functions/workers.ts";
+import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
+import { endpoints } from "../functions/manifest/endpoints.ts";
+import type { Grants } from "../functions/manifest/grants-schema.ts";
+import { workers } from "../functions/manifest/workers.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, type Config, setupOf } from "./billed-time.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import { frontDoorTable, limitsTable } from "./limits.ts";
@@ -79,7 +79,7 @@ function linesOf({ what, file, taken, calls, waits = taken.waits, elsewhereMs = 
 export function requestLines(units: RequestUnits, file: string, config: Config): Line[] {
   return [
     { what: "API Gateway", price: "apiRequest", units: MILLION },
-    ...linesOf({ what: "authorizer", file: "authorizer", taken: units.authorizer, calls: MILLION }, config),
+    ...linesOf({ what: "authorizer", file: "auth/authorizer", taken: units.authorizer, calls: MILLION }, config),
     ...linesOf({ what: "endpoint", file, taken: units.endpoint, calls: MILLION }, config),
     { what: "access log", price: "logByte", units: MILLION * units.accessLogBytes },
     { what: "answers", price: "byteOut", units: MILLION * units.responseBytes },
@@ -128,7 +128,7 @@ export function deliveryLines(units: Units, { webhooks, batch }: DeliveryMix, co
     ...linesOf(
       {
         what: "send",
-        file: "deliveries/send",
+        file: "attempts/send",
         taken: send.taken,
         calls: MILLION / batch,
         waits: found(units.send, ({ messages }) => messages === 1).taken.waits,
@@ -145,7 +145,7 @@ export function failureLines(units: Units, share: number, attempts: "one" | "all
   const failed = attempts === "all" ? units.failedAttempts : units.failedAttempts.slice(0, 1);
   const deliveries = share * MILLION;
   const attempt = (taken: Taken, what: string): Line[] => [
-    ...linesOf({ what, file: "deliveries/send", taken, calls: deliveries, elsewhereMs: config.receiverMs }, config),
+    ...linesOf({ what, file: "attempts/send", taken, calls: deliveries, elsewhereMs: config.receiverMs }, config),
     { what: `${what}: received, deleted`, price: "queueRequest", units: 2 * deliveries },
     { what: `${what}: fair`, price: "fairQueueRequest", units: (2 + taken.queueRequests) * deliveries },
     { what: `${what}: sent`, price: "byteOut", units: deliveries * units.sizes.requestBytes },
@@ -525,7 +525,7 @@ export function tablesOf(units: Units): Table[] {
 
 /** What grows with how many functions are at work, not with what they do; at most, and by rule: none of it can be counted here. */
 function inUse({ stage }: Units): [string, number][] {
-  const rows: readonly { uses: Uses }[] = [...endpoints, ...workers];
+  const rows: readonly { uses: Grants }[] = [...endpoints, ...workers];
   // DynamoDB asks KMS for a table's key once in five minutes for each role; of an AWS managed key only the calls are charged.
   // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
   const tableKeys = rows.reduce((sum, { uses }) => sum + Object.keys(uses.tables ?? {}).length, 0);

@@ -1,7 +1,7 @@
+import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
 import { DUE_SHARDS } from "../functions/deliveries/delivery.ts";
-import { DEFAULT_SCHEDULE } from "../functions/deliveries/retry.ts";
-import type { QueueKey } from "../functions/queues.ts";
-import { type WorkerRow, workers } from "../functions/workers.ts";
+import type { QueueKey } from "../functions/manifest/queues.ts";
+import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { stageNamed } from "../lib/stages.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./billed-time.ts";
 import type { Table } from "./harness.ts";
@@ -63,10 +63,10 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   if (!fanOut || !alone || !send || !sendAlone || !swept || !idle) throw new Error("Not all of it was counted");
 
   const setup = (file: string) => ({ memoryMb: config.memoryMb(file), cpu: "arm" as const, hasSystemLines: true });
-  const sender = mappingOf("deliveries/send");
+  const sender = mappingOf("attempts/send");
   const fanner = mappingOf("deliveries/fan-out");
   const sendMs = (receiverMs: number) =>
-    billedMs(send, sendAlone.waits, receiverMs, setup("deliveries/send"), { ...given, coldShare: 0 });
+    billedMs(send, sendAlone.waits, receiverMs, setup("attempts/send"), { ...given, coldShare: 0 });
   const fanOutMs = billedMs(fanOut.taken, alone.taken.waits, 0, setup("deliveries/fan-out"), {
     ...given,
     coldShare: 0,
@@ -89,7 +89,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
       name: `senders, ${sender.maxConcurrency} at once, every receiver hangs for 15 s`,
       carries: carriedBy(sender.maxConcurrency, sendMs(HANGING_MS), sender.batchSize),
       raise:
-        "`maxConcurrency` of `deliveries/send` in functions/workers.ts; nothing is lost, deliveries wait on the queue",
+        "`maxConcurrency` of `attempts/send` in functions/manifest/workers.ts; nothing is lost, deliveries wait on the queue",
     },
     {
       name: `senders, ${sender.maxConcurrency} at once, receivers answer in ${given.receiverMs} ms`,
@@ -114,12 +114,12 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     {
       name: `the sweep, when ${FAILING * 100} % of all deliveries fail for good`,
       carries: sweptASecond / (FAILING * sweepsPerFailure),
-      raise: "`memoryMb` of `deliveries/sweep` in functions/workers.ts: 1,769 is three times as fast",
+      raise: "`memoryMb` of `deliveries/sweep` in functions/manifest/workers.ts: 1,769 is three times as fast",
     },
     {
       name: `fan-outs, ${fanner.maxConcurrency} at once`,
       carries: carriedBy(fanner.maxConcurrency, fanOutMs, fanner.batchSize),
-      raise: "`maxConcurrency` of `deliveries/fan-out` in functions/workers.ts",
+      raise: "`maxConcurrency` of `deliveries/fan-out` in functions/manifest/workers.ts",
     },
     {
       name: `the index \`due\`: its ${DUE_SHARDS} partitions`,
@@ -182,7 +182,7 @@ export function frontDoorTable(units: Units): Table {
       { memoryMb: config.memoryMb(file), cpu: "arm", hasSystemLines: true },
       { ...assumed, coldShare: 0 },
     );
-  const busyMs = msOf("authorizer", request.authorizer) + msOf("projects/list", request.endpoint);
+  const busyMs = msOf("auth/authorizer", request.authorizer) + msOf("projects/list", request.endpoint);
   const rows: [string, number, string][] = [
     ["throttle of the stage prod", throttle.requestsPerSecond, "`throttle` in lib/stages.ts"],
     ["one API key, or one user's list: reads of a partition", quotas.partitionReads, "nothing: it is one caller"],

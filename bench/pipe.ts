@@ -55,7 +55,7 @@ export async function measurePipe(plan: Plan): Promise<Result> {
 }
 
 /** What became of some events. */
-interface Told {
+interface DeliveryTimes {
   /** By deployment, on the `clock`. */
   publishedAt: Map<string, number>;
   arrivals: Arrival[];
@@ -65,17 +65,17 @@ interface Told {
 }
 
 async function compare(plan: Plan, receivers: Receivers, ours: OurPipe, inMemory: Pipe): Promise<Result> {
-  const all = new Map<Pipe, Told[]>([
+  const all = new Map<Pipe, DeliveryTimes[]>([
     [ours, []],
     [inMemory, []],
   ]);
-  const tell = async (pipe: Pipe, count: number, perSecond: number): Promise<Told> => {
+  const tell = async (pipe: Pipe, count: number, perSecond: number): Promise<DeliveryTimes> => {
     const told = await offer(pipe, receivers, count, perSecond);
     all.get(pipe)?.push(told);
     return told;
   };
   /** Both in turns; the last `rounds` of each are what was measured. */
-  const race = async (count: number, perSecond: number, figureOf: (told: Told) => number) => {
+  const race = async (count: number, perSecond: number, figureOf: (told: DeliveryTimes) => number) => {
     const run = (pipe: Pipe) => async () => figureOf(await tell(pipe, count, perSecond));
     const samples = await interleave({ ours: run(ours), inMemory: run(inMemory) }, plan.rounds);
     const lastOf = (pipe: Pipe) => all.get(pipe)?.slice(-plan.rounds) ?? [];
@@ -145,7 +145,7 @@ async function compare(plan: Plan, receivers: Receivers, ours: OurPipe, inMemory
  * Publishes events at their pace, whether or not those before have arrived, and waits for all of them.
  * @throws Error when one does not arrive, or with a signature that does not hold
  */
-async function offer(pipe: Pipe, receivers: Receivers, count: number, perSecond: number): Promise<Told> {
+async function offer(pipe: Pipe, receivers: Receivers, count: number, perSecond: number): Promise<DeliveryTimes> {
   const secrets = { [pipe.path]: pipe.secret };
   await receivers.take(secrets);
   const publishedAt = new Map<string, number>();
@@ -198,7 +198,7 @@ async function arrivalsOf(
  * Every event is accounted for, by what the service says and by what the receivers have seen.
  * @throws Error when it is not
  */
-async function balance(plan: Plan, receivers: Receivers, ours: OurPipe, told: Told[]): Promise<Table> {
+async function balance(plan: Plan, receivers: Receivers, ours: OurPipe, told: DeliveryTimes[]): Promise<Table> {
   const refused = Array.from({ length: plan.refused }, () => ours.newEvent("deploy.failed"));
   await Promise.all(refused.map((event) => ours.publish(event)));
   for (let sample = 0; sample < plan.samples; sample++) await ours.sendSample();
@@ -251,7 +251,7 @@ const hopNames: Record<(typeof stations)[number], string> = {
 };
 
 /** What each hop of ours takes: medians over all events of a load, which need not add up to the median of the whole. */
-async function hopsOf(ours: OurPipe, runs: { load: number; ours: Told[] }[]): Promise<Table> {
+async function hopsOf(ours: OurPipe, runs: { load: number; ours: DeliveryTimes[] }[]): Promise<Table> {
   const passages = await ours.passages();
   const rows = runs.map(({ load, ours: told }) => {
     const journeys = told.flatMap(({ publishedAt, arrivals }) =>
@@ -271,7 +271,7 @@ async function hopsOf(ours: OurPipe, runs: { load: number; ours: Told[] }[]): Pr
   };
 }
 
-function percentile(percent: number, told: Told[]): string {
+function percentile(percent: number, told: DeliveryTimes[]): string {
   const sorted = told.flatMap(({ latenciesMs }) => latenciesMs).sort((one, other) => one - other);
   return figure(sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? Number.NaN);
 }

@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import type { APIGatewayProxyResult } from "aws-lambda";
 import { fromSources } from "../bin/local/lambda.ts";
-import { mintApiKey } from "../functions/api-keys/api-key.ts";
+import { createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import { type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
 import { dynamo } from "../functions/platform/aws.ts";
 import { settings, tableName } from "../functions/platform/env.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
-import { handler as putMember } from "../functions/projects/put-member.ts";
+import { handler as putMember } from "../functions/projects/upsert-member.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import type { FromSender, ToSender } from "./scale/sender.ts";
@@ -110,7 +110,7 @@ async function listKeys(): Promise<Series> {
   for (const size of KEYS) {
     const userId = randomUUID();
     for (let count = 0; count < size; count++) {
-      await apiKeys.insert(mintApiKey(userId, { name: "deploy from CI" }, new Date(), randomBytes(48)).apiKey);
+      await apiKeys.insert(createApiKey(userId, { name: "deploy from CI" }, new Date(), randomBytes(48)).apiKey);
     }
     await callEndpoint("api-keys/list", userId, null);
     const { taken, data, bytes } = await callEndpoint("api-keys/list", userId, null);

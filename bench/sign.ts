@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createHmac, randomBytes, randomUUID, timingSafeEqual } from "node:crypto";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { Webhook as SvixWebhook } from "svix";
-import { bodySignature, signatureHeaders } from "../functions/deliveries/signature.ts";
-import { mintSecret } from "../functions/webhooks/webhook.ts";
+import { bodySignature, signatureHeaders } from "../functions/receivers/signature.ts";
+import { generateSecret } from "../functions/webhooks/webhook.ts";
 import { type Bench, cpuPerCall, figure, interleave, KB, median, ratios, spread } from "./harness.ts";
 
 /*
@@ -31,7 +31,7 @@ function sampleOf(bytes: number): Sample {
   assert.equal(Buffer.byteLength(body), bytes);
   const at = new Date();
   const timestamp = String(Math.floor(at.getTime() / 1000));
-  return { secret: mintSecret(randomBytes(32)), id: randomUUID(), at, body, timestamp };
+  return { secret: generateSecret(randomBytes(32)), id: randomUUID(), at, body, timestamp };
 }
 
 /** The check of `X-Service-Signature` as the README gives it to receivers. */
@@ -74,7 +74,7 @@ export async function sign(rounds: number, sampleMs: number) {
     const { secret, id, at, body } = sample;
     checkAgreement(sample);
     const headers = ours(sample);
-    const previous = mintSecret(randomBytes(32));
+    const previous = generateSecret(randomBytes(32));
     const signed = await interleave(
       {
         ours: cpuPerCall(() => ours(sample), sampleMs),

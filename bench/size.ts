@@ -5,8 +5,8 @@ import { gzipSync } from "node:zlib";
 import type { Metafile } from "esbuild";
 import { budgetOf, heaviest } from "../bin/build/budgets.ts";
 import { build } from "../bin/build.ts";
-import { endpoints } from "../functions/endpoints.ts";
-import { workers } from "../functions/workers.ts";
+import { endpoints } from "../functions/manifest/endpoints.ts";
+import { workers } from "../functions/manifest/workers.ts";
 import { bundleFolder } from "../lib/names.ts";
 import { type Bench, KB } from "./harness.ts";
 
@@ -62,9 +62,9 @@ export const bench: Bench = {
           },
         ],
         targets: [
-          { name: "authorizer", ...largestOf((file) => file === "authorizer") },
+          { name: "authorizer", ...largestOf((file) => file === "auth/authorizer") },
           { name: "largest endpoint", ...largestOf(isEndpoint) },
-          { name: "sender", ...largestOf((file) => file === "deliveries/send") },
+          { name: "sender", ...largestOf((file) => file === "attempts/send") },
         ],
         data: weighed,
       };

@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code } from "aws-cdk-lib/aws-lambda";
-import { type MetricRow, metrics } from "../functions/metrics.ts";
+import { type MetricRow, metrics } from "../functions/manifest/metrics.ts";
 import { statusByCode } from "../functions/platform/errors.ts";
 import { accessLog } from "../lib/access-log.ts";
-import type { Surroundings } from "../lib/service-function.ts";
+import type { StageContext } from "../lib/service-function.ts";
 import { ServiceStack } from "../lib/service-stack.ts";
 import { stageNamed } from "../lib/stages.ts";
 
@@ -32,7 +32,7 @@ let accessLogTemplate: string | undefined;
 
 /** The stage's own format, with values of the length that API Gateway writes; what it does not know it writes as `-`. */
 export function accessLogLine(values: Record<string, string>): string {
-  const surroundings = { stage: stageNamed("prod") } as Surroundings;
+  const surroundings = { stage: stageNamed("prod") } as StageContext;
   accessLogTemplate ??= String(accessLog(new Stack(), surroundings).accessLogFormat.toString());
   const known: Record<string, string> = {
     requestId: randomUUID(),
@@ -66,7 +66,7 @@ export function countStage(): StageUnits {
   const stack = new ServiceStack(new App({ analyticsReporting: false }), "units", {
     stage,
     code,
-    page: "bin/console/page",
+    page: "packages/console/src",
   });
   const resources = Object.values<Json>(Template.fromStack(stack).toJSON().Resources);
   const all = (type: string): Json[] =>

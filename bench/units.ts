@@ -14,19 +14,19 @@ import { createGateway } from "../bin/local/gateway.ts";
 import { fromSources, invoke, type LambdaHandler } from "../bin/local/lambda.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
 import { createQueues, createTables } from "../bin/local/resources.ts";
-import { type Attempt, type Delivery, DUE_SHARDS, openDelivery } from "../functions/deliveries/delivery.ts";
+import { type Attempt, createDelivery, type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
 import * as deliveries from "../functions/deliveries/delivery-store.ts";
 import { deploymentEvent } from "../functions/deployments/deployment-event.ts";
-import type { endpoints } from "../functions/endpoints.ts";
-import { metrics } from "../functions/metrics.ts";
+import type { endpoints } from "../functions/manifest/endpoints.ts";
+import { metrics } from "../functions/manifest/metrics.ts";
+import type { QueueKey } from "../functions/manifest/queues.ts";
+import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { dynamo, sqs } from "../functions/platform/aws.ts";
 import { queueUrl, settings, tableName } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
-import { handler as putMember } from "../functions/projects/put-member.ts";
-import type { QueueKey } from "../functions/queues.ts";
-import { openWebhook, type Webhook } from "../functions/webhooks/webhook.ts";
+import { handler as putMember } from "../functions/projects/upsert-member.ts";
+import { createWebhook, type Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
-import { type WorkerRow, workers } from "../functions/workers.ts";
 import { median } from "./harness.ts";
 import type { Loopback } from "./loopback.ts";
 import type { StageUnits } from "./stage-units.ts";
@@ -429,7 +429,7 @@ async function setUpScene(baseUrl: string): Promise<Scene> {
 
 export async function addWebhook(projectId: string, url: string): Promise<Webhook> {
   const input = { url, events: ["deploy.succeeded" as const, "deploy.failed" as const] };
-  const { webhook, secret } = openWebhook(input, projectId, new Date(), randomBytes(48));
+  const { webhook, secret } = createWebhook(input, projectId, new Date(), randomBytes(48));
   await webhooks.insert(webhook, secret);
   return webhook;
 }
@@ -447,7 +447,7 @@ export function newEvent(projectId: string) {
 
 export function newDelivery(webhook: Webhook, at = new Date()): Delivery {
   const event = deploymentEvent(newEvent(webhook.project_id));
-  return openDelivery(event, webhook, at, settings.deliveryGraceSeconds());
+  return createDelivery(event, webhook, at, settings.deliveryGraceSeconds());
 }
 
 async function addEnded(webhook: Webhook, status: "succeeded" | "failed"): Promise<Delivery> {
@@ -658,7 +658,7 @@ async function countFailures(receiverUrl: string): Promise<Taken[]> {
   await deliveries.insert(delivery);
   const taken: Taken[] = [];
   for (let attempt = 1; ; attempt++) {
-    taken.push(await call("deliveries/send", queueEvent([dueAttempt(delivery, attempt)])));
+    taken.push(await call("attempts/send", queueEvent([dueAttempt(delivery, attempt)])));
     const row = await deliveries.find(delivery.webhook_id, delivery.id);
     if (row?.attempt_count !== attempt) throw new Error(`Attempt ${attempt} was not made`);
     if (row.status !== "pending") return taken;
@@ -670,7 +670,7 @@ async function countRecovery(receiverUrl: string): Promise<Taken> {
   await webhooks.markFailing(webhook, new Date().toISOString());
   const delivery = newDelivery(webhook);
   await deliveries.insert(delivery);
-  return call("deliveries/send", queueEvent([dueAttempt(delivery, 1)]));
+  return call("attempts/send", queueEvent([dueAttempt(delivery, 1)]));
 }
 
 /** A sweep that finds so many rows, as many in each shard. */
@@ -701,7 +701,7 @@ async function countWireBytes(): Promise<number> {
     ),
   );
   await deliveries.insert(delivery);
-  await call("deliveries/send", queueEvent([dueAttempt(delivery, 1)]));
+  await call("attempts/send", queueEvent([dueAttempt(delivery, 1)]));
   receiver.closeAllConnections();
   receiver.close();
   return bytes;

@@ -6,11 +6,11 @@ import { bundleFolder } from "../lib/names.ts";
 import { ServiceStack } from "../lib/service-stack.ts";
 import { InvalidStage } from "../lib/stage.ts";
 import { stageNamed, UnknownStage } from "../lib/stages.ts";
-import { writeConsole } from "./console/build.ts";
+import { writeConsole } from "../packages/console/build.ts";
 
 /*
  * The CDK app: `cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json has bin/build.ts make the bundles in dist/ first. What
- * breaks a rule of cdk-nag and is not acknowledged in lib/acknowledged.ts is an error of the synthesis.
+ * breaks a rule of cdk-nag and is not acknowledged in lib/nag-suppressions.ts is an error of the synthesis.
  */
 
 const bundles = join(import.meta.dirname, "..", "dist");

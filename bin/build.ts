@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import * as esbuild from "esbuild";
-import { endpoints } from "../functions/endpoints.ts";
-import { workers } from "../functions/workers.ts";
+import { endpoints } from "../functions/manifest/endpoints.ts";
+import { workers } from "../functions/manifest/workers.ts";
 import { bundleFolder } from "../lib/names.ts";
 import { checkBudgets } from "./build/budgets.ts";
-import { checkLeftOut, leaveOut } from "./build/left-out.ts";
+import { checkStubs, stubModules } from "./build/bundle-stubs.ts";
 import { smokeLoad } from "./build/smoke-load.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -25,7 +25,9 @@ export async function build({ outdir }: { outdir: string }): Promise<esbuild.Met
   const missing = files.filter((file) => !existsSync(sourceOf(file)));
   if (missing.length > 0) {
     const names = missing.map((file) => relative(root, sourceOf(file))).join(", ");
-    throw new Error(`functions/endpoints.ts and functions/workers.ts name files that do not exist: ${names}`);
+    throw new Error(
+      `functions/manifest/endpoints.ts and functions/manifest/workers.ts name files that do not exist: ${names}`,
+    );
   }
   const { metafile } = await esbuild.build({
     absWorkingDir: root,
@@ -47,14 +49,14 @@ export async function build({ outdir }: { outdir: string }): Promise<esbuild.Met
     mainFields: ["module", "main"],
     // Asking whether a body is a web stream loads the web streams of Node: a thirtieth of a cold start.
     define: { ReadableStream: "undefined" },
-    plugins: [leaveOut],
+    plugins: [stubModules],
   });
   const out = resolve(root, outdir);
   await mkdir(out, { recursive: true });
   await writeFile(join(out, "meta.json"), JSON.stringify(metafile));
   // The project is ESM and Lambda knows nothing of that: this lets Node load the bundles here as it does there.
   await writeFile(join(out, "package.json"), '{ "type": "commonjs" }\n');
-  checkLeftOut(metafile);
+  checkStubs(metafile);
   const bundles = files.map((file): [string, string] => [file, join(out, bundleFolder(file), "index.js")]);
   checkBudgets(new Map(bundles.map(([file, path]) => [file, outputAt(metafile, path)])));
   smokeLoad(bundles);

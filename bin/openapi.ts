@@ -14,7 +14,7 @@ export async function generate(): Promise<Map<string, string>> {
   return new Map([
     ["docs/openapi.json", formatted("docs/openapi.json", JSON.stringify(document))],
     ["docs/api.md", reference(document)],
-    ["bin/client/schema.d.ts", formatted("bin/client/schema.d.ts", await typesOf(document))],
+    ["packages/client/src/schema.d.ts", formatted("packages/client/src/schema.d.ts", await typesOf(document))],
   ]);
 }
 

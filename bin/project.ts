@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { handler as putMember } from "../functions/projects/put-member.ts";
-import { tables } from "../functions/tables.ts";
+import { tables } from "../functions/manifest/tables.ts";
+import { handler as putMember } from "../functions/projects/upsert-member.ts";
 import { command, readOptions } from "./local/command.ts";
 import { connect } from "./local/connect.ts";
 

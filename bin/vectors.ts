@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bodySignature, signatureHeaders } from "../functions/deliveries/signature.ts";
+import { bodySignature, signatureHeaders } from "../functions/receivers/signature.ts";
 
 /*
  * docs/vectors.json: deliveries as the service sends them, and such as a receiver must refuse, for whoever writes a receiver.

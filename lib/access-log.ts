@@ -2,7 +2,7 @@ import { RemovalPolicy } from "aws-cdk-lib";
 import { AccessLogFormat, type IAccessLogDestination, LogGroupLogDestination } from "aws-cdk-lib/aws-apigateway";
 import { LogGroup } from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
-import type { Surroundings } from "./service-function.ts";
+import type { StageContext } from "./service-function.ts";
 
 /**
  * One JSON line per request, refused ones too. `requestId` is the one that callers get in `x-request-id` and that the
@@ -34,7 +34,7 @@ const fields = {
 
 export function accessLog(
   scope: Construct,
-  { stage, key }: Surroundings,
+  { stage, key }: StageContext,
 ): { accessLogDestination: IAccessLogDestination; accessLogFormat: AccessLogFormat } {
   const group = new LogGroup(scope, "AccessLog", {
     retention: stage.logRetention,

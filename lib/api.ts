@@ -1,13 +1,13 @@
 import { Duration } from "aws-cdk-lib";
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
 import { Construct } from "constructs";
-import { endpoints } from "../functions/endpoints.ts";
-import { cors } from "../functions/response-headers.ts";
+import { endpoints } from "../functions/manifest/endpoints.ts";
+import { cors } from "../functions/manifest/response-headers.ts";
 import { accessLog } from "./access-log.ts";
-import { giveDomain } from "./domain.ts";
-import { putFirewall } from "./firewall.ts";
-import { answerGatewayErrors, answerTheRest } from "./gateway-errors.ts";
-import { ServiceFunction, type Surroundings } from "./service-function.ts";
+import { addCustomDomain } from "./domain.ts";
+import { addFirewall } from "./firewall.ts";
+import { addFallbackMethods, addGatewayResponses } from "./gateway-errors.ts";
+import { ServiceFunction, type StageContext } from "./service-function.ts";
 import type { Stage } from "./stage.ts";
 
 // The answer of an endpoint is a few reads and writes. API Gateway itself gives up after 29 s.
@@ -19,8 +19,8 @@ export interface Api {
   functions: Record<string, ServiceFunction>;
 }
 
-/** The REST API: one Lambda per row of functions/endpoints.ts, all behind the authorizer. */
-export function createApi(scope: Construct, surroundings: Surroundings, authorizer: ServiceFunction): Api {
+/** The REST API: one Lambda per row of functions/manifest/endpoints.ts, all behind the authorizer. */
+export function createApi(scope: Construct, surroundings: StageContext, authorizer: ServiceFunction): Api {
   const { stage } = surroundings;
   const restApi = new apigateway.RestApi(scope, "Api", {
     restApiName: scope.node.id,
@@ -39,11 +39,11 @@ export function createApi(scope: Construct, surroundings: Surroundings, authoriz
   // Its output "Endpoint" would repeat ours with a trailing slash.
   restApi.node.tryRemoveChild("Endpoint");
 
-  const functions = routeEndpoints(restApi, surroundings, whoIsCalling(scope, authorizer));
-  answerTheRest(restApi, stage);
-  answerGatewayErrors(restApi, stage);
-  if (stage.domain) giveDomain(scope, restApi, stage.domain);
-  if (stage.firewall) putFirewall(scope, restApi, stage.firewall);
+  const functions = routeEndpoints(restApi, surroundings, createAuthorizer(scope, authorizer));
+  addFallbackMethods(restApi, stage);
+  addGatewayResponses(restApi, stage);
+  if (stage.domain) addCustomDomain(scope, restApi, stage.domain);
+  if (stage.firewall) addFirewall(scope, restApi, stage.firewall);
   return { restApi, functions };
 }
 
@@ -56,7 +56,7 @@ function preflight(origins: string[]): apigateway.CorsOptions {
   };
 }
 
-function whoIsCalling(scope: Construct, authorizer: ServiceFunction): apigateway.IAuthorizer {
+function createAuthorizer(scope: Construct, authorizer: ServiceFunction): apigateway.IAuthorizer {
   return new apigateway.RequestAuthorizer(scope, "Authorizer", {
     handler: authorizer.entry,
     // Without the header API Gateway answers 401 by itself.
@@ -68,7 +68,7 @@ function whoIsCalling(scope: Construct, authorizer: ServiceFunction): apigateway
 
 function routeEndpoints(
   api: apigateway.RestApi,
-  surroundings: Surroundings,
+  surroundings: StageContext,
   authorizer: apigateway.IAuthorizer,
 ): Api["functions"] {
   const folder = new Construct(api.stack, "Endpoints");

@@ -8,8 +8,8 @@ import { CloudFrontTarget } from "aws-cdk-lib/aws-route53-targets";
 import * as s3 from "aws-cdk-lib/aws-s3";
 import { BucketDeployment, CacheControl, Source } from "aws-cdk-lib/aws-s3-deployment";
 import { Construct } from "constructs";
-import type { CustomerKey } from "./customer-key.ts";
-import { contentSecurityPolicy, pageCacheControl, pageHeaders } from "./page-headers.ts";
+import { contentSecurityPolicy, pageCacheControl, pageHeaders } from "./console-headers.ts";
+import type { KmsKey } from "./kms-key.ts";
 import type { Stage } from "./stage.ts";
 
 /*
@@ -25,9 +25,9 @@ interface ConsoleProps {
   console: ConsoleOptions;
   /** Where the API is, without a trailing slash. */
   apiUrl: string;
-  /** The folder with the page's files, as bin/console/build.ts makes them. */
+  /** The folder with the page's files, as packages/console/build.ts makes them. */
   page: string;
-  key?: CustomerKey | undefined;
+  key?: KmsKey | undefined;
 }
 
 /** Puts the console where a browser finds it. Its address is the output ConsoleUrl. */
@@ -63,7 +63,7 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
     }),
   });
   upload(folder, bucket, props);
-  if (domain) nameIt(folder, distribution, domain);
+  if (domain) addDomainRecords(folder, distribution, domain);
   new CfnOutput(Stack.of(scope), "ConsoleUrl", { value: `https://${domain?.name ?? distribution.domainName}/` });
   return distribution;
 }
@@ -105,7 +105,7 @@ function upload(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key
   });
 }
 
-function nameIt(folder: Construct, distribution: cloudfront.Distribution, domain: ConsoleDomain): void {
+function addDomainRecords(folder: Construct, distribution: cloudfront.Distribution, domain: ConsoleDomain): void {
   if (!domain.hostedZone) {
     new CfnOutput(Stack.of(folder), "ConsoleDomainTarget", { value: distribution.domainName });
     return;

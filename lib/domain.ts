@@ -7,7 +7,7 @@ import { Construct } from "constructs";
 import type { Stage } from "./stage.ts";
 
 /** Gives the API its own name. Without a hosted zone the operator points the name to the output ApiDomainTarget. */
-export function giveDomain(scope: Construct, api: apigateway.RestApi, domain: NonNullable<Stage["domain"]>): void {
+export function addCustomDomain(scope: Construct, api: apigateway.RestApi, domain: NonNullable<Stage["domain"]>): void {
   const folder = new Construct(scope, "Domain");
   const name = new apigateway.DomainName(folder, "Name", {
     domainName: domain.name,

@@ -5,10 +5,10 @@ import type { Stage } from "./stage.ts";
 
 /**
  * AWS WAF in front of the API. One rule stops an address that sends too much (429, see WAF_FILTERED in
- * functions/gateway-responses.ts). AWS's own rules only count: webhook URLs and event data look like attacks to some of them,
+ * functions/manifest/gateway-responses.ts). AWS's own rules only count: webhook URLs and event data look like attacks to some of them,
  * so an operator looks at their metrics first.
  */
-export function putFirewall(
+export function addFirewall(
   scope: Construct,
   api: RestApi,
   { requestsPerFiveMinutes }: NonNullable<Stage["firewall"]>,

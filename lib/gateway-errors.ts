@@ -1,17 +1,17 @@
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
-import { type EndpointRow, endpoints } from "../functions/endpoints.ts";
+import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
   gatewayResponseTemplate,
   methodNotAllowed,
-} from "../functions/gateway-responses.ts";
-import { cors, securityHeaders } from "../functions/response-headers.ts";
+} from "../functions/manifest/gateway-responses.ts";
+import { cors, securityHeaders } from "../functions/manifest/response-headers.ts";
 import { constructId } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
-/** Gives the errors that API Gateway makes our shape: one gateway response per row of functions/gateway-responses.ts. */
-export function answerGatewayErrors(api: apigateway.RestApi, stage: Stage): void {
+/** Gives the errors that API Gateway makes our shape: one gateway response per row of functions/manifest/gateway-responses.ts. */
+export function addGatewayResponses(api: apigateway.RestApi, stage: Stage): void {
   for (const [type, row] of Object.entries<GatewayResponseRow>(gatewayResponses)) {
     api.addGatewayResponse(constructId(type.toLowerCase().replaceAll("_", "-")), {
       type: apigateway.ResponseType.of(type),
@@ -27,18 +27,18 @@ export function answerGatewayErrors(api: apigateway.RestApi, stage: Stage): void
  * 404 to any method of every other path. (Without it, an unknown path with an Authorization header is a broken AWS
  * signature, 403.) A method ANY takes what no endpoint takes, and its mock integration answers without asking who is calling.
  */
-export function answerTheRest(api: apigateway.RestApi, stage: Stage): void {
+export function addFallbackMethods(api: apigateway.RestApi, stage: Stage): void {
   const forBrowsers = corsHeaders(stage);
   const rowsByPath = Map.groupBy<string, EndpointRow>(endpoints, (row) => row.path);
   for (const [path, rows] of rowsByPath) {
     const allow = rows.map((row) => row.method).join(", ");
-    answerAlways(api.root.resourceForPath(path), methodNotAllowed, { Allow: allow, ...forBrowsers });
+    addFixedResponse(api.root.resourceForPath(path), methodNotAllowed, { Allow: allow, ...forBrowsers });
   }
   const notFound = gatewayResponses.MISSING_AUTHENTICATION_TOKEN;
   const between = [...rowsByPath.keys()].flatMap(pathsAbove).filter((path) => !rowsByPath.has(path));
-  for (const path of new Set(between)) answerAlways(api.root.resourceForPath(path), notFound, forBrowsers);
-  answerAlways(api.root, notFound, forBrowsers);
-  answerAlways(api.root.addResource("{proxy+}"), notFound, forBrowsers);
+  for (const path of new Set(between)) addFixedResponse(api.root.resourceForPath(path), notFound, forBrowsers);
+  addFixedResponse(api.root, notFound, forBrowsers);
+  addFixedResponse(api.root.addResource("{proxy+}"), notFound, forBrowsers);
 }
 
 /** "/v1/projects/{id}" -> "/v1", "/v1/projects": resources that exist only to hold others. */
@@ -47,7 +47,7 @@ function pathsAbove(path: string): string[] {
   return parts.map((_, index) => `/${parts.slice(0, index + 1).join("/")}`);
 }
 
-function answerAlways(
+function addFixedResponse(
   resource: apigateway.IResource,
   row: GatewayResponseRow & { status: number },
   more: Record<string, string>,

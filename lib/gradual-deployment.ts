@@ -1,5 +1,5 @@
 import { LambdaDeploymentConfig, LambdaDeploymentGroup } from "aws-cdk-lib/aws-codedeploy";
-import { rollbackAlarmsFor } from "./alarms.ts";
+import { rollbackAlarmsFor } from "./observability/alarms.ts";
 import type { Stage } from "./stage.ts";
 import type { Workers } from "./workers.ts";
 

@@ -1,7 +1,7 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
-import { type QueueKey, queues as queueRows } from "../functions/queues.ts";
-import { type TableKey, type TableRow, tables as tableRows } from "../functions/tables.ts";
-import { type IndexKey, readActions, type TableAction, type Uses } from "../functions/uses.ts";
+import { type Grants, type IndexKey, readActions, type TableAction } from "../functions/manifest/grants-schema.ts";
+import { type QueueKey, queues as queueRows } from "../functions/manifest/queues.ts";
+import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 
@@ -12,7 +12,7 @@ export interface Data {
 }
 
 /** The environment variables that tell a function where the tables and queues it uses are, and no others. */
-export function environmentFor(uses: Uses, data: Data): Record<string, string> {
+export function environmentFor(uses: Grants, data: Data): Record<string, string> {
   const { sendsTo = [], rejectsTo = [] } = uses;
   return Object.fromEntries([
     ...tablesOf(uses).map((key) => [tableRows[key].env, data.tables[key].tableName]),
@@ -22,7 +22,7 @@ export function environmentFor(uses: Uses, data: Data): Record<string, string> {
 }
 
 /** The tables that a function reaches, itself or an index of it. */
-export function tablesOf({ tables = {}, queries = [] }: Uses): TableKey[] {
+export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
   return [...new Set([...tableKeys(tables), ...queries.map((index) => indexOf(index).table)])];
 }
 
@@ -30,23 +30,23 @@ export function tablesOf({ tables = {}, queries = [] }: Uses): TableKey[] {
  * The rights that a function needs for what it uses: these actions on these resources, and no others. The right to read a
  * secret comes with the secret (jwt-secret.ts).
  */
-export function statementsFor(uses: Uses, data: Data): PolicyStatement[] {
+export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
   const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;
   return [
     ...tableKeys(tables).map((key) => tableStatement(key, tables[key] ?? [], data.tables[key].tableArn)),
-    ...queries.map((index) => mayCall(["dynamodb:Query"], [indexArn(index, data)])),
-    ...sendsTo.map((key) => mayCall(["sqs:SendMessage"], [data.queues[key].queue.queueArn])),
-    ...rejectsTo.map((key) => mayCall(["sqs:SendMessage"], [data.queues[key].deadLetters.queueArn])),
+    ...queries.map((index) => allow(["dynamodb:Query"], [indexArn(index, data)])),
+    ...sendsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].queue.queueArn])),
+    ...rejectsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].deadLetters.queueArn])),
   ];
 }
 
 /** What Lambda needs to read a queue on a function's behalf. */
 export function statementForReading(key: QueueKey, data: Data): PolicyStatement {
   const actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
-  return mayCall(actions, [data.queues[key].queue.queueArn]);
+  return allow(actions, [data.queues[key].queue.queueArn]);
 }
 
-export function mayCall(actions: string[], resources: string[]): PolicyStatement {
+export function allow(actions: string[], resources: string[]): PolicyStatement {
   return new PolicyStatement({ actions, resources });
 }
 
@@ -74,6 +74,6 @@ function indexOf(index: IndexKey): { table: TableKey; name: string } {
   return { table, name };
 }
 
-function tableKeys(used: NonNullable<Uses["tables"]>): TableKey[] {
+function tableKeys(used: NonNullable<Grants["tables"]>): TableKey[] {
   return Object.keys(used) as TableKey[];
 }

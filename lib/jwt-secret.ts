@@ -2,10 +2,10 @@ import { RemovalPolicy } from "aws-cdk-lib";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
-import { type WorkerRow, workers } from "../functions/workers.ts";
-import type { CustomerKey } from "./customer-key.ts";
-import { mayCall } from "./grants.ts";
+import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
+import { allow } from "./grants.ts";
 import { keyStatementsForSecret } from "./key-grants.ts";
+import type { KmsKey } from "./kms-key.ts";
 import type { Stage } from "./stage.ts";
 import type { Workers } from "./workers.ts";
 
@@ -13,7 +13,7 @@ import type { Workers } from "./workers.ts";
  * The secret that holds the identity provider's HS256 secret. A new one starts with a random value, so that nobody can
  * sign in until the operator puts the provider's value there: an empty or well-known one would let anybody in.
  */
-export function createJwtSecret(scope: Construct, { jwt, keepsData }: Stage, key?: CustomerKey): ISecret {
+export function createJwtSecret(scope: Construct, { jwt, keepsData }: Stage, key?: KmsKey): ISecret {
   if (jwt?.secretArn !== undefined) return existingSecret(scope, jwt.secretArn, jwt.secretKmsKeyArn);
   return new Secret(scope, "JwtSecret", {
     description:
@@ -34,13 +34,13 @@ function existingSecret(scope: Construct, secretCompleteArn: string, keyArn: str
 }
 
 /** Lets the functions whose row says so read the secret's values, and tells them where they are. */
-export function letReadersRead(secret: ISecret, functions: Workers): void {
+export function grantSecretRead(secret: ISecret, functions: Workers): void {
   for (const { file, uses } of workers as readonly WorkerRow[]) {
     if (!uses.reads?.includes("jwtSecret")) continue;
     const { lambda } = functions[file as keyof Workers];
     lambda.addEnvironment("JWT_SECRET_ARN", secret.secretArn);
     // Of the previous version too, which still counts while the secret is rotated.
-    lambda.addToRolePolicy(mayCall(["secretsmanager:GetSecretValue"], [secret.secretArn]));
+    lambda.addToRolePolicy(allow(["secretsmanager:GetSecretValue"], [secret.secretArn]));
     for (const statement of keyStatementsForSecret(secret)) lambda.addToRolePolicy(statement);
   }
 }

@@ -9,22 +9,22 @@ import {
   type QueueRow,
   queues,
   retentionSeconds,
-} from "../functions/queues.ts";
-import { type CustomerKey, letProducerEncrypt, type Producer } from "./customer-key.ts";
+} from "../functions/manifest/queues.ts";
+import { allowProducerToEncrypt, type KmsKey, type Producer } from "./kms-key.ts";
 import { constructId, deployedName } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
 export type Queues = Record<QueueKey, { queue: sqs.Queue; deadLetters: sqs.Queue }>;
 
-/** One queue, with its dead letter queue, per row of functions/queues.ts. */
-export function createQueues(scope: Construct, stage: Stage, key?: CustomerKey): Queues {
+/** One queue, with its dead letter queue, per row of functions/manifest/queues.ts. */
+export function createQueues(scope: Construct, stage: Stage, key?: KmsKey): Queues {
   const folder = new Construct(scope, "Queues");
   const pairs = Object.entries<QueueRow>(queues).map(([name, row]) => [
     name,
     createPair(folder, name, row, stage, key),
   ]);
   const created = Object.fromEntries(pairs) as Queues;
-  letProducersSend(created.events.queue, stage.eventProducers ?? []);
+  allowProducersToSend(created.events.queue, stage.eventProducers ?? []);
   return created;
 }
 
@@ -33,7 +33,7 @@ function createPair(
   name: string,
   row: QueueRow,
   stage: Stage,
-  key: CustomerKey | undefined,
+  key: KmsKey | undefined,
 ): Queues[QueueKey] {
   const shared: sqs.QueueProps = {
     ...(key
@@ -62,12 +62,12 @@ function createPair(
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /** In this account an identity's own policy suffices; another account, a rule or a topic needs the queue's word as well. */
-function letProducersSend(queue: sqs.Queue, arns: string[]): void {
+function allowProducersToSend(queue: sqs.Queue, arns: string[]): void {
   for (const arn of arns) {
     const producer = producerOf(arn);
     const send = { actions: ["sqs:SendMessage"], resources: [queue.queueArn] };
     queue.addToResourcePolicy(new iam.PolicyStatement({ ...producer, ...send }));
-    if (queue.encryptionMasterKey) letProducerEncrypt(queue.encryptionMasterKey, producer);
+    if (queue.encryptionMasterKey) allowProducerToEncrypt(queue.encryptionMasterKey, producer);
   }
 }
 

@@ -3,19 +3,19 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
-import type { Uses } from "../functions/uses.ts";
-import type { CustomerKey } from "./customer-key.ts";
+import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { type Data, environmentFor, statementsFor } from "./grants.ts";
 import { keyStatementsFor } from "./key-grants.ts";
+import type { KmsKey } from "./kms-key.ts";
 import { constructId } from "./names.ts";
 import { settingsFor } from "./settings.ts";
 import type { Stage } from "./stage.ts";
 
 /** What all functions of a stage have in common. */
-export interface Surroundings {
+export interface StageContext {
   stage: Stage;
   data: Data;
-  key?: CustomerKey | undefined;
+  key?: KmsKey | undefined;
   /** The bundle of a function, by its path below `functions/`. */
   code: (file: string) => lambda.Code;
 }
@@ -24,7 +24,7 @@ export interface ServiceFunctionProps {
   /** Path below `functions/`; it names the function in the stack too. */
   file: string;
   description: string;
-  uses: Uses;
+  uses: Grants;
   timeoutSeconds: number;
   memoryMb: number;
   /** Wins over the variables that follow from `uses` and the stage. Names without a value are left out. */
@@ -39,7 +39,7 @@ export class ServiceFunction extends Construct {
   readonly lambda: lambda.Function;
   readonly alias: lambda.Alias | undefined;
 
-  constructor(scope: Construct, { stage, data, key, code }: Surroundings, props: ServiceFunctionProps) {
+  constructor(scope: Construct, { stage, data, key, code }: StageContext, props: ServiceFunctionProps) {
     super(scope, constructId(props.file));
     const logGroup = new logs.LogGroup(this, "Logs", {
       retention: stage.logRetention,

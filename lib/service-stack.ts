@@ -1,17 +1,17 @@
 import { Annotations, CfnOutput, Stack } from "aws-cdk-lib";
 import type { Code } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { acknowledgeFindings } from "./acknowledged.ts";
-import { createAlarms } from "./alarms.ts";
 import { baseUrl, createApi } from "./api.ts";
 import { createConsole } from "./console.ts";
-import { customerKey } from "./customer-key.ts";
-import { createDashboard, dashboardUrl } from "./dashboard.ts";
 import { deployGradually } from "./gradual-deployment.ts";
-import { createJwtSecret, letReadersRead } from "./jwt-secret.ts";
+import { createJwtSecret, grantSecretRead } from "./jwt-secret.ts";
+import { createKmsKey } from "./kms-key.ts";
+import { suppressFindings } from "./nag-suppressions.ts";
 import { constructId } from "./names.ts";
+import { createAlarms } from "./observability/alarms.ts";
+import { createDashboard, dashboardUrl } from "./observability/dashboard.ts";
 import { createQueues } from "./queues.ts";
-import type { Surroundings } from "./service-function.ts";
+import type { StageContext } from "./service-function.ts";
 import type { Stage } from "./stage.ts";
 import { createTables } from "./tables.ts";
 import { createWorkers } from "./workers.ts";
@@ -32,17 +32,17 @@ export class ServiceStack extends Stack {
     super(scope, id, { terminationProtection: stage.keepsData });
     // API Gateway goes on calling an authorizer as it was until it is deployed anew, which CDK does for this only when told.
     this.node.setContext("@aws-cdk/aws-apigateway:authorizerChangeDeploymentLogicalId", true);
-    warnOfSilentAlarms(this, stage);
+    warnWithoutAlarmEmail(this, stage);
 
-    const key = customerKey(this, stage);
+    const key = createKmsKey(this, stage);
     const tables = createTables(this, stage, key);
     const queues = createQueues(this, stage, key);
-    const surroundings: Surroundings = { stage, code, key, data: { tables, queues } };
+    const surroundings: StageContext = { stage, code, key, data: { tables, queues } };
 
     const workers = createWorkers(this, surroundings);
     const jwtSecret = createJwtSecret(this, stage, key);
-    letReadersRead(jwtSecret, workers);
-    const api = createApi(this, surroundings, workers.authorizer);
+    grantSecretRead(jwtSecret, workers);
+    const api = createApi(this, surroundings, workers["auth/authorizer"]);
     if (stage.console) {
       const apiUrl = baseUrl(api.restApi, stage);
       createConsole(this, { stage, console: stage.console, apiUrl, page, key });
@@ -60,7 +60,7 @@ export class ServiceStack extends Stack {
     this.output("AlarmTopicArn", alarms.topic.topicArn);
     this.output("DashboardUrl", dashboardUrl(dashboard));
     for (const [name, table] of Object.entries(tables)) this.output(`${constructId(name)}TableName`, table.tableName);
-    acknowledgeFindings(this);
+    suppressFindings(this);
   }
 
   private output(id: string, value: string): void {
@@ -68,7 +68,7 @@ export class ServiceStack extends Stack {
   }
 }
 
-function warnOfSilentAlarms(stack: Stack, { keepsData, alarmEmail }: Stage): void {
+function warnWithoutAlarmEmail(stack: Stack, { keepsData, alarmEmail }: Stage): void {
   if (!keepsData || alarmEmail !== undefined) return;
   const todo = "Set alarmEmail in lib/stages.ts, or subscribe to the topic of the output AlarmTopicArn.";
   Annotations.of(stack).addWarningV2("alarms-reach-nobody", `The alarms of this stage reach nobody. ${todo}`);

@@ -1,4 +1,4 @@
-import type { Uses } from "../functions/uses.ts";
+import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { tablesOf } from "./grants.ts";
 import type { Stage } from "./stage.ts";
 
@@ -8,9 +8,9 @@ type Variables = Record<string, string | undefined>;
  * The options of a stage as the environment variables that functions/platform/env.ts reads: credentials concern the
  * authorizer, deliveries whoever reads or writes them. Absent options have their default there.
  */
-export function settingsFor(file: string, uses: Uses, stage: Stage): Variables {
+export function settingsFor(file: string, uses: Grants, stage: Stage): Variables {
   return {
-    ...(file === "authorizer" && credentialSettings(stage)),
+    ...(file === "auth/authorizer" && credentialSettings(stage)),
     ...(tablesOf(uses).includes("deliveries") && deliverySettings(stage)),
   };
 }

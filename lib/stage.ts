@@ -120,7 +120,7 @@ const stageSchema = z.strictObject({
   alarmEmail: z.email("takes an e-mail address").optional(),
   /** Who may send to the events queue, beside the principals of this account whose own policy lets them. */
   eventProducers: z.array(producerArn).min(1).optional(),
-  /** The platform's own table of projects, in the shape of ours (functions/tables.ts), in place of it. */
+  /** The platform's own table of projects, in the shape of ours (functions/manifest/tables.ts), in place of it. */
   projectsTable: z.strictObject({ name: z.string().regex(/^[\w.-]{3,255}$/), kmsKeyArn: keyArn.optional() }).optional(),
   /**
    * Whether the stack sets the role by which API Gateway writes logs. The account has one, for all its APIs and per region:

@@ -2,15 +2,15 @@ import { RemovalPolicy } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { Construct } from "constructs";
-import { type TableKey, type TableRow, tables } from "../functions/tables.ts";
-import type { CustomerKey } from "./customer-key.ts";
+import { type TableKey, type TableRow, tables } from "../functions/manifest/tables.ts";
+import type { KmsKey } from "./kms-key.ts";
 import { constructId, deployedName } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
 export type Tables = Record<TableKey, dynamodb.ITable>;
 
-/** One table per row of functions/tables.ts. */
-export function createTables(scope: Construct, stage: Stage, key?: CustomerKey): Tables {
+/** One table per row of functions/manifest/tables.ts. */
+export function createTables(scope: Construct, stage: Stage, key?: KmsKey): Tables {
   const folder = new Construct(scope, "Tables");
   const created = Object.entries<TableRow>(tables).map(([name, row]) => [
     name,
@@ -31,7 +31,7 @@ function existingTable(
   return dynamodb.Table.fromTableAttributes(scope, constructId(name), attributes);
 }
 
-function createTable(scope: Construct, name: string, row: TableRow, stage: Stage, key?: CustomerKey): dynamodb.Table {
+function createTable(scope: Construct, name: string, row: TableRow, stage: Stage, key?: KmsKey): dynamodb.Table {
   const table = new dynamodb.Table(scope, constructId(name), {
     tableName: deployedName(stage, row.name),
     partitionKey: text(row.partitionKey),

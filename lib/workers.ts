@@ -3,24 +3,24 @@ import * as events from "aws-cdk-lib/aws-events";
 import { LambdaFunction } from "aws-cdk-lib/aws-events-targets";
 import { RecursiveLoop } from "aws-cdk-lib/aws-lambda";
 import { Construct } from "constructs";
-import { type WorkerRow, workers } from "../functions/workers.ts";
+import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { statementForReading } from "./grants.ts";
 import { keyStatementsForReading } from "./key-grants.ts";
 import { constructId } from "./names.ts";
-import { ServiceFunction, type Surroundings } from "./service-function.ts";
+import { ServiceFunction, type StageContext } from "./service-function.ts";
 
 export type Workers = Record<(typeof workers)[number]["file"], ServiceFunction>;
 
 /** A mistake in one of these is everybody's at once: no request gets in, or no webhook gets out. */
-const GRADUAL = ["authorizer", "deliveries/send"];
+const GRADUAL = ["auth/authorizer", "attempts/send"];
 
-/** One Lambda per row of functions/workers.ts, started by what its row says. */
-export function createWorkers(scope: Construct, surroundings: Surroundings): Workers {
+/** One Lambda per row of functions/manifest/workers.ts, started by what its row says. */
+export function createWorkers(scope: Construct, surroundings: StageContext): Workers {
   const folder = new Construct(scope, "Workers");
   return Object.fromEntries(workers.map((row) => [row.file, createWorker(folder, surroundings, row)])) as Workers;
 }
 
-function createWorker(scope: Construct, surroundings: Surroundings, row: WorkerRow): ServiceFunction {
+function createWorker(scope: Construct, surroundings: StageContext, row: WorkerRow): ServiceFunction {
   const worker = new ServiceFunction(scope, surroundings, {
     ...row,
     description: descriptionOf(row),
@@ -33,7 +33,7 @@ function createWorker(scope: Construct, surroundings: Surroundings, row: WorkerR
   return worker;
 }
 
-function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: Surroundings): void {
+function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: StageContext): void {
   switch (trigger.kind) {
     case "authorizer":
       return; // lib/api.ts

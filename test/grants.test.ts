@@ -1,8 +1,8 @@
-import { type Right, rightsOf, trail } from "../bin/local/permissions.ts";
-import { endpoints } from "../functions/endpoints.ts";
+import { allowedCallsOf, type Right, trail } from "../bin/local/permissions.ts";
+import { endpoints } from "../functions/manifest/endpoints.ts";
+import type { Grants } from "../functions/manifest/grants-schema.ts";
+import { type Trigger, workers } from "../functions/manifest/workers.ts";
 import { logSink } from "../functions/platform/log.ts";
-import type { Uses } from "../functions/uses.ts";
-import { type Trigger, workers } from "../functions/workers.ts";
 import { dev } from "./lib/synthesised.ts";
 import { useEveryFunction } from "./support/every-function.ts";
 import { startSecretsManager } from "./support/secrets-manager.ts";
@@ -10,7 +10,7 @@ import { jwtSecret, startTestService } from "./support/service.ts";
 
 /* Rows, stack and reality agree: each function is granted what it calls, and nothing more. */
 
-const rows: { file: string; uses: Uses; trigger?: Trigger }[] = [...endpoints, ...workers];
+const rows: { file: string; uses: Grants; trigger?: Trigger }[] = [...endpoints, ...workers];
 const called = new Map<string, Set<Right>>(rows.map(({ file }) => [file, new Set()]));
 const refusals = new Set<string>();
 let failure: Error | undefined;
@@ -47,7 +47,7 @@ test("every function does all it has to", () => {
 const callsOf = (file: string): string[] => [...(called.get(file) ?? [])].sort();
 
 test.each(rows)("$file calls all that its row uses, and nothing else", ({ file, uses }) => {
-  expect(callsOf(file)).toEqual([...rightsOf(uses)].sort());
+  expect(callsOf(file)).toEqual([...allowedCallsOf(uses)].sort());
 });
 
 test.each(rows)("$file is granted what it calls, and nothing else", ({ file, trigger }) => {

@@ -4,16 +4,16 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { API_KEY_RANDOM_BYTES, mintApiKey } from "../functions/api-keys/api-key.ts";
-import { signatureHeaders } from "../functions/deliveries/signature.ts";
-import { mintSecret } from "../functions/webhooks/webhook.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
+import { signatureHeaders } from "../functions/receivers/signature.ts";
+import { generateSecret } from "../functions/webhooks/webhook.ts";
 import { eventOf } from "./support/deliveries.ts";
 import { leaksIn } from "./support/leaks.ts";
 
 /* The check that runs beside every test file (support/log-check.ts) finds what it is there for, and fails the file. */
 
-const { key, apiKey } = mintApiKey("user-1", { name: "ci" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
-const secret = mintSecret(randomBytes(32));
+const { key, apiKey } = createApiKey("user-1", { name: "ci" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+const secret = generateSecret(randomBytes(32));
 const jwt = mintToken(randomBytes(32).toString("hex"), "user-1");
 const signature = signatureHeaders({ deliveryId: randomUUID(), at: new Date(), body: "{}" }, secret, []);
 const event = JSON.stringify(eventOf(randomUUID()));

@@ -1,5 +1,5 @@
 import type { SQSEvent } from "aws-lambda";
-import { handler } from "../../functions/deliveries/send.ts";
+import { handler } from "../../functions/attempts/send.ts";
 import { logSink } from "../../functions/platform/log.ts";
 
 /*

@@ -1,5 +1,5 @@
-import { post } from "../../functions/deliveries/receivers.ts";
-import { signatureHeaders } from "../../functions/deliveries/signature.ts";
+import { post } from "../../functions/receivers/receiver-client-pool.ts";
+import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import { BODY, type Delivery, type Way } from "./way.ts";
 
 /* What an attempt does between reading its row and recording it: sign twice, and post with all guards. */

@@ -1,13 +1,13 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { SQSRecord } from "aws-lambda";
 import { createTables } from "../../bin/local/resources.ts";
-import { openDelivery } from "../../functions/deliveries/delivery.ts";
+import { handler } from "../../functions/attempts/send.ts";
+import { createDelivery } from "../../functions/deliveries/delivery.ts";
 import * as rows from "../../functions/deliveries/delivery-store.ts";
-import { handler } from "../../functions/deliveries/send.ts";
 import { deploymentEvent, parseExactly } from "../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { inParallel } from "../../functions/platform/parallel.ts";
-import { MAX_WEBHOOKS_PER_PROJECT, openWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
+import { createWebhook, MAX_WEBHOOKS_PER_PROJECT, type Webhook } from "../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
 import { BODY, type Delivery, type Target, type Way } from "./way.ts";
 
@@ -22,7 +22,7 @@ async function open({ url, secret }: Target): Promise<Webhook> {
   const known = webhookOf.get(url);
   if (known) return known;
   if (webhookOf.size % MAX_WEBHOOKS_PER_PROJECT === 0) projectId = randomUUID();
-  const { webhook } = openWebhook({ url, events: ["deploy.succeeded"] }, projectId, new Date(), randomBytes(48));
+  const { webhook } = createWebhook({ url, events: ["deploy.succeeded"] }, projectId, new Date(), randomBytes(48));
   await webhooks.insert(webhook, secret);
   webhookOf.set(url, webhook);
   return webhook;
@@ -33,7 +33,7 @@ const GRACE_SECONDS = 3600;
 
 async function insert({ target, id }: Delivery): Promise<void> {
   const webhook = await open(target);
-  await rows.insert({ ...openDelivery(event, webhook, new Date(), GRACE_SECONDS), id });
+  await rows.insert({ ...createDelivery(event, webhook, new Date(), GRACE_SECONDS), id });
 }
 
 export const way: Way = {

@@ -2,7 +2,7 @@ import type * as esbuild from "esbuild";
 
 /** Minified size of a bundle in KB of 1,024 bytes: what Lambda reads, parses and keeps in memory at each cold start. */
 const DEFAULT_BUDGET_KB = 260;
-const budgetsKb: Record<string, number> = { "deliveries/send": 330 };
+const budgetsKb: Record<string, number> = { "attempts/send": 330 };
 
 const SHOWN_INPUTS = 6;
 

@@ -1,6 +1,6 @@
 import { GetQueueUrlCommand } from "@aws-sdk/client-sqs";
+import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
-import { deadLetterName, queues } from "../../functions/queues.ts";
 import { deployedName } from "../../lib/names.ts";
 import type { DeadLetterQueue } from "./dead-letters.ts";
 import { StartError } from "./engines.ts";

@@ -3,13 +3,13 @@ import type http from "node:http";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { readDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
+import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import { ApiError } from "../../functions/platform/errors.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import { securityHeaders } from "../../functions/response-headers.ts";
-import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from "../../lib/page-headers.ts";
-import type { PageFile } from "../console/build.ts";
+import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from "../../lib/console-headers.ts";
+import type { PageFile } from "../../packages/console/build.ts";
 
 /*
  * The console of a local run: its page, beside the API, and what plays the deployment pipeline for it. AWS has no part of
@@ -79,7 +79,7 @@ function isConsole(path: string, { method, headers }: http.IncomingMessage): boo
 
 /** esbuild is loaded only now: the service starts without it. */
 async function bundle(): Promise<Map<string, Uint8Array>> {
-  const { buildConsole } = await import("../console/build.ts");
+  const { buildConsole } = await import("../../packages/console/build.ts");
   const files: PageFile[] = await buildConsole();
   return new Map(files.map(({ name, body }) => [name, body]));
 }

@@ -1,4 +1,4 @@
-import { handler as putMember } from "../../functions/projects/put-member.ts";
+import { handler as putMember } from "../../functions/projects/upsert-member.ts";
 
 /** Whom a fresh local run knows. */
 export const demoUser = { userId: "demo-user", projectId: "01930000-0000-7000-8000-00000000d301" };

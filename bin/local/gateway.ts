@@ -1,19 +1,19 @@
 import { randomUUID } from "node:crypto";
 import http from "node:http";
 import type { APIGatewayAuthorizerResult, APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
-import { type EndpointRow, endpoints } from "../../functions/endpoints.ts";
+import { corsHeaders, preflightHeaders } from "../../functions/http/cors.ts";
+import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import {
   type GatewayResponseRow,
   type GatewayResponseType,
   gatewayResponses,
   gatewayResponseTemplate,
   methodNotAllowed,
-} from "../../functions/gateway-responses.ts";
-import { corsHeaders, preflightHeaders } from "../../functions/platform/cors.ts";
+} from "../../functions/manifest/gateway-responses.ts";
+import { securityHeaders } from "../../functions/manifest/response-headers.ts";
+import { workers } from "../../functions/manifest/workers.ts";
 import { settings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import { securityHeaders } from "../../functions/response-headers.ts";
-import { workers } from "../../functions/workers.ts";
 import type { AnswerPage } from "./console.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 
@@ -41,7 +41,7 @@ interface Answer {
  * @param answerPage is asked first: what it answers is no request to the API
  */
 export async function createGateway(load: LoadHandler, answerPage: AnswerPage = () => false): Promise<http.Server> {
-  const authorize = await load("authorizer");
+  const authorize = await load("auth/authorizer");
   const handlers = new Map<string, LambdaHandler>();
   await Promise.all(endpoints.map(async ({ file }) => handlers.set(file, await load(file))));
 
@@ -61,7 +61,10 @@ export async function createGateway(load: LoadHandler, answerPage: AnswerPage = 
     let verdict: APIGatewayAuthorizerResult;
     try {
       const request = { type: "REQUEST", methodArn: `${METHOD_ARN}/${event.httpMethod}${path}`, ...event };
-      verdict = (await invoke(authorize, request, { functionName: "authorizer", timeoutSeconds })) as typeof verdict;
+      verdict = (await invoke(authorize, request, {
+        functionName: "auth/authorizer",
+        timeoutSeconds,
+      })) as typeof verdict;
     } catch {
       return gatewayResponse("AUTHORIZER_FAILURE", requestId);
     }

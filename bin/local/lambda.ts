@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Context } from "aws-lambda";
-import { withRightsOf } from "./permissions.ts";
+import { withGrantsOf } from "./permissions.ts";
 
 /** Loads the handler of a row by its `file`. */
 export type LoadHandler = (file: string) => Promise<LambdaHandler>;
@@ -39,7 +39,7 @@ export async function invoke(
     timer = setTimeout(() => reject(new LambdaTimeout(seconds)), timeoutSeconds * 1000);
   });
   try {
-    return await Promise.race([withRightsOf(functionName, () => handler(event, context)), timeout]);
+    return await Promise.race([withGrantsOf(functionName, () => handler(event, context)), timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { endpoints } from "../../functions/endpoints.ts";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
+import type { Grants } from "../../functions/manifest/grants-schema.ts";
+import { deadLetterName, type QueueRow, queues } from "../../functions/manifest/queues.ts";
+import { type TableKey, type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { workers } from "../../functions/manifest/workers.ts";
 import { dynamo, secretsManager, sqs } from "../../functions/platform/aws.ts";
-import { deadLetterName, type QueueRow, queues } from "../../functions/queues.ts";
-import { type TableKey, type TableRow, tables } from "../../functions/tables.ts";
-import type { Uses } from "../../functions/uses.ts";
-import { workers } from "../../functions/workers.ts";
 
 /*
  * IAM on this machine: a function may call what its row uses and is told where that is; all else is refused. So a right that
@@ -27,7 +27,7 @@ export class AccessDenied extends Error {
 }
 
 /** A function asks where something is that its row does not use. On AWS the variable is not set. */
-export class NotTold extends Error {
+export class EnvNotGranted extends Error {
   override readonly name = "NotTold";
 
   constructor(file: string, variable: string) {
@@ -39,7 +39,7 @@ export class NotTold extends Error {
 interface Invocation {
   file: string;
   /** The first that it was refused. */
-  refusal?: AccessDenied | NotTold;
+  refusal?: AccessDenied | EnvNotGranted;
 }
 
 const invocations = new AsyncLocalStorage<Invocation>();
@@ -52,7 +52,7 @@ export const trail = { note(_file: string, _right: Right): void {} };
  * @throws AccessDenied or NotTold when it was refused something, even if it has got over that: nobody would miss what it left
  * out before it is needed
  */
-export async function withRightsOf<Result>(file: string, run: () => Promise<Result>): Promise<Result> {
+export async function withGrantsOf<Result>(file: string, run: () => Promise<Result>): Promise<Result> {
   enforce();
   const invocation: Invocation = { file };
   const result = await invocations.run(invocation, run);
@@ -78,7 +78,7 @@ const resources: Resource[] = [
 ];
 
 /** What a row grants: the action, on the resource or a part of it. */
-function grantsOf(uses: Uses): { action: string; resource: Resource; part?: string }[] {
+function grantsOf(uses: Grants): { action: string; resource: Resource; part?: string }[] {
   const { sendsTo = [], rejectsTo = [], queries = [], reads = [] } = uses;
   return [
     ...Object.entries(uses.tables ?? {}).flatMap(([key, actions]) =>
@@ -95,17 +95,17 @@ function grantsOf(uses: Uses): { action: string; resource: Resource; part?: stri
 }
 
 /** The rights of a row, as a set to look into. */
-export function rightsOf(uses: Uses): Set<Right> {
+export function allowedCallsOf(uses: Grants): Set<Right> {
   return new Set(
     grantsOf(uses).map(({ action, resource, part = "" }) => `${action} on ${resource.name}${part}` as Right),
   );
 }
 
-const rows: { file: string; uses: Uses }[] = [...endpoints, ...workers];
-const rightsByFile = new Map(rows.map(({ file, uses }) => [file, rightsOf(uses)]));
+const rows: { file: string; uses: Grants }[] = [...endpoints, ...workers];
+const rightsByFile = new Map(rows.map(({ file, uses }) => [file, allowedCallsOf(uses)]));
 const hiddenByFile = new Map(rows.map(({ file, uses }) => [file, variablesHiddenFrom(uses)]));
 
-function variablesHiddenFrom(uses: Uses): Set<string> {
+function variablesHiddenFrom(uses: Grants): Set<string> {
   const told = new Set(grantsOf(uses).map(({ resource }) => resource.env));
   return new Set(resources.map(({ env }) => env).filter((env) => !told.has(env)));
 }
@@ -130,7 +130,7 @@ function tell(variable: string): string | undefined {
   const invocation = invocations.getStore();
   const value = environment[variable];
   if (!invocation || !hiddenByFile.get(invocation.file)?.has(variable)) return value;
-  if (value !== undefined) invocation.refusal ??= new NotTold(invocation.file, variable);
+  if (value !== undefined) invocation.refusal ??= new EnvNotGranted(invocation.file, variable);
   return undefined;
 }
 

@@ -6,8 +6,13 @@ import {
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
 import { CreateQueueCommand, GetQueueAttributesCommand, type SQSClient } from "@aws-sdk/client-sqs";
-import { deadLetterMaxMessageBytes, deadLetterName, queues, retentionSeconds } from "../../functions/queues.ts";
-import { type TableRow, tables } from "../../functions/tables.ts";
+import {
+  deadLetterMaxMessageBytes,
+  deadLetterName,
+  queues,
+  retentionSeconds,
+} from "../../functions/manifest/queues.ts";
+import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 
 /*
  * The tables and queues of the data tables, made on whatever engine is there. What exists is left as it is.

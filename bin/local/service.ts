@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ChangeMessageVisibilityCommand } from "@aws-sdk/client-sqs";
 import type { FauxqsServer } from "fauxqs";
+import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
-import { queues } from "../../functions/queues.ts";
 import { consolePages } from "./console.ts";
 import { type Engine, portTaken, StartError, startDynamo, startSqs } from "./engines.ts";
 import { type EventSources, startEventSources } from "./event-sources.ts";
@@ -23,20 +23,20 @@ export interface RunningService {
 }
 
 /** How other commands find the engines of a running service: a file in its data directory, removed when it stops. */
-export interface Whereabouts {
+export interface RunningServiceInfo {
   pid: number;
   baseUrl: string;
   dynamoEndpoint: string;
   sqsEndpoint: string;
 }
 
-const whereaboutsPath = (dataDir: string) => join(dataDir, "running.json");
+const serviceInfoPath = (dataDir: string) => join(dataDir, "running.json");
 
 /** Where the service over this data directory runs, or undefined when none answers. */
-export async function findRunning(dataDir: string): Promise<Whereabouts | undefined> {
-  let whereabouts: Whereabouts;
+export async function findRunning(dataDir: string): Promise<RunningServiceInfo | undefined> {
+  let whereabouts: RunningServiceInfo;
   try {
-    whereabouts = JSON.parse(readFileSync(whereaboutsPath(dataDir), "utf8"));
+    whereabouts = JSON.parse(readFileSync(serviceInfoPath(dataDir), "utf8"));
   } catch {
     return undefined;
   }
@@ -107,14 +107,14 @@ export async function startService(settings: LocalSettings, options: Options = {
     const eventSources: EventSources = await startEventSources(sqs(), load, SWEEP_EVERY_SECONDS);
     stops.push(() => eventSources.stop());
 
-    const whereabouts: Whereabouts = {
+    const whereabouts: RunningServiceInfo = {
       pid: process.pid,
       baseUrl,
       dynamoEndpoint: dynamoEngine.endpoint,
       sqsEndpoint: sqsEngine.endpoint,
     };
-    writeFileSync(whereaboutsPath(dataDir), JSON.stringify(whereabouts, null, 2));
-    stops.push(async () => rmSync(whereaboutsPath(dataDir), { force: true }));
+    writeFileSync(serviceInfoPath(dataDir), JSON.stringify(whereabouts, null, 2));
+    stops.push(async () => rmSync(serviceInfoPath(dataDir), { force: true }));
     return { baseUrl, eventsQueueUrl: process.env[queues.events.env] ?? "", stop };
   } catch (error) {
     await stop();

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
-import { parseCidrs } from "../../functions/webhooks/receiver-address.ts";
+import { parseCidrs } from "../../functions/receivers/receiver-address.ts";
 
 /** The settings of a local run, with their defaults. The commands beside it (token, project, event) take the same ones. */
 export interface LocalSettings {

@@ -1,10 +1,10 @@
 import { STATUS_CODES } from "node:http";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
-import { meaningOf as meaningOfEvent, payloads } from "../../functions/deployments/event-payload.ts";
-import { type Access, type EndpointRow, endpoints } from "../../functions/endpoints.ts";
-import { errorAnswer } from "../../functions/platform/answer.ts";
+import { eventDescriptions as meaningOfEvent, payloadSchemas } from "../../functions/deployments/event-payload.ts";
+import { type Access, type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
-import { securityHeaders } from "../../functions/response-headers.ts";
+import { errorResponseSchema } from "../../functions/schema/response-schema.ts";
 import { codesOf, meaningOf, messageOf } from "./errors.ts";
 import { exampleRequest } from "./examples.ts";
 import { type Operation, operations, tags } from "./operations.ts";
@@ -246,7 +246,7 @@ function responseNameOf(codes: ErrorCode[]): string {
     headers: headersOf(headersByStatus[status]),
     content: {
       "application/json": {
-        schema: answerSchema(errorAnswer([first, ...others])),
+        schema: answerSchema(errorResponseSchema([first, ...others])),
         examples: Object.fromEntries(codes.map((code) => [code, { value: errorExample(code) }])),
       },
     },
@@ -266,7 +266,7 @@ function errorExample(code: ErrorCode): Json {
 /** What an event's receivers get. */
 function webhookOf(name: (typeof eventNames)[number]): Json {
   const { body, headers: example } = exampleRequest(name);
-  const schema = answerSchema(payloads[name]);
+  const schema = answerSchema(payloadSchemas[name]);
   const words = name.split(".").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return {
     operationId: `on${words.join("")}`,

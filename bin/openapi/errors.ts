@@ -1,5 +1,9 @@
-import type { EndpointRow } from "../../functions/endpoints.ts";
-import { type GatewayResponseRow, gatewayResponses, methodNotAllowed } from "../../functions/gateway-responses.ts";
+import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
+import {
+  type GatewayResponseRow,
+  gatewayResponses,
+  methodNotAllowed,
+} from "../../functions/manifest/gateway-responses.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 
 /** What each code means, for people. */

@@ -1,18 +1,22 @@
 import { MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
-import { createdApiKey, listedApiKey } from "../../functions/api-keys/api-key-answer.ts";
+import { apiKeySchema, createdApiKeySchema } from "../../functions/api-keys/api-key-response-schema.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
-import { listedDelivery, recovered, shownDelivery } from "../../functions/deliveries/delivery-answer.ts";
-import type { endpoints } from "../../functions/endpoints.ts";
-import { WEB_ADDRESS } from "../../functions/platform/answer.ts";
+import {
+  deliveryDetailSchema,
+  deliverySchema,
+  recoveryResultSchema,
+} from "../../functions/deliveries/delivery-response-schema.ts";
+import type { endpoints } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
-import { listedProject } from "../../functions/projects/project-answer.ts";
+import { projectSchema } from "../../functions/projects/project-response-schema.ts";
+import { WEB_ADDRESS } from "../../functions/schema/response-schema.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import {
-  createdWebhook,
-  listedWebhook,
-  rotatedWebhook,
-  shownWebhook,
-} from "../../functions/webhooks/webhook-answer.ts";
+  createdWebhookSchema,
+  rotatedWebhookSchema,
+  webhookListItemSchema,
+  webhookSchema,
+} from "../../functions/webhooks/webhook-response-schema.ts";
 import { examples } from "./examples.ts";
 import { type Json, listOf, type Schema } from "./schemas.ts";
 
@@ -66,7 +70,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description: `The answer is the only one that ever shows \`key\`. A user can have ${MAX_KEYS_PER_USER} keys.`,
     fields: { name: { ...name, description: `The label that lists show. ${name.description}` } },
     example: { name: "ci" },
-    answer: { status: 201, schema: createdApiKey, example: examples.createdApiKey },
+    answer: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["api_key_limit_reached"],
   },
   "api-keys/list": {
@@ -74,7 +78,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "API keys",
     summary: "List your API keys",
     description: "Oldest first.",
-    answer: { status: 200, schema: listOf(listedApiKey), example: [examples.listedApiKey] },
+    answer: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
   },
   "api-keys/delete": {
     id: "deleteApiKey",
@@ -88,7 +92,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Projects",
     summary: "List your projects",
     description: "Oldest membership first, with what you may do in each.",
-    answer: { status: 200, schema: listOf(listedProject), example: [examples.project] },
+    answer: { status: 200, schema: listOf(projectSchema), example: [examples.project] },
   },
   "webhooks/create": {
     id: "createWebhook",
@@ -97,7 +101,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description: `The answer shows the signing secret, this once. A project can have ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
     fields: { url: receiver, events },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
-    answer: { status: 201, schema: createdWebhook, example: examples.createdWebhook },
+    answer: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
     errors: ["webhook_limit_reached"],
   },
   "webhooks/list": {
@@ -105,13 +109,13 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Webhooks",
     summary: "List the webhooks of a project",
     description: "Oldest first, without their secrets.",
-    answer: { status: 200, schema: listOf(listedWebhook), example: [examples.listedWebhook] },
+    answer: { status: 200, schema: listOf(webhookListItemSchema), example: [examples.listedWebhook] },
   },
   "webhooks/get": {
     id: "getWebhook",
     tag: "Webhooks",
     summary: "Show a webhook",
-    answer: { status: 200, schema: shownWebhook, example: examples.shownWebhook },
+    answer: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
   },
   "webhooks/update": {
     id: "updateWebhook",
@@ -123,7 +127,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     fields: { url: receiver, events, enabled: { description: "`false` stops deliveries, `true` starts anew." } },
     body: { minProperties: 1 },
     example: { enabled: false },
-    answer: { status: 200, schema: shownWebhook, example: examples.disabledWebhook },
+    answer: { status: 200, schema: webhookSchema, example: examples.disabledWebhook },
   },
   "webhooks/rotate-secret": {
     id: "rotateWebhookSecret",
@@ -141,7 +145,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       },
     },
     example: { overlap_seconds: 3600 },
-    answer: { status: 200, schema: rotatedWebhook, example: examples.rotatedWebhook },
+    answer: { status: 200, schema: rotatedWebhookSchema, example: examples.rotatedWebhook },
   },
   "webhooks/delete": {
     id: "deleteWebhook",
@@ -150,14 +154,14 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description: "Its pending deliveries are cancelled, and its log can no longer be seen.",
     answer: { status: 204 },
   },
-  "deliveries/send-test": {
+  "deliveries/send-test-delivery": {
     id: "sendTestDelivery",
     tag: "Deliveries",
     summary: "Send a sample event",
     description: "One attempt, now, whatever the webhook subscribes to and even while it is disabled.",
     fields: { event: { description: "Which event to pretend." } },
     example: { event: "deploy.failed" },
-    answer: { status: 202, schema: listedDelivery, example: examples.testDelivery },
+    answer: { status: 202, schema: deliverySchema, example: examples.testDelivery },
   },
   "deliveries/list": {
     id: "listDeliveries",
@@ -180,7 +184,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     answer: {
       status: 200,
-      schema: listOf(listedDelivery),
+      schema: listOf(deliverySchema),
       example: [examples.failingDelivery],
       hasNextPage: true,
     },
@@ -190,7 +194,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Deliveries",
     summary: "Show a delivery",
     description: "With its payload, and with what came back at each attempt.",
-    answer: { status: 200, schema: shownDelivery, example: examples.shownDelivery },
+    answer: { status: 200, schema: deliveryDetailSchema, example: examples.shownDelivery },
   },
   "deliveries/redeliver": {
     id: "redeliver",
@@ -199,7 +203,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description:
       "Whatever became of it, under the same id, on a disabled webhook too. Should that fail, the schedule starts anew. A " +
       `delivery with ${MAX_ATTEMPTS} attempts or more is not sent again.`,
-    answer: { status: 202, schema: listedDelivery, example: examples.redelivered },
+    answer: { status: 202, schema: deliverySchema, example: examples.redelivered },
     errors: ["conflict"],
   },
   "deliveries/recover": {
@@ -214,7 +218,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       status: { description: "Only those that stand there. Default: both." },
     },
     example: { since: "2026-11-20T00:00:00Z", status: "failed" },
-    answer: { status: 202, schema: recovered, example: { count: 12 } },
+    answer: { status: 202, schema: recoveryResultSchema, example: { count: 12 } },
     errors: ["conflict"],
   },
 };

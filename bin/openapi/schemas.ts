@@ -1,15 +1,20 @@
 import * as z from "zod/mini";
-import { createdApiKey, listedApiKey } from "../../functions/api-keys/api-key-answer.ts";
-import { listedDelivery, recovered, shownAttempt, shownDelivery } from "../../functions/deliveries/delivery-answer.ts";
-import { eventName, payloads } from "../../functions/deployments/event-payload.ts";
-import { label, time, uuid } from "../../functions/platform/input.ts";
-import { listedProject } from "../../functions/projects/project-answer.ts";
+import { apiKeySchema, createdApiKeySchema } from "../../functions/api-keys/api-key-response-schema.ts";
 import {
-  createdWebhook,
-  listedWebhook,
-  rotatedWebhook,
-  shownWebhook,
-} from "../../functions/webhooks/webhook-answer.ts";
+  attemptSchema,
+  deliveryDetailSchema,
+  deliverySchema,
+  recoveryResultSchema,
+} from "../../functions/deliveries/delivery-response-schema.ts";
+import { eventNameSchema, payloadSchemas } from "../../functions/deployments/event-payload.ts";
+import { projectSchema } from "../../functions/projects/project-response-schema.ts";
+import { label, time, uuid } from "../../functions/schema/input.ts";
+import {
+  createdWebhookSchema,
+  rotatedWebhookSchema,
+  webhookListItemSchema,
+  webhookSchema,
+} from "../../functions/webhooks/webhook-response-schema.ts";
 
 /* From the service's own schemas to JSON Schema, as OpenAPI 3.1 takes it. */
 
@@ -20,21 +25,21 @@ export type Json = any;
 
 /** What has a name of its own in the document; all else is written where it is used. */
 const named: Record<string, Schema> = {
-  CreatedApiKey: createdApiKey,
-  ApiKey: listedApiKey,
-  Project: listedProject,
-  CreatedWebhook: createdWebhook,
-  WebhookInList: listedWebhook,
-  Webhook: shownWebhook,
-  RotatedWebhook: rotatedWebhook,
-  Delivery: listedDelivery,
-  DeliveryWithAttempts: shownDelivery,
-  Attempt: shownAttempt,
-  Recovered: recovered,
-  EventName: eventName,
-  DeployStarted: payloads["deploy.started"],
-  DeploySucceeded: payloads["deploy.succeeded"],
-  DeployFailed: payloads["deploy.failed"],
+  CreatedApiKey: createdApiKeySchema,
+  ApiKey: apiKeySchema,
+  Project: projectSchema,
+  CreatedWebhook: createdWebhookSchema,
+  WebhookInList: webhookListItemSchema,
+  Webhook: webhookSchema,
+  RotatedWebhook: rotatedWebhookSchema,
+  Delivery: deliverySchema,
+  DeliveryWithAttempts: deliveryDetailSchema,
+  Attempt: attemptSchema,
+  Recovered: recoveryResultSchema,
+  EventName: eventNameSchema,
+  DeployStarted: payloadSchemas["deploy.started"],
+  DeploySucceeded: payloadSchemas["deploy.succeeded"],
+  DeployFailed: payloadSchemas["deploy.failed"],
 };
 
 const registry = z.registry<{ id: string }>();

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import { uuid } from "../../functions/platform/input.ts";
-import { expectData, expectError, expectNoContent, promise } from "./promise.ts";
-import { type Chapter, needed, type Scene, signedIn } from "./scene.ts";
+import { uuid } from "../../functions/schema/input.ts";
+import { assert, expectData, expectError, expectNoContent } from "./assertions.ts";
+import { type CheckContext, type CheckGroup, requireResource, signedIn } from "./context.ts";
 
 /* An API key's life, from the answer that shows it to the refusal that follows its deletion. */
 
@@ -24,18 +24,18 @@ const listedKeys = z.array(
   }),
 );
 
-const madeKey = ({ key }: Scene) => needed(key, "no API key was made");
+const madeKey = ({ key }: CheckContext) => requireResource(key, "no API key was made");
 
-async function listed(scene: Scene) {
+async function listed(scene: CheckContext) {
   const { id, key } = madeKey(scene);
   const answer = await scene.send("GET", keysPath, { token: scene.options.token });
   const entry = expectData(answer, 200, listedKeys).find((each) => each.id === id);
-  promise(entry !== undefined, `GET ${keysPath}: the key that was just made is not in the list`);
-  promise(!answer.text.includes(key), `GET ${keysPath}: the list shows the key, which is to be shown once`);
+  assert(entry !== undefined, `GET ${keysPath}: the key that was just made is not in the list`);
+  assert(!answer.text.includes(key), `GET ${keysPath}: the list shows the key, which is to be shown once`);
   return entry;
 }
 
-export const apiKeys: Chapter = {
+export const apiKeys: CheckGroup = {
   title: "API keys",
   sections: ["api-errors", "rejected-credentials"],
   checks: [
@@ -49,7 +49,7 @@ export const apiKeys: Chapter = {
         secrets.add(key);
         scene.key = { id, key, keyPrefix };
         scene.made.set(`${keysPath}/${id}`, "API key");
-        promise(key.startsWith(keyPrefix), `POST ${keysPath}: key_prefix is not how the key starts`);
+        assert(key.startsWith(keyPrefix), `POST ${keysPath}: key_prefix is not how the key starts`);
         return `${keyPrefix}…`;
       },
     },
@@ -57,7 +57,7 @@ export const apiKeys: Chapter = {
       claim: "it is listed at once, and never shown again",
       async run(scene) {
         const { key_prefix } = await listed(scene);
-        promise(key_prefix === scene.key?.keyPrefix, `GET ${keysPath}: key_prefix is another than at creation`);
+        assert(key_prefix === scene.key?.keyPrefix, `GET ${keysPath}: key_prefix is another than at creation`);
         return undefined;
       },
     },
@@ -71,7 +71,7 @@ export const apiKeys: Chapter = {
           signedIn(scene)
             .map(({ id }) => id)
             .join();
-        promise(isOwner, "GET /v1/projects: the key sees other projects than its owner");
+        assert(isOwner, "GET /v1/projects: the key sees other projects than its owner");
         return undefined;
       },
     },
@@ -87,7 +87,7 @@ export const apiKeys: Chapter = {
       claim: "its use is on record",
       async run(scene) {
         const { last_used_at } = await listed(scene);
-        promise(last_used_at !== null, `GET ${keysPath}: last_used_at is null although the key was used`);
+        assert(last_used_at !== null, `GET ${keysPath}: last_used_at is null although the key was used`);
         return undefined;
       },
     },

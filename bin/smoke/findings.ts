@@ -1,7 +1,7 @@
 /* How a check ends that does not simply hold. */
 
 /** The stage does not keep a promise. The message tells which, what was wanted and what came. */
-export class Unkept extends Error {
+export class CheckFailed extends Error {
   override readonly name = "Unkept";
 }
 
@@ -10,7 +10,7 @@ export class Unkept extends Error {
  * @param isExcused whether it may be so even when all checks are wanted: nobody could make it here, or what keeps it from
  * being made has been told already
  */
-export class NotHere extends Error {
+export class CheckSkipped extends Error {
   override readonly name = "NotHere";
   readonly isExcused: boolean;
 
@@ -21,11 +21,11 @@ export class NotHere extends Error {
 }
 
 /** There was no time left for a request, or somebody wants it to end. */
-export class Stopped extends Error {
+export class CheckInterrupted extends Error {
   override readonly name = "Stopped";
 }
 
 /** It works, and somebody should know all the same. */
-export class Doubtful extends Error {
+export class CheckWarning extends Error {
   override readonly name = "Doubtful";
 }

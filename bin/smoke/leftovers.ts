@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod/mini";
-import { expectData, expectStatus } from "./promise.ts";
-import type { Scene } from "./scene.ts";
+import { expectData, expectStatus } from "./assertions.ts";
+import type { CheckContext } from "./context.ts";
 
 /*
  * Nothing is left behind. What a run makes carries its mark and is found by it, so that it is found too when the answer to
@@ -30,7 +30,7 @@ const entry = z.object({
   url: z.optional(z.string()),
 });
 
-function placesOf({ project }: Scene): Place[] {
+function placesOf({ project }: CheckContext): Place[] {
   const keys: Place = { kind: "API key", path: "/v1/api-keys", markOf: ({ name }) => name };
   if (!project) return [keys];
   const path = `/v1/projects/${project.id}/webhooks`;
@@ -44,7 +44,7 @@ export interface Removal {
 }
 
 /** Removes what this run has made and what earlier ones have abandoned. */
-export async function removeAll(scene: Scene, now: Date): Promise<Removal> {
+export async function removeAll(scene: CheckContext, now: Date): Promise<Removal> {
   const { send, mark, options, made } = scene;
   const { token } = options;
   const left: string[] = [];

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { signatureHeaders } from "../../functions/deliveries/signature.ts";
-import { Unkept } from "./findings.ts";
+import { signatureHeaders } from "../../functions/receivers/signature.ts";
+import { CheckFailed } from "./findings.ts";
 
 interface Arrived {
   headers: http.IncomingHttpHeaders;
@@ -32,12 +32,12 @@ export async function listen(): Promise<Listener> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     verify(deliveryId, secret, previous = []) {
       const delivery = arrived.get(deliveryId);
-      if (!delivery) throw new Unkept("the delivery is said to have succeeded, and never came here");
+      if (!delivery) throw new CheckFailed("the delivery is said to have succeeded, and never came here");
       const at = new Date(1000 * Number(delivery.headers["webhook-timestamp"]));
       const expected = signatureHeaders({ deliveryId, at, body: delivery.body }, secret, previous);
       for (const [name, value] of Object.entries(expected)) {
         const isSame = delivery.headers[name.toLowerCase()] === value;
-        if (!isSame) throw new Unkept(`the delivery came, and its ${name} does not match the secret`);
+        if (!isSame) throw new CheckFailed(`the delivery came, and its ${name} does not match the secret`);
       }
     },
     close: () => server.close().closeAllConnections(),

@@ -1,11 +1,11 @@
 import { styleText } from "node:util";
 import { apiKeys } from "./api-keys.ts";
-import { Doubtful, NotHere, Stopped, Unkept } from "./findings.ts";
-import { bodies, credentials, everyAnswer, reach } from "./front-door.ts";
+import { bodies, credentials, everyAnswer, reach } from "./auth-checks.ts";
+import type { Check, CheckContext, CheckGroup } from "./context.ts";
+import { CheckFailed, CheckInterrupted, CheckSkipped, CheckWarning } from "./findings.ts";
 import { newMark, removeAll } from "./leftovers.ts";
 import { listen } from "./listener.ts";
 import type { SmokeOptions } from "./options.ts";
-import type { Chapter, Check, Scene } from "./scene.ts";
 import { type Answer, stageClient } from "./stage-client.ts";
 import { webhooks } from "./webhooks.ts";
 
@@ -30,7 +30,7 @@ interface Outcome {
 }
 
 /** In the order of their checks, which build on each other. */
-export const chapters: Chapter[] = [reach, credentials, bodies, apiKeys, webhooks, everyAnswer];
+export const checkGroups: CheckGroup[] = [reach, credentials, bodies, apiKeys, webhooks, everyAnswer];
 
 /**
  * Holds a stage to what the README promises, line by line, and removes whatever it made there.
@@ -55,7 +55,7 @@ export async function smoke(
   const client = (bounds: { requestMs: number; stop: AbortSignal }) =>
     stageClient(options.baseUrl, bounds, { heard: (answer) => answers.push(answer), hide });
   if (typeof options.receiver === "object") secrets.add(options.receiver.url);
-  const scene: Scene = {
+  const scene: CheckContext = {
     send: client({ requestMs, stop }),
     answers,
     options,
@@ -89,7 +89,7 @@ export async function smoke(
 
   /** @returns whether it came to the end */
   async function checkAll(): Promise<boolean> {
-    for (const { title, sections, checks } of chapters) {
+    for (const { title, sections, checks } of checkGroups) {
       tell(`\n${bold(title)}`);
       for (const check of checks) {
         const outcome = await outcomeOf(check, scene, "skip");
@@ -112,12 +112,12 @@ const cleaning: Check = {
     // Nobody was let in, so nothing can have been made.
     if (!scene.projects) return undefined;
     const { count, left } = await removeAll(scene, new Date());
-    if (left.length > 0) throw new Unkept(`to be removed by hand: ${left.join("; ")}`);
+    if (left.length > 0) throw new CheckFailed(`to be removed by hand: ${left.join("; ")}`);
     return count === 0 ? undefined : `${count} removed`;
   },
 };
 
-async function outcomeOf(check: Check, scene: Scene, whenStopped: Verdict): Promise<Outcome> {
+async function outcomeOf(check: Check, scene: CheckContext, whenStopped: Verdict): Promise<Outcome> {
   const startedAt = performance.now();
   const outcome = (verdict: Verdict, note: string | undefined): Outcome => ({
     verdict,
@@ -128,13 +128,13 @@ async function outcomeOf(check: Check, scene: Scene, whenStopped: Verdict): Prom
     return outcome("ok", await check.run(scene));
   } catch (error) {
     const { message } = error as Error;
-    if (error instanceof NotHere) {
+    if (error instanceof CheckSkipped) {
       if (error.isExcused || !scene.options.wantsAll) return outcome("skip", message);
       return outcome("FAIL", `not checked, although --all wants it: ${message}`);
     }
-    if (error instanceof Doubtful) return outcome("warn", message);
-    if (error instanceof Stopped) return outcome(whenStopped, message);
-    if (error instanceof Unkept) return outcome("FAIL", message);
+    if (error instanceof CheckWarning) return outcome("warn", message);
+    if (error instanceof CheckInterrupted) return outcome(whenStopped, message);
+    if (error instanceof CheckFailed) return outcome("FAIL", message);
     // Not even then may anything be left behind.
     return outcome("FAIL", `the smoke test itself is at fault: ${(error as Error).stack ?? message}`);
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Stopped, Unkept } from "./findings.ts";
+import { CheckFailed, CheckInterrupted } from "./findings.ts";
 
 /* HTTP as the smoke test speaks it: every request ends in bounded time, and every answer is kept to be looked at. */
 
@@ -52,7 +52,7 @@ export function stageClient(baseUrl: string, { requestMs, stop }: Bounds, { hear
   async function once(method: string, path: string, { token, body, text, contentType }: Call): Promise<Answer> {
     const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
     const request = `${method} ${path}`;
-    if (stop.aborted) throw new Stopped(`${request} was not sent any more`);
+    if (stop.aborted) throw new CheckInterrupted(`${request} was not sent any more`);
     const sentAt = Date.now();
     try {
       const response = await fetch(`${baseUrl}${path}`, {
@@ -72,7 +72,7 @@ export function stageClient(baseUrl: string, { requestMs, stop }: Bounds, { hear
       const json = parse(received);
       return { request, status, headers, text: received, excerpt, json, sentAt, receivedAt: Date.now() };
     } catch (error) {
-      throw new Unkept(`${request} ${reasonOf(error as Error, requestMs)}`, { cause: error });
+      throw new CheckFailed(`${request} ${reasonOf(error as Error, requestMs)}`, { cause: error });
     }
   }
 
@@ -91,7 +91,7 @@ export function stageClient(baseUrl: string, { requestMs, stop }: Bounds, { hear
 /** @throws Stopped when it is to end meanwhile */
 export async function pause(ms: number, stop: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal: stop }).catch(() => {
-    throw new Stopped("it was still waiting");
+    throw new CheckInterrupted("it was still waiting");
   });
 }
 

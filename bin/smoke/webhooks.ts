@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod/mini";
-import { uuid } from "../../functions/platform/input.ts";
-import { NotHere, Unkept } from "./findings.ts";
-import { expectData, expectError, expectNoContent, promise } from "./promise.ts";
-import { type Chapter, needed, type Scene, signedIn } from "./scene.ts";
+import { uuid } from "../../functions/schema/input.ts";
+import { assert, expectData, expectError, expectNoContent } from "./assertions.ts";
+import { type CheckContext, type CheckGroup, requireResource, signedIn } from "./context.ts";
+import { CheckFailed, CheckSkipped } from "./findings.ts";
 import { pause } from "./stage-client.ts";
 
 /* A webhook's life. It is disabled as soon as it is made: of a project's own events nothing goes to the smoke test's receiver. */
@@ -39,21 +39,23 @@ const deliveryRecord = z.object({
   ),
 });
 
-const madeWebhook = ({ webhook }: Scene) => needed(webhook, "no webhook was made");
+const madeWebhook = ({ webhook }: CheckContext) => requireResource(webhook, "no webhook was made");
 
-function administered(scene: Scene) {
+function administered(scene: CheckContext) {
   const { projectId } = scene.options;
   const projects = signedIn(scene);
   const wanted = projects.filter(({ id }) => projectId === undefined || id === projectId);
-  if (wanted.length === 0) throw new NotHere(projectId ? "--project is none of the user's" : "the user has no project");
+  if (wanted.length === 0)
+    throw new CheckSkipped(projectId ? "--project is none of the user's" : "the user has no project");
   const project = wanted.find(({ role }) => role === "admin");
-  if (!project) throw new NotHere(projectId ? "the user only views that project" : "the user administers no project");
+  if (!project)
+    throw new CheckSkipped(projectId ? "the user only views that project" : "the user administers no project");
   scene.project = project;
   return project;
 }
 
 /** Sends a test delivery and waits for what becomes of it. */
-async function deliverTest(scene: Scene): Promise<{ id: string; told: string }> {
+async function deliverTest(scene: CheckContext): Promise<{ id: string; told: string }> {
   const { send, options, patienceMs, stop } = scene;
   const { path } = madeWebhook(scene);
   const { token } = options;
@@ -68,10 +70,10 @@ async function deliverTest(scene: Scene): Promise<{ id: string; told: string }> 
     }
     if (status !== "pending") {
       const reason = attempt?.error_code === "http_status" ? `status ${attempt.status_code}` : attempt?.error_code;
-      throw new Unkept(`the test delivery ${status}: ${reason ?? "no attempt"}. ${attempt?.hint ?? ""}`.trim());
+      throw new CheckFailed(`the test delivery ${status}: ${reason ?? "no attempt"}. ${attempt?.hint ?? ""}`.trim());
     }
     if (Date.now() > giveUpAt) {
-      throw new Unkept(
+      throw new CheckFailed(
         `the test delivery is still pending after ${patienceMs / 1000} s: nobody takes it from the queue`,
       );
     }
@@ -79,14 +81,14 @@ async function deliverTest(scene: Scene): Promise<{ id: string; told: string }> 
   }
 }
 
-const withReceiver = (scene: Scene) => {
+const withReceiver = (scene: CheckContext) => {
   madeWebhook(scene);
-  if (!scene.options.receiver) throw new NotHere("give --receiver <https url> to have a test delivery sent there");
+  if (!scene.options.receiver) throw new CheckSkipped("give --receiver <https url> to have a test delivery sent there");
 };
 
 const deliverySections = ["A receiver complains", "deliveries-waiting", "delivery-errors"];
 
-export const webhooks: Chapter = {
+export const webhooks: CheckGroup = {
   title: "Webhooks",
   sections: ["api-errors", "table-throttles"],
   checks: [
@@ -104,7 +106,7 @@ export const webhooks: Chapter = {
       async run(scene) {
         const viewed = signedIn(scene).find(({ role }) => role === "viewer");
         // Who is asked to be an admin of one project need not be a viewer of another.
-        if (!viewed) throw new NotHere("the user is nowhere a viewer", { isExcused: true });
+        if (!viewed) throw new CheckSkipped("the user is nowhere a viewer", { isExcused: true });
         const { send, options } = scene;
         const path = webhooksPath(viewed.id);
         expectData(await send("GET", path, { token: options.token }), 200, z.array(webhookState));
@@ -138,7 +140,7 @@ export const webhooks: Chapter = {
         secrets.add(secret);
         scene.webhook = { id, path: `${path}/${id}`, secret };
         scene.made.set(scene.webhook.path, "webhook");
-        promise(rest.project_id === projectId, `POST ${path}: project_id is another project`);
+        assert(rest.project_id === projectId, `POST ${path}: project_id is another project`);
         return `in ${name}`;
       },
     },
@@ -148,8 +150,8 @@ export const webhooks: Chapter = {
         const { id, path, secret } = madeWebhook(scene);
         const answer = await scene.send("GET", path.replace(`/${id}`, ""), { token: scene.options.token });
         const entry = expectData(answer, 200, z.array(webhookState)).find((each) => each.id === id);
-        promise(entry !== undefined, `${answer.request}: the webhook that was just made is not in the list`);
-        promise(!answer.text.includes(secret), `${answer.request}: the list shows a secret, which is to be shown once`);
+        assert(entry !== undefined, `${answer.request}: the webhook that was just made is not in the list`);
+        assert(!answer.text.includes(secret), `${answer.request}: the list shows a secret, which is to be shown once`);
         return undefined;
       },
     },
@@ -159,7 +161,7 @@ export const webhooks: Chapter = {
         const { path } = madeWebhook(scene);
         const answer = await scene.send("PATCH", path, { token: scene.options.token, body: { enabled: false } });
         const { enabled, disabled_reason } = expectData(answer, 200, webhookState);
-        promise(
+        assert(
           !enabled && disabled_reason === "manual",
           `${answer.request}: it is not disabled with the reason manual`,
         );
@@ -188,7 +190,7 @@ export const webhooks: Chapter = {
         secrets.add(secret);
         const previous = webhook.secret;
         webhook.secret = secret;
-        promise(secret !== previous, `${answer.request}: the new secret is the old one`);
+        assert(secret !== previous, `${answer.request}: the new secret is the old one`);
         if (!listener) return undefined;
         const { id } = await deliverTest(scene);
         listener.verify(id, secret, [previous]);

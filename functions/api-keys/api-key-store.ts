@@ -1,5 +1,5 @@
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { ConditionsFailed, dynamo, isConditionFailed, readAll, transact } from "../platform/aws.ts";
+import { batchGet, ConditionsFailed, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { type ApiKey, MAX_KEYS_PER_USER } from "./api-key.ts";
@@ -59,7 +59,7 @@ export async function list(userId: string): Promise<ApiKey[]> {
   const hashes = (places.Items ?? []).map(({ key_hash }) => key_hash as string);
   if (hashes.length === 0) return [];
   const table = tableName("apiKeys");
-  const { [table]: items = [] } = await readAll({ [table]: hashes.map((key_hash) => ({ key_hash })) });
+  const { [table]: items = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
   const byHash = new Map((items as unknown as ApiKey[]).map((apiKey) => [apiKey.key_hash, apiKey]));
   // A key deleted between the two reads is gone from the list.
   return hashes.flatMap((hash) => byHash.get(hash) ?? []);
@@ -102,7 +102,7 @@ export async function remove(userId: string, id: string): Promise<void> {
 }
 
 /** Writes the time of use, unless the key is gone: a late write must not bring a deleted key back. */
-export async function touch({ key_hash }: ApiKey, now: Date, abortSignal: AbortSignal): Promise<void> {
+export async function updateLastUsed({ key_hash }: ApiKey, now: Date, abortSignal: AbortSignal): Promise<void> {
   try {
     await dynamo().send(
       new UpdateCommand({

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type * as z from "zod/mini";
-import { fields, label, userId } from "../platform/input.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
+import { fields, label, userId } from "../schema/input.ts";
 
 /** What is kept of a key. The key itself is not: it is shown once and only its hash is stored. */
 export interface ApiKey {
@@ -15,11 +15,11 @@ export interface ApiKey {
   last_used_at?: string;
 }
 
-export const newApiKey = fields({ name: label });
-export type NewApiKey = z.infer<typeof newApiKey>;
+export const apiKeyInput = fields({ name: label });
+export type ApiKeyInput = z.infer<typeof apiKeyInput>;
 
 /** A key that the platform makes for a user. It is an ordinary key of that user. */
-export const provisionedApiKey = fields({ user_id: userId, name: label });
+export const provisionInput = fields({ user_id: userId, name: label });
 
 export const MAX_KEYS_PER_USER = 100;
 
@@ -33,9 +33,9 @@ const SHOWN_CHARACTERS = 12;
 export const API_KEY_RANDOM_BYTES = SECRET_BYTES + 16;
 
 /** Makes a key of 256 random bits. `key` is the only copy of it. */
-export function mintApiKey(
+export function createApiKey(
   owner: string,
-  { name }: NewApiKey,
+  { name }: ApiKeyInput,
   now: Date,
   random: Buffer,
 ): { apiKey: ApiKey; key: string } {
@@ -66,12 +66,12 @@ export function isLastUsedStale({ last_used_at }: ApiKey, now: Date, resolutionS
 }
 
 /** The fields of a key as the list shows them. */
-export function withoutSecret({ id, name, key_prefix, last_used_at, created_at }: ApiKey) {
+export function toListItem({ id, name, key_prefix, last_used_at, created_at }: ApiKey) {
   return { id, name, key_prefix, last_used_at: last_used_at ?? null, created_at };
 }
 
 /** The fields of a key as its creator gets them, this once. */
-export function withSecret({ id, name, key_prefix, created_at }: ApiKey, key: string) {
+export function toCreated({ id, name, key_prefix, created_at }: ApiKey, key: string) {
   return { id, name, key, key_prefix, created_at };
 }
-export type CreatedApiKey = ReturnType<typeof withSecret>;
+export type CreatedApiKey = ReturnType<typeof toCreated>;

@@ -1,11 +1,11 @@
-import { endpoint, ok } from "../endpoint.ts";
-import { withoutSecret } from "./api-key.ts";
+import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { toListItem } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** The caller's API keys, oldest first, with the time of their last use. */
-export const handler = endpoint("GET /v1/api-keys", {
+export const handler = defineEndpoint("GET /v1/api-keys", {
   async run({ identity }) {
     const keys = await apiKeys.list(identity.userId);
-    return ok(keys.map(withoutSecret));
+    return ok(keys.map(toListItem));
   },
 });

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { parse } from "../platform/input.ts";
 import { log } from "../platform/log.ts";
-import { API_KEY_RANDOM_BYTES, type CreatedApiKey, mintApiKey, provisionedApiKey, withSecret } from "./api-key.ts";
+import { parse } from "../schema/input.ts";
+import { API_KEY_RANDOM_BYTES, type CreatedApiKey, createApiKey, provisionInput, toCreated } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** The platform makes a key for a user, for a partner that sets the user up. Invoked under IAM with `{user_id, name}`. */
 export async function handler(input: unknown): Promise<CreatedApiKey> {
-  const { user_id, name } = parse(provisionedApiKey, input);
-  const { apiKey, key } = mintApiKey(user_id, { name }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+  const { user_id, name } = parse(provisionInput, input);
+  const { apiKey, key } = createApiKey(user_id, { name }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
   await apiKeys.insert(apiKey);
   log.info("api key provisioned", { user_id, key_id: apiKey.id });
-  return withSecret(apiKey, key);
+  return toCreated(apiKey, key);
 }

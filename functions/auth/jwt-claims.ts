@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { ApiError } from "../platform/errors.ts";
-import { userId } from "../platform/input.ts";
+import { userId } from "../schema/input.ts";
 
 /*
  * What a JWT must say, whoever signed it. Claims are data from outside: RFC 7519 makes all of them optional and the
@@ -31,7 +31,7 @@ export const tokenExpired = () => new ApiError("token_expired", "The JWT has exp
  * The user id in the claims of a token whose signature holds.
  * @throws ApiError `token_expired`, or `invalid_token` with the claim to mend
  */
-export function userOf(payload: unknown, now: Date, rules: ClaimRules): string {
+export function userIdFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
   const parsed = z.safeParse(claims, payload);
   if (!parsed.success) {
     const claim = parsed.error.issues[0]?.path[0];

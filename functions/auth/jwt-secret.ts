@@ -40,7 +40,7 @@ export async function jwtKeys(now: Date): Promise<KeyObject[]> {
 }
 
 /** The keys once more, when those known are old enough to have been replaced; undefined when it is too early to look. */
-export async function freshJwtKeys(now: Date): Promise<KeyObject[] | undefined> {
+export async function refreshJwtKeys(now: Date): Promise<KeyObject[] | undefined> {
   const arn = settings.jwtSecretArn();
   if (arn === undefined || cached === undefined || now.getTime() - cached.lookedAt < LOOK_AGAIN_AFTER_MS)
     return undefined;

@@ -1,8 +1,8 @@
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
 import { verifyHs256 } from "./hs256.ts";
-import { invalidToken, userOf } from "./jwt-claims.ts";
-import { freshJwtKeys, jwtKeys } from "./jwt-secret.ts";
+import { invalidToken, userIdFromClaims } from "./jwt-claims.ts";
+import { jwtKeys, refreshJwtKeys } from "./jwt-secret.ts";
 
 const MAX_TOKEN_BYTES = 8 * 1024;
 const JWT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
@@ -20,7 +20,7 @@ export async function verifyJwt(token: string, now: Date): Promise<string> {
   if (alg === "HS256") payload = await verifyShared(token, now);
   else if (isJwksConfigured() && JWKS_ALGORITHMS.includes(alg)) payload = await verifyWithPublicKeys(token);
   if (payload === undefined) throw invalidToken("The JWT is not signed by the identity provider.");
-  return userOf(payload, now, {
+  return userIdFromClaims(payload, now, {
     maxLifetimeSeconds: settings.jwtMaxLifetimeSeconds(),
     clockSkewSeconds: settings.jwtClockSkewSeconds(),
   });
@@ -50,7 +50,7 @@ async function verifyShared(token: string, now: Date): Promise<unknown> {
   if (keys.length === 0 && !isJwksConfigured()) {
     throw new SettingError("No JWT can be verified: none of JWT_SECRET, JWT_SECRET_ARN and JWKS_ISSUER is set");
   }
-  return verifyWith(keys) ?? verifyWith((await freshJwtKeys(now)) ?? []);
+  return verifyWith(keys) ?? verifyWith((await refreshJwtKeys(now)) ?? []);
 }
 
 function readHeader(token: string): { alg: string } {

@@ -13,7 +13,7 @@ export interface DueAttempt {
   /** Counts from 1. */
   attempt: number;
   /** This first attempt has had to wait for its receiver, which was busy with others: its delay is not ours. */
-  put_off?: boolean | undefined;
+  waited_for_slot?: boolean | undefined;
 }
 
 /**
@@ -21,10 +21,10 @@ export interface DueAttempt {
  * @throws Error for what is no such message
  */
 export function readDueAttempt(message: string): DueAttempt {
-  const { project_id, webhook_id, delivery_id, attempt, put_off } = JSON.parse(message) as Partial<DueAttempt>;
+  const { project_id, webhook_id, delivery_id, attempt, waited_for_slot } = JSON.parse(message) as Partial<DueAttempt>;
   const isText = [project_id, webhook_id, delivery_id].every((id) => typeof id === "string");
   if (!isText || typeof attempt !== "number") throw new Error("A message of the deliveries queue names no attempt");
-  return { project_id, webhook_id, delivery_id, attempt, put_off } as DueAttempt;
+  return { project_id, webhook_id, delivery_id, attempt, waited_for_slot } as DueAttempt;
 }
 
 type Due = Pick<Delivery, "project_id" | "webhook_id" | "id" | "attempt_count">;
@@ -41,7 +41,7 @@ const MAX_TRIES = 3;
 export async function enqueue(
   deliveries: Due[],
   delaySeconds = 0,
-  note: Pick<DueAttempt, "put_off"> = {},
+  note: Pick<DueAttempt, "waited_for_slot"> = {},
 ): Promise<void> {
   const attempts = deliveries.map(({ project_id, webhook_id, id, attempt_count }): DueAttempt => {
     return { project_id, webhook_id, delivery_id: id, attempt: attempt_count + 1, ...note };

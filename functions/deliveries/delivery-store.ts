@@ -49,8 +49,8 @@ const noSuchDelivery = (cause?: unknown) => new ApiError("not_found", "There is 
  * Makes a delivery pending once more, whatever it was, with an attempt due now and the schedule from its start.
  * @throws ApiError `not_found`, or `conflict` when it has been attempted too often
  */
-export async function reopen(webhook_id: string, id: string, now: Date, graceSeconds: number): Promise<Delivery> {
-  const reopened = await reopenIf("attribute_exists(id)", {}, { webhook_id, id }, "redeliver", now, graceSeconds);
+export async function reschedule(webhook_id: string, id: string, now: Date, graceSeconds: number): Promise<Delivery> {
+  const reopened = await rescheduleIf("attribute_exists(id)", {}, { webhook_id, id }, "redeliver", now, graceSeconds);
   if (reopened) return reopened;
   if (!(await find(webhook_id, id))) throw noSuchDelivery();
   throw new ApiError("conflict", `This delivery has been attempted ${MAX_ATTEMPTS} times or more. No more are made.`);
@@ -59,15 +59,15 @@ export async function reopen(webhook_id: string, id: string, now: Date, graceSec
 const PARALLEL_WRITES = 50;
 
 /** Makes those of the deliveries pending that have not changed meanwhile, nor been attempted too often. */
-export async function reopenAll(ended: Delivery[], graceSeconds: number): Promise<Delivery[]> {
+export async function rescheduleAll(ended: Delivery[], graceSeconds: number): Promise<Delivery[]> {
   const reopened = await inParallel(ended, PARALLEL_WRITES, (delivery) => {
     const unchanged = { ":seen": delivery.status };
-    return reopenIf("#status = :seen", unchanged, delivery, "recover", new Date(), graceSeconds);
+    return rescheduleIf("#status = :seen", unchanged, delivery, "recover", new Date(), graceSeconds);
   });
   return reopened.flatMap((delivery) => delivery ?? []);
 }
 
-async function reopenIf(
+async function rescheduleIf(
   condition: string,
   values: Record<string, unknown>,
   key: Pick<Delivery, "webhook_id" | "id">,
@@ -81,7 +81,7 @@ async function reopenIf(
       new UpdateCommand({
         ...keyOf(key),
         UpdateExpression:
-          "SET #status = :pending, #trigger = :trigger, asked_at = :nextAttemptAt, schedule_from = attempt_count, " +
+          "SET #status = :pending, #trigger = :trigger, requested_at = :nextAttemptAt, schedule_from = attempt_count, " +
           "next_attempt_at = :nextAttemptAt, due_at = :dueAt, due_shard = :dueShard, expires_at = :expiresAt",
         ConditionExpression: `${condition} AND attempt_count < :max`,
         ExpressionAttributeNames: { "#status": "status", "#trigger": "trigger" },
@@ -106,7 +106,7 @@ async function reopenIf(
 }
 
 /** What an attempt leads to: another one, planned for `nextAttemptAt`, or an end. */
-export type Next =
+export type NextState =
   | { status: "pending"; nextAttemptAt: string; dueAt: string }
   | { status: Exclude<DeliveryStatus, "pending"> };
 
@@ -115,7 +115,7 @@ export type Next =
  * @returns false when this attempt was recorded before, by somebody who held the same message, or when somebody asked for
  * another one while it was made
  */
-export function recordAttempt(delivery: Delivery, attempt: Attempt, next: Next): Promise<boolean> {
+export function recordAttempt(delivery: Delivery, attempt: Attempt, next: NextState): Promise<boolean> {
   return changePending(delivery, next, {
     set: ["attempt_count = :number", "attempts = list_append(if_not_exists(attempts, :none), :attempts)"],
     // Why this attempt was made stands with it now; the next one is the schedule's.
@@ -143,13 +143,13 @@ export function postpone(delivery: Delivery, nextAttemptAt: string, dueAt: strin
 }
 
 /** Ends a delivery without an attempt. */
-export function settle(delivery: Delivery, status: "held" | "cancelled"): Promise<boolean> {
+export function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancelled"): Promise<boolean> {
   return changePending(delivery, { status });
 }
 
 function changePending(
   delivery: Delivery,
-  next: Next,
+  next: NextState,
   { set = [], remove = [], values = {} }: { set?: string[]; remove?: string[]; values?: Record<string, unknown> } = {},
 ): Promise<boolean> {
   const isPending = next.status === "pending";
@@ -181,16 +181,22 @@ interface Update {
  * which somebody has.
  */
 async function updateIf(not: "" | "NOT", delivery: Delivery, { expression, names, values }: Update): Promise<boolean> {
-  const { asked_at, attempt_count } = delivery;
-  const isUnasked = asked_at === undefined ? "attribute_not_exists(asked_at)" : "asked_at = :askedAt";
+  const { requested_at, attempt_count } = delivery;
+  const hasNoNewRequest =
+    requested_at === undefined ? "attribute_not_exists(requested_at)" : "requested_at = :requestedAt";
   try {
     await dynamo().send(
       new UpdateCommand({
         ...keyOf(delivery),
         UpdateExpression: expression,
-        ConditionExpression: `#status = :pending AND attempt_count = :before AND ${not} ${isUnasked}`,
+        ConditionExpression: `#status = :pending AND attempt_count = :before AND ${not} ${hasNoNewRequest}`,
         ExpressionAttributeNames: { "#status": "status", ...names },
-        ExpressionAttributeValues: { ...values, ":pending": "pending", ":before": attempt_count, ":askedAt": asked_at },
+        ExpressionAttributeValues: {
+          ...values,
+          ":pending": "pending",
+          ":before": attempt_count,
+          ":requestedAt": requested_at,
+        },
       }),
     );
     return true;

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type DeploymentEvent, deliveryIdOf, type EventName } from "../deployments/deployment-event.ts";
-import { later } from "../platform/time.ts";
+import { addSeconds } from "../platform/time.ts";
+import type { FailureCode } from "../receivers/failure-code.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 
 /**
@@ -36,7 +37,7 @@ export interface Delivery {
   /** Why the next attempt is made; absent for the schedule. */
   trigger?: Trigger;
   /** When somebody asked for the next attempt; absent when nobody ever did. */
-  asked_at?: string;
+  requested_at?: string;
   /** Attempts made before the schedule started anew with a redelivery; absent for none. */
   schedule_from?: number;
   /** When the next attempt is planned. */
@@ -48,17 +49,6 @@ export interface Delivery {
   expires_at: number;
 }
 
-/** What went wrong with an attempt. A closed set. */
-export type AttemptError =
-  | "timeout"
-  | "dns_error"
-  | "connection_refused"
-  | "connection_reset"
-  | "tls_error"
-  | "address_blocked"
-  | "invalid_response"
-  | "http_status";
-
 export interface Attempt {
   /** Counts from 1. */
   number: number;
@@ -67,7 +57,7 @@ export interface Attempt {
   duration_ms: number;
   status_code?: number | undefined;
   /** Absent for a success. */
-  error_code?: AttemptError | undefined;
+  error_code?: FailureCode | undefined;
   /** The first of what the receiver answered, at most 1 KB of text. */
   response_excerpt?: string | undefined;
   trigger: Trigger;
@@ -94,14 +84,14 @@ export const MAX_QUEUE_DELAY_SECONDS = 900;
 
 /** When the sweep has to step in for an attempt that is planned in `afterSeconds`. */
 export function dueAt(now: Date, afterSeconds: number, graceSeconds: number): string {
-  return later(now, afterSeconds + (afterSeconds > MAX_QUEUE_DELAY_SECONDS ? 0 : graceSeconds));
+  return addSeconds(now, afterSeconds + (afterSeconds > MAX_QUEUE_DELAY_SECONDS ? 0 : graceSeconds));
 }
 
 /**
  * The delivery of an event to a webhook: held while the webhook is disabled.
  * @param trigger `test` for a sample, which is sent in any case
  */
-export function openDelivery(
+export function createDelivery(
   event: DeploymentEvent,
   webhook: Webhook,
   now: Date,

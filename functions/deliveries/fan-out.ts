@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import { type DeploymentEvent, readDeploymentEvent } from "../deployments/deployment-event.ts";
-import { reject } from "../deployments/rejected-events.ts";
+import { reject } from "../deployments/events-dlq.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
-import { consume } from "../platform/sqs-batch.ts";
+import { sqsConsumer } from "../platform/sqs-consumer.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { type Delivery, openDelivery } from "./delivery.ts";
+import { createDelivery, type Delivery } from "./delivery.ts";
 import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
@@ -16,7 +16,7 @@ import * as deliveries from "./delivery-store.ts";
  */
 export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
   const inserted: Delivery[] = [];
-  const work = consume(async ({ body, messageId, attributes }) => {
+  const work = sqsConsumer(async ({ body, messageId, attributes }) => {
     const message = readDeploymentEvent(body);
     if (message.ok) return fanOut(message.event, new Date(Number(attributes.SentTimestamp)), inserted);
     // It would fail the same way every time: straight to the dead letter queue, and out of the way of the others.
@@ -45,7 +45,7 @@ async function fanOut(event: DeploymentEvent, arrivedAt: Date, inserted: Deliver
   const subscribed = (await webhooks.list(event.project_id)).filter(({ events }) => events.includes(event.event));
   const inserts = await Promise.allSettled(
     subscribed.map(async (webhook) => {
-      const opened = openDelivery(event, webhook, new Date(), graceSeconds);
+      const opened = createDelivery(event, webhook, new Date(), graceSeconds);
       const delivery = { ...opened, arrived_at: arrivedAt.toISOString() };
       if (await deliveries.insert(delivery)) inserted.push(delivery);
     }),

@@ -1,12 +1,12 @@
-import { endpoint, ok } from "../endpoint.ts";
+import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { withAttempts } from "./delivery-resource.ts";
+import { toDetail } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /** One delivery, with what was sent and what came back at each attempt. */
-export const handler = endpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}", {
+export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}", {
   async run({ params }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    return ok(withAttempts(await deliveries.get(webhook.id, params.delivery_id)));
+    return ok(toDetail(await deliveries.get(webhook.id, params.delivery_id)));
   },
 });

@@ -1,19 +1,24 @@
-import { accepted, endpoint } from "../endpoint.ts";
+import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
+import { toListItem } from "./delivery-presenter.ts";
 import { enqueue } from "./delivery-queue.ts";
-import { toRecord } from "./delivery-resource.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /** Sends a delivery once more, whatever became of it, under the same id. Should that fail, the schedule starts anew. */
-export const handler = endpoint(
+export const handler = defineEndpoint(
   "POST /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
   {
     async run({ params, now }) {
       const webhook = await webhooks.get(params.project_id, params.webhook_id);
-      const delivery = await deliveries.reopen(webhook.id, params.delivery_id, now, settings.deliveryGraceSeconds());
+      const delivery = await deliveries.reschedule(
+        webhook.id,
+        params.delivery_id,
+        now,
+        settings.deliveryGraceSeconds(),
+      );
       await enqueue([delivery]);
-      return accepted(toRecord(delivery));
+      return accepted(toListItem(delivery));
     },
   },
 );

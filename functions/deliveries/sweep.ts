@@ -2,10 +2,10 @@ import type { Context } from "aws-lambda";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
-import { later } from "../platform/time.ts";
+import { addSeconds } from "../platform/time.ts";
 import { DUE_SHARDS } from "./delivery.ts";
 import { enqueue } from "./delivery-queue.ts";
-import { claim, findDue } from "./due-store.ts";
+import { claim, findDue } from "./due-index.ts";
 
 const PAGE = 100;
 const PARALLEL_SHARDS = 8;
@@ -52,7 +52,7 @@ async function sweepShard(shard: number, run: Run, hasTime: () => boolean): Prom
     const [longestDue] = page;
     const lagSeconds = longestDue === undefined ? 0 : (now.getTime() - Date.parse(longestDue.due_at)) / 1000;
     run.lagSeconds = Math.max(run.lagSeconds ?? 0, lagSeconds);
-    const claims = await Promise.allSettled(page.map((row) => claim(row, later(now, leaseSeconds))));
+    const claims = await Promise.allSettled(page.map((row) => claim(row, addSeconds(now, leaseSeconds))));
     // A claim that fails must not leave those beside it claimed and not sent until their lease ends.
     const due = claims.flatMap((claim) => (claim.status === "fulfilled" ? (claim.value ?? []) : []));
     await enqueue(due);

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod/mini";
-import { isTime, orRequired, uuid } from "../platform/input.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
+import { isTime, orRequired, uuid } from "../schema/input.ts";
 
 export const eventNames = ["deploy.started", "deploy.succeeded", "deploy.failed"] as const;
 export type EventName = (typeof eventNames)[number];

@@ -1,16 +1,16 @@
 import * as z from "zod/mini";
-import { type FieldsOf, id, oneOf, text, WEB_ADDRESS } from "../platform/answer.ts";
+import { type FieldsOf, id, oneOf, text, WEB_ADDRESS } from "../schema/response-schema.ts";
 import type { DeploymentEvent, EventName } from "./deployment-event.ts";
 
 /* The body that receivers get, as schemas: one for each event. */
 
-export const meaningOf: Record<EventName, string> = {
+export const eventDescriptions: Record<EventName, string> = {
   "deploy.started": "a build has started",
   "deploy.succeeded": "the deployment is live and healthy",
   "deploy.failed": "the build or a health check failed",
 };
 
-export const eventName = oneOf<EventName>("What has happened.", meaningOf);
+export const eventNameSchema = oneOf<EventName>("What has happened.", eventDescriptions);
 
 type Payload = Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
 
@@ -26,7 +26,7 @@ const payloadOf = <Data extends z.ZodMiniType<object>>(event: EventName, data: D
 const anyData = z.looseObject({}).check(z.describe("What the pipeline tells, as it came; `{}` when it tells nothing."));
 
 /** The payload of each event. */
-export const payloads = {
+export const payloadSchemas = {
   "deploy.started": payloadOf("deploy.started", anyData),
   "deploy.succeeded": payloadOf(
     "deploy.succeeded",

@@ -81,7 +81,7 @@ const MAX_READ_ROUNDS = 10;
  * @returns those that exist, by table, in no order
  * @throws NotAllRead when DynamoDB leaves some unread again and again
  */
-export async function readAll(keys: Record<string, Items>): Promise<Record<string, Items>> {
+export async function batchGet(keys: Record<string, Items>): Promise<Record<string, Items>> {
   const found = Object.fromEntries(Object.keys(keys).map((table): [string, Items] => [table, []]));
   const request = Object.entries(keys).map(([table, Keys]) => [table, { Keys, ConsistentRead: true }]);
   let unread: BatchGetCommandInput["RequestItems"] = Object.fromEntries(request);

@@ -1,5 +1,5 @@
-import { type QueueKey, queues } from "../queues.ts";
-import { type TableKey, tables } from "../tables.ts";
+import { type QueueKey, queues } from "../manifest/queues.ts";
+import { type TableKey, tables } from "../manifest/tables.ts";
 import { SettingError } from "./errors.ts";
 
 /*

@@ -1,6 +1,6 @@
-import { METRICS_NAMESPACE, type MetricKey, type MetricRow, metrics } from "../metrics.ts";
+import { METRICS_NAMESPACE, type MetricKey, type MetricRow, metrics } from "../manifest/metrics.ts";
 
-/** What was measured, by the keys of functions/metrics.ts. What is undefined was not. */
+/** What was measured, by the keys of functions/manifest/metrics.ts. What is undefined was not. */
 export type Measured = { [Key in MetricKey]?: number | undefined };
 
 /** The fields that a line must have because its metrics are counted by them. */

@@ -1,9 +1,9 @@
-import { endpoint, ok } from "../endpoint.ts";
-import * as projects from "./project-store.ts";
+import * as memberships from "../access/membership-store.ts";
+import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 
 /** The caller's projects. */
-export const handler = endpoint("GET /v1/projects", {
+export const handler = defineEndpoint("GET /v1/projects", {
   async run({ identity }) {
-    return ok(await projects.listOf(identity.userId));
+    return ok(await memberships.projectsOf(identity.userId));
   },
 });

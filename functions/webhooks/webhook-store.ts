@@ -2,7 +2,7 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { ConditionsFailed, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
-import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookChanges } from "./webhook.ts";
+import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookPatch } from "./webhook.ts";
 
 /** Sort key of the item that counts a project's webhooks. It sorts before every id. */
 const COUNTER = "#count";
@@ -74,7 +74,7 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
 export async function update(
   projectId: string,
   id: string,
-  { url, events, enabled }: WebhookChanges,
+  { url, events, enabled }: WebhookPatch,
   at: string,
 ): Promise<Webhook> {
   const set = [

@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
 import { type EventName, eventNames } from "../deployments/deployment-event.ts";
-import { fields, orRequired } from "../platform/input.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
-import type { Cidr } from "./receiver-address.ts";
-import { refusalOfUrl } from "./receiver-url.ts";
+import type { Cidr } from "../receivers/receiver-address.ts";
+import { validateReceiverUrl } from "../receivers/receiver-url.ts";
+import { fields, orRequired } from "../schema/input.ts";
 
 export interface Webhook {
   id: string;
@@ -39,29 +39,29 @@ const eventList = z.pipe(
 const receiverUrl = (allowed: Cidr[]) =>
   z.string(orRequired("must be a string")).check(
     z.superRefine((text, context) => {
-      const refusal = refusalOfUrl(text, allowed);
+      const refusal = validateReceiverUrl(text, allowed);
       if (refusal !== undefined) context.addIssue({ code: "custom", message: refusal });
     }),
   );
 
 /** @param allowed ranges the operator opened for local use */
-export const newWebhook = (allowed: Cidr[]) => fields({ url: receiverUrl(allowed), events: eventList });
-export type NewWebhook = z.infer<ReturnType<typeof newWebhook>>;
+export const webhookInput = (allowed: Cidr[]) => fields({ url: receiverUrl(allowed), events: eventList });
+export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 
 /** What may be changed about a webhook. */
-export const webhookChanges = (allowed: Cidr[]) =>
+export const webhookPatch = (allowed: Cidr[]) =>
   fields({
     url: z.optional(receiverUrl(allowed)),
     events: z.optional(eventList),
     enabled: z.optional(z.boolean("must be true or false")),
   }).check(z.refine((changes) => Object.keys(changes).length > 0, "must have url, events or enabled"));
-export type WebhookChanges = z.infer<ReturnType<typeof webhookChanges>>;
+export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
 const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}`;
 
 /** How long the secret that is replaced stays valid beside the new one. */
-export const rotation = fields({
+export const rotationInput = fields({
   overlap_seconds: z._default(
     z
       .number(overlapRule)
@@ -76,35 +76,35 @@ const SECRET_BYTES = 32;
 export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
 
 /** Makes a webhook of a project and its signing secret. */
-export function openWebhook(
-  { url, events }: NewWebhook,
+export function createWebhook(
+  { url, events }: WebhookInput,
   project_id: string,
   now: Date,
   random: Buffer,
 ): { webhook: Webhook; secret: string } {
   const id = timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES));
   const webhook = { id, project_id, url, events, created_at: now.toISOString() };
-  return { webhook, secret: mintSecret(random) };
+  return { webhook, secret: generateSecret(random) };
 }
 
 /**
  * A signing secret of 256 random bits. 64 hexadecimal characters are valid base64 too, so that the one secret serves both
  * signature schemes: as text for `X-Service-Signature`, decoded for Standard Webhooks.
  */
-export const mintSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
+export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
 /** The fields of a webhook in a list. */
-export function inList({ id, project_id, url, events, created_at, disabled_at, disabled_reason }: Webhook) {
+export function toListItem({ id, project_id, url, events, created_at, disabled_at, disabled_reason }: Webhook) {
   const enabled = disabled_at === undefined;
   return { id, project_id, url, events, created_at, enabled, disabled_reason: disabled_reason ?? null };
 }
 
 /** The fields of a webhook on its own. */
-export function withState(webhook: Webhook) {
-  return { ...inList(webhook), disabled_at: webhook.disabled_at ?? null };
+export function toDetail(webhook: Webhook) {
+  return { ...toListItem(webhook), disabled_at: webhook.disabled_at ?? null };
 }
 
 /** The fields of a webhook as its creator gets them, this once. */
-export function withSecret({ id, project_id, url, events, created_at }: Webhook, secret: string) {
+export function toCreated({ id, project_id, url, events, created_at }: Webhook, secret: string) {
   return { id, project_id, url, secret, events, created_at };
 }

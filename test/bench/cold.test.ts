@@ -8,7 +8,7 @@ test("every bundle starts, answers rightly, and computes more than Node alone", 
   expect(tables[0]?.rows).toHaveLength(7);
   expect(targets).toHaveLength(8);
   const alone = Math.min(...data["node alone"]);
-  for (const name of ["floor", "usual stack", "authorizer", "deliveries/send"] as const) {
+  for (const name of ["floor", "usual stack", "auth/authorizer", "attempts/send"] as const) {
     for (const cpuMs of data[name]) expect(cpuMs).toBeGreaterThan(alone);
   }
 }, 60_000);

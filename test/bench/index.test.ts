@@ -10,7 +10,7 @@ const bench = (...names: string[]) =>
 test("a bench prints its tables and targets, and leaves the figures in a file", () => {
   const { stdout, status } = bench("size");
   expect(stdout).toMatch(/^# size: /);
-  expect(stdout).toMatch(/^ {2}deliveries\/send +\d+ .*@smithy\/core \d+/m);
+  expect(stdout).toMatch(/^ {2}attempts\/send +\d+ .*@smithy\/core \d+/m);
   for (const name of ["authorizer", "largest endpoint", "sender"]) {
     expect(stdout).toMatch(new RegExp(`^target ${name} \\d+ <= \\d+ KB ok$`, "m"));
   }

@@ -10,16 +10,16 @@ import { join } from "node:path";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import type * as esbuild from "esbuild";
 import { budgetOf, checkBudgets } from "../../bin/build/budgets.ts";
-import { checkLeftOut } from "../../bin/build/left-out.ts";
+import { checkStubs } from "../../bin/build/bundle-stubs.ts";
 import { smokeLoad } from "../../bin/build/smoke-load.ts";
 import { build } from "../../bin/build.ts";
 import { type EventSources, startEventSources } from "../../bin/local/event-sources.ts";
 import { createGateway } from "../../bin/local/gateway.ts";
 import type { LoadHandler } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { endpoints } from "../../functions/endpoints.ts";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { workers } from "../../functions/manifest/workers.ts";
 import { sqs } from "../../functions/platform/aws.ts";
-import { workers } from "../../functions/workers.ts";
 import { bundleFolder } from "../../lib/names.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { freshResources } from "../support/resources.ts";
@@ -46,29 +46,31 @@ describe("the size of a bundle", () => {
 
   test("is 260 KB at most, and 330 KB for the sender", () => {
     const kb = (file: string) => bytesOf(file) / 1024;
-    for (const file of files) expect(kb(file)).toBeLessThanOrEqual(file === "deliveries/send" ? 330 : 260);
-    expect([budgetOf("authorizer"), budgetOf("api-keys/list"), budgetOf("deliveries/send")]).toEqual([260, 260, 330]);
+    for (const file of files) expect(kb(file)).toBeLessThanOrEqual(file === "attempts/send" ? 330 : 260);
+    expect([budgetOf("auth/authorizer"), budgetOf("api-keys/list"), budgetOf("attempts/send")]).toEqual([
+      260, 260, 330,
+    ]);
   });
 
   test("over its budget is an error that names the bundle, both sizes and what weighs most", () => {
     const outputs = new Map(
       Object.entries(metafile.outputs).map(([path, output]) => [path.split("/").at(-2) ?? "", output]),
     );
-    const bytes = bytesOf("authorizer");
+    const bytes = bytesOf("auth/authorizer");
     const budget = Math.ceil(bytes / 1024);
     expect(() => checkBudgets(outputs, () => 1024)).not.toThrow();
-    const lower = (file: string) => (file === "authorizer" ? budget - 1 : 1024);
-    const line = `^The bundle of authorizer has ${(bytes / 1024).toFixed(1)} KB, its budget is ${budget - 1} KB\\. Most of it: `;
+    const lower = (file: string) => (file === "auth-authorizer" ? budget - 1 : 1024);
+    const line = `^The bundle of auth-authorizer has ${(bytes / 1024).toFixed(1)} KB, its budget is ${budget - 1} KB\\. Most of it: `;
     expect(() => checkBudgets(outputs, lower)).toThrow(new RegExp(`${line}@smithy/core \\d+\\.\\d KB, [^\\n]+ KB\\.$`));
     const none = () => 0;
     expect(() => checkBudgets(outputs, none)).toThrow(new RegExp(`(The bundle of [^\\n]+\\n){${files.length - 1}}`));
   });
 
   test("is guarded where something is left out: what nobody imports any more is named", () => {
-    expect(() => checkLeftOut(metafile)).not.toThrow();
+    expect(() => checkStubs(metafile)).not.toThrow();
     const inputs = { ...metafile.inputs };
     for (const path of Object.keys(inputs)) if (path.includes("node_modules/semver/")) delete inputs[path];
-    expect(() => checkLeftOut({ ...metafile, inputs })).toThrow("that no bundle imports: semver/index.js");
+    expect(() => checkStubs({ ...metafile, inputs })).toThrow("that no bundle imports: semver/index.js");
   });
 });
 
@@ -100,7 +102,7 @@ describe("a bundle", () => {
         process.moduleLoadList.filter((name) => /undici|http2|webstreams/.test(name)).join(),
       ));`;
     // What a function logs goes to the standard output.
-    const { stderr } = inFreshProcess(script, { argv: [pathOf("authorizer")], env: process.env });
+    const { stderr } = inFreshProcess(script, { argv: [pathOf("auth/authorizer")], env: process.env });
     expect(stderr).toBe("invalid_api_key \n");
   });
 
@@ -118,7 +120,7 @@ describe("a bundle", () => {
     const path = pathOf("x", join(outdir, "broken"));
     mkdirSync(join(path, ".."), { recursive: true });
     writeFileSync(path, source);
-    expect(() => smokeLoad([["authorizer", pathOf("authorizer")]])).not.toThrow();
+    expect(() => smokeLoad([["auth/authorizer", pathOf("auth/authorizer")]])).not.toThrow();
     expect(() => smokeLoad([["x", path]])).toThrow(message);
   });
 });
@@ -163,7 +165,7 @@ describe("the bundles", () => {
   test("serve the whole story: key, webhook, event, delivery, revocation", async () => {
     const userId = randomUUID();
     const projectId = randomUUID();
-    const putMember = await fromBundles("projects/put-member");
+    const putMember = await fromBundles("projects/upsert-member");
     await putMember({ user_id: userId, project_id: projectId, name: "Bundled" }, {} as never);
     const call = (credential: string, method: string, path: string, body?: object) =>
       send(`${baseUrl}${path}`, {

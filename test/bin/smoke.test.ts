@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify, stripVTControlCharacters } from "node:util";
 import { BadArguments, readSmokeOptions, type SmokeOptions } from "../../bin/smoke/options.ts";
-import { chapters, type Limits, smoke } from "../../bin/smoke/run.ts";
+import { checkGroups, type Limits, smoke } from "../../bin/smoke/run.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -638,7 +638,7 @@ async function nobodysUrl(): Promise<string> {
 
 test("points to sections that the runbook has", () => {
   const runbook = readFileSync(join(root, "docs/runbook.md"), "utf8");
-  const named = chapters.flatMap(({ sections, checks }) => [sections, ...checks.map((each) => each.sections ?? [])]);
+  const named = checkGroups.flatMap(({ sections, checks }) => [sections, ...checks.map((each) => each.sections ?? [])]);
   for (const section of new Set(named.flat())) expect(runbook).toMatch(new RegExp(`^#+ ${section}$`, "m"));
 });
 

@@ -10,7 +10,7 @@ import * as kms from "aws-cdk-lib/aws-kms";
 import * as secretsmanager from "aws-cdk-lib/aws-secretsmanager";
 import * as sqs from "aws-cdk-lib/aws-sqs";
 import { parse } from "yaml";
-import { endpoints } from "../../functions/endpoints.ts";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { stages } from "../../lib/stages.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type Asked, type Spoil, startSpoilingProxy } from "../support/spoiling-proxy.ts";

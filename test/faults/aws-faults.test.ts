@@ -1,9 +1,9 @@
 import { SendMessageCommand, SetQueueAttributesCommand } from "@aws-sdk/client-sqs";
 import { redriveDeadLetters } from "../../bin/local/dead-letters.ts";
+import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl } from "../../functions/platform/env.ts";
 import { inParallel } from "../../functions/platform/parallel.ts";
-import { type QueueKey, queues } from "../../functions/queues.ts";
 import { eventOf, rowsOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import { injectFaults, type RandomFaults, unharmed } from "../support/random-faults.ts";

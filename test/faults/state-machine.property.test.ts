@@ -2,10 +2,10 @@ import { jest } from "@jest/globals";
 import fc from "fast-check";
 import type { Attempt, Delivery } from "../../functions/deliveries/delivery.ts";
 import type { DueAttempt } from "../../functions/deliveries/delivery-queue.ts";
-import type { Outcome } from "../../functions/deliveries/receiver-client.ts";
+import type { Outcome } from "../../functions/receivers/receiver-client.ts";
 import { interceptSqs, restoreAws } from "../support/aws-calls.ts";
 import { givenDelivery, rowOf, sqsEvent } from "../support/deliveries.ts";
-import { newScene, type Scene } from "../support/scene.ts";
+import { newScenario, type Scenario } from "../support/scenario.ts";
 
 /*
  * One delivery in random histories: outcomes, messages that come twice, late or never, crashes, sweeps, redeliveries and the
@@ -26,10 +26,10 @@ const made: Record<Exclude<OutcomeName, "crash">, Outcome> = {
 };
 
 let answer: (headers: Record<string, string>, body: string) => Promise<Outcome>;
-jest.unstable_mockModule("../../functions/deliveries/receivers.ts", () => ({
+jest.unstable_mockModule("../../functions/receivers/receiver-client-pool.ts", () => ({
   post: (_url: string, headers: Record<string, string>, body: string) => answer(headers, body),
 }));
-const { handler: send } = await import("../../functions/deliveries/send.ts");
+const { handler: send } = await import("../../functions/attempts/send.ts");
 const { recordAttempt } = await import("../../functions/deliveries/delivery-store.ts");
 const { handler: sweep } = await import("../../functions/deliveries/sweep.ts");
 const { startTestService } = await import("../support/service.ts");
@@ -68,7 +68,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 let service: Awaited<ReturnType<typeof startTestService>>;
-let scene: Scene;
+let scenario: Scenario;
 const timers = [
   "setTimeout",
   "clearTimeout",
@@ -154,7 +154,7 @@ class History {
   }
 
   async change(kind: Change): Promise<void> {
-    const { api } = scene;
+    const { api } = scenario;
     // The clock stands still but for this: two requests of a user never come in one millisecond.
     jest.setSystemTime(Date.now() + 1);
     if (kind === "sweep") return sweep({}, { getRemainingTimeInMillis: () => 50_000 });
@@ -230,8 +230,8 @@ const rare: Step[][] = [
 test("a delivery keeps its promises in every history", async () => {
   const property = fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 16 }), async (steps) => {
     jest.setSystemTime(new Date("2026-03-01T12:00:00Z"));
-    scene = await sceneOf();
-    const history = new History(await givenDelivery(scene.webhook), scene.path);
+    scenario = await createScenario();
+    const history = new History(await givenDelivery(scenario.webhook), scenario.path);
     restoreAws();
     interceptSqs(async ({ input }) => {
       const queued = (input.Entries as { MessageBody: string }[]).map(({ MessageBody }) => JSON.parse(MessageBody));
@@ -246,7 +246,7 @@ test("a delivery keeps its promises in every history", async () => {
 }, 60_000);
 
 /** A webhook of its own for each history, and a credential that no jump of the clock lets expire. */
-async function sceneOf(): Promise<Scene> {
-  const fresh = await newScene(service);
+async function createScenario(): Promise<Scenario> {
+  const fresh = await newScenario(service);
   return { ...fresh, api: fresh.key };
 }

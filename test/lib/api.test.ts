@@ -1,4 +1,4 @@
-import { endpoints } from "../../functions/endpoints.ts";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { dev, fileOf, type Json, only, type Resource } from "./synthesised.ts";
 
 const methods = dev.all("AWS::ApiGateway::Method");
@@ -37,7 +37,7 @@ test("the authorizer is asked on every request, unless there is no Authorization
     // Explicit: when it is absent, answers are cached for five minutes.
     AuthorizerResultTtlInSeconds: 0,
   });
-  expect(JSON.stringify(Properties.AuthorizerUri)).toContain(dev.functionFor("authorizer").id);
+  expect(JSON.stringify(Properties.AuthorizerUri)).toContain(dev.functionFor("auth/authorizer").id);
 });
 
 test("API Gateway may invoke each endpoint by its own route only", () => {

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
-import { writeConsole } from "../../bin/console/build.ts";
 import { createConsole } from "../../lib/console.ts";
-import { contentSecurityPolicy, pageHeaders } from "../../lib/page-headers.ts";
+import { contentSecurityPolicy, pageHeaders } from "../../lib/console-headers.ts";
 import { type Stage, validStage } from "../../lib/stage.ts";
 import { stageNamed } from "../../lib/stages.ts";
+import { writeConsole } from "../../packages/console/build.ts";
 import { type Json, only } from "./synthesised.ts";
 
 /* The console on AWS: a private bucket that CloudFront alone reads, and headers that guard the page. */

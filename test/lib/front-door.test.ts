@@ -1,4 +1,4 @@
-import { cors, securityHeaders } from "../../functions/response-headers.ts";
+import { cors, securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { everyOption } from "./every-option.ts";
 import { dev, type Json, only, Synthesised } from "./synthesised.ts";
@@ -88,7 +88,7 @@ describe("pages of other origins", () => {
   test("are known to every endpoint, which answers them itself", () => {
     const { Variables } = every.functionFor("webhooks/list").Properties.Environment;
     expect(Variables.CORS_ORIGINS).toBe("https://app.example.com,http://localhost:5173");
-    expect(every.functionFor("deliveries/send").Properties.Environment.Variables).not.toHaveProperty("CORS_ORIGINS");
+    expect(every.functionFor("attempts/send").Properties.Environment.Variables).not.toHaveProperty("CORS_ORIGINS");
   });
 });
 

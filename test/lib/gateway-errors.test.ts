@@ -1,4 +1,4 @@
-import { gatewayResponses } from "../../functions/gateway-responses.ts";
+import { gatewayResponses } from "../../functions/manifest/gateway-responses.ts";
 import { literal } from "../../lib/gateway-errors.ts";
 import { dev, type Json, only } from "./synthesised.ts";
 

@@ -1,14 +1,14 @@
-import { rightsOf } from "../../bin/local/permissions.ts";
-import { endpoints } from "../../functions/endpoints.ts";
-import { type QueueRow, queues } from "../../functions/queues.ts";
-import { type TableRow, tables } from "../../functions/tables.ts";
-import type { IndexKey, Uses } from "../../functions/uses.ts";
-import { type Trigger, workers } from "../../functions/workers.ts";
+import { allowedCallsOf } from "../../bin/local/permissions.ts";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
+import type { Grants, IndexKey } from "../../functions/manifest/grants-schema.ts";
+import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
+import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { type Trigger, workers } from "../../functions/manifest/workers.ts";
 import { dev, type Json, only } from "./synthesised.ts";
 
 interface Row {
   file: string;
-  uses: Uses;
+  uses: Grants;
   trigger?: Trigger;
 }
 
@@ -26,12 +26,12 @@ test("only the functions that make, sign with and remove signing secrets reach t
     "webhooks/create": ["dynamodb:PutItem on table dev-webhook-secrets"],
     "webhooks/rotate-secret": ["dynamodb:UpdateItem on table dev-webhook-secrets"],
     "webhooks/delete": ["dynamodb:DeleteItem on table dev-webhook-secrets"],
-    "deliveries/send": ["dynamodb:BatchGetItem on table dev-webhook-secrets"],
+    "attempts/send": ["dynamodb:BatchGetItem on table dev-webhook-secrets"],
   });
 });
 
 test("who writes signing secrets without reading them does not get them as what a write returns either", () => {
-  for (const file of ["webhooks/create", "webhooks/rotate-secret", "webhooks/delete", "deliveries/send"]) {
+  for (const file of ["webhooks/create", "webhooks/rotate-secret", "webhooks/delete", "attempts/send"]) {
     const role = dev.target(dev.functionFor(file).Properties.Role);
     const statements = dev
       .all("AWS::IAM::Policy")
@@ -41,13 +41,13 @@ test("who writes signing secrets without reading them does not get them as what 
       statements.filter(({ Resource }: Json) => JSON.stringify(Resource).includes("WebhookSecrets")),
     );
     const isBlind = { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } };
-    expect([file, onSecrets.Condition]).toEqual([file, file === "deliveries/send" ? undefined : isBlind]);
+    expect([file, onSecrets.Condition]).toEqual([file, file === "attempts/send" ? undefined : isBlind]);
   }
 });
 
 test("only the authorizer reads the JWT secret", () => {
   expect(whoMay((grant) => grant.startsWith("secretsmanager:"))).toEqual({
-    authorizer: ["secretsmanager:GetSecretValue on secret JwtSecret"],
+    "auth/authorizer": ["secretsmanager:GetSecretValue on secret JwtSecret"],
   });
 });
 
@@ -64,7 +64,7 @@ test("nobody puts events on their queue but the pipeline", () => {
 
 test("who reaches the API keys does one thing with them", () => {
   expect(whoMay((grant) => grant.endsWith("on table dev-api-keys"))).toEqual({
-    authorizer: ["dynamodb:GetItem on table dev-api-keys", "dynamodb:UpdateItem on table dev-api-keys"],
+    "auth/authorizer": ["dynamodb:GetItem on table dev-api-keys", "dynamodb:UpdateItem on table dev-api-keys"],
     "api-keys/create": ["dynamodb:PutItem on table dev-api-keys"],
     "api-keys/provision": ["dynamodb:PutItem on table dev-api-keys"],
     "api-keys/list": ["dynamodb:BatchGetItem on table dev-api-keys"],
@@ -74,7 +74,7 @@ test("who reaches the API keys does one thing with them", () => {
 
 test("only the platform puts users into projects", () => {
   expect(whoMay((grant) => /(Put|Update|Delete)Item on table dev-projects$/.test(grant))).toEqual({
-    "projects/put-member": ["dynamodb:UpdateItem on table dev-projects"],
+    "projects/upsert-member": ["dynamodb:UpdateItem on table dev-projects"],
   });
 });
 
@@ -146,7 +146,8 @@ const tableOf = (key: string) => tableRows[key] as TableRow;
 const queueOf = (key: string) => queueRows[key] as QueueRow;
 const partsOf = (index: IndexKey) => index.split("/") as [table: string, index: string];
 
-const fromUses = (uses: Uses) => [...rightsOf(uses)].map((right) => right.replace(/ (table|queue) /, " $1 dev-"));
+const fromUses = (uses: Grants) =>
+  [...allowedCallsOf(uses)].map((right) => right.replace(/ (table|queue) /, " $1 dev-"));
 
 /** What Lambda itself does on behalf of a consumer. */
 function fromTrigger(trigger: Trigger | undefined): string[] {
@@ -162,7 +163,7 @@ const whereabouts = [
   "JWT_SECRET_ARN",
 ];
 
-function variablesOf({ tables = {}, queries = [], sendsTo = [], rejectsTo = [], reads = [] }: Uses): string[] {
+function variablesOf({ tables = {}, queries = [], sendsTo = [], rejectsTo = [], reads = [] }: Grants): string[] {
   const tableKeys = new Set([...Object.keys(tables), ...queries.map(partsOf).map(([table]) => table)]);
   return [
     ...[...tableKeys].map((key) => tableOf(key).env),

@@ -1,5 +1,5 @@
-import { deadLetterName, type QueueRow, queues } from "../../functions/queues.ts";
-import { type WorkerRow, workers } from "../../functions/workers.ts";
+import { deadLetterName, type QueueRow, queues } from "../../functions/manifest/queues.ts";
+import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { dev, type Json, only } from "./synthesised.ts";
 
 const rows = Object.entries<QueueRow>(queues);

@@ -1,7 +1,7 @@
 import { Annotations, Match } from "aws-cdk-lib/assertions";
-import { type EndpointRow, endpoints } from "../../functions/endpoints.ts";
-import { tables } from "../../functions/tables.ts";
-import { type WorkerRow, workers } from "../../functions/workers.ts";
+import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import { tables } from "../../functions/manifest/tables.ts";
+import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { dev, only, Synthesised } from "./synthesised.ts";
 
@@ -45,8 +45,8 @@ test("the outputs say what operators and the rest of the platform need", () => {
     ]),
   );
   expect(dev.target(dev.template.Outputs.EventsQueueUrl.Value).Properties.QueueName).toBe("dev-deployment-events");
-  expect(dev.target(dev.template.Outputs.ProjectsPutMemberFunctionName.Value).id).toBe(
-    dev.functionFor("projects/put-member").id,
+  expect(dev.target(dev.template.Outputs.ProjectsUpsertMemberFunctionName.Value).id).toBe(
+    dev.functionFor("projects/upsert-member").id,
   );
 });
 
@@ -85,17 +85,17 @@ describe("settings of a stage", () => {
   const variables = (file: string) => configured.functionFor(file).Properties.Environment.Variables;
 
   test("reach the functions they are for, and no others", () => {
-    expect(variables("authorizer").JWT_ISSUER).toBe("https://id.example");
-    expect(variables("authorizer")).not.toHaveProperty("RETRY_SCHEDULE");
+    expect(variables("auth/authorizer").JWT_ISSUER).toBe("https://id.example");
+    expect(variables("auth/authorizer")).not.toHaveProperty("RETRY_SCHEDULE");
     for (const { file, uses } of rows) {
       const ofDeliveries = "deliveries" in (uses.tables ?? {}) ? "1,60" : undefined;
       expect([file, variables(file).RETRY_SCHEDULE]).toEqual([file, ofDeliveries]);
-      if (file !== "authorizer") expect(variables(file)).not.toHaveProperty("JWT_ISSUER");
+      if (file !== "auth/authorizer") expect(variables(file)).not.toHaveProperty("JWT_ISSUER");
     }
   });
 
   test("leave the rest to its defaults", () => {
-    expect(variables("authorizer")).not.toHaveProperty("JWT_AUDIENCE");
+    expect(variables("auth/authorizer")).not.toHaveProperty("JWT_AUDIENCE");
   });
 });
 

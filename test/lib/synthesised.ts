@@ -31,7 +31,7 @@ export class Synthesised {
     this.stack = new ServiceStack(new App({ analyticsReporting: false }), `test-${stage.name}`, {
       stage,
       code,
-      page: join(import.meta.dirname, "../../bin/console/page"),
+      page: join(import.meta.dirname, "../../packages/console/src"),
       isUrgent,
     });
     this.template = Template.fromStack(this.stack).toJSON();

@@ -1,4 +1,4 @@
-import { type TableRow, tables } from "../../functions/tables.ts";
+import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { dev, Synthesised } from "./synthesised.ts";
 

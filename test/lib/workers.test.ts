@@ -1,5 +1,5 @@
-import { endpoints } from "../../functions/endpoints.ts";
-import { type WorkerRow, workers } from "../../functions/workers.ts";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { dev, fileOf, only, type Resource, Synthesised } from "./synthesised.ts";
 
@@ -44,9 +44,7 @@ test("a queue's consumer reports the messages that failed, and only those come a
 });
 
 test("batches and concurrency are those of the row", () => {
-  const sender = mappings.find(
-    ({ Properties }) => Properties.FunctionName.Ref === dev.functionFor("deliveries/send").id,
-  );
+  const sender = mappings.find(({ Properties }) => Properties.FunctionName.Ref === dev.functionFor("attempts/send").id);
   const { EventSourceArn, BatchSize, ScalingConfig } = (sender as Resource).Properties;
   expect(dev.target(EventSourceArn).Properties.QueueName).toBe("dev-deliveries");
   expect(BatchSize).toBe(10);
@@ -62,12 +60,12 @@ test("the sweep runs every minute, and a missed run is not made up for", () => {
 
 test("only the function that feeds its own queue may go round for long", () => {
   const allowed = dev.all("AWS::Lambda::Function").filter(({ Properties }) => Properties.RecursiveLoop === "Allow");
-  expect(allowed.map(fileOf)).toEqual(["deliveries/send"]);
+  expect(allowed.map(fileOf)).toEqual(["attempts/send"]);
 });
 
 describe("a gradual deployment", () => {
   const prod = new Synthesised(stageNamed("prod"));
-  const gradual = ["authorizer", "deliveries/send"];
+  const gradual = ["auth/authorizer", "attempts/send"];
   const aliasOf = (stack: Synthesised, file: string) =>
     only(
       stack
@@ -108,8 +106,8 @@ describe("a gradual deployment", () => {
 
   test("moves what callers call: the API asks the authorizer's alias, the queue's messages go to the sender's", () => {
     const authorizer = only(prod.all("AWS::ApiGateway::Authorizer"));
-    expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf(prod, "authorizer").id);
-    const sender = aliasOf(prod, "deliveries/send");
+    expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf(prod, "auth/authorizer").id);
+    const sender = aliasOf(prod, "attempts/send");
     const mapped = prod
       .all("AWS::Lambda::EventSourceMapping")
       .map(({ Properties }) => JSON.stringify(Properties.FunctionName));

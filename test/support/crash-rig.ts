@@ -6,9 +6,9 @@ import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { startDynamo, startSqs } from "../../bin/local/engines.ts";
 import { createQueues, createTables } from "../../bin/local/resources.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
+import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { tableName } from "../../functions/platform/env.ts";
-import { queues } from "../../functions/queues.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { freshDataDir } from "./local-run.ts";
 

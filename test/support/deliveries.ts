@@ -2,17 +2,17 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent } from "aws-lambda";
-import { type Delivery, openDelivery } from "../../functions/deliveries/delivery.ts";
+import { createDelivery, type Delivery } from "../../functions/deliveries/delivery.ts";
 import type { DueAttempt } from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
-import { findDue } from "../../functions/deliveries/due-store.ts";
+import { findDue } from "../../functions/deliveries/due-index.ts";
 import { type EventName, readDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import type { QueueKey } from "../../functions/queues.ts";
-import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/secret-store.ts";
-import { openWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
+import { createWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
+import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/webhook-secret-store.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
 import { freshResources } from "./resources.ts";
 
@@ -29,7 +29,7 @@ export async function givenWebhook({
   projectId = randomUUID() as string,
   events = ["deploy.started"] as EventName[],
 } = {}): Promise<{ webhook: Webhook; secret: string }> {
-  const opened = openWebhook({ url, events }, projectId, new Date(), randomBytes(48));
+  const opened = createWebhook({ url, events }, projectId, new Date(), randomBytes(48));
   await webhooks.insert(opened.webhook, opened.secret);
   return opened;
 }
@@ -82,7 +82,7 @@ export async function givenDelivery(
 ) {
   const message = readDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
   if (!message.ok) throw new Error(message.reason);
-  const { next_attempt_at, due_at, due_shard, ...opened } = openDelivery(message.event, webhook, at, 120);
+  const { next_attempt_at, due_at, due_shard, ...opened } = createDelivery(message.event, webhook, at, 120);
   const isOver = changes.status !== undefined && changes.status !== "pending";
   const delivery: Delivery = { ...opened, ...(!isOver && { next_attempt_at, due_at, due_shard }), ...changes };
   await deliveries.insert(delivery);

@@ -9,7 +9,7 @@ import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import { changeWebhook, eventOf, givenDelivery, publish, rowOf, rowsOf, takeMessages } from "./deliveries.ts";
 import { eventually } from "./eventually.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
-import { errorOf, newScene, type Scene } from "./scene.ts";
+import { errorOf, newScenario, type Scenario } from "./scenario.ts";
 import type { TestService } from "./service.ts";
 
 /*
@@ -55,12 +55,12 @@ async function useProjects(service: TestService): Promise<void> {
   const { api, userId } = service.user();
   expect((await api.get("/v1/projects")).body.data).toEqual([]);
   const member = { user_id: userId, project_id: randomUUID(), name: "Shop", role: "viewer" };
-  for (const role of ["viewer", "admin"]) await call("projects/put-member", { ...member, role });
+  for (const role of ["viewer", "admin"]) await call("projects/upsert-member", { ...member, role });
   expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
 }
 
 async function useWebhooks(service: TestService): Promise<void> {
-  const { api, viewer, path, projectId } = await newScene(service);
+  const { api, viewer, path, projectId } = await newScenario(service);
   const nowhere = `/v1/projects/${projectId}/webhooks/${randomUUID()}`;
   await expectStatus(viewer.get(`/v1/projects/${projectId}/webhooks`), 200);
   await expectStatus(viewer.delete(path), 403);
@@ -243,11 +243,11 @@ async function lostMessageIsSweptUp(service: TestService): Promise<void> {
 
 async function withReceiver(
   service: TestService,
-  use: (scene: Scene, receiver: Receiver) => Promise<void>,
+  use: (scenario: Scenario, receiver: Receiver) => Promise<void>,
 ): Promise<void> {
   const receiver = await startReceiver();
   try {
-    await use(await newScene(service, { url: receiver.url }), receiver);
+    await use(await newScenario(service, { url: receiver.url }), receiver);
   } finally {
     await receiver.close();
   }
@@ -256,7 +256,7 @@ async function withReceiver(
 const secondsFromNow = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
 
 /** A delivery that is due and has no message. */
-const overdue = (webhook: Scene["webhook"], changes: Partial<Delivery> = {}) =>
+const overdue = (webhook: Scenario["webhook"], changes: Partial<Delivery> = {}) =>
   givenDelivery(webhook, { at: new Date(Date.now() - 600_000), ...changes });
 
 const PATIENCE_MS = 30_000;
@@ -265,7 +265,7 @@ const untilStatus = (delivery: Delivery, status: Delivery["status"]) =>
   eventually(async () => expect((await rowOf(delivery)).status).toBe(status), PATIENCE_MS);
 
 /** Waits until a webhook's deliveries have come to this, in whatever order. */
-const untilAll = (webhook: Scene["webhook"], statuses: Delivery["status"][]) =>
+const untilAll = (webhook: Scenario["webhook"], statuses: Delivery["status"][]) =>
   eventually(async () => {
     const reached = (await rowsOf(webhook)).map(({ status }) => status);
     expect(reached.toSorted()).toEqual(statuses);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { metrics } from "../../functions/metrics.ts";
+import { metrics } from "../../functions/manifest/metrics.ts";
 
 /* Queries of CloudWatch Logs Insights, read well enough to see whether what they ask for is ever logged. */
 

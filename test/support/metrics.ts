@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/metrics.ts";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { logSink } from "../../functions/platform/log.ts";
 
 const text = z.string().check(z.minLength(1), z.maxLength(1024));

@@ -7,7 +7,7 @@ import { fromSources } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import { handler as putMember } from "../../functions/projects/put-member.ts";
+import { handler as putMember } from "../../functions/projects/upsert-member.ts";
 import { freshResources } from "./resources.ts";
 
 export interface Response {

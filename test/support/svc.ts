@@ -7,7 +7,7 @@ import type { Finished } from "./local-run.ts";
 
 /* The command line as a person or a script runs it: a process of its own, with a home of its own. */
 
-export const program = join(import.meta.dirname, "../../bin/svc.js");
+export const program = join(import.meta.dirname, "../../packages/cli/bin/svc.js");
 const home = mkdtempSync(join(tmpdir(), "svc-"));
 afterAll(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
 

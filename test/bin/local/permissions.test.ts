@@ -11,14 +11,14 @@ import {
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
 import { invoke } from "../../../bin/local/lambda.ts";
-import { AccessDenied, NotTold } from "../../../bin/local/permissions.ts";
+import { AccessDenied, EnvNotGranted } from "../../../bin/local/permissions.ts";
 import { enqueue } from "../../../functions/deliveries/delivery-queue.ts";
-import { dynamo, isOutage, readAll, secretVersions, sqs } from "../../../functions/platform/aws.ts";
+import type { QueueKey } from "../../../functions/manifest/queues.ts";
+import type { TableKey } from "../../../functions/manifest/tables.ts";
+import { batchGet, dynamo, isOutage, secretVersions, sqs } from "../../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, settings, tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { handler as listProjects } from "../../../functions/projects/list.ts";
-import type { QueueKey } from "../../../functions/queues.ts";
-import type { TableKey } from "../../../functions/tables.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { freshResources } from "../../support/resources.ts";
 import { startSecretsManager } from "../../support/secrets-manager.ts";
@@ -62,7 +62,7 @@ const getProject = () =>
   dynamo().send(new GetCommand({ TableName: at.tables.projects, Key: { user_id: "u", project_id: "p" } }));
 const getSecret = () =>
   dynamo().send(new GetCommand({ TableName: at.tables.webhookSecrets, Key: { webhook_id: "w" } }));
-const readSecrets = () => readAll({ [at.tables.webhookSecrets]: [{ webhook_id: "w" }] });
+const readSecrets = () => batchGet({ [at.tables.webhookSecrets]: [{ webhook_id: "w" }] });
 const rotateAndReturn = () =>
   dynamo().send(
     new UpdateCommand({
@@ -126,7 +126,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>]>([
   ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
   ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(at.queues.deliveries)],
   ["deliveries/fan-out", "send to a dead letter queue that it rejects to", () => send(at.deadLetters.events)],
-  ["authorizer", "read a secret", () => secretVersions(secretArn)],
+  ["auth/authorizer", "read a secret", () => secretVersions(secretArn)],
 ])("%s may %s", async (file, _what, call) => {
   await expect(as(file, call)).resolves.toBeDefined();
 });
@@ -158,11 +158,11 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
   ],
   ["deliveries/get", "check an item in a transaction", checkWebhook, "dynamodb:ConditionCheckItem", "table webhooks"],
   ["webhooks/update", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
-  ["authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
+  ["auth/authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
   ["api-keys/list", "scan", scanKeys, "dynamodb:Scan", "table api-keys"],
   ["api-keys/list", "go round by a statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
   [
-    "deliveries/send",
+    "attempts/send",
     "send to another queue",
     () => send(at.queues.events),
     "sqs:SendMessage",
@@ -176,14 +176,14 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "queue deliveries-dlq",
   ],
   [
-    "deliveries/send",
+    "attempts/send",
     "ask a queue anything else",
     () => sqs().send(new GetQueueAttributesCommand({ QueueUrl: at.queues.deliveries })),
     "sqs:GetQueueAttributes",
     "queue deliveries",
   ],
   [
-    "deliveries/send",
+    "attempts/send",
     "read a secret",
     () => secretVersions(secretArn),
     "secretsmanager:GetSecretValue",
@@ -235,7 +235,7 @@ test("functions that run at once have each their own rights, over the same clien
     return call();
   };
   const [reads, refused, sends, free] = await Promise.allSettled([
-    as("deliveries/send", after(20, readSecrets)),
+    as("attempts/send", after(20, readSecrets)),
     as("deliveries/sweep", after(10, getSecret)),
     as(
       "deliveries/sweep",
@@ -277,7 +277,7 @@ test("a handler under another row fails, though it would answer or log by itself
   } as never;
   const listAs = (file: string) => as(file, () => listProjects(event, {} as never));
   await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });
-  await expect(listAs("projects/put-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
+  await expect(listAs("projects/upsert-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
   await expect(listAs("deliveries/sweep")).rejects.toThrow("deliveries/sweep asks for PROJECTS_TABLE");
   const due = { project_id: "p", webhook_id: "w", id: "d", attempt_count: 0 };
   await expect(as("deliveries/sweep", () => enqueue([due]))).resolves.toBeUndefined();
@@ -301,7 +301,7 @@ test("a function is told only where the things are that it uses", async () => {
     as(file, async () => {
       seen[file] = await told();
     });
-  await expect(look("deliveries/sweep")).rejects.toThrow(NotTold);
+  await expect(look("deliveries/sweep")).rejects.toThrow(EnvNotGranted);
   await expect(look("deliveries/fan-out")).rejects.toThrow("deliveries/fan-out asks for JWT_SECRET_ARN");
   expect(seen).toEqual({
     "deliveries/sweep": { deliveries: all.deliveries, queue: all.queue },

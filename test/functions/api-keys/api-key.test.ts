@@ -2,19 +2,19 @@ import { createHash } from "node:crypto";
 import {
   API_KEY_RANDOM_BYTES,
   type ApiKey,
+  apiKeyInput,
+  createApiKey,
   hashApiKey,
   isApiKey,
   isLastUsedStale,
-  mintApiKey,
-  newApiKey,
 } from "../../../functions/api-keys/api-key.ts";
-import { parse } from "../../../functions/platform/input.ts";
+import { parse } from "../../../functions/schema/input.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const random = Buffer.from(Array.from({ length: API_KEY_RANDOM_BYTES }, (_, index) => index));
 
 test("a key is the random bytes in hex, and what is kept of it is its hash and its first 12 characters", () => {
-  const { apiKey, key } = mintApiKey("user-1", { name: "ci" }, now, random);
+  const { apiKey, key } = createApiKey("user-1", { name: "ci" }, now, random);
   expect(key).toBe("svc_000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
   expect(apiKey).toEqual({
     id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
@@ -28,13 +28,13 @@ test("a key is the random bytes in hex, and what is kept of it is its hash and i
 
 test("the id of a key gives away nothing of its secret", () => {
   const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
-  const idOf = (bytes: Buffer) => mintApiKey("user-1", { name: "ci" }, now, bytes).apiKey.id;
+  const idOf = (bytes: Buffer) => createApiKey("user-1", { name: "ci" }, now, bytes).apiKey.id;
   expect(idOf(otherSecret)).toBe(idOf(random));
 });
 
 test("ids sort by the time of creation", () => {
   const idAt = (millis: number, byte: number) =>
-    mintApiKey("user-1", { name: "ci" }, new Date(millis), Buffer.alloc(API_KEY_RANDOM_BYTES, byte)).apiKey.id;
+    createApiKey("user-1", { name: "ci" }, new Date(millis), Buffer.alloc(API_KEY_RANDOM_BYTES, byte)).apiKey.id;
   const ids = [idAt(1_000, 0xff), idAt(1_001, 0), idAt(1_700_000_000_000, 0x80), idAt(1_700_000_000_001, 0)];
   expect(ids.toSorted()).toEqual(ids);
 });
@@ -72,7 +72,7 @@ test.each([
   ["used now, at a resolution of zero", "2026-03-01T12:00:00.000Z", 0, true],
   ["used 59 s ago, at a resolution of an hour", "2026-03-01T11:59:01.000Z", 3600, false],
 ])("whether the time of last use is stale: %s", (_title, last_used_at, resolution, expected) => {
-  const { apiKey } = mintApiKey("user-1", { name: "ci" }, now, random);
+  const { apiKey } = createApiKey("user-1", { name: "ci" }, now, random);
   const used: ApiKey = last_used_at === undefined ? apiKey : { ...apiKey, last_used_at };
   expect(isLastUsedStale(used, now, resolution)).toBe(expected);
 });
@@ -90,7 +90,7 @@ test.each([
   ["a combining accent", "cle\u0301"],
   ["markup, which is text here", "<script>alert('x')</script> \"\\ $x"],
 ])("a name may be %s, and is kept as it came", (_title, name) => {
-  expect(parse(newApiKey, { name })).toEqual({ name });
+  expect(parse(apiKeyInput, { name })).toEqual({ name });
 });
 
 test.each([
@@ -121,7 +121,7 @@ test.each([
     "must not contain control characters",
   ]),
 ])("a name may not be %s", (_title, name, message) => {
-  expect(() => parse(newApiKey, { name })).toThrow(
+  expect(() => parse(apiKeyInput, { name })).toThrow(
     expect.objectContaining({ code: "validation_error", details: [{ path: "name", message }] }),
   );
 });

@@ -11,8 +11,8 @@ import { readFileSync } from "node:fs";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
+import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
 import { verifyJwt } from "../../../functions/auth/verify-jwt.ts";
-import { handler as authorizer } from "../../../functions/authorizer.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 
 const fixture = (name: string) => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url));

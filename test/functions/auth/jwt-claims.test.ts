@@ -1,4 +1,4 @@
-import { type ClaimRules, userOf } from "../../../functions/auth/jwt-claims.ts";
+import { type ClaimRules, userIdFromClaims } from "../../../functions/auth/jwt-claims.ts";
 import { settings } from "../../../functions/platform/env.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
@@ -28,13 +28,13 @@ test.each<[string, object]>([
   ["valid since long ago", { ...valid, nbf: 0 }],
   ["claims that we do not know", { ...valid, email: "user@example.com", admin: true, jti: "1", aud: ["x"] }],
 ])("the user is taken from claims with %s", (_title, payload) => {
-  expect(userOf(payload, now, rules)).toBe("user-1");
+  expect(userIdFromClaims(payload, now, rules)).toBe("user-1");
 });
 
 test.each(["x", "auth0|1234", "u".repeat(255), "usér-\u{1F680}", "00000000-0000-0000-0000-000000000000"])(
   "the user may be %s",
   (sub) => {
-    expect(userOf({ ...valid, sub }, now, rules)).toBe(sub);
+    expect(userIdFromClaims({ ...valid, sub }, now, rules)).toBe(sub);
   },
 );
 
@@ -78,7 +78,7 @@ test.each<[string, unknown, string, RegExp]>([
   ["an nbf 61 seconds ahead", { ...valid, nbf: second + 61 }, "invalid_token", /not valid yet/],
   ["an nbf that is a text", { ...valid, nbf: "0" }, "invalid_token", /nbf/],
 ])("claims are refused with %s", (_title, payload, code, message) => {
-  expect(() => userOf(payload, now, rules)).toThrow(
+  expect(() => userIdFromClaims(payload, now, rules)).toThrow(
     expect.objectContaining({ code, message: expect.stringMatching(message) }),
   );
 });
@@ -89,7 +89,7 @@ test.each<[ClaimRules, number, boolean]>([
   [{ maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 610, true],
   [{ maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 611, false],
 ])("under the rules %j a lifetime of %d seconds is accepted: %s", (rules, lifetime, expected) => {
-  const check = () => userOf({ ...valid, exp: second + lifetime }, now, rules);
+  const check = () => userIdFromClaims({ ...valid, exp: second + lifetime }, now, rules);
   if (expected) expect(check()).toBe("user-1");
   else expect(check).toThrow("lives too long");
 });
@@ -97,7 +97,7 @@ test.each<[ClaimRules, number, boolean]>([
 test("a refusal tells no value of a claim", () => {
   expect.assertions(1);
   try {
-    userOf({ ...valid, sub: { secret: "value" } }, now, rules);
+    userIdFromClaims({ ...valid, sub: { secret: "value" } }, now, rules);
   } catch (error) {
     expect((error as Error).message).toBe("The JWT has no usable sub claim.");
   }

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import jwt from "jsonwebtoken";
-import { freshJwtKeys, jwtKeys } from "../../../functions/auth/jwt-secret.ts";
+import { jwtKeys, refreshJwtKeys } from "../../../functions/auth/jwt-secret.ts";
 import { verifyJwt } from "../../../functions/auth/verify-jwt.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 
@@ -121,7 +121,7 @@ test("bad tokens make us look again once in 30 seconds, however many they are", 
 test("good tokens do not make us look again", async () => {
   for (let seconds = 0; seconds < 300; seconds += 20) expect(await accepts(first, seconds)).toBe(true);
   await expectLooks(1);
-  expect(await freshJwtKeys(at(29))).toBeUndefined();
+  expect(await refreshJwtKeys(at(29))).toBeUndefined();
 });
 
 test.each([
@@ -180,7 +180,7 @@ test("the secret of the setting JWT_SECRET is used without asking anybody", asyn
   delete process.env.JWT_SECRET_ARN;
   process.env.JWT_SECRET = second;
   expect([await accepts(second), await accepts(first, 60)]).toEqual([true, false]);
-  expect(await freshJwtKeys(at(3600))).toBeUndefined();
+  expect(await refreshJwtKeys(at(3600))).toBeUndefined();
   expect(asked).toHaveLength(0);
 });
 
@@ -192,5 +192,5 @@ test("Secrets Manager goes before JWT_SECRET: a value left behind in the environ
 test("no secret configured means no keys", async () => {
   delete process.env.JWT_SECRET_ARN;
   expect(await jwtKeys(at(0))).toEqual([]);
-  expect(await freshJwtKeys(at(0))).toBeUndefined();
+  expect(await refreshJwtKeys(at(0))).toBeUndefined();
 });

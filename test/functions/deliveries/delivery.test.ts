@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { DUE_SHARDS, dueAt, openDelivery } from "../../../functions/deliveries/delivery.ts";
-import { DEFAULT_LIMITS } from "../../../functions/deliveries/receiver-client.ts";
+import { createDelivery, DUE_SHARDS, dueAt } from "../../../functions/deliveries/delivery.ts";
 import { deliveryIdOf, readDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { settings } from "../../../functions/platform/env.ts";
+import { DEFAULT_LIMITS } from "../../../functions/receivers/receiver-client.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { eventOf } from "../../support/deliveries.ts";
 
@@ -23,7 +23,7 @@ function newEvent() {
 
 test("a new delivery is pending, planned for now, due after the grace, and kept for 30 days", () => {
   const event = newEvent();
-  const { due_shard, ...delivery } = openDelivery(event, webhook, now, 120);
+  const { due_shard, ...delivery } = createDelivery(event, webhook, now, 120);
   expect(delivery).toEqual({
     webhook_id: webhook.id,
     id: deliveryIdOf(event, webhook.id),
@@ -42,7 +42,7 @@ test("a new delivery is pending, planned for now, due after the grace, and kept 
 
 test("the delivery to a disabled webhook is held and has no due time", () => {
   const disabled: Webhook = { ...webhook, disabled_at: now.toISOString(), disabled_reason: "gone" };
-  const delivery = openDelivery(newEvent(), disabled, now, 120);
+  const delivery = createDelivery(newEvent(), disabled, now, 120);
   expect(delivery.status).toBe("held");
   for (const field of ["next_attempt_at", "due_shard", "due_at"]) expect(delivery).not.toHaveProperty(field);
 });
@@ -50,15 +50,15 @@ test("the delivery to a disabled webhook is held and has no due time", () => {
 test("a sample is marked as one, and pending although the webhook is disabled", () => {
   const disabled: Webhook = { ...webhook, disabled_at: now.toISOString(), disabled_reason: "gone" };
   const event = newEvent();
-  expect(openDelivery(event, disabled, now, 120, "test")).toEqual({
-    ...openDelivery(event, webhook, now, 120),
+  expect(createDelivery(event, disabled, now, 120, "test")).toEqual({
+    ...createDelivery(event, webhook, now, 120),
     test: true,
     trigger: "test",
   });
 });
 
 test("deliveries spread over all shards of the due index", () => {
-  const shards = Array.from({ length: 1_000 }, () => openDelivery(newEvent(), webhook, now, 120).due_shard);
+  const shards = Array.from({ length: 1_000 }, () => createDelivery(newEvent(), webhook, now, 120).due_shard);
   expect([...new Set(shards)].sort((a = 0, b = 0) => a - b)).toEqual([...Array(DUE_SHARDS).keys()]);
 });
 

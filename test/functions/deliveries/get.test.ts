@@ -3,32 +3,32 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
-import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
+import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { changeWebhook, dueAttempt, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { errorOf, expectNotFound, newScene, type Scene } from "../../support/scene.ts";
+import { errorOf, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 let receiver: Receiver;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 beforeEach(async () => {
   receiver = await startReceiver();
-  scene = await newScene(service, { url: receiver.url });
+  scenario = await newScenario(service, { url: receiver.url });
 });
 afterEach(() => receiver.close());
 
-const pathOf = ({ id }: Pick<Delivery, "id">, webhook = scene.path) => `${webhook}/deliveries/${id}`;
-const shown = async (delivery: Delivery) => (await scene.api.get(pathOf(delivery))).body.data;
+const pathOf = ({ id }: Pick<Delivery, "id">, webhook = scenario.path) => `${webhook}/deliveries/${id}`;
+const shown = async (delivery: Delivery) => (await scenario.api.get(pathOf(delivery))).body.data;
 
 /** The only attempt of a delivery, as the log shows it. */
 async function onlyAttempt() {
-  const delivery = await givenDelivery(scene.webhook);
+  const delivery = await givenDelivery(scenario.webhook);
   await makeAttempt(dueAttempt(delivery));
   const { attempts } = await shown(delivery);
   expect(attempts).toHaveLength(1);
@@ -36,13 +36,13 @@ async function onlyAttempt() {
 }
 
 test("shows the delivery with its payload, before any attempt", async () => {
-  const delivery = await givenDelivery(scene.webhook);
-  const { status, body } = await scene.api.get(pathOf(delivery));
+  const delivery = await givenDelivery(scenario.webhook);
+  const { status, body } = await scenario.api.get(pathOf(delivery));
   expect(status).toBe(200);
   expect(body).toEqual({
     data: {
       id: delivery.id,
-      webhook_id: scene.webhook.id,
+      webhook_id: scenario.webhook.id,
       event: "deploy.started",
       deployment_id: delivery.deployment_id,
       status: "pending",
@@ -59,15 +59,15 @@ test("shows the delivery with its payload, before any attempt", async () => {
 test("shows the payload as it was sent, numbers beyond double precision included", async () => {
   const data = '{"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0,"text":"größer \\u2028"}';
   const body = `{"event":"deploy.started","data":${data}}`;
-  const delivery = await givenDelivery(scene.webhook, { body });
-  const headers = { authorization: `Bearer ${scene.token}` };
+  const delivery = await givenDelivery(scenario.webhook, { body });
+  const headers = { authorization: `Bearer ${scenario.token}` };
   const text = await (await fetch(`${service.baseUrl}${pathOf(delivery)}`, { headers })).text();
   expect(text).toContain('"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0');
   expect(JSON.parse(text).data.payload).toEqual(JSON.parse(body));
 });
 
 test("shows each attempt with what came back, in order", async () => {
-  const delivery = await givenDelivery(scene.webhook);
+  const delivery = await givenDelivery(scenario.webhook);
   receiver.answerWith((_, response) => response.writeHead(503).end("busy\u0000"));
   await makeAttempt(dueAttempt(delivery));
   receiver.answerWith((_, response) => response.writeHead(200).end("thanks"));
@@ -116,7 +116,7 @@ describe("a hint", () => {
     const server = https.createServer({ cert: fixture("tls-cert.pem"), key: fixture("tls-key.pem") });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    await changeWebhook(scene.webhook, { url: `https://localhost:${(server.address() as AddressInfo).port}/` });
+    await changeWebhook(scenario.webhook, { url: `https://localhost:${(server.address() as AddressInfo).port}/` });
     const attempt = await onlyAttempt();
     server.close();
     expect(attempt).toMatchObject({ status_code: null, error_code: "tls_error", response_excerpt: null });
@@ -129,16 +129,16 @@ describe("a hint", () => {
     ["an address that became private", "https://10.0.0.1/", "address_blocked"],
     ["a name that does not resolve", "https://nobody.invalid/", "dns_error"],
   ])("stands beside the code for %s", async (_, url, error_code) => {
-    await changeWebhook(scene.webhook, { url });
+    await changeWebhook(scenario.webhook, { url });
     const attempt = await onlyAttempt();
     expect(attempt).toMatchObject({ status_code: null, error_code, hint: expect.stringMatching(/\.$/) });
   });
 });
 
 test("shows no secret and nothing of how we keep the row", async () => {
-  const delivery = await givenDelivery(scene.webhook, { trigger: "redeliver", schedule_from: 3 });
+  const delivery = await givenDelivery(scenario.webhook, { trigger: "redeliver", schedule_from: 3 });
   await makeAttempt(dueAttempt(delivery));
-  const { body } = await scene.api.get(pathOf(delivery));
+  const { body } = await scenario.api.get(pathOf(delivery));
   const text = JSON.stringify(body);
   expect(text).not.toMatch(/whsec_|due_at|due_shard|expires_at|schedule_from|signature/i);
   expect(body.data).not.toHaveProperty("project_id");
@@ -146,24 +146,24 @@ test("shows no secret and nothing of how we keep the row", async () => {
 });
 
 test("is the same for a viewer and for an API key", async () => {
-  const delivery = await givenDelivery(scene.webhook);
+  const delivery = await givenDelivery(scenario.webhook);
   const expected = await shown(delivery);
-  for (const api of [scene.viewer, scene.key]) {
+  for (const api of [scenario.viewer, scenario.key]) {
     expect((await api.get(pathOf(delivery))).body.data).toEqual(expected);
   }
 });
 
 describe("finds nothing", () => {
   test("under a webhook that is not there for the caller, though the delivery exists", async () => {
-    const delivery = await givenDelivery(scene.webhook);
-    await expectNotFound(scene, (webhook) => scene.api.get(pathOf(delivery, webhook)));
+    const delivery = await givenDelivery(scenario.webhook);
+    await expectNotFound(scenario, (webhook) => scenario.api.get(pathOf(delivery, webhook)));
   });
 
   test("under another id, one that is no UUID, or that of another webhook's delivery", async () => {
-    const { webhook: sibling } = await givenWebhook({ projectId: scene.projectId });
+    const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
     const { id: foreign } = await givenDelivery(sibling);
     for (const id of [randomUUID(), "7", foreign]) {
-      expect(errorOf(await scene.api.get(pathOf({ id })))).toEqual({ status: 404, code: "not_found" });
+      expect(errorOf(await scenario.api.get(pathOf({ id })))).toEqual({ status: 404, code: "not_found" });
     }
   });
 });

@@ -2,19 +2,19 @@ import { randomUUID } from "node:crypto";
 import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { givenDelivery, givenWebhook } from "../../support/deliveries.ts";
-import { expectNotFound, newScene, type Scene, wrongFieldsOf } from "../../support/scene.ts";
+import { expectNotFound, newScenario, type Scenario, wrongFieldsOf } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
-let scene: Scene;
+let scenario: Scenario;
 let path: string;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 beforeEach(async () => {
-  scene = await newScene(service);
-  path = `${scene.path}/deliveries`;
+  scenario = await newScenario(service);
+  path = `${scenario.path}/deliveries`;
 });
 
 const startOfDay = Date.parse("2026-03-01T00:00:00.000Z");
@@ -22,7 +22,7 @@ const startOfDay = Date.parse("2026-03-01T00:00:00.000Z");
 /** Deliveries of events that were a second apart, oldest first. */
 const givenMany = (count: number, changesOf: (index: number) => Partial<Delivery> = () => ({})) =>
   inParallel([...Array(count).keys()], 20, (index) =>
-    givenDelivery(scene.webhook, { at: new Date(startOfDay + index * 1000), ...changesOf(index) }),
+    givenDelivery(scenario.webhook, { at: new Date(startOfDay + index * 1000), ...changesOf(index) }),
   );
 const newestFirst = (rows: Delivery[]) => rows.map(({ id }) => id).reverse();
 const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
@@ -37,7 +37,7 @@ function nextOf(headers: Headers): string | undefined {
 }
 
 /** All pages from this one on. */
-async function walk(first: string, api: Api = scene.api): Promise<string[][]> {
+async function walk(first: string, api: Api = scenario.api): Promise<string[][]> {
   const pages: string[][] = [];
   for (let next: string | undefined = first; next !== undefined; ) {
     const { status, body, headers } = await api.get(next);
@@ -49,19 +49,19 @@ async function walk(first: string, api: Api = scene.api): Promise<string[][]> {
 }
 
 test("is an empty array for a webhook without deliveries", async () => {
-  const { status, body, headers } = await scene.api.get(path);
+  const { status, body, headers } = await scenario.api.get(path);
   expect({ status, body, link: headers.get("link") }).toEqual({ status: 200, body: { data: [] }, link: null });
 });
 
 test("shows of each delivery where it stands, and neither payload nor attempts nor secret", async () => {
   const attempt = { number: 1, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "schedule" as const };
-  const row = await givenDelivery(scene.webhook, { attempt_count: 1, attempts: [attempt], test: true });
-  const { body } = await scene.api.get(path);
+  const row = await givenDelivery(scenario.webhook, { attempt_count: 1, attempts: [attempt], test: true });
+  const { body } = await scenario.api.get(path);
   expect(body).toEqual({
     data: [
       {
         id: row.id,
-        webhook_id: scene.webhook.id,
+        webhook_id: scenario.webhook.id,
         event: "deploy.started",
         deployment_id: row.deployment_id,
         status: "pending",
@@ -75,20 +75,20 @@ test("shows of each delivery where it stands, and neither payload nor attempts n
 });
 
 test("says false and null of what is no test and is over", async () => {
-  await givenDelivery(scene.webhook, { status: "succeeded", attempt_count: 1 });
-  expect((await scene.api.get(path)).body.data).toMatchObject([{ test: false, next_attempt_at: null }]);
+  await givenDelivery(scenario.webhook, { status: "succeeded", attempt_count: 1 });
+  expect((await scenario.api.get(path)).body.data).toMatchObject([{ test: false, next_attempt_at: null }]);
 });
 
 test("begins with the newest", async () => {
   const rows = await givenMany(5);
-  expect(idsOf((await scene.api.get(path)).body.data)).toEqual(newestFirst(rows));
+  expect(idsOf((await scenario.api.get(path)).body.data)).toEqual(newestFirst(rows));
 });
 
 test("shows nothing of the project's other webhooks", async () => {
-  const { webhook: other } = await givenWebhook({ projectId: scene.projectId });
+  const { webhook: other } = await givenWebhook({ projectId: scenario.projectId });
   await givenDelivery(other);
   const [row] = await givenMany(1);
-  expect(idsOf((await scene.api.get(path)).body.data)).toEqual([row?.id]);
+  expect(idsOf((await scenario.api.get(path)).body.data)).toEqual([row?.id]);
 });
 
 describe("a page", () => {
@@ -100,9 +100,9 @@ describe("a page", () => {
     ["?limit=100", 100],
   ])("of %p has %i deliveries at most, and links to the next", async (query, count) => {
     const rows = await givenMany(count + 1);
-    const { body, headers } = await scene.api.get(`${path}${query}`);
+    const { body, headers } = await scenario.api.get(`${path}${query}`);
     expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(0, count));
-    const last = await scene.api.get(nextOf(headers) ?? "");
+    const last = await scenario.api.get(nextOf(headers) ?? "");
     expect(idsOf(last.body.data)).toEqual([rows[0]?.id]);
     expect(last.headers.get("link")).toBeNull();
   });
@@ -121,15 +121,15 @@ describe("a page", () => {
 
   test("is not shifted by deliveries that come meanwhile", async () => {
     const rows = await givenMany(10);
-    const { headers } = await scene.api.get(`${path}?limit=5`);
-    await givenDelivery(scene.webhook, { at: new Date(startOfDay + 3_600_000) });
+    const { headers } = await scenario.api.get(`${path}?limit=5`);
+    await givenDelivery(scenario.webhook, { at: new Date(startOfDay + 3_600_000) });
     expect((await walk(nextOf(headers) ?? "")).flat()).toEqual(newestFirst(rows).slice(5));
   });
 
   test("may be asked for by a cursor whose delivery is gone", async () => {
     const rows = await givenMany(3);
     const between = rows[2]?.id.replace(/.{12}$/, "000000000000");
-    const { body } = await scene.api.get(`${path}?cursor=${between?.toUpperCase()}`);
+    const { body } = await scenario.api.get(`${path}?cursor=${between?.toUpperCase()}`);
     expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(1));
   });
 });
@@ -137,7 +137,7 @@ describe("a page", () => {
 describe("with a status", () => {
   test.each(deliveryStatuses)("shows those that are %s, and no others", async (status) => {
     const rows = await givenMany(15, (index) => ({ status: deliveryStatuses[index % 5] ?? "pending" }));
-    const { body } = await scene.api.get(`${path}?status=${status}`);
+    const { body } = await scenario.api.get(`${path}?status=${status}`);
     expect(body.data).toHaveLength(3);
     expect(idsOf(body.data)).toEqual(newestFirst(rows.filter((row) => row.status === status)));
   });
@@ -190,20 +190,20 @@ test.each<[string, string]>([
   ["state=failed", "state"],
   ["__proto__=1", "__proto__"],
 ])("refuses %.40s and names %s", async (query, field) => {
-  expect(wrongFieldsOf(await scene.api.get(`${path}?${query}`))).toEqual([field]);
+  expect(wrongFieldsOf(await scenario.api.get(`${path}?${query}`))).toEqual([field]);
 });
 
 test("names all that is wrong at once", async () => {
-  const fields = wrongFieldsOf(await scene.api.get(`${path}?limit=0&status=x&cursor=y`));
+  const fields = wrongFieldsOf(await scenario.api.get(`${path}?limit=0&status=x&cursor=y`));
   expect(fields.sort()).toEqual(["cursor", "limit", "status"]);
 });
 
 test("is the same for a viewer and for an API key, page by page", async () => {
   await givenMany(5);
   const expected = await walk(`${path}?limit=2`);
-  for (const api of [scene.viewer, scene.key]) expect(await walk(`${path}?limit=2`, api)).toEqual(expected);
+  for (const api of [scenario.viewer, scenario.key]) expect(await walk(`${path}?limit=2`, api)).toEqual(expected);
 });
 
 test("finds no webhook that is not there for the caller", async () => {
-  await expectNotFound(scene, (webhook) => scene.api.get(`${webhook}/deliveries`));
+  await expectNotFound(scenario, (webhook) => scenario.api.get(`${webhook}/deliveries`));
 });

@@ -2,14 +2,14 @@ import { Webhook as Verifier } from "standardwebhooks";
 import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { newScene, type Scene } from "../../support/scene.ts";
+import { newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 /* How a webhook falls ill and recovers, as its owner sees it. */
 
 let service: TestService;
 let receiver: Receiver;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   process.env.RETRY_SCHEDULE = "0";
   service = await startTestService({ deliver: true });
@@ -18,17 +18,17 @@ afterAll(() => service.stop());
 beforeEach(async () => {
   delete process.env.DISABLE_AFTER_SECONDS;
   receiver = await startReceiver();
-  scene = await newScene(service, { url: receiver.url });
+  scenario = await newScenario(service, { url: receiver.url });
 });
 afterEach(() => receiver.close());
 
 const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
-const webhookNow = async () => (await scene.api.get(scene.path)).body.data;
-const logged = async () => (await scene.api.get(`${scene.path}/deliveries`)).body.data;
+const webhookNow = async () => (await scenario.api.get(scenario.path)).body.data;
+const logged = async () => (await scenario.api.get(`${scenario.path}/deliveries`)).body.data;
 
 /** Publishes an event and waits until its delivery stands in the log with this status. */
 async function eventThatIs(status: string) {
-  const event = eventOf(scene.projectId);
+  const event = eventOf(scenario.projectId);
   await publish(event);
   return eventually(async () => {
     const delivery = (await logged()).find(
@@ -56,10 +56,10 @@ test("410 disables at once, later events are held, enabling sends nothing, recov
   expect(receiver.received).toHaveLength(1);
 
   receiver.answerWith(200);
-  await scene.api.patch(scene.path, { enabled: true });
+  await scenario.api.patch(scenario.path, { enabled: true });
   expect((await logged()).map(({ status }: { status: string }) => status)).toEqual(["held", "held", "failed"]);
   const since = new Date(Date.parse(refused.created_at) - 60_000).toISOString();
-  const { body } = await scene.api.post(`${scene.path}/recover`, {
+  const { body } = await scenario.api.post(`${scenario.path}/recover`, {
     since,
   });
   expect(body).toEqual({ data: { count: 3 } });
@@ -67,10 +67,10 @@ test("410 disables at once, later events are held, enabling sends nothing, recov
   const ids = arrived.map(({ headers }) => headers["webhook-id"]);
   expect(ids.toSorted()).toEqual([refused.id, ...held.map(({ id }) => id)].sort());
   for (const { body, headers } of arrived) {
-    new Verifier(scene.webhook.secret).verify(body, headers as Record<string, string>);
+    new Verifier(scenario.webhook.secret).verify(body, headers as Record<string, string>);
   }
   await eventually(async () => {
-    for (const row of await rowsOf(scene.webhook)) expect(row).toMatchObject({ status: "succeeded" });
+    for (const row of await rowsOf(scenario.webhook)) expect(row).toMatchObject({ status: "succeeded" });
   });
   expect(receiver.received).toHaveLength(4);
 });
@@ -83,7 +83,7 @@ test("a delivery that is given up disables the webhook once nothing has succeede
   await eventThatIs("failed");
   // Both were given up within five seconds of the first failure.
   expect((await webhookNow()).enabled).toBe(true);
-  await changeWebhook(scene.webhook, { failing_since: secondsAgo(10) });
+  await changeWebhook(scenario.webhook, { failing_since: secondsAgo(10) });
   await eventThatIs("failed");
   expect(await disabledWebhook()).toMatchObject({
     disabled_reason: "failing",
@@ -95,7 +95,7 @@ test("a delivery that is given up disables the webhook once nothing has succeede
 test("one success clears the failing mark, and the time counts anew", async () => {
   receiver.answerWith(500);
   await eventThatIs("failed");
-  await changeWebhook(scene.webhook, { failing_since: secondsAgo(10) });
+  await changeWebhook(scenario.webhook, { failing_since: secondsAgo(10) });
   receiver.answerWith(200);
   await eventThatIs("succeeded");
   process.env.DISABLE_AFTER_SECONDS = "5";

@@ -1,23 +1,23 @@
 import { jest } from "@jest/globals";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
-import { findEnded } from "../../../functions/deliveries/delivery-log-store.ts";
-import { reopen, reopenAll } from "../../../functions/deliveries/delivery-store.ts";
+import { findFinished } from "../../../functions/deliveries/delivery-list-store.ts";
+import { reschedule, rescheduleAll } from "../../../functions/deliveries/delivery-store.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import { givenDelivery, rowOf, rowsOf, takeDueAttempts } from "../../support/deliveries.ts";
-import { newScene, type Scene } from "../../support/scene.ts";
+import { newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 /* Recovering much, in bounded calls, while others change the same deliveries. */
 
 let service: TestService;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 beforeEach(async () => {
-  scene = await newScene(service);
+  scenario = await newScenario(service);
 });
 afterEach(async () => {
   restoreAws();
@@ -29,7 +29,7 @@ const start = Date.parse("2026-03-01T00:00:00.000Z");
 
 async function recover(): Promise<number> {
   const since = new Date(start).toISOString();
-  const { status, body } = await scene.api.post(`${scene.path}/recover`, { since });
+  const { status, body } = await scenario.api.post(`${scenario.path}/recover`, { since });
   expect(status).toBe(202);
   return body.data.count;
 }
@@ -37,7 +37,7 @@ async function recover(): Promise<number> {
 /** Deliveries of events that were a second apart from `start` on, with these states. */
 const given = (...statuses: Delivery["status"][]) =>
   inParallel([...statuses.entries()], 20, ([index, status]) =>
-    givenDelivery(scene.webhook, { at: new Date(start + index * 1000), status }),
+    givenDelivery(scenario.webhook, { at: new Date(start + index * 1000), status }),
   );
 const takenIds = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
 
@@ -53,15 +53,15 @@ describe("many rows", () => {
     const expected = rows.filter(({ status }) => status === "failed").map(({ id }) => id);
     const found: string[] = [];
     let pages = 0;
-    for await (const page of findEnded(scene.webhook.id, new Date(start), ["failed", "held"])) {
+    for await (const page of findFinished(scenario.webhook.id, new Date(start), ["failed", "held"])) {
       pages += 1;
-      const reopened = await reopenAll(page, 120);
+      const reopened = await rescheduleAll(page, 120);
       expect(reopened.map(({ id }) => id)).toEqual(page.map(({ id }) => id));
       found.push(...reopened.map(({ id }) => id));
     }
     expect(pages).toBeGreaterThan(2);
     expect(found).toEqual(expected);
-    const statuses = new Set((await rowsOf(scene.webhook)).map(({ status }) => status));
+    const statuses = new Set((await rowsOf(scenario.webhook)).map(({ status }) => status));
     expect([...statuses].sort()).toEqual(["pending", "succeeded"]);
   });
 
@@ -85,7 +85,7 @@ describe("many rows", () => {
   });
 
   test("beyond 10,000 are left to the next call", async () => {
-    const row = await givenDelivery(scene.webhook, { status: "failed" });
+    const row = await givenDelivery(scenario.webhook, { status: "failed" });
     const Items = Array.from({ length: 4_000 }, (_, index) => ({ ...row, id: `row-${index}` }));
     let writes = 0;
     // Tables of that size take too long to fill here: three full pages, as DynamoDB would answer.
@@ -115,7 +115,7 @@ test("leaves what changed while it was looking", async () => {
     const output = await send();
     if (command === "QueryCommand" && String(input.TableName).endsWith("-deliveries")) {
       restoreAws();
-      await reopen(changed.webhook_id, changed.id, new Date(), 120);
+      await reschedule(changed.webhook_id, changed.id, new Date(), 120);
     }
     return output;
   });

@@ -1,21 +1,28 @@
-import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
+import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import { dueIds, givenDelivery, rowOf, rowsOf, takeDueAttempts } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { errorOf, expectForbidden, expectNotFound, newScene, type Scene, wrongFieldsOf } from "../../support/scene.ts";
+import {
+  errorOf,
+  expectForbidden,
+  expectNotFound,
+  newScenario,
+  type Scenario,
+  wrongFieldsOf,
+} from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 let receiver: Receiver;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 beforeEach(async () => {
   receiver = await startReceiver();
-  scene = await newScene(service, { url: receiver.url });
+  scenario = await newScenario(service, { url: receiver.url });
 });
 afterEach(async () => {
   restoreAws();
@@ -25,7 +32,7 @@ afterEach(async () => {
 
 const start = Date.parse("2026-03-01T00:00:00.000Z");
 const since = new Date(start).toISOString();
-const post = (body?: unknown) => scene.api.post(`${scene.path}/recover`, body);
+const post = (body?: unknown) => scenario.api.post(`${scenario.path}/recover`, body);
 
 async function recover(body: object = { since }): Promise<number> {
   const answer = await post(body);
@@ -36,7 +43,7 @@ async function recover(body: object = { since }): Promise<number> {
 /** Deliveries of events that were a second apart from `start` on, with these states. */
 const given = (...statuses: Delivery["status"][]) =>
   Promise.all(
-    statuses.map((status, index) => givenDelivery(scene.webhook, { at: new Date(start + index * 1000), status })),
+    statuses.map((status, index) => givenDelivery(scenario.webhook, { at: new Date(start + index * 1000), status })),
   );
 const takenIds = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
 
@@ -45,7 +52,7 @@ describe("sends once more", () => {
     const rows = await given(...deliveryStatuses);
     const before = new Map(rows.map((row) => [row.id, row]));
     expect(await recover()).toBe(2);
-    for (const row of await rowsOf(scene.webhook)) {
+    for (const row of await rowsOf(scenario.webhook)) {
       const seen = before.get(row.id);
       const isRecovered = seen?.status === "failed" || seen?.status === "held";
       if (isRecovered) expect(row).toMatchObject({ status: "pending", trigger: "recover", attempt_count: 0 });
@@ -54,7 +61,7 @@ describe("sends once more", () => {
     const recovered = rows.filter(({ status }) => status === "failed" || status === "held");
     expect((await takenIds()).sort()).toEqual(recovered.map(({ id }) => id).sort());
     for (const { id } of recovered) {
-      const { due_shard = -1 } = (await rowsOf(scene.webhook)).find((row) => row.id === id) ?? {};
+      const { due_shard = -1 } = (await rowsOf(scenario.webhook)).find((row) => row.id === id) ?? {};
       expect(await dueIds(due_shard)).toContain(id);
     }
   });
@@ -91,7 +98,7 @@ describe("sends once more", () => {
   });
 
   test("no test delivery", async () => {
-    const test = await givenDelivery(scene.webhook, { status: "failed", test: true });
+    const test = await givenDelivery(scenario.webhook, { status: "failed", test: true });
     expect(await recover()).toBe(0);
     expect(await rowOf(test)).toEqual(test);
   });
@@ -103,7 +110,7 @@ describe("sends once more", () => {
   });
 
   test("nothing of the project's other webhooks", async () => {
-    const other = await newScene(service);
+    const other = await newScenario(service);
     const foreign = await givenDelivery(other.webhook, { status: "failed" });
     expect(await recover()).toBe(0);
     expect(await rowOf(foreign)).toEqual(foreign);
@@ -132,12 +139,12 @@ describe("since", () => {
 
 test("409 for a disabled webhook, which may have enabled it first", async () => {
   const rows = await given("held", "failed");
-  await scene.api.patch(scene.path, { enabled: false });
+  await scenario.api.patch(scenario.path, { enabled: false });
   const answer = await post({ since });
   expect(errorOf(answer)).toEqual({ status: 409, code: "conflict" });
   expect(answer.body.error.message).toContain('{"enabled":true}');
   for (const row of rows) expect(await rowOf(row)).toEqual(row);
-  await scene.api.patch(scene.path, { enabled: true });
+  await scenario.api.patch(scenario.path, { enabled: true });
   expect(await recover()).toBe(2);
 });
 
@@ -162,15 +169,15 @@ describe("refuses", () => {
 
   test("a viewer, and sends nothing", async () => {
     const [row] = await given("failed");
-    await expectForbidden(scene.viewer.post(`${scene.path}/recover`, { since }));
-    expect(await rowsOf(scene.webhook)).toEqual([row]);
+    await expectForbidden(scenario.viewer.post(`${scenario.path}/recover`, { since }));
+    expect(await rowsOf(scenario.webhook)).toEqual([row]);
   });
 
   test("what is not there for the caller", async () => {
-    await expectNotFound(scene, (path) => scene.api.post(`${path}/recover`, { since }));
+    await expectNotFound(scenario, (path) => scenario.api.post(`${path}/recover`, { since }));
   });
 });
 
 test("may be asked with an API key of an admin", async () => {
-  expect((await scene.key.post(`${scene.path}/recover`, { since })).body).toEqual({ data: { count: 0 } });
+  expect((await scenario.key.post(`${scenario.path}/recover`, { since })).body).toEqual({ data: { count: 0 } });
 });

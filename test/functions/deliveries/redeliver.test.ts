@@ -1,18 +1,18 @@
 import { randomUUID } from "node:crypto";
 import type http from "node:http";
-import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
+import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, dueAttempt, givenDelivery, givenWebhook, rowOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { errorOf, expectForbidden, expectNotFound, newScene, type Scene } from "../../support/scene.ts";
+import { errorOf, expectForbidden, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 let receiver: Receiver;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   service = await startTestService({ deliver: true });
 });
@@ -20,15 +20,15 @@ afterAll(() => service.stop());
 beforeEach(async () => {
   process.env.RETRY_SCHEDULE = "0,0";
   receiver = await startReceiver();
-  scene = await newScene(service, { url: receiver.url });
+  scenario = await newScenario(service, { url: receiver.url });
 });
 afterEach(() => receiver.close());
 
-const pathOf = (id: string, webhook = scene.path) => `${webhook}/deliveries/${id}/redeliver`;
-const webhookNow = () => find(scene.projectId, scene.webhook.id);
+const pathOf = (id: string, webhook = scenario.path) => `${webhook}/deliveries/${id}/redeliver`;
+const webhookNow = () => find(scenario.projectId, scenario.webhook.id);
 
 async function redeliver({ id }: Delivery) {
-  const { status, body } = await scene.api.post(pathOf(id));
+  const { status, body } = await scenario.api.post(pathOf(id));
   expect(status).toBe(202);
   return body.data;
 }
@@ -52,18 +52,18 @@ const failedAttempts = (count: number): Attempt[] =>
   }));
 /** A delivery after so many failed attempts. */
 const given = (status: Delivery["status"], attempts: number) =>
-  givenDelivery(scene.webhook, { status, attempt_count: attempts, attempts: failedAttempts(attempts) });
+  givenDelivery(scenario.webhook, { status, attempt_count: attempts, attempts: failedAttempts(attempts) });
 
 test("answers the delivery, pending, with an attempt due now", async () => {
   const { id, deployment_id, created_at } = await given("failed", 3);
   const before = Date.now();
-  const { status, body } = await scene.api.post(pathOf(id));
+  const { status, body } = await scenario.api.post(pathOf(id));
   const { next_attempt_at, ...rest } = body.data;
   expect({ status, rest }).toEqual({
     status: 202,
     rest: {
       id,
-      webhook_id: scene.webhook.id,
+      webhook_id: scenario.webhook.id,
       event: "deploy.started",
       deployment_id,
       status: "pending",
@@ -92,7 +92,7 @@ test.each(deliveryStatuses)("one that is %s is sent again under the same id, wit
 
 test("one whose next attempt is hours away is sent now", async () => {
   const later = new Date(Date.now() + 7_200_000).toISOString();
-  const delivery = await givenDelivery(scene.webhook, { next_attempt_at: later, due_at: later, attempt_count: 0 });
+  const delivery = await givenDelivery(scenario.webhook, { next_attempt_at: later, due_at: later, attempt_count: 0 });
   await redeliver(delivery);
   expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
 });
@@ -112,11 +112,11 @@ test("the schedule starts anew after it, and is named as the trigger of what fol
 });
 
 test("is refused for a delivery with 50 attempts: all of them are kept in its row, which has an end", async () => {
-  const delivery = await givenDelivery(scene.webhook, { attempt_count: 50, status: "failed" });
-  const { status, body } = await scene.api.post(pathOf(delivery.id));
+  const delivery = await givenDelivery(scenario.webhook, { attempt_count: 50, status: "failed" });
+  const { status, body } = await scenario.api.post(pathOf(delivery.id));
   expect([status, body.error.code]).toEqual([409, "conflict"]);
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 50 });
-  const { id } = await redeliver(await givenDelivery(scene.webhook, { attempt_count: 49, status: "failed" }));
+  const { id } = await redeliver(await givenDelivery(scenario.webhook, { attempt_count: 49, status: "failed" }));
   await receiver.waitFor(1);
   expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([id]);
 });
@@ -160,11 +160,11 @@ describe("while an attempt is being made", () => {
 
 describe("while a sender is about to", () => {
   test.each<[string, () => Promise<unknown>]>([
-    ["hold it, because the webhook is disabled", () => scene.api.patch(scene.path, { enabled: false })],
+    ["hold it, because the webhook is disabled", () => scenario.api.patch(scenario.path, { enabled: false })],
     [
       "put it off, because the webhook keeps failing",
       () =>
-        changeWebhook(scene.webhook, {
+        changeWebhook(scenario.webhook, {
           failing_since: new Date(Date.now() - 600_000).toISOString(),
           probe_at: new Date(Date.now() + 600_000).toISOString(),
         }),
@@ -187,7 +187,7 @@ describe("while a sender is about to", () => {
 
 describe("a disabled webhook", () => {
   beforeEach(async () => {
-    await scene.api.patch(scene.path, { enabled: false });
+    await scenario.api.patch(scenario.path, { enabled: false });
   });
 
   test("gets the one delivery, and stays disabled", async () => {
@@ -211,7 +211,7 @@ describe("a disabled webhook", () => {
 
 test("is not held up because the webhook keeps failing, and a success ends that", async () => {
   const failing_since = new Date(Date.now() - 600_000).toISOString();
-  await changeWebhook(scene.webhook, { failing_since, probe_at: new Date(Date.now() + 600_000).toISOString() });
+  await changeWebhook(scenario.webhook, { failing_since, probe_at: new Date(Date.now() + 600_000).toISOString() });
   const delivery = await given("failed", 8);
   await redeliver(delivery);
   expect(await ended(delivery)).toMatchObject({ status: "succeeded" });
@@ -222,21 +222,21 @@ test("is not held up because the webhook keeps failing, and a success ends that"
 describe("refuses", () => {
   test("a viewer, and sends nothing", async () => {
     const delivery = await given("failed", 1);
-    await expectForbidden(scene.viewer.post(pathOf(delivery.id)));
+    await expectForbidden(scenario.viewer.post(pathOf(delivery.id)));
     expect(await rowOf(delivery)).toEqual(delivery);
   });
 
   test("a webhook that is not there for the caller, and leaves the delivery alone", async () => {
     const delivery = await given("failed", 1);
-    await expectNotFound(scene, (webhook) => scene.api.post(pathOf(delivery.id, webhook)));
+    await expectNotFound(scenario, (webhook) => scenario.api.post(pathOf(delivery.id, webhook)));
     expect(await rowOf(delivery)).toEqual(delivery);
   });
 
   test("another id, one that is no UUID, and that of another webhook's delivery", async () => {
-    const { webhook: sibling } = await givenWebhook({ projectId: scene.projectId });
+    const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
     const foreign = await givenDelivery(sibling, { status: "failed" });
     for (const id of [randomUUID(), "7", foreign.id]) {
-      expect(errorOf(await scene.api.post(pathOf(id)))).toEqual({ status: 404, code: "not_found" });
+      expect(errorOf(await scenario.api.post(pathOf(id)))).toEqual({ status: 404, code: "not_found" });
     }
     expect(await rowOf(foreign)).toEqual(foreign);
   });
@@ -244,6 +244,6 @@ describe("refuses", () => {
 
 test("may be asked with an API key of an admin", async () => {
   const delivery = await given("failed", 1);
-  expect((await scene.key.post(pathOf(delivery.id))).status).toBe(202);
+  expect((await scenario.key.post(pathOf(delivery.id))).status).toBe(202);
   await ended(delivery);
 });

@@ -1,7 +1,7 @@
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
-import { claim, findDue } from "../../../functions/deliveries/due-store.ts";
+import { claim, findDue } from "../../../functions/deliveries/due-index.ts";
 import { handler } from "../../../functions/deliveries/sweep.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
@@ -110,7 +110,7 @@ describe("a row that is no longer what the index showed", () => {
 
   const attempt = { number: 1, at: new Date().toISOString(), duration_ms: 1, trigger: "schedule" as const };
   const soon = new Date(Date.now() + 60_000).toISOString();
-  test.each<[string, deliveries.Next]>([
+  test.each<[string, deliveries.NextState]>([
     ["it succeeded", { status: "succeeded" }],
     ["it failed", { status: "failed" }],
     ["another attempt was made", { status: "pending", nextAttemptAt: soon, dueAt: soon }],

@@ -10,11 +10,11 @@ import {
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import {
+  batchGet,
   ConditionsFailed,
   dynamo,
   isConditionFailed,
   isOutage,
-  readAll,
   sqs,
   transact,
 } from "../../../functions/platform/aws.ts";
@@ -37,7 +37,7 @@ describe("readAll", () => {
       rounds += 1;
       return { Responses: {}, UnprocessedKeys: input.RequestItems };
     });
-    const error = await readAll({ [tableName("webhooks")]: [{ project_id: "p", id: "w" }] }).catch((caught) => caught);
+    const error = await batchGet({ [tableName("webhooks")]: [{ project_id: "p", id: "w" }] }).catch((caught) => caught);
     expect(error).toBeInstanceOf(Error);
     expect(isOutage(error)).toBe(true);
     expect(rounds).toBe(10);

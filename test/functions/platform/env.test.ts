@@ -1,7 +1,7 @@
+import { type QueueKey, queues } from "../../../functions/manifest/queues.ts";
+import { type TableKey, tables } from "../../../functions/manifest/tables.ts";
 import { deadLetterUrl, queueUrl, settings, tableName } from "../../../functions/platform/env.ts";
 import { SettingError } from "../../../functions/platform/errors.ts";
-import { type QueueKey, queues } from "../../../functions/queues.ts";
-import { type TableKey, tables } from "../../../functions/tables.ts";
 
 const before = { ...process.env };
 afterEach(() => {

@@ -1,4 +1,4 @@
-import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../../functions/metrics.ts";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../../functions/manifest/metrics.ts";
 import { dimensionsOf, embeddedMetrics } from "../../../functions/platform/metrics.ts";
 import { embeddedMetricSchema } from "../../support/metrics.ts";
 

@@ -1,7 +1,7 @@
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { type TableKey, tables } from "../../../functions/manifest/tables.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { type TableKey, tables } from "../../../functions/tables.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;

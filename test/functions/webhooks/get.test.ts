@@ -1,21 +1,21 @@
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { changeWebhook } from "../../support/deliveries.ts";
-import { expectNotFound, newScene, type Scene } from "../../support/scene.ts";
+import { expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 beforeEach(async () => {
-  scene = await newScene(service);
+  scenario = await newScenario(service);
 });
 
 test("shows the webhook with its state and without its secret", async () => {
-  const { secret, ...created } = scene.webhook;
-  const { status, body, headers } = await scene.api.get(scene.path);
+  const { secret, ...created } = scenario.webhook;
+  const { status, body, headers } = await scenario.api.get(scenario.path);
   expect(status).toBe(200);
   expect(body).toEqual({ data: { ...created, enabled: true, disabled_reason: null, disabled_at: null } });
   expect(JSON.stringify(body)).not.toContain("whsec_");
@@ -26,33 +26,33 @@ test.each<Webhook["disabled_reason"] & string>(["gone", "failing", "manual"])(
   "shows since when and why it is disabled: %s",
   async (disabled_reason) => {
     const disabled_at = "2026-03-02T12:00:00.000Z";
-    await changeWebhook(scene.webhook, { disabled_at, disabled_reason, failing_since: "2026-02-25T12:00:00.000Z" });
-    const { secret, ...created } = scene.webhook;
-    const { body } = await scene.api.get(scene.path);
+    await changeWebhook(scenario.webhook, { disabled_at, disabled_reason, failing_since: "2026-02-25T12:00:00.000Z" });
+    const { secret, ...created } = scenario.webhook;
+    const { body } = await scenario.api.get(scenario.path);
     expect(body).toEqual({ data: { ...created, enabled: false, disabled_reason, disabled_at } });
   },
 );
 
 test("keeps its notes about failures to itself", async () => {
-  const { body } = await scene.api.get(scene.path);
-  await changeWebhook(scene.webhook, {
+  const { body } = await scenario.api.get(scenario.path);
+  await changeWebhook(scenario.webhook, {
     failing_since: "2026-03-02T12:00:00.000Z",
     probe_at: "2026-03-02T12:01:00.000Z",
   });
-  expect((await scene.api.get(scene.path)).body).toEqual(body);
+  expect((await scenario.api.get(scenario.path)).body).toEqual(body);
 });
 
 test("is the same for a viewer and for an API key", async () => {
-  const { status, body } = await scene.api.get(scene.path);
+  const { status, body } = await scenario.api.get(scenario.path);
   expect(status).toBe(200);
-  for (const api of [scene.viewer, scene.key]) expect((await api.get(scene.path)).body).toEqual(body);
+  for (const api of [scenario.viewer, scenario.key]) expect((await api.get(scenario.path)).body).toEqual(body);
 });
 
 test("finds no webhook that is not there for the caller", async () => {
-  await expectNotFound(scene, scene.api.get);
+  await expectNotFound(scenario, scenario.api.get);
 });
 
 test("finds nothing after a delete", async () => {
-  await scene.api.delete(scene.path);
-  expect((await scene.api.get(scene.path)).status).toBe(404);
+  await scenario.api.delete(scenario.path);
+  expect((await scenario.api.get(scenario.path)).status).toBe(404);
 });

@@ -1,26 +1,33 @@
 import { Webhook as Verifier } from "standardwebhooks";
-import { makeAttempt } from "../../../functions/deliveries/attempt.ts";
-import { bodySignature } from "../../../functions/deliveries/signature.ts";
+import { makeAttempt } from "../../../functions/attempts/attempt.ts";
+import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { changeSecrets, dueAttempt, findSecrets, givenDelivery } from "../../support/deliveries.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
-import { errorOf, expectForbidden, expectNotFound, newScene, type Scene, wrongFieldsOf } from "../../support/scene.ts";
+import {
+  errorOf,
+  expectForbidden,
+  expectNotFound,
+  newScenario,
+  type Scenario,
+  wrongFieldsOf,
+} from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 let receiver: Receiver;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 beforeEach(async () => {
   receiver = await startReceiver();
-  scene = await newScene(service, { url: receiver.url });
+  scenario = await newScenario(service, { url: receiver.url });
 });
 afterEach(() => receiver.close());
 
 const SECRET = /^whsec_[0-9a-f]{64}$/;
-const post = (body?: unknown) => scene.api.post(`${scene.path}/rotate-secret`, body);
+const post = (body?: unknown) => scenario.api.post(`${scenario.path}/rotate-secret`, body);
 
 async function rotate(body?: unknown): Promise<string> {
   const answer = await post(body);
@@ -29,7 +36,7 @@ async function rotate(body?: unknown): Promise<string> {
 }
 
 async function secretsNow() {
-  const secrets = await findSecrets(scene.webhook.id);
+  const secrets = await findSecrets(scenario.webhook.id);
   if (!secrets) throw new Error("the webhook has no secrets");
   return secrets;
 }
@@ -37,7 +44,7 @@ async function secretsNow() {
 /** The request of a delivery that is sent now. */
 async function sendNow(): Promise<Received> {
   const before = receiver.received.length;
-  await makeAttempt(dueAttempt(await givenDelivery(scene.webhook)));
+  await makeAttempt(dueAttempt(await givenDelivery(scenario.webhook)));
   const request = (await receiver.waitFor(before + 1))[before];
   if (!request) throw new Error("nothing was sent");
   return request;
@@ -59,24 +66,24 @@ const accepted = { standard: true, contract: true };
 const refused = { standard: false, contract: false };
 
 test("answers the webhook with its new secret, which no other answer ever shows", async () => {
-  const { secret, ...created } = scene.webhook;
+  const { secret, ...created } = scenario.webhook;
   const { status, body, headers } = await post();
   const state = { enabled: true, disabled_reason: null, disabled_at: null };
   expect(status).toBe(200);
   expect(body).toEqual({ data: { ...created, ...state, secret: expect.stringMatching(SECRET) } });
   expect(body.data.secret).not.toBe(secret);
   expect(headers.get("cache-control")).toBe("no-store");
-  const list = `/v1/projects/${scene.projectId}/webhooks`;
+  const list = `/v1/projects/${scenario.projectId}/webhooks`;
   const others = [
-    await scene.api.get(scene.path),
-    await scene.api.get(list),
-    await scene.api.patch(scene.path, { enabled: true }),
+    await scenario.api.get(scenario.path),
+    await scenario.api.get(list),
+    await scenario.api.patch(scenario.path, { enabled: true }),
   ];
   for (const { body } of others) expect(JSON.stringify(body)).not.toContain("whsec_");
 });
 
 test("a disabled webhook can be given a new secret, and stays disabled", async () => {
-  await scene.api.patch(scene.path, { enabled: false });
+  await scenario.api.patch(scenario.path, { enabled: false });
   const { status, body } = await post({});
   expect({ status, enabled: body.data.enabled }).toEqual({ status: 200, enabled: false });
 });
@@ -93,7 +100,7 @@ describe("the overlap", () => {
     const secret = await rotate(body);
     const { current, previous } = await secretsNow();
     expect(current).toBe(secret);
-    expect(previous).toEqual([{ secret: scene.webhook.secret, expiresAt: expect.stringMatching(/Z$/) }]);
+    expect(previous).toEqual([{ secret: scenario.webhook.secret, expiresAt: expect.stringMatching(/Z$/) }]);
     const expiresAt = Date.parse(previous[0]?.expiresAt ?? "");
     expect(expiresAt).toBeGreaterThanOrEqual(before + seconds * 1000);
     expect(expiresAt).toBeLessThanOrEqual(Date.now() + seconds * 1000);
@@ -103,13 +110,13 @@ describe("the overlap", () => {
     const secret = await rotate({ overlap_seconds: 0 });
     const request = await sendNow();
     expect(verifies(secret, request)).toEqual(accepted);
-    expect(verifies(scene.webhook.secret, request)).toEqual(refused);
+    expect(verifies(scenario.webhook.secret, request)).toEqual(refused);
     expect(request.headers).not.toHaveProperty("x-service-signature-previous");
     expect(await secretsNow()).toEqual({ current: secret, previous: [] });
   });
 
   test("of zero ends all older secrets at once, and the next rotation starts anew", async () => {
-    const older = [scene.webhook.secret, await rotate(), await rotate(), await rotate()];
+    const older = [scenario.webhook.secret, await rotate(), await rotate(), await rotate()];
     const secret = await rotate({ overlap_seconds: 0 });
     const request = await sendNow();
     expect(verifies(secret, request)).toEqual(accepted);
@@ -137,13 +144,13 @@ describe("the overlap", () => {
     ["in an array", [60], ""],
   ])("%s is refused, and the secret stays", async (_, body, field) => {
     expect(wrongFieldsOf(await post(body))).toEqual([field]);
-    expect(await secretsNow()).toEqual({ current: scene.webhook.secret, previous: [] });
+    expect(await secretsNow()).toEqual({ current: scenario.webhook.secret, previous: [] });
   });
 });
 
 describe("several rotations inside one overlap", () => {
   test("leave receivers with any of the secrets able to verify, by either scheme", async () => {
-    const secrets = [scene.webhook.secret, await rotate(), await rotate({ overlap_seconds: 600 }), await rotate()];
+    const secrets = [scenario.webhook.secret, await rotate(), await rotate({ overlap_seconds: 600 }), await rotate()];
     const request = await sendNow();
     for (const secret of secrets) expect(verifies(secret, request)).toEqual(accepted);
     const [current, ...previous] = secrets.toReversed().map((secret) => bodySignature(request.body, secret));
@@ -153,7 +160,7 @@ describe("several rotations inside one overlap", () => {
   });
 
   test("keep three secrets beside the current one", async () => {
-    const secrets = [scene.webhook.secret];
+    const secrets = [scenario.webhook.secret];
     for (let round = 0; round < 5; round++) secrets.push(await rotate());
     const request = await sendNow();
     const verdicts = secrets.map((secret) => verifies(secret, request));
@@ -184,47 +191,47 @@ describe("expiry is judged when a delivery is sent", () => {
 
   test("a secret whose overlap is over signs no more", async () => {
     const secret = await rotate();
-    await changeSecrets(scene.webhook, { previous_1_expires_at: ago(1) });
+    await changeSecrets(scenario.webhook, { previous_1_expires_at: ago(1) });
     const request = await sendNow();
     expect(verifies(secret, request)).toEqual(accepted);
-    expect(verifies(scene.webhook.secret, request)).toEqual(refused);
+    expect(verifies(scenario.webhook.secret, request)).toEqual(refused);
     expect(request.headers).not.toHaveProperty("x-service-signature-previous");
   });
 
   test("each secret by its own: one between two others that are valid", async () => {
-    const secrets = [scene.webhook.secret, await rotate(), await rotate(), await rotate()];
-    await changeSecrets(scene.webhook, { previous_2_expires_at: ago(1) });
+    const secrets = [scenario.webhook.secret, await rotate(), await rotate(), await rotate()];
+    await changeSecrets(scenario.webhook, { previous_2_expires_at: ago(1) });
     const request = await sendNow();
     expect(secrets.map((secret) => verifies(secret, request))).toEqual([accepted, refused, accepted, accepted]);
   });
 
   test("a short overlap ends by itself", async () => {
     await rotate({ overlap_seconds: 1 });
-    expect(verifies(scene.webhook.secret, await sendNow())).toEqual(accepted);
+    expect(verifies(scenario.webhook.secret, await sendNow())).toEqual(accepted);
     const [replaced] = (await secretsNow()).previous;
     const endsAt = Date.parse(replaced?.expiresAt ?? "");
     await new Promise((resolve) => setTimeout(resolve, endsAt - Date.now() + 5));
-    expect(verifies(scene.webhook.secret, await sendNow())).toEqual(refused);
+    expect(verifies(scenario.webhook.secret, await sendNow())).toEqual(refused);
   });
 });
 
 describe("refuses", () => {
   test("a viewer, and the secret stays", async () => {
-    await expectForbidden(scene.viewer.post(`${scene.path}/rotate-secret`, {}));
-    expect((await secretsNow()).current).toBe(scene.webhook.secret);
+    await expectForbidden(scenario.viewer.post(`${scenario.path}/rotate-secret`, {}));
+    expect((await secretsNow()).current).toBe(scenario.webhook.secret);
   });
 
   test("what is not there for the caller", async () => {
-    await expectNotFound(scene, (path) => scene.api.post(`${path}/rotate-secret`, {}));
+    await expectNotFound(scenario, (path) => scenario.api.post(`${path}/rotate-secret`, {}));
   });
 
   test("a webhook that was deleted, and leaves no secret behind", async () => {
-    await scene.api.delete(scene.path);
+    await scenario.api.delete(scenario.path);
     expect(errorOf(await post())).toEqual({ status: 404, code: "not_found" });
-    expect(await findSecrets(scene.webhook.id)).toBeUndefined();
+    expect(await findSecrets(scenario.webhook.id)).toBeUndefined();
   });
 });
 
 test("may be asked with an API key of an admin", async () => {
-  expect((await scene.key.post(`${scene.path}/rotate-secret`)).body.data.secret).toMatch(SECRET);
+  expect((await scenario.key.post(`${scenario.path}/rotate-secret`)).body.data.secret).toMatch(SECRET);
 });

@@ -1,21 +1,28 @@
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { changeWebhook, givenDelivery, rowOf, takeDueAttempts } from "../../support/deliveries.ts";
-import { errorOf, expectForbidden, expectNotFound, newScene, type Scene, wrongFieldsOf } from "../../support/scene.ts";
+import {
+  errorOf,
+  expectForbidden,
+  expectNotFound,
+  newScenario,
+  type Scenario,
+  wrongFieldsOf,
+} from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
-let scene: Scene;
+let scenario: Scenario;
 beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
 beforeEach(async () => {
-  scene = await newScene(service);
+  scenario = await newScenario(service);
 });
 
-const change = (body: unknown) => scene.api.patch(scene.path, body);
-const shown = async () => (await scene.api.get(scene.path)).body.data;
-const row = () => find(scene.projectId, scene.webhook.id);
+const change = (body: unknown) => scenario.api.patch(scenario.path, body);
+const shown = async () => (await scenario.api.get(scenario.path)).body.data;
+const row = () => find(scenario.projectId, scenario.webhook.id);
 
 describe("changes", () => {
   test.each<[string, object]>([
@@ -58,7 +65,7 @@ describe("disabling", () => {
   test.each(["gone", "failing"] as const)(
     "one that is disabled as %s keeps its first reason and time",
     async (reason) => {
-      await changeWebhook(scene.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: reason });
+      await changeWebhook(scenario.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: reason });
       const before = await shown();
       const { status, body } = await change({ enabled: false });
       expect({ status, data: body.data }).toEqual({ status: 200, data: before });
@@ -75,7 +82,7 @@ describe("disabling", () => {
 
 test("another URL is another receiver: that the last one failed is forgotten, events alone change nothing of it", async () => {
   const failing = { failing_since: "2026-02-25T12:00:00.000Z", probe_at: "2026-02-25T12:05:00.000Z" };
-  await changeWebhook(scene.webhook, failing);
+  await changeWebhook(scenario.webhook, failing);
   await change({ events: ["deploy.started"] });
   expect(await row()).toMatchObject(failing);
   await change({ url: "https://example.com/fixed" });
@@ -87,24 +94,29 @@ describe("enabling", () => {
   test.each(["gone", "failing", "manual"] as const)("clears the reason %s, and that it failed", async (reason) => {
     const failing_since = "2026-02-25T12:00:00.000Z";
     const disabled_at = "2026-03-02T12:00:00.000Z";
-    await changeWebhook(scene.webhook, { disabled_at, disabled_reason: reason, failing_since, probe_at: disabled_at });
+    await changeWebhook(scenario.webhook, {
+      disabled_at,
+      disabled_reason: reason,
+      failing_since,
+      probe_at: disabled_at,
+    });
     const { status, body } = await change({ enabled: true });
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ enabled: true, disabled_reason: null, disabled_at: null });
-    const { secret, ...created } = scene.webhook;
+    const { secret, ...created } = scenario.webhook;
     expect(await row()).toEqual(created);
   });
 
   test("may come with the URL that was the reason", async () => {
-    await changeWebhook(scene.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: "gone" });
+    await changeWebhook(scenario.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: "gone" });
     const { body } = await change({ enabled: true, url: "https://example.com/moved" });
     expect(body.data).toMatchObject({ enabled: true, disabled_reason: null, url: "https://example.com/moved" });
   });
 
   test("sends nothing by itself", async () => {
     await change({ enabled: false });
-    const held = await givenDelivery(scene.webhook, { status: "held" });
-    const failed = await givenDelivery(scene.webhook, { status: "failed", attempt_count: 8 });
+    const held = await givenDelivery(scenario.webhook, { status: "held" });
+    const failed = await givenDelivery(scenario.webhook, { status: "failed", attempt_count: 8 });
     await change({ enabled: true });
     expect(await takeDueAttempts()).toEqual([]);
     expect([await rowOf(held), await rowOf(failed)]).toEqual([held, failed]);
@@ -156,25 +168,25 @@ describe("refuses", () => {
     ["events as a text", { events: "deploy.failed" }],
   ])("%s with the words of create", async (_, wrong) => {
     const valid = { url: "https://example.com/", events: ["deploy.failed"] };
-    const created = await scene.api.post(`/v1/projects/${scene.projectId}/webhooks`, { ...valid, ...wrong });
+    const created = await scenario.api.post(`/v1/projects/${scenario.projectId}/webhooks`, { ...valid, ...wrong });
     const changed = await change(wrong);
     expect(wrongFieldsOf(changed)).toHaveLength(1);
     expect(changed.body.error.details).toEqual(created.body.error.details);
   });
 
   test("a viewer, who may look", async () => {
-    await expectForbidden(scene.viewer.patch(scene.path, { enabled: false }));
+    await expectForbidden(scenario.viewer.patch(scenario.path, { enabled: false }));
     expect((await shown()).enabled).toBe(true);
   });
 
   test("what is not there for the caller, and makes nothing of it", async () => {
-    await expectNotFound(scene, (path) => scene.api.patch(path, { enabled: false }));
-    await scene.api.delete(scene.path);
+    await expectNotFound(scenario, (path) => scenario.api.patch(path, { enabled: false }));
+    await scenario.api.delete(scenario.path);
     expect(errorOf(await change({ url: "https://example.com/back" }))).toEqual({ status: 404, code: "not_found" });
     expect(await row()).toBeUndefined();
   });
 });
 
 test("may be asked with an API key of an admin", async () => {
-  expect((await scene.key.patch(scene.path, { enabled: false })).body.data.enabled).toBe(false);
+  expect((await scenario.key.patch(scenario.path, { enabled: false })).body.data.enabled).toBe(false);
 });

@@ -1,13 +1,13 @@
-import { parse } from "../../../functions/platform/input.ts";
+import { parse } from "../../../functions/schema/input.ts";
 import {
-  inList,
-  mintSecret,
-  newWebhook,
-  openWebhook,
+  createWebhook,
+  generateSecret,
+  toCreated,
+  toDetail,
+  toListItem,
   WEBHOOK_RANDOM_BYTES,
   type Webhook,
-  withSecret,
-  withState,
+  webhookInput,
 } from "../../../functions/webhooks/webhook.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
@@ -16,7 +16,7 @@ const url = "https://example.com/hook";
 const hex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 test("a webhook is what was asked for, with an id, a time and a secret of the random bytes", () => {
-  const { webhook, secret } = openWebhook({ url, events: ["deploy.failed"] }, "project-1", now, random);
+  const { webhook, secret } = createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, random);
   expect(secret).toBe(`whsec_${hex}`);
   expect(webhook).toEqual({
     id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
@@ -29,12 +29,12 @@ test("a webhook is what was asked for, with an id, a time and a secret of the ra
 
 test("the id of a webhook gives away nothing of its secret", () => {
   const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
-  const idOf = (bytes: Buffer) => openWebhook({ url, events: ["deploy.failed"] }, "project-1", now, bytes).webhook.id;
+  const idOf = (bytes: Buffer) => createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, bytes).webhook.id;
   expect(idOf(otherSecret)).toBe(idOf(random));
 });
 
 test("a secret serves Standard Webhooks too: what follows the prefix is base64", () => {
-  const encoded = mintSecret(random).slice("whsec_".length);
+  const encoded = generateSecret(random).slice("whsec_".length);
   expect(Buffer.from(encoded, "base64").toString("base64")).toBe(encoded);
 });
 
@@ -42,24 +42,24 @@ const created: Webhook = { id: "1", project_id: "2", url, events: ["deploy.faile
 const disabled: Webhook = { ...created, disabled_at: now.toISOString(), disabled_reason: "gone" };
 
 test("a list tells whether a webhook is enabled, and why not", () => {
-  expect(inList(created)).toEqual({ ...created, enabled: true, disabled_reason: null });
+  expect(toListItem(created)).toEqual({ ...created, enabled: true, disabled_reason: null });
   const { disabled_at: _, ...shown } = disabled;
-  expect(inList(disabled)).toEqual({ ...shown, enabled: false });
+  expect(toListItem(disabled)).toEqual({ ...shown, enabled: false });
 });
 
 test("a webhook on its own tells since when it is disabled too", () => {
-  expect(withState(created)).toEqual({ ...created, enabled: true, disabled_reason: null, disabled_at: null });
-  expect(withState(disabled)).toEqual({ ...disabled, enabled: false });
+  expect(toDetail(created)).toEqual({ ...created, enabled: true, disabled_reason: null, disabled_at: null });
+  expect(toDetail(disabled)).toEqual({ ...disabled, enabled: false });
 });
 
 test("our own notes about a webhook stay with us", () => {
   const noted = { ...created, failing_since: now.toISOString(), probe_at: now.toISOString() };
-  expect(inList(noted)).toEqual(inList(created));
-  expect(withState(noted)).toEqual(withState(created));
-  expect(withSecret(noted, "whsec_1")).toEqual({ ...created, secret: "whsec_1" });
+  expect(toListItem(noted)).toEqual(toListItem(created));
+  expect(toDetail(noted)).toEqual(toDetail(created));
+  expect(toCreated(noted, "whsec_1")).toEqual({ ...created, secret: "whsec_1" });
 });
 
-const input = newWebhook([]);
+const input = webhookInput([]);
 const started = "deploy.started";
 const failed = "deploy.failed";
 const succeeded = "deploy.succeeded";

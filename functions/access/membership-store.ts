@@ -1,0 +1,46 @@
+import { GetCommand, paginateQuery, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo } from "../platform/aws.ts";
+import { tableName } from "../platform/env.ts";
+import type { Membership, Project, Role } from "./membership.ts";
+
+/** The user's role in the project, or undefined for no member. Strongly consistent: losing a role holds at once. */
+export async function roleOf(user_id: string, project_id: string): Promise<Role | undefined> {
+  const { Item } = await dynamo().send(
+    new GetCommand({ TableName: tableName("projects"), Key: { user_id, project_id }, ConsistentRead: true }),
+  );
+  return Item?.role as Role | undefined;
+}
+
+/** All projects of a user, oldest membership first. */
+export async function projectsOf(userId: string): Promise<Project[]> {
+  const pages = paginateQuery(
+    { client: dynamo() },
+    {
+      TableName: tableName("projects"),
+      ConsistentRead: true,
+      KeyConditionExpression: "user_id = :user",
+      ExpressionAttributeValues: { ":user": userId },
+    },
+  );
+  const projects: Project[] = [];
+  for await (const { Items = [] } of pages) {
+    for (const { project_id, name, role, created_at } of Items)
+      projects.push({ id: project_id, name, role, created_at });
+  }
+  return projects.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+}
+
+/** Puts a user into a project, or changes the name and role there. Repeating it changes nothing. */
+export async function upsertMember({ user_id, project_id, name, role }: Membership, now: Date): Promise<Project> {
+  const { Attributes } = await dynamo().send(
+    new UpdateCommand({
+      TableName: tableName("projects"),
+      Key: { user_id, project_id },
+      UpdateExpression: "SET #name = :name, #role = :role, created_at = if_not_exists(created_at, :now)",
+      ExpressionAttributeNames: { "#name": "name", "#role": "role" },
+      ExpressionAttributeValues: { ":name": name, ":role": role, ":now": now.toISOString() },
+      ReturnValues: "ALL_NEW",
+    }),
+  );
+  return { id: project_id, name, role, created_at: Attributes?.created_at };
+}

@@ -1,0 +1,24 @@
+import { randomUUID } from "node:crypto";
+import { deploymentEvent } from "../deployments/deployment-event.ts";
+import { sampleEvent } from "../deployments/sample-event.ts";
+import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
+import { settings } from "../platform/env.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
+import { createDelivery } from "./delivery.ts";
+import { testDeliveryInput, toListItem } from "./delivery-presenter.ts";
+import { enqueue } from "./delivery-queue.ts";
+import * as deliveries from "./delivery-store.ts";
+
+/** Sends a sample event to one webhook, whatever it subscribed to and even while it is disabled: one attempt, now. */
+export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", {
+  input: testDeliveryInput,
+  async run({ params, input, now }) {
+    const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    const sample = sampleEvent(input.event, { projectId: webhook.project_id, deploymentId: randomUUID(), now });
+    const event = deploymentEvent(sample);
+    const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
+    await deliveries.insert(delivery);
+    await enqueue([delivery]);
+    return accepted(toListItem(delivery));
+  },
+});

@@ -1,0 +1,85 @@
+import * as z from "zod/mini";
+import { ApiError, type ErrorDetail } from "../platform/errors.ts";
+import { canonicalUuid } from "../platform/uuid.ts";
+
+/** What a rule says about a value that is missing, and about one that is wrong. */
+export const orRequired = (message: string) => ({
+  error: (issue: { input?: unknown }) => (issue.input === undefined ? "is required" : message),
+});
+
+/** An object with exactly these fields. A misspelt field is an error, not silence. */
+export function fields<Shape extends z.core.$ZodShape>(shape: Shape) {
+  return z.strictObject(shape, orRequired("must be a JSON object"));
+}
+
+// Control characters, line and paragraph separators, and the marks that reverse the direction of text around them
+// (https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing): a name must look the same wherever it is shown.
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u;
+// What takes no ink: spaces, joiners, fillers, tags.
+const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
+const MAX_LABEL_CHARACTERS = 100;
+
+/** A name that people give to a thing. */
+export const label = z.string(orRequired("must be a string")).check(
+  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+  z.refine((text) => text.replaceAll(INVISIBLE, "") !== "", "must not be blank"),
+  z.refine(
+    (text) => [...text].length <= MAX_LABEL_CHARACTERS,
+    `must be at most ${MAX_LABEL_CHARACTERS} characters long`,
+  ),
+  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+);
+
+/** A UUID of any version, read into lower case. */
+export const uuid = z.pipe(
+  z.string(orRequired("must be a UUID")).check(z.refine((text) => canonicalUuid(text) !== undefined, "must be a UUID")),
+  z.transform((text: string) => text.toLowerCase()),
+);
+
+// RFC 3339. Seconds may carry a fraction of any length.
+const TIME = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** Whether a text is a point in time. `Date.parse` alone takes the 30th of February for the 2nd of March. */
+export function isTime(text: string): boolean {
+  const [, year, month, day] = (TIME.exec(text) ?? []).map(Number);
+  if (year === undefined || month === undefined || Number.isNaN(Date.parse(text))) return false;
+  return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
+}
+
+/** A point in time in ISO 8601, read into a Date. */
+export const time = z.pipe(
+  z
+    .string(orRequired("must be an ISO 8601 time"))
+    .check(z.refine(isTime, "must be an ISO 8601 time with its zone, like 2026-01-31T09:30:00Z")),
+  z.transform((text: string) => new Date(text)),
+);
+
+const MAX_USER_ID_CHARACTERS = 255;
+
+/** A user id as the identity provider writes it. The bound keeps it well below the size of a DynamoDB key. */
+export const userId = z.string(orRequired("must be a string")).check(
+  z.refine(
+    (text) => text.trim() !== "" && text.length <= MAX_USER_ID_CHARACTERS,
+    `must have 1 to ${MAX_USER_ID_CHARACTERS} characters`,
+  ),
+  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+);
+
+/** @throws ApiError `validation_error` with one detail for each thing that is wrong */
+export function parse<Schema extends z.ZodMiniType>(schema: Schema, input: unknown): z.output<Schema> {
+  const result = z.safeParse(schema, input);
+  if (result.success) return result.data;
+  const details = result.error.issues.flatMap(toDetails);
+  const summary = details.map(({ path, message }) => `${path || "the body"} ${message}`).join("; ");
+  throw new ApiError("validation_error", `The input is not valid: ${summary}.`, { details });
+}
+
+const MAX_SHOWN_CHARACTERS = 60;
+
+function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
+  const path = issue.path.map(String);
+  if (issue.code !== "unrecognized_keys") return [{ path: path.join("."), message: issue.message }];
+  // One is enough to find the mistake; a hostile body may hold thousands, with names of any length.
+  const [key = ""] = issue.keys;
+  return [{ path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: "is not a known field" }];
+}

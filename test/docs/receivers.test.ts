@@ -1,0 +1,770 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { inspect } from "node:util";
+import { CreateTableCommand } from "@aws-sdk/client-dynamodb";
+import { ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
+import { Webhook as StandardWebhook } from "standardwebhooks";
+import { Webhook as SvixWebhook } from "svix";
+import { type Vector, vectorsText } from "../../bin/vectors.ts";
+import {
+  type Delivery,
+  type Options,
+  verifyWebhook,
+  WebhookVerificationError,
+} from "../../docs/receivers/node/verify-webhook.mjs";
+import { dynamo } from "../../functions/platform/aws.ts";
+import { signatureHeaders } from "../../functions/receivers/signature.ts";
+import { generateSecret } from "../../functions/webhooks/webhook.ts";
+import { eventually } from "../support/eventually.ts";
+import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+/* Whoever copies a receiver from docs/receivers gets one that accepts what the service sends, and nothing else. */
+
+const root = join(import.meta.dirname, "../..");
+const receivers = join(root, "docs/receivers");
+const vectorsFile = join(root, "docs/vectors.json");
+const { vectors, keys } = JSON.parse(readFileSync(vectorsFile, "utf8")) as {
+  vectors: Vector[];
+  keys: { secret: string; body_key_hex: string; standard_key_hex: string }[];
+};
+const verdictOf = ({ valid, error }: Vector) => (valid ? "verified" : String(error));
+
+const work = mkdtempSync(join(tmpdir(), "receivers-"));
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+afterEach(() => jest.restoreAllMocks());
+
+const secret = generateSecret(randomBytes(32));
+const event = {
+  event: "deploy.succeeded",
+  project_id: randomUUID(),
+  deployment_id: randomUUID(),
+  timestamp: "2026-11-21T04:04:29.027Z",
+  data: { url: "https://my-shop.example.app", status: "running", message: "Grüße, 世界 🚀" },
+};
+const body = JSON.stringify(event);
+
+interface Sent {
+  deliveryId?: string;
+  at?: Date;
+  signedBody?: string;
+  signedWith?: string;
+}
+
+/** The headers of a delivery that is sent now. */
+function headersOf({ deliveryId = randomUUID(), at = new Date(), signedBody = body, signedWith = secret }: Sent = {}) {
+  return signatureHeaders({ deliveryId, at, body: signedBody }, signedWith);
+}
+
+/** The code of the check that fails. */
+function failureOf(options: Options): string {
+  try {
+    verifyWebhook(options);
+  } catch (error) {
+    if (error instanceof WebhookVerificationError) return error.code;
+    throw error;
+  }
+  return "verified";
+}
+
+describe("the test vectors", () => {
+  test("are those that `npm run vectors` writes", () => {
+    expect(readFileSync(vectorsFile, "utf8")).toBe(vectorsText());
+  });
+
+  test("have names of their own, and say why what is refused is refused", () => {
+    expect(new Set(vectors.map(({ name }) => name)).size).toBe(vectors.length);
+    for (const { valid, error, why } of vectors) {
+      if (valid) expect(error).toBeUndefined();
+      else expect([error, why]).not.toContain(undefined);
+    }
+    for (const scheme of ["standard", "body"])
+      expect(new Set(vectors.filter((each) => each.scheme === scheme).map(({ valid }) => valid)).size).toBe(2);
+  });
+
+  test("name the keys that make their signatures", () => {
+    for (const vector of vectors.filter(({ valid }) => valid)) {
+      const ofSecret = (each: string) => keys.find((key) => key.secret === each);
+      const header = (name: string) =>
+        Object.entries(vector.headers).find(([each]) => each.toLowerCase() === name)?.[1] ?? "";
+      const hmac = (key: string | undefined, text: string) =>
+        createHmac("sha256", Buffer.from(key ?? "", "hex")).update(text);
+      const standard = vector.secrets.map((each) => {
+        const text = `${header("webhook-id")}.${header("webhook-timestamp")}.${vector.body}`;
+        return hmac(ofSecret(each)?.standard_key_hex, text).digest("base64");
+      });
+      const plain = vector.secrets.map((each) => hmac(ofSecret(each)?.body_key_hex, vector.body).digest("hex"));
+      const given =
+        vector.scheme === "standard"
+          ? header("webhook-signature")
+          : header("x-service-signature") + header("x-service-signature-previous");
+      expect((vector.scheme === "standard" ? standard : plain).some((digest) => given.includes(digest))).toBe(true);
+    }
+  });
+
+  const standard = vectors.filter(({ scheme }) => scheme === "standard");
+  test.each([
+    ["standardwebhooks", StandardWebhook],
+    ["svix", SvixWebhook],
+  ])("are judged as the package %s judges them", (_, Webhook) => {
+    for (const { name, secrets, body: text, headers, now, valid } of standard) {
+      jest.spyOn(Date, "now").mockReturnValue(now * 1000);
+      // These packages know one secret each.
+      const accepts = (each: string) => {
+        try {
+          new Webhook(each).verify(text, headers);
+          return true;
+        } catch {
+          return false;
+        }
+      };
+      expect([name, secrets.some(accepts)]).toEqual([name, valid]);
+    }
+  });
+});
+
+describe("verifyWebhook", () => {
+  test.each(vectors)("$name", (vector) => {
+    const { scheme, secrets, headers, now } = vector;
+    const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
+    expect(failureOf(options)).toBe(verdictOf(vector));
+  });
+
+  test("returns the id and the parsed event, whose kind tells what its data holds", () => {
+    const deliveryId = randomUUID();
+    const { id, payload } = verifyWebhook({ body, headers: headersOf({ deliveryId }), secret });
+    expect(id).toBe(deliveryId);
+    expect(payload).toEqual(event);
+    if (payload.event !== "deploy.succeeded") throw new Error("it is another event");
+    const url: string = payload.data.url;
+    expect(url).toBe(event.data.url);
+  });
+
+  test("by the body alone, gives an id that a replay cannot change", () => {
+    const [first, second] = [headersOf(), headersOf()].map(
+      (headers) => verifyWebhook({ body, headers, secret, scheme: "body" }).id,
+    );
+    expect(first).toBe(second);
+    const other = JSON.stringify({ ...event, deployment_id: randomUUID() });
+    const ofOther = verifyWebhook({
+      body: other,
+      headers: headersOf({ signedBody: other }),
+      secret,
+      scheme: "body",
+    });
+    expect(ofOther.id).not.toBe(first);
+  });
+
+  const sent = headersOf();
+  const pairs = Object.entries(sent);
+  test.each<[string, object]>([
+    ["Headers", new Headers(sent)],
+    ["a Map", new Map(pairs)],
+    ["pairs", pairs],
+    ["Node's rawHeaders", pairs.flat()],
+    ["an object in lower case", Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]))],
+    ["an object in upper case", Object.fromEntries(pairs.map(([name, value]) => [name.toUpperCase(), value]))],
+    ["an object of arrays", Object.fromEntries(pairs.map(([name, value]) => [name, [value]]))],
+    ["an object with gaps", { ...sent, cookie: undefined, "x-nothing": null }],
+    ["an object without a prototype", Object.assign(Object.create(null), sent)],
+  ])("takes headers as %s", (_, headers) => {
+    for (const scheme of ["standard", "body"] as const)
+      expect(failureOf({ body, headers, secret, scheme })).toBe("verified");
+  });
+
+  test("takes a signature header that came twice, and no id that did", () => {
+    const foreign = headersOf({ signedWith: generateSecret(randomBytes(32)) });
+    for (const name of ["webhook-signature", "X-Service-Signature"]) {
+      const twice = new Headers(sent);
+      twice.set(name, foreign[name] ?? "");
+      twice.append(name, sent[name] ?? "");
+      const scheme = name === "webhook-signature" ? "standard" : "body";
+      expect(failureOf({ body, headers: twice, secret, scheme })).toBe("verified");
+    }
+    const ids = new Headers(sent);
+    ids.append("webhook-id", randomUUID());
+    expect(failureOf({ body, headers: ids, secret })).toBe("no_matching_signature");
+  });
+
+  const bytes = Buffer.from(body);
+  const padded = Buffer.concat([Buffer.from("before"), bytes, Buffer.from("after")]);
+  test.each<[string, Options["body"]]>([
+    ["a string", body],
+    ["a Buffer", bytes],
+    ["a Uint8Array", new Uint8Array(bytes)],
+    ["a part of a larger buffer", padded.subarray(6, 6 + bytes.length)],
+    ["an ArrayBuffer", new Uint8Array(bytes).buffer],
+  ])("takes the body as %s", (_, raw) => {
+    expect(verifyWebhook({ body: raw, headers: headersOf(), secret }).payload).toEqual(event);
+  });
+
+  test("looks at bytes: what only reads the same in UTF-8 is another body", () => {
+    const signedBody = '{"a":"\ufffd"}';
+    const forged = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff]), Buffer.from('"}')]);
+    expect(forged.toString("utf8")).toBe(signedBody);
+    for (const scheme of ["standard", "body"] as const)
+      expect(failureOf({ body: forged, headers: headersOf({ signedBody }), secret, scheme })).toBe(
+        "no_matching_signature",
+      );
+  });
+
+  test("never falls back to the signature that a replay can use", () => {
+    const old = headersOf({ at: new Date(Date.now() - 3_600_000) });
+    const { "X-Service-Signature": only = "" } = old;
+    expect(failureOf({ body, headers: old, secret })).toBe("timestamp_too_old");
+    expect(failureOf({ body, headers: { "X-Service-Signature": only }, secret })).toBe("missing_header");
+    expect(failureOf({ body, headers: { "X-Service-Signature": only }, secret, scheme: "body" })).toBe("verified");
+  });
+
+  test("tolerates as much of a difference between the clocks as it is told", () => {
+    const at = (seconds: number) => headersOf({ at: new Date(Date.now() + seconds * 1000) });
+    expect(failureOf({ body, headers: at(-30), secret, toleranceSeconds: 10 })).toBe("timestamp_too_old");
+    expect(failureOf({ body, headers: at(30), secret, toleranceSeconds: 10 })).toBe("timestamp_too_new");
+    expect(failureOf({ body, headers: at(-3600), secret, toleranceSeconds: 7200 })).toBe("verified");
+    expect(failureOf({ body, headers: at(0), secret, now: new Date(Number.NaN) })).toBe("timestamp_too_old");
+  });
+
+  test.each([
+    ["no JSON", "deployed"],
+    ["nothing", ""],
+  ])("says that the body is %s when the signature holds", (_, raw) => {
+    for (const scheme of ["standard", "body"] as const)
+      expect(failureOf({ body: raw, headers: headersOf({ signedBody: raw }), secret, scheme })).toBe("invalid_payload");
+  });
+
+  test.each<[string, object]>([
+    ["the body is parsed already", { body: event }],
+    ["there is no body", { body: undefined }],
+    ["there is no secret", { secret: undefined }],
+    ["the secret is empty", { secret: "" }],
+    ["the secret has lost its prefix", { secret: secret.slice("whsec_".length) }],
+    ["the secret is a prefix only", { secret: "whsec_" }],
+    ["the secret has a newline at its end", { secret: `${secret}\n` }],
+    ["there are no secrets", { secret: [] }],
+    ["one of the secrets is none", { secret: [secret, undefined] }],
+    ["there are no headers", { headers: undefined }],
+    ["the scheme is unknown", { scheme: "any" }],
+  ])("blames its caller, not the delivery, when %s", (_, wrong) => {
+    const call = () => verifyWebhook({ body, headers: sent, secret, ...wrong } as Options);
+    expect(call).toThrow(TypeError);
+    expect(call).not.toThrow(new RegExp(secret.slice("whsec_".length)));
+  });
+
+  test("tells neither the secret nor the signature that it expected", () => {
+    for (const { scheme, secrets, body: text, headers, now } of vectors.filter(({ valid }) => !valid)) {
+      const thrown = (() => {
+        try {
+          return verifyWebhook({ body: text, headers, secret: secrets, scheme, now: new Date(now * 1000) });
+        } catch (error) {
+          return error;
+        }
+      })();
+      const told = inspect(thrown, { depth: 9, showHidden: true }) + JSON.stringify(thrown);
+      const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+      const expected = secrets.flatMap((each) => {
+        const at = new Date(1000 * Number(lower["webhook-timestamp"] ?? 0) || 0);
+        const right = signatureHeaders({ deliveryId: lower["webhook-id"] ?? "", at, body: text }, each);
+        return [each.slice("whsec_".length), right["webhook-signature"], right["X-Service-Signature"]];
+      });
+      for (const hidden of expected) expect(told).not.toContain(hidden);
+    }
+  });
+
+  test("has the types that its comments say", () => {
+    const command = "node_modules/typescript/bin/tsc docs/receivers/node/verify-webhook.mjs --ignoreConfig --allowJs";
+    const options = "--checkJs --strict --declaration --emitDeclarationOnly --target es2022 --module nodenext";
+    const args = [...`${command} ${options} --types node --outDir`.split(" "), work];
+    execFileSync(process.execPath, args, { cwd: root });
+    const written = readFileSync(join(work, "verify-webhook.d.mts"), "utf8");
+    const kept = readFileSync(join(receivers, "node/verify-webhook.d.mts"), "utf8");
+    expect(kept.replace(/^(\/\/ biome-ignore.*\n)+/, "")).toBe(written);
+  });
+});
+
+/** A receiver made from the examples, and what it has been given to work on. */
+interface Running {
+  /** Sends a request, and returns the status and the text of the answer. */
+  send(body: string, headers: Record<string, string>): Promise<{ status: number; text: string }>;
+  /** How many deliveries have been kept or worked on. */
+  kept(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+type Accept = (delivery: Delivery) => Promise<void>;
+interface Example {
+  name: string;
+  start(options: { secret: string | undefined; accept: Accept }): Promise<Omit<Running, "kept">>;
+}
+
+/** A module of the examples. They are JavaScript, and some of what they import brings no types. */
+const example = (name: string) => import(join(receivers, "node", `${name}.mjs`));
+
+async function post(url: string, raw: string, headers: Record<string, string>) {
+  const response = await fetch(url, {
+    method: "POST",
+    // A stream has no Content-Length: the receiver cannot know in advance how large it is.
+    body: new Blob([raw]).stream(),
+    duplex: "half",
+    headers: { "content-type": "application/json", ...headers },
+  } as RequestInit);
+  return { status: response.status, text: await response.text() };
+}
+
+const examples: Example[] = [
+  {
+    name: "Express",
+    async start(options) {
+      const { default: express } = await import("express" as string);
+      const { webhooks } = await example("express");
+      const app = express().use("/webhooks", webhooks(options)).use(express.json());
+      const server = app.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const url = `http://127.0.0.1:${server.address().port}/webhooks`;
+      return {
+        send: (raw, headers) => post(url, raw, headers),
+        async stop() {
+          server.closeAllConnections();
+          await new Promise((resolve) => server.close(resolve));
+        },
+      };
+    },
+  },
+  {
+    name: "Fastify",
+    async start(options) {
+      const { default: fastify } = await import("fastify" as string);
+      const { webhooks } = await example("fastify");
+      const app = fastify({ forceCloseConnections: true });
+      app.register(webhooks, { prefix: "/webhooks", ...options });
+      await app.listen({ port: 0, host: "127.0.0.1" });
+      const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/webhooks`;
+      return { send: (raw, headers) => post(url, raw, headers), stop: () => app.close() };
+    },
+  },
+  {
+    name: "Next.js",
+    async start(options) {
+      const { webhooks } = await example("next");
+      const POST = webhooks(options);
+      return {
+        async send(raw, headers) {
+          const init = { method: "POST", body: new Blob([raw]).stream(), duplex: "half", headers } as RequestInit;
+          try {
+            const response: Response = await POST(new Request("https://receiver.example/webhooks", init));
+            return { status: response.status, text: await response.text() };
+          } catch {
+            // As Next.js answers for a handler that throws.
+            return { status: 500, text: "" };
+          }
+        },
+        async stop() {},
+      };
+    },
+  },
+];
+
+describe.each(examples)("the example for $name", ({ start }) => {
+  let running: Awaited<ReturnType<Example["start"]>>;
+  const worked: unknown[] = [];
+  beforeAll(async () => {
+    const { createInbox } = await example("inbox");
+    const inbox = createInbox((payload: unknown) => worked.push(payload));
+    running = await start({ secret, accept: inbox.accept });
+  });
+  beforeEach(() => worked.splice(0));
+  afterAll(() => running.stop());
+
+  test("accepts a delivery, and works on it", async () => {
+    expect((await running.send(body, headersOf())).status).toBe(204);
+    await eventually(() => expect(worked).toEqual([event]));
+  });
+
+  test("acknowledges a delivery that comes again, and does not work on it twice", async () => {
+    const deliveryId = randomUUID();
+    for (const secondsAgo of [60, 30, 0]) {
+      const at = new Date(Date.now() - secondsAgo * 1000);
+      expect((await running.send(body, headersOf({ deliveryId, at }))).status).toBe(204);
+    }
+    expect((await running.send(body, headersOf())).status).toBe(204);
+    await eventually(() => expect(worked).toHaveLength(2));
+  });
+
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  test.each<[string, () => Record<string, string>, string]>([
+    ["a body that was tampered with", () => headersOf({ signedBody: `${body} ` }), "no_matching_signature"],
+    ["another secret", () => headersOf({ signedWith: generateSecret(randomBytes(32)) }), "no_matching_signature"],
+    ["a replay", () => headersOf({ at: anHourAgo }), "timestamp_too_old"],
+    ["no signature", () => ({}), "missing_header"],
+  ])("answers 401 to %s, says which check failed, and does nothing", async (_, headers, code) => {
+    const { status, text } = await running.send(body, headers());
+    expect([status, text]).toEqual([401, JSON.stringify({ error: code })]);
+    expect(worked).toEqual([]);
+  });
+
+  test("answers 401 to a request without a body", async () => {
+    expect((await running.send("", headersOf())).status).toBe(401);
+  });
+
+  test("takes what is no JSON as bytes, whatever its type", async () => {
+    const headers = { ...headersOf(), "content-type": "text/plain; charset=utf-16" };
+    expect((await running.send(body, headers)).status).toBe(204);
+    await eventually(() => expect(worked).toEqual([event]));
+  });
+
+  test("answers 413 to a body beyond a megabyte", async () => {
+    const large = JSON.stringify({ ...event, data: "x".repeat(1_100_000) });
+    expect((await running.send(large, headersOf({ signedBody: large }))).status).toBe(413);
+    expect(worked).toEqual([]);
+  });
+
+  test("accepts the largest event that there can be", async () => {
+    const large = JSON.stringify({ ...event, data: "ü".repeat(200_000) });
+    expect((await running.send(large, headersOf({ signedBody: large }))).status).toBe(204);
+    await eventually(() => expect(worked).toHaveLength(1));
+  });
+});
+
+describe.each(examples)("the example for $name, when something is wrong with the receiver itself,", ({ start }) => {
+  const failing: Accept = () => Promise.reject(new Error("the database is down"));
+  test.each<[string, { secret: string | undefined; accept: Accept }]>([
+    ["cannot keep the delivery", { secret, accept: failing }],
+    ["was not given the secret", { secret: undefined, accept: async () => {} }],
+  ])("answers 500, so that the delivery comes again: it %s", async (_, options) => {
+    const running = await start(options);
+    try {
+      expect((await running.send(body, headersOf())).status).toBe(500);
+    } finally {
+      await running.stop();
+    }
+  });
+});
+
+describe("the inbox of the examples", () => {
+  test("lets the answer go out before the work is done", async () => {
+    const { createInbox } = await example("inbox");
+    const done: string[] = [];
+    const inbox = createInbox(async () => done.push("work"));
+    await inbox.accept({ id: "1", payload: event });
+    done.push("answer");
+    await eventually(() => expect(done).toEqual(["answer", "work"]));
+  });
+
+  test("works on a delivery again that it could not work on, when it is redelivered", async () => {
+    const { createInbox } = await example("inbox");
+    const complaint = jest.spyOn(console, "error").mockImplementation(() => {});
+    let attempts = 0;
+    const inbox = createInbox(async () => {
+      attempts += 1;
+      if (attempts === 1) throw new Error("the deploy board is down");
+    });
+    await inbox.accept({ id: "1", payload: event });
+    await eventually(() => expect(complaint).toHaveBeenCalledTimes(1));
+    await inbox.accept({ id: "1", payload: event });
+    await inbox.accept({ id: "1", payload: event });
+    await eventually(() => expect(attempts).toBe(2));
+  });
+
+  test("forgets the oldest ids rather than to grow for ever", async () => {
+    const { createInbox } = await example("inbox");
+    let count = 0;
+    const inbox = createInbox(() => {
+      count += 1;
+    });
+    const accept = async (id: number) => inbox.accept({ id: String(id), payload: event });
+    for (let id = 0; id <= 10_000; id += 1) await accept(id);
+    await accept(10_000);
+    await accept(0);
+    await eventually(() => expect(count).toBe(10_002));
+  });
+});
+
+describe("the example for Lambda", () => {
+  let handler: (event: object) => Promise<{ statusCode: number; body?: string }>;
+  const table = `inbox-${randomUUID()}`;
+  const invoke = (raw: string, headers: Record<string, string>, isBase64Encoded = false) =>
+    handler({ headers, body: isBase64Encoded ? Buffer.from(raw).toString("base64") : raw, isBase64Encoded });
+  const rows = async () => (await dynamo().send(new ScanCommand({ TableName: table }))).Items ?? [];
+
+  beforeAll(async () => {
+    Object.assign(process.env, { WEBHOOK_SECRET: secret, INBOX_TABLE: table });
+    await dynamo().send(
+      new CreateTableCommand({
+        TableName: table,
+        BillingMode: "PAY_PER_REQUEST",
+        AttributeDefinitions: [{ AttributeName: "id", AttributeType: "S" }],
+        KeySchema: [{ AttributeName: "id", KeyType: "HASH" }],
+      }),
+    );
+    ({ handler } = await example("lambda"));
+  });
+  afterAll(() => {
+    for (const name of ["WEBHOOK_SECRET", "INBOX_TABLE"]) delete process.env[name];
+  });
+
+  test.each([
+    ["as text, from API Gateway", false],
+    ["in base64, from a function URL", true],
+  ])("keeps a delivery that comes %s", async (_, isBase64Encoded) => {
+    const deliveryId = randomUUID();
+    expect((await invoke(body, headersOf({ deliveryId }), isBase64Encoded)).statusCode).toBe(204);
+    const row = (await rows()).find(({ id }) => id === deliveryId);
+    expect(JSON.parse(row?.payload)).toEqual(event);
+    expect(row?.expires_at).toBeGreaterThan(Date.now() / 1000 + 29 * 86_400);
+  });
+
+  test("acknowledges a delivery that comes again, and keeps it once, also when both come at the same time", async () => {
+    const deliveryId = randomUUID();
+    const before = (await rows()).length;
+    const send = () => invoke(body, headersOf({ deliveryId }));
+    const answers = [await send(), ...(await Promise.all([send(), send(), send()]))];
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([204, 204, 204, 204]);
+    expect(await rows()).toHaveLength(before + 1);
+  });
+
+  test.each<[string, () => Record<string, string>, string]>([
+    ["a body that was tampered with", () => headersOf({ signedBody: `${body} ` }), "no_matching_signature"],
+    ["another secret", () => headersOf({ signedWith: generateSecret(randomBytes(32)) }), "no_matching_signature"],
+    ["a replay", () => headersOf({ at: new Date(Date.now() - 3_600_000) }), "timestamp_too_old"],
+    ["no signature", () => ({}), "missing_header"],
+  ])("answers 401 to %s, and keeps nothing", async (_, headers, error) => {
+    const before = (await rows()).length;
+    expect(await invoke(body, headers())).toEqual({ statusCode: 401, body: JSON.stringify({ error }) });
+    expect(await rows()).toHaveLength(before);
+  });
+
+  test("answers 413 to a body beyond a megabyte, and 401 to none", async () => {
+    const large = "x".repeat(1_000_001);
+    expect(await invoke(large, headersOf({ signedBody: large }))).toEqual({ statusCode: 413 });
+    expect((await handler({ headers: headersOf() })).statusCode).toBe(401);
+  });
+
+  test("fails when it cannot keep the delivery, so that it comes again", async () => {
+    process.env.INBOX_TABLE = `${table}-gone`;
+    await expect(invoke(body, headersOf())).rejects.toThrow();
+    process.env.INBOX_TABLE = table;
+  });
+});
+
+/* Each language judges all vectors, in one run of its interpreter: a line for each. */
+
+interface Language {
+  name: string;
+  command: string;
+  version: string[];
+  /** @returns what it printed */
+  run(): string;
+}
+
+const runs = (command: string, args: string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) =>
+  execFileSync(command, args, { encoding: "utf8", ...options });
+const driver = (extension: string) => join(root, "test/docs/receivers", `vectors.${extension}`);
+
+const languages: Language[] = [
+  {
+    name: "Python",
+    command: "python3",
+    version: ["--version"],
+    run: () => runs("python3", [driver("py"), join(receivers, "python"), vectorsFile]),
+  },
+  {
+    name: "Ruby",
+    command: "ruby",
+    version: ["--version"],
+    run: () => runs("ruby", [driver("rb"), join(receivers, "ruby"), vectorsFile]),
+  },
+  {
+    name: "PHP",
+    command: "php",
+    version: ["--version"],
+    run: () => runs("php", [driver("php"), join(receivers, "php"), vectorsFile]),
+  },
+  {
+    name: "Go",
+    command: "go",
+    version: ["version"],
+    run() {
+      mkdirSync(join(work, "go/webhook"), { recursive: true });
+      writeFileSync(join(work, "go/go.mod"), "module vectors\n\ngo 1.18\n");
+      copyFileSync(driver("go"), join(work, "go/main.go"));
+      copyFileSync(join(receivers, "go/verify_webhook.go"), join(work, "go/webhook/verify_webhook.go"));
+      const env = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
+      return runs("go", ["run", ".", vectorsFile], { cwd: join(work, "go"), env });
+    },
+  },
+  { name: "the shell", command: "openssl", version: ["version"], run: () => vectors.map(runShell).join("\n") },
+];
+
+function runShell(vector: Vector): string {
+  const file = join(work, "body.json");
+  writeFileSync(file, vector.body);
+  const header = (name: string) =>
+    Object.entries(vector.headers).find(([each]) => each.toLowerCase() === name)?.[1] ?? "";
+  const names =
+    vector.scheme === "standard"
+      ? ["webhook-id", "webhook-timestamp", "webhook-signature"]
+      : ["x-service-signature", "x-service-signature-previous"];
+  const { stdout, stderr, status } = shell([vector.scheme, file, ...names.map(header)], {
+    WEBHOOK_SECRET: vector.secrets.join(" "),
+    NOW: String(vector.now),
+  });
+  expect([stderr, status]).toEqual(["", vector.valid ? 0 : 1]);
+  return stdout.trim();
+}
+
+function shell(args: string[], env: Record<string, string>) {
+  const script = join(receivers, "shell/verify-webhook.sh");
+  return spawnSync("/bin/sh", [script, ...args], { encoding: "utf8", env: { PATH: process.env.PATH, ...env } });
+}
+
+const isInstalled = ({ command, version }: Language) => spawnSync(command, version).status === 0;
+
+for (const language of languages) {
+  const title = `the snippet for ${language.name} judges every vector as it should`;
+  if (!isInstalled(language)) {
+    test.skip(`${title} (skipped: there is no ${language.command} on this machine)`, () => {});
+    continue;
+  }
+  test(title, () => {
+    const lines = language.run().trimEnd().split("\n");
+    const judged = lines.map((line, index) => [vectors[index]?.name, line.split(" ")[0]]);
+    expect(judged).toEqual(vectors.map((vector) => [vector.name, verdictOf(vector)]));
+    if (language.name === "the shell") return;
+    // What it returns with the verdict: the id to recognise the delivery by, and the event.
+    const expected = vectors.map((vector) => {
+      if (!vector.valid) return verdictOf(vector);
+      const { scheme, secrets, headers, now } = vector;
+      const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
+      const { id, payload } = verifyWebhook(options);
+      return `verified ${id} ${payload.event ?? ""}`.trim();
+    });
+    expect(lines.map((line) => line.trim())).toEqual(expected);
+  }, 120_000);
+}
+
+describe("the snippet for the shell", () => {
+  const file = join(work, "empty.json");
+  beforeAll(() => writeFileSync(file, "{}"));
+  test.each<[string, Record<string, string>]>([
+    ["there is no secret", {}],
+    ["the secret is a prefix only", { WEBHOOK_SECRET: "whsec_" }],
+    ["the secret has lost its prefix", { WEBHOOK_SECRET: "0123" }],
+    ["openssl does not work", { WEBHOOK_SECRET: secret, PATH: join(work, "no-programs") }],
+  ])("never says verified when %s", (_, env) => {
+    for (const args of [
+      ["body", file, "sha256="],
+      ["standard", file, "id", String(Math.floor(Date.now() / 1000)), "v1,"],
+    ]) {
+      const { stdout, status } = shell(args, env);
+      expect(stdout).not.toContain("verified");
+      expect(status).not.toBe(0);
+    }
+  });
+});
+
+describe("the guide", () => {
+  const guide = readFileSync(join(receivers, "README.md"), "utf8");
+
+  test("leads to files that exist, and to all receivers", () => {
+    const linked = [...guide.matchAll(/\]\(([^)#]+)\)/g)].flatMap(([, to = ""]) =>
+      to.startsWith("https:") ? [] : [to],
+    );
+    for (const to of linked) expect([to, existsSync(join(receivers, to))]).toEqual([to, true]);
+    const all = readdirSync(receivers, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
+    const names = all.map(({ parentPath, name }) => relative(receivers, join(parentPath, name)));
+    expect([...new Set(linked)].filter((to) => !to.startsWith(".."))).toEqual(
+      expect.arrayContaining(names.filter((name) => name !== "README.md")),
+    );
+  });
+
+  test("tells every check that can fail, by the same codes in every language", () => {
+    const told = [...guide.matchAll(/^\| `(\w+)` \| /gm)].map(([, code]) => code);
+    const codes = [...new Set(vectors.flatMap(({ error }) => error ?? [])), "invalid_payload"];
+    expect(told).toEqual(expect.arrayContaining(codes));
+    const files = ["node/verify-webhook.mjs", "python/verify_webhook.py", "go/verify_webhook.go"];
+    for (const file of [...files, "ruby/verify_webhook.rb", "php/verify-webhook.php"])
+      for (const code of codes) expect(readFileSync(join(receivers, file), "utf8")).toContain(code);
+  });
+});
+
+describe("a delivery of the running service", () => {
+  let service: TestService;
+  let receiver: Receiver;
+  beforeAll(async () => {
+    [service, receiver] = await Promise.all([startTestService({ deliver: true }), startReceiver()]);
+  });
+  afterAll(() => Promise.all([service.stop(), receiver.close()]));
+
+  async function webhookTo(url: string) {
+    const { userId, api } = service.user();
+    const webhooks = `/v1/projects/${await service.project(userId)}/webhooks`;
+    const { body: created } = await api.post(webhooks, { url, events: ["deploy.succeeded"] });
+    return { api, path: `${webhooks}/${created.data.id}`, secret: created.data.secret as string };
+  }
+
+  test("verifies by both schemes, before and during a rotation of the secret, with the old and the new", async () => {
+    const webhook = await webhookTo(receiver.url);
+    const sendTest = async () => {
+      const before = receiver.received.length;
+      const { body: sent } = await webhook.api.post(`${webhook.path}/test`, {});
+      const arrived = (await receiver.waitFor(before + 1))[before];
+      return { id: sent.data.id, body: arrived?.body ?? "", headers: arrived?.headers ?? {} };
+    };
+    const first = await sendTest();
+    const { id, payload } = verifyWebhook({ ...first, secret: webhook.secret });
+    expect([id, payload.event]).toEqual([first.id, "deploy.succeeded"]);
+    expect(verifyWebhook({ ...first, secret: webhook.secret, scheme: "body" }).payload).toEqual(payload);
+
+    const { body: rotated } = await webhook.api.post(`${webhook.path}/rotate-secret`, {});
+    const second = await sendTest();
+    for (const scheme of ["standard", "body"] as const) {
+      for (const each of [webhook.secret, rotated.data.secret, [rotated.data.secret, webhook.secret]])
+        expect(verifyWebhook({ ...second, secret: each, scheme }).payload.event).toBe("deploy.succeeded");
+      expect(failureOf({ ...first, secret: rotated.data.secret, scheme })).toBe("no_matching_signature");
+    }
+  });
+
+  test("succeeds at a receiver made from the example, and fails at one with another secret", async () => {
+    const worked: Delivery["payload"][] = [];
+    const { webhooks } = await example("express");
+    const { createInbox } = await example("inbox");
+    const { default: express } = await import("express" as string);
+    const app = express();
+    const server = app.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const base = `http://127.0.0.1:${server.address().port}`;
+    const [right, wrong] = await Promise.all([webhookTo(`${base}/right`), webhookTo(`${base}/wrong`)]);
+    const { accept } = createInbox((payload: Delivery["payload"]) => worked.push(payload));
+    app.use("/right", webhooks({ secret: right.secret, accept }));
+    app.use("/wrong", webhooks({ secret: right.secret, accept }));
+
+    const outcomeOf = async ({ api, path }: typeof right) => {
+      const { body: sent } = await api.post(`${path}/test`, {});
+      return eventually(async () => {
+        const { body: delivery } = await api.get(`${path}/deliveries/${sent.data.id}`);
+        const [attempt] = delivery.data.attempts;
+        if (!attempt) throw new Error("it was not attempted yet");
+        return [attempt.status_code, attempt.response_excerpt];
+      });
+    };
+    expect(await outcomeOf(right)).toEqual([204, null]);
+    expect(await outcomeOf(wrong)).toEqual([401, '{"error":"no_matching_signature"}']);
+    expect(worked.map((payload) => payload.event)).toEqual(["deploy.succeeded"]);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+});

@@ -1,0 +1,156 @@
+import { makeAttempt } from "../../../functions/attempts/attempt.ts";
+import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import {
+  changeWebhook,
+  dueAttempt,
+  eventOf,
+  givenDelivery,
+  givenWebhook,
+  prepareDeliveries,
+  rowOf,
+  rowsOf,
+  sqsEvent,
+  takeDueAttempts,
+} from "../../support/deliveries.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+
+/* What attempts tell about the health of a webhook, and what follows for it. */
+
+let receiver: Receiver;
+let webhook: Webhook;
+let delivery: Delivery;
+beforeAll(prepareDeliveries);
+beforeEach(async () => {
+  receiver = await startReceiver();
+  ({ webhook } = await givenWebhook({ url: receiver.url }));
+  delivery = await givenDelivery(webhook);
+});
+afterEach(async () => {
+  delete process.env.RETRY_SCHEDULE;
+  await takeDueAttempts();
+  await receiver.close();
+});
+
+const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).toISOString();
+const webhookNow = async () => await webhooks.find(webhook.project_id, webhook.id);
+
+test("410 ends the delivery and disables the webhook as gone; what comes later is held", async () => {
+  receiver.answerWith(410);
+  await makeAttempt(dueAttempt(delivery));
+  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempts: [{ status_code: 410 }] });
+  expect(await webhookNow()).toMatchObject({ disabled_reason: "gone", disabled_at: expect.stringMatching(/Z$/) });
+  await fanOut(sqsEvent(eventOf(webhook.project_id)));
+  expect((await rowsOf(webhook)).map(({ status }) => status).sort()).toEqual(["failed", "held"]);
+  expect(await takeDueAttempts()).toEqual([]);
+});
+
+test.each([410, 500])(
+  "%i from the URL that the webhook had before tells nothing about the one it has now",
+  async (status) => {
+    receiver.answerWith(async (_, response) => {
+      await changeWebhook(webhook, { url: "https://example.com/new" });
+      response.writeHead(status).end();
+    });
+    await makeAttempt(dueAttempt(delivery));
+    expect((await rowOf(delivery)).attempts).toMatchObject([{ status_code: status }]);
+    expect(await webhookNow()).toEqual({ ...webhook, url: "https://example.com/new" });
+  },
+);
+
+test("a webhook that fails for days is disabled although none of its deliveries has run out of attempts", async () => {
+  await changeWebhook(webhook, { failing_since: daysAgo(6) });
+  receiver.answerWith(500);
+  const second = await givenDelivery(webhook, { attempt_count: 1 });
+  await makeAttempt(dueAttempt(second, 2));
+  expect(await webhookNow()).toMatchObject({ disabled_reason: "failing" });
+  await makeAttempt(dueAttempt(delivery));
+  expect((await rowOf(delivery)).status).toBe("held");
+});
+
+test("the first failure since a success is noted, and later ones leave the note", async () => {
+  receiver.answerWith(500);
+  await makeAttempt(dueAttempt(delivery));
+  const [first] = (await rowOf(delivery)).attempts ?? [];
+  expect(first?.at).toMatch(/Z$/);
+  expect((await webhookNow())?.failing_since).toBe(first?.at);
+  await makeAttempt(dueAttempt(delivery, 2));
+  expect((await rowOf(delivery)).attempt_count).toBe(2);
+  expect((await webhookNow())?.failing_since).toBe(first?.at);
+});
+
+test("of failures at once, the first that was noted stays", async () => {
+  const noted = daysAgo(0.1);
+  receiver.answerWith(async (_, response) => {
+    await changeWebhook(webhook, { failing_since: noted });
+    response.writeHead(500).end();
+  });
+  await makeAttempt(dueAttempt(delivery));
+  expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 });
+  expect((await webhookNow())?.failing_since).toBe(noted);
+});
+
+test("a success clears the note", async () => {
+  await changeWebhook(webhook, { failing_since: daysAgo(4) });
+  await makeAttempt(dueAttempt(delivery));
+  expect(await webhookNow()).toEqual(webhook);
+});
+
+test("a success on the fifth day saves the webhook", async () => {
+  await changeWebhook(webhook, { failing_since: daysAgo(6) });
+  await makeAttempt(dueAttempt(delivery));
+  expect(await webhookNow()).toEqual(webhook);
+});
+
+test("a delivery that is given up after five days of nothing but failures disables the webhook as failing", async () => {
+  process.env.RETRY_SCHEDULE = "60";
+  receiver.answerWith(500);
+  await changeWebhook(webhook, { failing_since: daysAgo(5), probe_at: daysAgo(1) });
+  delivery = await givenDelivery(webhook, { attempt_count: 1 });
+  await makeAttempt(dueAttempt(delivery, 2));
+  expect(await webhookNow()).toMatchObject({ disabled_reason: "failing", disabled_at: expect.stringMatching(/Z$/) });
+  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
+});
+
+test("one that has attempts left does not, however long the webhook has failed", async () => {
+  receiver.answerWith(500);
+  await changeWebhook(webhook, { failing_since: daysAgo(50) });
+  await makeAttempt(dueAttempt(delivery));
+  expect(await webhookNow()).not.toHaveProperty("disabled_at");
+  expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
+});
+
+test("a webhook that has recovered meanwhile is not disabled as failing", async () => {
+  process.env.RETRY_SCHEDULE = "60";
+  await changeWebhook(webhook, { failing_since: daysAgo(5) });
+  delivery = await givenDelivery(webhook, { attempt_count: 1 });
+  receiver.answerWith(async (_, response) => {
+    await webhooks.clearFailing(webhook);
+    response.writeHead(500).end();
+  });
+  await makeAttempt(dueAttempt(delivery, 2));
+  expect(await rowOf(delivery)).toMatchObject({ status: "failed" });
+  expect(await webhookNow()).not.toHaveProperty("disabled_at");
+});
+
+test("a delivery that is given up after less than five days does not", async () => {
+  receiver.answerWith(500);
+  process.env.RETRY_SCHEDULE = "60";
+  await changeWebhook(webhook, { failing_since: daysAgo(4.99) });
+  delivery = await givenDelivery(webhook, { attempt_count: 1 });
+  await makeAttempt(dueAttempt(delivery, 2));
+  expect(await webhookNow()).not.toHaveProperty("disabled_at");
+  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
+});
+
+test.each([500, 410])("a webhook that is deleted while it answers %i is not brought back", async (status) => {
+  receiver.answerWith(async (_, response) => {
+    await webhooks.remove(webhook.project_id, webhook.id);
+    response.writeHead(status).end();
+  });
+  await makeAttempt(dueAttempt(delivery));
+  expect(receiver.received).toHaveLength(1);
+  expect(await webhookNow()).toBeUndefined();
+});

@@ -1,0 +1,256 @@
+import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import http from "node:http";
+import { json } from "node:stream/consumers";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { mintToken } from "../../../bin/local/mint-token.ts";
+import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
+import { type EndpointRow, endpoints } from "../../../functions/manifest/endpoints.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
+import { validBodyOf } from "../../support/valid-bodies.ts";
+
+/*
+ * What holds for every endpoint, run over the rows. A new row is tested here without a line of test code.
+ */
+
+const rows: readonly EndpointRow[] = endpoints;
+const rowsOfProjects = rows.filter(({ path }) => path.includes("{project_id}"));
+const rowsWithParams = rows.filter(({ path }) => path.includes("{"));
+
+const namesMoreThanProject = ({ path }: EndpointRow) => path.replace("{project_id}", "").includes("{");
+
+let service: TestService;
+let admin: ReturnType<TestService["user"]>;
+let project: string;
+let adminKey: string;
+let viewer: ReturnType<TestService["user"]>;
+let deletedKey: string;
+
+beforeAll(async () => {
+  service = await startTestService();
+  admin = service.user();
+  project = await service.project(admin.userId);
+  viewer = service.user();
+  await service.project(viewer.userId, { projectId: project, role: "viewer" });
+  adminKey = (await admin.api.post("/v1/api-keys", { name: "kept" })).body.data.key;
+  const { id, key } = (await admin.api.post("/v1/api-keys", { name: "deleted" })).body.data;
+  await admin.api.delete(`/v1/api-keys/${id}`);
+  deletedKey = key;
+});
+afterAll(() => service.stop());
+
+/** The row's path in a project; other ids name nothing unless given. */
+const pathOf = ({ path }: EndpointRow, { projectId = project, id = randomUUID() as string } = {}) =>
+  path.replace("{project_id}", projectId).replaceAll(/\{\w+\}/g, id);
+
+/** A request that would succeed, or find no such id, but for what the test changes. */
+function call(row: EndpointRow, headers: Record<string, string>, path = pathOf(row)): Promise<Response> {
+  const body = validBodyOf(row);
+  const contentType: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
+  return send(`${service.baseUrl}${path}`, { method: row.method, headers: { ...contentType, ...headers }, body });
+}
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+function expectError({ status, headers, body }: Response, expectedStatus: number, code: string): void {
+  expect({ status, code: body?.error?.code }).toEqual({ status: expectedStatus, code });
+  expect(Object.keys(body)).toEqual(["error"]);
+  const { details, ...error } = body.error;
+  expect(error).toEqual({ code, message: expect.stringMatching(/./), request_id: headers.get("x-request-id") });
+  expect(error.request_id).toMatch(/^[0-9a-f-]{36}$/);
+  expect(headers.get("content-type")).toBe("application/json");
+  expect(headers.get("cache-control")).toBe("no-store");
+  expect(headers.get("x-content-type-options")).toBe("nosniff");
+  expect(headers.has("www-authenticate")).toBe(status === 401);
+  if (status === 401) expect(headers.get("www-authenticate")).toMatch(/^Bearer realm="api"/);
+}
+
+const withoutRequestId = ({ status, headers, body }: Response) => {
+  const { "x-request-id": _, date: __, ...rest } = Object.fromEntries(headers);
+  return { status, headers: rest, body: { error: { ...body.error, request_id: "" } } };
+};
+
+const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const soon = () => Math.floor(Date.now() / 1000) + 600;
+const signed = (header: object, payload: object, secret: string) => {
+  const input = `${base64url(header)}.${base64url(payload)}`;
+  return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
+};
+
+const badCredentials: [title: string, code: string, token: () => string][] = [
+  ["a text that is no token", "invalid_token", () => "garbage"],
+  ["a JWT that has expired", "token_expired", () => mintToken(process.env.JWT_SECRET ?? "", admin.userId, -1)],
+  ["a JWT with another secret", "invalid_token", () => mintToken(randomBytes(32).toString("hex"), admin.userId)],
+  [
+    "a JWT without a signature",
+    "invalid_token",
+    () => `${base64url({ alg: "none" })}.${base64url({ sub: admin.userId, exp: soon() })}.`,
+  ],
+  [
+    "a JWT that says alg none over a valid signature",
+    "invalid_token",
+    () => signed({ alg: "none" }, { sub: admin.userId, exp: soon() }, process.env.JWT_SECRET ?? ""),
+  ],
+  ["an API key that never was", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
+  ["an API key that was deleted", "invalid_api_key", () => deletedKey],
+  ["an API key in upper case", "invalid_api_key", () => `svc_${adminKey.slice(4).toUpperCase()}`],
+  ["an API key cut short", "invalid_api_key", () => adminKey.slice(0, -1)],
+  ["an API key with more behind it", "invalid_api_key", () => `${adminKey}0`],
+  ["the prefix of an API key alone", "invalid_api_key", () => "svc_"],
+  ["the key_prefix of an API key", "invalid_api_key", () => adminKey.slice(0, 12)],
+  ["the stored hash of an API key", "invalid_token", () => hashApiKey(adminKey)],
+  ["a partner key", "invalid_token", () => `svcp_${randomBytes(32).toString("hex")}`],
+];
+
+const noCredentials: [title: string, authorization: string][] = [
+  ["an empty header", ""],
+  ["the scheme Basic", `Basic ${Buffer.from("user:password").toString("base64")}`],
+  ["a scheme without a token", "Bearer"],
+  ["a scheme that only starts like Bearer", "Bearerx token"],
+  ["two tokens in one header", "Bearer one two"],
+  ["two credentials in one header", "Bearer one, Bearer two"],
+];
+
+describe.each(rows)("$method $path", (row) => {
+  test("lets a session in", async () => {
+    const { status } = await call(row, bearer(admin.token));
+    // Under an id that names nothing only what lies before is seen.
+    if (namesMoreThanProject(row)) expect(status).toBe(404);
+    else expect(status).toBe(row.method === "POST" ? 201 : 200);
+  });
+
+  test("answers an API key as its access says", async () => {
+    const response = await call(row, bearer(adminKey));
+    if (row.access === "session") expectError(response, 403, "session_required");
+    else expect([401, 403]).not.toContain(response.status);
+  });
+
+  test("refuses a request without an Authorization header and asks for a bearer token", async () => {
+    const response = await call(row, {});
+    expectError(response, 401, "unauthorized");
+    expect(response.headers.get("www-authenticate")).toBe('Bearer realm="api"');
+  });
+
+  test.each(noCredentials)("refuses %s", async (_title, authorization) => {
+    expectError(await call(row, { authorization }), 401, "unauthorized");
+  });
+
+  test("refuses two Authorization headers although both are valid", async () => {
+    const headers = { Authorization: [`Bearer ${admin.token}`, `Bearer ${admin.token}`] };
+    const request = http.request(`${service.baseUrl}${pathOf(row)}`, { method: row.method, headers }).end();
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    expect(response.statusCode).toBe(401);
+    expect(await json(response)).toMatchObject({ error: { code: "unauthorized" } });
+  });
+
+  test.each(badCredentials)("refuses %s", async (_title, code, token) => {
+    const response = await call(row, bearer(token()));
+    expectError(response, 401, code);
+    expect(response.headers.get("www-authenticate")).toBe('Bearer realm="api", error="invalid_token"');
+  });
+
+  test("tells nothing about why an API key is refused", async () => {
+    const tokens = badCredentials.filter(([, code]) => code === "invalid_api_key").map(([, , token]) => token());
+    const answers = await Promise.all(tokens.map(async (token) => withoutRequestId(await call(row, bearer(token)))));
+    expect(answers.length).toBeGreaterThan(3);
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+  });
+});
+
+test("never takes a partner key for an API key, even one that stands in the table", async () => {
+  const key = `svcp_${randomBytes(32).toString("hex")}`;
+  const Item = {
+    key_hash: hashApiKey(key),
+    id: randomUUID(),
+    user_id: admin.userId,
+    name: "partner",
+    key_prefix: "svcp_",
+  };
+  await dynamo().send(new PutCommand({ TableName: tableName("apiKeys"), Item }));
+  for (const row of rows) expectError(await call(row, bearer(key)), 401, "invalid_token");
+});
+
+describe.each(rowsOfProjects)("the project in $method $path", (row) => {
+  test("is not found by a stranger, whether it exists or not", async () => {
+    const stranger = bearer(service.user().token);
+    const foreign = await call(row, stranger);
+    expectError(foreign, 404, "not_found");
+    const unknown = await call(row, stranger, pathOf(row, { projectId: randomUUID() }));
+    expect(withoutRequestId(unknown)).toEqual(withoutRequestId(foreign));
+  });
+
+  test("opens to a viewer as the access says, with either credential", async () => {
+    const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
+    for (const credential of [viewer.token, body.data.key]) {
+      const response = await call(row, bearer(credential));
+      if (row.access === "admin") expectError(response, 403, "forbidden");
+      else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : 200);
+      if (response.status === 404) expect(response.body.error.message).not.toContain("project");
+    }
+  });
+});
+
+const malformedIds = [
+  "1",
+  "null",
+  "*",
+  "%00",
+  "%23count",
+  "%2e%2e%2f",
+  "%E0%A4%A",
+  "x".repeat(3000),
+  "01890000000070008000000000000000",
+  "{01890000-0000-7000-8000-000000000000}",
+  "0189000g-0000-7000-8000-000000000000",
+  "01890000-0000-7000-8000-0000000000000",
+  "01890000-0000-7000-8000-000000000000%20",
+  "01890000-0000-7000-8000-000000000000%0a",
+];
+
+test.each(rowsWithParams)("$method $path finds nothing under an id that is no UUID", async (row) => {
+  for (const name of row.path.match(/\{\w+\}/g) ?? []) {
+    for (const id of malformedIds) {
+      const path = pathOf({ ...row, path: row.path.replace(name, id) as EndpointRow["path"] });
+      expectError(await call(row, bearer(admin.token), path), 404, "not_found");
+    }
+  }
+});
+
+test.each([
+  "/",
+  "/v1",
+  "/v2/api-keys",
+  "/V1/api-keys",
+  "/v1/api-keys/",
+  "//v1/api-keys",
+  "/v1/api-keys/1/2",
+  "/v1/unknown",
+  "/v1/projects/x/webhooks/y/deliveries/z/more",
+])("answers 404 on the unknown route %s, with and without credentials", async (path) => {
+  for (const method of ["GET", "POST", "DELETE"]) {
+    expectError(await send(`${service.baseUrl}${path}`, { method }), 404, "not_found");
+    expectError(await send(`${service.baseUrl}${path}`, { method, headers: bearer(admin.token) }), 404, "not_found");
+  }
+});
+
+test.each([...new Set(rows.map(({ path }) => path))])(
+  "answers 405 to the methods that %s does not take",
+  async (path) => {
+    const taken = rows.filter((row) => row.path === path).map(({ method }): string => method);
+    const others = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter((method) => !taken.includes(method));
+    for (const method of others) {
+      for (const headers of [{}, bearer(admin.token)]) {
+        const response = await send(`${service.baseUrl}${path}`, { method, headers });
+        expectError(response, 405, "method_not_allowed");
+        expect(response.headers.get("allow")?.split(", ").sort()).toEqual(taken.toSorted());
+      }
+    }
+  },
+);
+
+test("every request has a request id of its own", async () => {
+  const answers = await Promise.all(rows.map((row) => call(row, bearer(admin.token))));
+  expect(new Set(answers.map(({ headers }) => headers.get("x-request-id"))).size).toBe(rows.length);
+});

@@ -1,0 +1,319 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
+import { mintToken } from "../../../bin/local/mint-token.ts";
+import { handler as send } from "../../../functions/attempts/send.ts";
+import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
+import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
+import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
+import { type MetricKey, type MetricRow, metrics } from "../../../functions/manifest/metrics.ts";
+import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import {
+  changeWebhook,
+  dueAttempt,
+  eventOf,
+  givenDelivery,
+  givenWebhook,
+  prepareDeliveries,
+  rowsOf,
+  sqsEvent,
+  takeDueAttempts,
+  takeMessages,
+} from "../../support/deliveries.ts";
+import { type LoggedLine, metricsIn, watchLog } from "../../support/metrics.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+
+/* Which situation writes which metric, on the real functions and engines, one line for each thing that happens. */
+
+let receiver: Receiver;
+let lines: LoggedLine[];
+beforeAll(prepareDeliveries);
+beforeEach(async () => {
+  receiver = await startReceiver();
+  lines = watchLog();
+});
+afterEach(async () => {
+  restoreAws();
+  delete process.env.RETRY_SCHEDULE;
+  process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
+  await Promise.all([takeDueAttempts(), takeMessages("events", "dead letters"), receiver.close()]);
+});
+
+const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
+const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
+
+/** Puts an event on its way that reached the queue so long ago, and makes its first attempt. */
+async function deliver(waitedMs: number, url = receiver.url) {
+  const { webhook } = await givenWebhook({ url });
+  const [record] = sqsEvent(eventOf(webhook.project_id)).Records;
+  const SentTimestamp = String(Date.now() - waitedMs);
+  await fanOut({ Records: [{ ...record, attributes: { SentTimestamp } } as never] });
+  const [delivery] = await rowsOf(webhook);
+  expect(lines).toEqual([]);
+  await send(sqsEvent(...(await takeDueAttempts())));
+  return { webhook, delivery: delivery as Delivery };
+}
+
+describe("an attempt", () => {
+  test("that succeeds is one line, with its ids and the time since the event came to the queue", async () => {
+    const { webhook, delivery } = await deliver(2_000);
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: "info",
+        message: "attempt",
+        project_id: webhook.project_id,
+        webhook_id: webhook.id,
+        delivery_id: delivery.id,
+        event: "deploy.started",
+        deployment_id: delivery.deployment_id,
+        attempt: 1,
+        trigger: "schedule",
+        outcome: "succeeded",
+        status_code: 200,
+        duration_ms: expect.any(Number),
+        stage: "local",
+      }),
+    ]);
+    const { eventToFirstAttempt, deliveryLatency, ...counts } = metricsIn(lines);
+    expect(counts).toEqual({ attempts: [1], firstAttemptSuccess: [1] });
+    const [waited = 0] = eventToFirstAttempt ?? [];
+    expect(waited).toBeGreaterThanOrEqual(2_000);
+    expect(waited).toBeLessThan(10_000);
+    expect(deliveryLatency).toEqual([waited + Number(lines[0]?.duration_ms)]);
+  });
+
+  test("that fails is counted by its error, and its retries until they are exhausted", async () => {
+    process.env.RETRY_SCHEDULE = "0,0";
+    receiver.answerWith(500);
+    await deliver(0);
+    for (const _ of [2, 3]) await send(sqsEvent(...(await takeDueAttempts())));
+    expect(lines.map(({ outcome }) => outcome)).toEqual(Array(3).fill("http_status"));
+    expect(metricsIn(lines)).toEqual({
+      attempts: [1, 1, 1],
+      firstAttemptSuccess: [0],
+      eventToFirstAttempt: [expect.any(Number)],
+      retries: [1, 1],
+      exhausted: [1],
+    });
+  });
+
+  test("that is answered 410 disables the webhook", async () => {
+    receiver.answerWith(410);
+    await deliver(0);
+    expect(metricsIn(lines)).toMatchObject({ attempts: [1], exhausted: [1], webhooksDisabled: [1] });
+  });
+
+  test("that finds the webhook disabled by another one does not count it again", async () => {
+    receiver.answerWith(410);
+    const { webhook } = await givenWebhook({ url: receiver.url });
+    const both = await Promise.all([givenDelivery(webhook), givenDelivery(webhook)]);
+    await send(sqsEvent(...both.map((delivery) => dueAttempt(delivery))));
+    expect(metricsIn(lines)).toMatchObject({ attempts: [1, 1], exhausted: [1, 1], webhooksDisabled: [1] });
+  });
+
+  test("on an address that is not public is counted as blocked", async () => {
+    process.env.WEBHOOK_ALLOW_CIDRS = "";
+    const { webhook } = await givenWebhook({ url: "https://169.254.169.254/" });
+    await send(sqsEvent(dueAttempt(await givenDelivery(webhook))));
+    expect(lines).toMatchObject([{ outcome: "address_blocked" }]);
+    expect(metricsIn(lines)).toMatchObject({ attempts: [1], blockedAddresses: [1] });
+  });
+
+  test("that could not be recorded has its line even so, and counts for no delivery", async () => {
+    const { webhook } = await givenWebhook({ url: receiver.url });
+    const delivery = await givenDelivery(webhook);
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "UpdateItemCommand") throw new Error("DynamoDB is away");
+      return send();
+    });
+    await send(sqsEvent(dueAttempt(delivery)));
+    expect(lines).toMatchObject([
+      { level: "info", message: "attempt", delivery_id: delivery.id },
+      { level: "error", message: "message failed", message_id: "m0", delivery_id: delivery.id, webhook_id: webhook.id },
+    ]);
+    expect(metricsIn(lines)).toEqual({ attempts: [1], messagesFailed: [1] });
+  });
+
+  test("is not there when none was made: for a disabled webhook, one that is down, one that is deleted", async () => {
+    const held = await givenWebhook({ url: receiver.url });
+    await changeWebhook(held.webhook, { disabled_at: minutesAgo(1).toISOString(), disabled_reason: "manual" });
+    const down = await givenWebhook({ url: receiver.url });
+    const failing_since = minutesAgo(10).toISOString();
+    await changeWebhook(down.webhook, { failing_since, probe_at: new Date(Date.now() + 60_000).toISOString() });
+    const postponed = await givenDelivery(down.webhook);
+    const gone = { ...held.webhook, id: randomUUID() };
+    const others = await Promise.all([givenDelivery(held.webhook), givenDelivery(gone)]);
+    await send(sqsEvent(...[postponed, ...others].map((delivery) => dueAttempt(delivery))));
+    expect(receiver.received).toEqual([]);
+    expect(lines).toEqual([]);
+    // And when its time has come it says nothing about first attempts: the wait was the receiver's.
+    await changeWebhook(down.webhook, { failing_since: new Date().toISOString() });
+    await send(sqsEvent(dueAttempt(postponed)));
+    expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });
+  });
+
+  test("of many at once has its own line, and their metrics have one for each outcome", async () => {
+    receiver.answerWith(({ path }, response) => {
+      const status = Number(path.slice(1));
+      setTimeout(() => response.writeHead(status).end(), Math.random() * 20);
+    });
+    const statuses = [200, 201, 202, 400, 403, 404, 500, 502, 503, 204];
+    const due = await Promise.all(
+      statuses.map(async (status) => {
+        const { webhook } = await givenWebhook({ url: receiver.url.replace("/hook", `/${status}`) });
+        return { status, delivery: await givenDelivery(webhook) };
+      }),
+    );
+    await send(sqsEvent(...due.map(({ delivery }) => dueAttempt(delivery))));
+    const attempts = lines.filter(({ message }) => message === "attempt");
+    const byId = new Map(attempts.map((line) => [line.delivery_id, line]));
+    expect(attempts).toHaveLength(statuses.length);
+    for (const { status, delivery } of due) {
+      const isSuccess = status < 300;
+      expect(byId.get(delivery.id)).toMatchObject({
+        webhook_id: delivery.webhook_id,
+        status_code: status,
+        outcome: isSuccess ? "succeeded" : "http_status",
+      });
+    }
+    const measured = lines.filter(({ message }) => message === "metrics");
+    const byOutcome = Object.fromEntries(measured.map((line) => [line.outcome, line]));
+    expect(measured).toHaveLength(2);
+    expect(byOutcome.succeeded).toMatchObject({ Attempts: Array(4).fill(1), FirstAttemptSuccess: Array(4).fill(1) });
+    expect(byOutcome.http_status).toMatchObject({ Attempts: Array(6).fill(1), FirstAttemptSuccess: Array(6).fill(0) });
+    for (const line of measured) expect(line).not.toHaveProperty("delivery_id");
+    expect(metricsIn(lines).attempts).toHaveLength(statuses.length);
+  });
+
+  test("whose receiver is busy waits, and its delay is not taken for ours", async () => {
+    const { webhook } = await givenWebhook({ url: receiver.url });
+    const letGo: (() => void)[] = [];
+    receiver.answerWith((_, response) => void letGo.push(() => response.end()));
+    const deliveries = await Promise.all(Array.from({ length: 6 }, () => givenDelivery(webhook)));
+    const batch = send(sqsEvent(...deliveries.map((delivery) => dueAttempt(delivery))));
+    await receiver.waitFor(5);
+    const waiting = await new Promise<{ waited_for_slot?: boolean }>((resolve) => {
+      interceptSqs(async ({ input }, pass) => {
+        const [entry] = (input as { Entries: { MessageBody: string }[] }).Entries;
+        resolve(JSON.parse(entry?.MessageBody ?? ""));
+        return pass();
+      });
+    });
+    expect(waiting).toMatchObject({ attempt: 1, waited_for_slot: true });
+    for (const end of letGo) end();
+    await batch;
+    receiver.answerWith(200);
+    lines.length = 0;
+    await send(sqsEvent(waiting));
+    expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });
+  });
+});
+
+test("an event that is none is counted as rejected, once it lies in the dead letter queue", async () => {
+  await fanOut(sqsEvent({ event: "deploy.exploded", data: { commit: "c0ffee" } }));
+  expect(lines).toMatchObject(
+    [{ level: "warn", message: "event rejected", message_id: "m0", reason: /event/ }].map(({ reason, ...line }) => ({
+      ...line,
+      reason: expect.stringMatching(reason),
+    })),
+  );
+  expect(metricsIn(lines)).toEqual({ rejectedEvents: [1] });
+  lines.length = 0;
+  interceptSqs(() => Promise.reject(new Error("SQS is away")));
+  await fanOut(sqsEvent("junk"));
+  expect(metricsIn(lines)).toEqual({ messagesFailed: [1] });
+});
+
+describe("a sweep", () => {
+  test("that finds nothing due says so: 0, in one line", async () => {
+    await sweep({}, enoughTime);
+    expect(lines).toHaveLength(1);
+    expect(metricsIn(lines)).toEqual({ sweepLag: [0], redriven: [0] });
+  });
+
+  test("says how long the longest overdue has waited, and how many it handed over", async () => {
+    const { webhook } = await givenWebhook();
+    // Due two minutes after they were made.
+    await Promise.all([4, 12, 7].map((minutes) => givenDelivery(webhook, { at: minutesAgo(minutes) })));
+    await sweep({}, enoughTime);
+    const { sweepLag: [lag = 0] = [], redriven } = metricsIn(lines);
+    expect(redriven).toEqual([3]);
+    expect(lag).toBeGreaterThanOrEqual(600);
+    expect(lag).toBeLessThan(630);
+  });
+
+  test.each<[string, () => void, typeof enoughTime]>([
+    ["could look at no shard", () => interceptDynamo(() => Promise.reject(new Error("away"))), enoughTime],
+    ["had no time to look", () => {}, { getRemainingTimeInMillis: () => 1_000 }],
+  ])("that %s does not claim that nothing was late", async (_, harm, context) => {
+    harm();
+    await sweep({}, context).catch(() => {});
+    expect(metricsIn(lines)).toEqual({ redriven: [0] });
+  });
+});
+
+describe("a refused credential", () => {
+  const secret = randomBytes(32).toString("hex");
+  const refused: [reason: string, token: string][] = [
+    ["invalid_api_key", `svc_${randomBytes(32).toString("hex")}`],
+    ["invalid_token", mintToken(randomBytes(32).toString("hex"), "user-1")],
+    ["token_expired", mintToken(secret, "user-1", -10)],
+  ];
+  const ask = (authorization: string) =>
+    authorizer({
+      methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
+      multiValueHeaders: { Authorization: [authorization] },
+      requestContext: { requestId: "request-1" },
+    } as unknown as APIGatewayRequestAuthorizerEvent);
+  beforeAll(() => {
+    process.env.JWT_SECRET = secret;
+  });
+
+  test.each([...refused.map(([reason, token]) => [reason, `Bearer ${token}`]), ["unauthorized", "Basic abc"]])(
+    "is one line with the reason (%s) and the request, and nothing of it",
+    async (reason = "", authorization = "") => {
+      await ask(authorization);
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toEqual({
+        _aws: expect.anything(),
+        level: "info",
+        message: "credential refused",
+        request_id: "request-1",
+        reason,
+        stage: "local",
+        RejectedCredentials: 1,
+      });
+      expect(metricsIn(lines)).toEqual({ rejectedCredentials: [1] });
+    },
+  );
+
+  test("is the only one with a line: who is let in is in the gateway's log", async () => {
+    const { policyDocument } = await ask(`Bearer ${mintToken(secret, "user-1")}`);
+    expect(policyDocument.Statement[0]?.Effect).toBe("Allow");
+    expect(lines).toEqual([]);
+  });
+});
+
+describe("what it costs", () => {
+  test("a line is a few hundred bytes", async () => {
+    await deliver(2_000);
+    await sweep({}, enoughTime);
+    await authorizer({ methodArn: "a/b", requestContext: { requestId: randomUUID() } } as never);
+    // As it is written, with its time.
+    const timestamp = new Date().toISOString();
+    const bytes = lines.map((line) => [line.message, Buffer.byteLength(JSON.stringify({ timestamp, ...line }))]);
+    if (process.env.LOG_REPORT) console.table(bytes);
+    const [attempt = 0, sweepRun = 0, refusal = 0] = bytes.map(([, count]) => Number(count));
+    expect(attempt).toBeLessThan(1_000);
+    expect(sweepRun).toBeLessThan(400);
+    expect(refusal).toBeLessThan(400);
+  });
+
+  /** The values that a dimension can have. A metric exists once per stage and once for each of them. */
+  const values: Record<string, number> = { outcome: 9, reason: 4 };
+  test("a stage has 26 metrics at most", () => {
+    const rows: MetricRow[] = (Object.keys(metrics) as MetricKey[]).map((key) => metrics[key]);
+    const counts = rows.map(({ dimension }) => 1 + (dimension === undefined ? 0 : (values[dimension] ?? Number.NaN)));
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(26);
+  });
+});

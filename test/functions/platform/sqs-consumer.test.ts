@@ -1,0 +1,84 @@
+import { setImmediate as immediate } from "node:timers/promises";
+import { log, logSink } from "../../../functions/platform/log.ts";
+import { sqsConsumer } from "../../../functions/platform/sqs-consumer.ts";
+import { sqsEvent } from "../../support/deliveries.ts";
+
+let lines: unknown[];
+beforeEach(() => {
+  lines = [];
+  logSink.write = (level, line) => lines.push({ level, ...line });
+});
+
+test("a batch without failures is done", async () => {
+  const bodies: string[] = [];
+  const handler = sqsConsumer(async ({ body }) => {
+    bodies.push(body);
+  });
+  expect(await handler(sqsEvent("a", "b"))).toEqual({ batchItemFailures: [] });
+  expect(bodies).toEqual(["a", "b"]);
+  expect(lines).toEqual([]);
+});
+
+test("an empty batch is done", async () => {
+  const handler = sqsConsumer(() => Promise.reject(new Error("not called")));
+  expect(await handler({ Records: [] })).toEqual({ batchItemFailures: [] });
+});
+
+test.each<[string, (body: string) => Promise<void>]>([
+  ["that rejects", (body) => (body === "bad" ? Promise.reject(new Error("no luck")) : Promise.resolve())],
+  [
+    "that throws before it begins to wait",
+    (body) => {
+      if (body === "bad") throw new Error("no luck");
+      return Promise.resolve();
+    },
+  ],
+])("a message %s comes back on its own, with a line in the log", async (_, handle) => {
+  const handler = sqsConsumer(({ body }) => handle(body));
+  expect(await handler(sqsEvent("good", "bad", "good", "bad"))).toEqual({
+    batchItemFailures: [{ itemIdentifier: "m1" }, { itemIdentifier: "m3" }],
+  });
+  expect(lines).toMatchObject([
+    { level: "error", message: "message failed", message_id: "m1", error: { message: "no luck" } },
+    { level: "error", message: "message failed", message_id: "m3", error: { message: "no luck" } },
+    { message: "metrics", MessagesFailed: [1, 1] },
+  ]);
+});
+
+test("what a message's work has tagged is told with its failure, and with no other's", async () => {
+  const handler = sqsConsumer(async ({ body }) => {
+    log.tag({ delivery_id: `of ${body}` });
+    await immediate();
+    throw new Error("no luck");
+  });
+  await handler(sqsEvent("a", "b"));
+  expect(lines).toMatchObject([
+    { message_id: "m0", delivery_id: "of a" },
+    { message_id: "m1", delivery_id: "of b" },
+    { message: "metrics" },
+  ]);
+  expect(JSON.stringify(lines.at(-1))).not.toContain("delivery_id");
+});
+
+test("the body of a message that failed is not logged", async () => {
+  const handler = sqsConsumer(() => Promise.reject(new Error("no luck")));
+  await handler(sqsEvent("whsec_secret"));
+  expect(lines).toHaveLength(1);
+  expect(JSON.stringify(lines)).not.toContain("whsec_secret");
+});
+
+test("messages are worked on at the same time, and the batch ends with the last", async () => {
+  const ended: string[] = [];
+  let letGo = () => {};
+  const gate = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const handler = sqsConsumer(async ({ body }) => {
+    // The first waits for the second: one after the other, they would never end.
+    if (body === "first") await gate;
+    else letGo();
+    ended.push(body);
+  });
+  expect(await handler(sqsEvent("first", "second"))).toEqual({ batchItemFailures: [] });
+  expect(ended.sort()).toEqual(["first", "second"]);
+});

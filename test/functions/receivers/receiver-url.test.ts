@@ -1,0 +1,163 @@
+import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
+import { hostOf, validateReceiverUrl } from "../../../functions/receivers/receiver-url.ts";
+
+const opened = parseCidrs(["127.0.0.0/8", "::1/128"]);
+const longUrl = (length: number) => "https://example.com/".padEnd(length, "x");
+
+test.each([
+  "https://example.com",
+  "https://example.com/hook?a=b&c=%20#part",
+  "HTTPS://EXAMPLE.COM/Hook",
+  "https://example.com:8443/hook",
+  "https://example.com:443/hook",
+  "https://example.com./hook",
+  "https://a-b.c--d.example.co.uk/",
+  "https://xn--mnchen-3ya.example/",
+  "https://does-not-resolve.example.invalid/hook",
+  "https://localhost.example.com/",
+  "https://local.example.com/",
+  "https://mylocal.com/",
+  "https://internal.dev/",
+  "https://notlocalhost.com/",
+  "https://127.0.0.1.example.com/",
+  "https://8.8.8.8/hook",
+  "https://[2606:4700:4700::1111]/hook",
+  "https://example.com/hook?next=http://127.0.0.1/",
+  "https://example.com/user:password@host",
+  longUrl(2048),
+])("takes %s, whatever is opened", (url) => {
+  expect(validateReceiverUrl(url, [])).toBeUndefined();
+  expect(validateReceiverUrl(url, opened)).toBeUndefined();
+});
+
+const PRIVATE = "must not point to a private or reserved address";
+const NAME = "must have a public host name";
+const SCHEME = "must start with https://";
+const ABSOLUTE = "must be an absolute URL that starts with https://";
+const CHARACTERS = "must not contain spaces, control characters or unencoded Unicode";
+const CREDENTIALS = "must not contain a user name or password";
+
+test.each([
+  ["longer than 2048 characters", longUrl(2049), "must be at most 2048 characters long"],
+  ["plain http", "http://example.com/hook", SCHEME],
+  ["plain http to a public address", "http://8.8.8.8/", SCHEME],
+  ["plain http to a private address", "http://10.0.0.1/", SCHEME],
+  ["ftp", "ftp://example.com/", ABSOLUTE],
+  ["file", "file:///etc/passwd", ABSOLUTE],
+  ["javascript", "javascript:alert(1)", ABSOLUTE],
+  ["data", "data:text/plain,x", ABSOLUTE],
+  ["gopher", "gopher://127.0.0.1:6379/_SET", ABSOLUTE],
+  ["websocket", "wss://example.com/", ABSOLUTE],
+  ["no scheme", "example.com/hook", ABSOLUTE],
+  ["no scheme but slashes", "//example.com/hook", ABSOLUTE],
+  ["one slash", "https:/example.com", ABSOLUTE],
+  ["no slash", "https:example.com", ABSOLUTE],
+  ["backslashes", "https:\\\\example.com", ABSOLUTE],
+  ["no host", "https://", ABSOLUTE],
+  ["a port that is none", "https://example.com:99999/", ABSOLUTE],
+  ["an open bracket", "https://[::1/", ABSOLUTE],
+  ["a host with a space encoded", "https://exa%20mple.com/", ABSOLUTE],
+  ["an IPv6 zone", "https://[fe80::1%25eth0]/", ABSOLUTE],
+  ["an address out of range", "https://256.256.256.256/", ABSOLUTE],
+  ["a number that is no address", "https://4294967296/", ABSOLUTE],
+  ["empty", "", CHARACTERS],
+  ["a space in front", " https://example.com/", CHARACTERS],
+  ["a space behind", "https://example.com/ ", CHARACTERS],
+  ["a space inside", "https://example.com/a b", CHARACTERS],
+  ["a newline", "https://example.com/\nX-Header: 1", CHARACTERS],
+  ["a carriage return", "https://example.com/\r", CHARACTERS],
+  ["a tab in the host", "https://exam\tple.com/", CHARACTERS],
+  ["NUL", "https://example.com/\0", CHARACTERS],
+  ["DEL", "https://example.com/\u007f", CHARACTERS],
+  ["Unicode in the host", "https://münchen.example/", CHARACTERS],
+  ["Unicode in the path", "https://example.com/ü", CHARACTERS],
+  ["full-width digits", "https://１２７.0.0.1/", CHARACTERS],
+  ["full-width letters", "https://ｌocalhost/", CHARACTERS],
+  ["circled letters", "https://ⓛocalhost/", CHARACTERS],
+  ["an ideographic full stop", "https://127。0。0。1/", CHARACTERS],
+  ["a lone surrogate", "https://example.com/\ud800", CHARACTERS],
+  ["a user", "https://user@example.com/", CREDENTIALS],
+  ["a user and a password", "https://user:password@example.com/", CREDENTIALS],
+  ["a password alone", "https://:password@example.com/", CREDENTIALS],
+  ["a host that poses as a user", "https://example.com@127.0.0.1/", CREDENTIALS],
+  ["a name below localhost", "https://app.localhost/", NAME],
+  ["a name below localhost with a root dot", "https://app.localhost./", NAME],
+  ["localdomain", "https://localhost.localdomain/", NAME],
+  ["mDNS", "https://printer.local/", NAME],
+  ["mDNS with a root dot", "https://printer.local./", NAME],
+  ["internal", "https://service.internal/", NAME],
+  ["Google's metadata", "https://metadata.google.internal/computeMetadata/v1/", NAME],
+  ["EC2's own name", "https://ip-10-0-0-1.ec2.internal/", NAME],
+  ["internal in capitals", "https://SERVICE.INTERNAL/", NAME],
+  ["intranet", "https://wiki.intranet/", NAME],
+  ["home.arpa", "https://nas.home.arpa/", NAME],
+  ["lan", "https://router.lan/", NAME],
+  ["corp", "https://mail.corp/", NAME],
+  ["one label", "https://intranet/", NAME],
+  ["one label with a root dot", "https://redis./", NAME],
+  ["a private address", "https://10.0.0.1/", PRIVATE],
+  ["a private address with a port", "https://192.168.0.1:8443/", PRIVATE],
+  ["cloud metadata", "https://169.254.169.254/latest/meta-data/", PRIVATE],
+  ["cloud metadata in decimal", "https://2852039166/", PRIVATE],
+  ["cloud metadata in hex", "https://0xa9fea9fe/", PRIVATE],
+  ["cloud metadata in octal parts", "https://0251.0376.0251.0376/", PRIVATE],
+  ["zero", "https://0/", PRIVATE],
+  ["unspecified", "https://0.0.0.0/", PRIVATE],
+  ["an IPv6 private address", "https://[fd00::1]/", PRIVATE],
+  ["IPv6 unspecified", "https://[::]/", PRIVATE],
+  ["IPv6 link-local", "https://[fe80::1]/", PRIVATE],
+  ["v4-mapped loopback", "https://[::ffff:127.0.0.1]/", PRIVATE],
+  ["v4-mapped metadata in hex", "https://[::ffff:a9fe:a9fe]/", PRIVATE],
+  ["v4-compatible loopback", "https://[::127.0.0.1]/", PRIVATE],
+  ["NAT64 of loopback", "https://[64:ff9b::7f00:1]/", PRIVATE],
+  ["6to4 of loopback", "https://[2002:7f00:1::]/", PRIVATE],
+  ["Teredo", "https://[2001:0:7f00:1::]/", PRIVATE],
+  ["multicast", "https://224.0.0.1/", PRIVATE],
+])("refuses %s: %s, whatever is opened", (_title, url, reason) => {
+  expect(validateReceiverUrl(url, [])).toBe(reason);
+  expect(validateReceiverUrl(url, opened)).toBe(reason);
+});
+
+test.each([
+  ["127.0.0.1/", PRIVATE],
+  ["127.0.0.1:8080/hook", PRIVATE],
+  ["127.0.0.1./", PRIVATE],
+  ["127.1/", PRIVATE],
+  ["127.255.255.255/", PRIVATE],
+  ["2130706433/", PRIVATE],
+  ["0x7f000001/", PRIVATE],
+  ["0x7F.1/", PRIVATE],
+  ["0177.0.0.1/", PRIVATE],
+  ["017700000001/", PRIVATE],
+  ["%31%32%37.0.0.1/", PRIVATE],
+  ["[::1]/", PRIVATE],
+  ["[0:0:0:0:0:0:0:1]:8443/", PRIVATE],
+  ["[::0.0.0.1]/", PRIVATE],
+  ["localhost/", NAME],
+  ["LocalHost/", NAME],
+  ["localhost.:3000/hook", NAME],
+  ["%6c%6f%63alhost/", NAME],
+])("takes loopback, over http too, only when it is opened: %s", (rest, reason) => {
+  expect(validateReceiverUrl(`https://${rest}`, [])).toBe(reason);
+  expect(validateReceiverUrl(`http://${rest}`, [])).toBe(SCHEME);
+  expect(validateReceiverUrl(`https://${rest}`, opened)).toBeUndefined();
+  expect(validateReceiverUrl(`http://${rest}`, opened)).toBeUndefined();
+});
+
+test.each([
+  ["http://user@127.0.0.1/", CREDENTIALS],
+  ["ftp://127.0.0.1/", ABSOLUTE],
+  ["http://app.localhost/", SCHEME],
+  ["http://127.0.0.1/ ", CHARACTERS],
+])("an opened range opens nothing else: %s", (url, reason) => {
+  expect(validateReceiverUrl(url, opened)).toBe(reason);
+});
+
+test.each([
+  ["https://[::1]:8443/", "::1"],
+  ["https://Example.COM./", "example.com"],
+  ["https://127.1/", "127.0.0.1"],
+  ["https://example.com:8443/", "example.com"],
+])("the host of %s is %s", (url, host) => {
+  expect(hostOf(new URL(url))).toBe(host);
+});

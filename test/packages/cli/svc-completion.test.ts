@@ -1,0 +1,102 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isInstalled, svc } from "../../support/svc.ts";
+
+/* What the shells complete, asked of the shells themselves. */
+
+const folder = mkdtempSync(join(tmpdir(), "completion-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function scriptOf(shell: string): Promise<string> {
+  const { code, stdout, stderr } = await svc(["completion", shell]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const path = join(folder, `svc.${shell}`);
+  writeFileSync(path, stdout);
+  return path;
+}
+
+describe("bash", () => {
+  let script: string;
+  beforeAll(async () => {
+    script = await scriptOf("bash");
+    writeFileSync(join(folder, "body.json"), "{}");
+  });
+
+  /** What bash offers for the last of the words. */
+  function offers(...words: string[]): string[] {
+    const code = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _svc; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const all = ["svc", ...words];
+    const text = execFileSync("bash", ["-c", code, "bash", script, ...all], { encoding: "utf8", cwd: folder });
+    return text.split("\n").filter((line) => line !== "");
+  }
+
+  const onBash = isInstalled("bash") ? test : test.skip;
+
+  onBash("completes commands, commands of a group, and options", () => {
+    expect(offers("w")).toEqual(["whoami", "webhooks"].sort().reverse());
+    expect(offers("webhooks", "")).toEqual(
+      expect.arrayContaining(["create", "list", "show", "update", "delete", "rotate", "test", "--base-url", "--help"]),
+    );
+    expect(offers("deliveries", "re")).toEqual(["redeliver", "recover"]);
+    expect(offers("webhooks", "update", "--e")).toEqual(["--events", "--enable"]);
+    expect(offers("--json", "keys", "d")).toEqual(["delete"]);
+  });
+
+  onBash("completes values: events, statuses, shells and files", () => {
+    expect(offers("webhooks", "create", "https://example.com/", "--events", "deploy.s")).toEqual([
+      "deploy.started",
+      "deploy.succeeded",
+    ]);
+    expect(offers("deliveries", "list", "--status", "f")).toEqual(["failed"]);
+    expect(offers("completion", "z")).toEqual(["zsh"]);
+    expect(offers("verify", "--body", "bo")).toEqual(["body.json"]);
+    expect(offers("webhooks", "list", "--project", "")).toEqual([]);
+  });
+
+  onBash("is registered for svc", () => {
+    const registered = execFileSync("bash", ["-c", 'source "$1"; complete -p svc', "bash", script], {
+      encoding: "utf8",
+    });
+    expect(registered).toBe("complete -F _svc svc\n");
+  });
+});
+
+(isInstalled("zsh") ? test : test.skip)("zsh takes its script", async () => {
+  const script = await scriptOf("zsh");
+  const text = execFileSync("zsh", ["-f", "-c", 'source "$1"; print -r -- $_comps[svc]', "zsh", script], {
+    encoding: "utf8",
+  });
+  expect(text.trim()).not.toBe("");
+});
+
+(isInstalled("fish") ? test : test.skip)("fish completes commands and values", async () => {
+  const script = await scriptOf("fish");
+  const offers = (line: string) =>
+    execFileSync("fish", ["--no-config", "-c", `source $argv[1]; complete -C ${JSON.stringify(line)}`, script], {
+      encoding: "utf8",
+    });
+  expect(offers("svc webhooks ro")).toContain("rotate");
+  expect(offers("svc deliveries list --status ")).toContain("failed");
+});
+
+test("every shell's script names every command", async () => {
+  for (const shell of ["bash", "zsh", "fish"]) {
+    const { stdout } = await svc(["completion", shell]);
+    for (const name of [
+      "login",
+      "keys",
+      "webhooks",
+      "rotate",
+      "deliveries",
+      "recover",
+      "tail",
+      "listen",
+      "verify",
+      "mcp",
+    ]) {
+      expect(stdout).toMatch(new RegExp(`\\b${name}\\b`));
+    }
+  }
+});

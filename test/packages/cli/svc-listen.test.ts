@@ -1,0 +1,219 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import net, { type AddressInfo } from "node:net";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "../../support/eventually.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Environment, type Running, startSvc, svc } from "../../support/svc.ts";
+
+/* `svc listen` as the receiver of the real service, and `svc verify` over what has really been sent. */
+
+let service: TestService;
+let receiver: Receiver;
+let api: Api;
+let projectId: string;
+const folder = mkdtempSync(join(tmpdir(), "listen-"));
+
+beforeAll(async () => {
+  service = await startTestService({ deliver: true });
+  receiver = await startReceiver();
+  const user = service.user();
+  api = user.api;
+  projectId = await service.project(user.userId);
+});
+afterAll(async () => {
+  await service.stop();
+  await receiver.close();
+  rmSync(folder, { recursive: true });
+});
+
+const running: Running[] = [];
+afterEach(() => {
+  for (const { child } of running.splice(0)) child.kill("SIGKILL");
+});
+
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A webhook that delivers to a listener, which is up. */
+async function listening(args: string[], { withSecret = true, path = "hook" } = {}) {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}/${path}`;
+  const { body } = await api.post(`/v1/projects/${projectId}/webhooks`, { url, events: ["deploy.failed"] });
+  const { id, secret } = body.data;
+  const env: Environment = withSecret ? { SVC_WEBHOOK_SECRET: secret } : {};
+  const listener = startSvc(["listen", "--port", String(port), ...args], { env });
+  running.push(listener);
+  await eventually(() => expect(listener.stderr()).toContain(`Listening on http://127.0.0.1:${port}/`));
+  const webhook = `/v1/projects/${projectId}/webhooks/${id}`;
+  const sendTest = async () => (await api.post(`${webhook}/test`)).body.data.id as string;
+  return { listener, url, secret, webhook, sendTest };
+}
+
+test("shows what comes, verified; a delivery that comes again is told from a new one", async () => {
+  const { listener, sendTest, webhook } = await listening([]);
+  const id = await sendTest();
+  await eventually(() => expect(listener.stdout()).toContain(id));
+  expect(listener.stdout()).toMatch(
+    new RegExp(
+      `deploy.succeeded\ndelivery +${id}\nX-Service-Signature {2}✔ holds\nwebhook-signature {4}✔ holds\nanswered +200\n\\{\n {2}"event": "deploy.succeeded",\n`,
+    ),
+  );
+  expect(listener.stdout()).not.toContain("it came before");
+  await eventually(async () =>
+    expect((await api.get(`${webhook}/deliveries/${id}`)).body.data.status).toBe("succeeded"),
+  );
+  await api.post(`${webhook}/deliveries/${id}/redeliver`);
+  await eventually(() => expect(listener.stdout()).toContain("it came before: the same delivery"));
+  listener.child.kill("SIGINT");
+  expect(await listener.ended).toMatchObject({ code: 0 });
+});
+
+test("ends at once although somebody has sent half of a request", async () => {
+  const { listener, url } = await listening([]);
+  const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  socket.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc");
+  await eventually(() => expect(socket.bytesWritten).toBeGreaterThan(50));
+  listener.child.kill("SIGINT");
+  expect(await listener.ended).toMatchObject({ code: 0 });
+});
+
+test("keeps a delivery as JSON, which svc verify takes back, and finds in it what is then broken", async () => {
+  const { listener, sendTest, secret } = await listening(["--json", "--count", "1"]);
+  const id = await sendTest();
+  const { code, stdout } = await listener.ended;
+  expect(code).toBe(0);
+  const arrival = JSON.parse(stdout);
+  expect(arrival).toMatchObject({
+    method: "POST",
+    path: "/hook",
+    headers: { "webhook-id": id, "x-service-event": "deploy.succeeded" },
+    signatures: [
+      { holds: true, secret: 1 },
+      { holds: true, secret: 1 },
+    ],
+    answered: 200,
+  });
+  const judged = async (delivery: object, given = secret) => {
+    const file = join(folder, "delivery.json");
+    writeFileSync(file, JSON.stringify(delivery));
+    const run = await svc(["verify", "--delivery", file, "--json"], { env: { SVC_WEBHOOK_SECRET: given } });
+    const { signatures } = JSON.parse(run.stdout);
+    return [run.code, ...signatures.map(({ remarks }: { remarks: { code: string }[] }) => remarks[0]?.code ?? "holds")];
+  };
+  expect(await judged(arrival)).toEqual([0, "holds", "holds"]);
+  const { headers, body } = arrival;
+  const reprinted = JSON.stringify(JSON.parse(body), null, 2);
+  expect(await judged({ headers, body: reprinted })).toEqual([1, "body_reserialised", "body_reserialised"]);
+  expect(await judged({ headers, body: `${body}\n` })).toEqual([1, "newline_added", "newline_added"]);
+  expect(await judged({ headers, body: `\ufeff${body}` })).toEqual([1, "bom_added", "bom_added"]);
+  expect(await judged(arrival, secret.slice("whsec_".length))).toEqual([1, "secret_without_prefix", "holds"]);
+  const upper = headers["x-service-signature"].toUpperCase().replace("SHA256", "sha256");
+  expect(await judged({ headers: { ...headers, "x-service-signature": upper }, body })).toEqual([
+    1,
+    "upper_case_hex",
+    "holds",
+  ]);
+  const late = { ...headers, "webhook-timestamp": String(Number(headers["webhook-timestamp"]) - 3600) };
+  expect((await judged({ headers: late, body }))[1]).toBe("holds");
+});
+
+test("with another secret the signatures do not hold, and after --count it ends with 1", async () => {
+  const { listener, sendTest } = await listening(["--count", "1", "--secret", `whsec_${"0".repeat(64)}`], {
+    withSecret: false,
+  });
+  await sendTest();
+  expect(await listener.ended).toMatchObject({ code: 1, stdout: expect.stringContaining("✘ does not hold") });
+});
+
+test("without a secret it says that nothing is checked, and shows the delivery all the same", async () => {
+  const { listener, sendTest } = await listening(["--count", "1"], { withSecret: false });
+  await sendTest();
+  const { code, stdout, stderr } = await listener.ended;
+  expect({ code, stdout, stderr }).toMatchObject({
+    code: 0,
+    stdout: expect.not.stringContaining("X-Service-Signature"),
+    stderr: expect.stringContaining("signatures are not checked"),
+  });
+});
+
+test("answers what it is told to, so that failures can be seen", async () => {
+  const { sendTest, webhook } = await listening(["--status", "418"]);
+  const id = await sendTest();
+  await eventually(async () => {
+    const { data } = (await api.get(`${webhook}/deliveries/${id}`)).body;
+    expect(data.attempts).toMatchObject([{ status_code: 418 }]);
+  });
+});
+
+test("forwards the bytes and the signatures, and passes the answer back", async () => {
+  receiver.answerWith((_, response) => response.writeHead(202).end("noted"));
+  const { listener, sendTest, webhook } = await listening(["--json", "--count", "1", "--forward", receiver.url]);
+  const id = await sendTest();
+  const arrival = JSON.parse((await listener.ended).stdout);
+  const forwarded = receiver.received.find(({ headers }) => headers["webhook-id"] === id);
+  expect(forwarded?.body).toBe(arrival.body);
+  expect(forwarded?.headers["x-service-signature"]).toBe(arrival.headers["x-service-signature"]);
+  await eventually(async () => {
+    const { data } = (await api.get(`${webhook}/deliveries/${id}`)).body;
+    expect(data.attempts).toMatchObject([{ status_code: 202, response_excerpt: "noted" }]);
+  });
+});
+
+test("answers 502 where nothing takes what it forwards", async () => {
+  const { listener, sendTest } = await listening([
+    "--json",
+    "--count",
+    "1",
+    "--forward",
+    `http://127.0.0.1:${await freePort()}/`,
+  ]);
+  await sendTest();
+  const { stdout, stderr } = await listener.ended;
+  expect(JSON.parse(stdout)).toMatchObject({ answered: 502 });
+  expect(stderr).toContain("did not answer: ECONNREFUSED");
+});
+
+test("outlives what is too large, what hangs up halfway and what is no HTTP; text of others cannot act on the terminal", async () => {
+  const { listener, url } = await listening(["--count", "1"]);
+  const large = await fetch(url, { method: "POST", body: "x".repeat(1024 * 1024 + 1) }).catch(() => undefined);
+  if (large) expect(large.status).toBe(413);
+  const { port } = new URL(url);
+  const half = net.connect(Number(port), "127.0.0.1");
+  half.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf");
+  await once(half, "connect");
+  await eventually(() => expect(half.bytesWritten).toBeGreaterThan(0));
+  half.destroy();
+  const junk = net.connect(Number(port), "127.0.0.1");
+  junk.resume().end("hello\r\n\r\n");
+  await once(junk, "close");
+  const hostile = { method: "POST", body: "\u001b[2J not JSON", headers: { "x-service-event": "e\u009b2J" } };
+  expect((await fetch(url, hostile)).status).toBe(200);
+  const { stdout } = await listener.ended;
+  expect(stdout).toContain("\\u001b[2J not JSON");
+  for (const control of ["\u001b", "\u009b"]) expect(stdout).not.toContain(control);
+});
+
+test("listens on this machine only, and says when the port is taken", async () => {
+  const { url } = await listening([]);
+  const { port } = new URL(url);
+  const others = Object.values(networkInterfaces()).flatMap((list = []) => list.filter(({ internal }) => !internal));
+  for (const { address, family } of others) {
+    const host = family === "IPv6" ? `[${address}]` : address;
+    await expect(fetch(`http://${host}:${port}/`, { signal: AbortSignal.timeout(2_000) })).rejects.toThrow();
+  }
+  const taken = await svc(["listen", "--port", port]);
+  expect(taken).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`Port ${port} cannot be used: something else listens`),
+  });
+});

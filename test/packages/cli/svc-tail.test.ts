@@ -1,0 +1,184 @@
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { eventOf, publish } from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Running, startSvc, svc } from "../../support/svc.ts";
+
+/* `svc deliveries tail`, live, through calm and outage. */
+
+let service: TestService;
+let receiver: Receiver;
+let front: Front;
+let api: Api;
+let token: string;
+let projectId: string;
+
+beforeAll(async () => {
+  process.env.RETRY_SCHEDULE = "2";
+  service = await startTestService({ deliver: true });
+  receiver = await startReceiver();
+  front = await startFront(service.baseUrl);
+});
+afterAll(async () => {
+  delete process.env.RETRY_SCHEDULE;
+  await service.stop();
+  await receiver.close();
+  front.close();
+});
+beforeEach(async () => {
+  const user = service.user();
+  ({ api, token } = user);
+  projectId = await service.project(user.userId);
+  receiver.answerWith(200);
+  front.mode = "pass";
+});
+
+const running: Running[] = [];
+afterEach(() => {
+  for (const { child } of running.splice(0)) child.kill("SIGKILL");
+});
+
+interface Front {
+  url: string;
+  mode: "pass" | "429" | "503" | "hang up" | "401";
+  refused: number;
+  close(): void;
+}
+
+/** The service, with faults on demand. */
+async function startFront(target: string): Promise<Front> {
+  const codes = { 429: "rate_limited", 503: "service_unavailable", 401: "invalid_token" };
+  const server = http.createServer((request, response) => {
+    if (front.mode === "pass") {
+      const { method, headers, url = "" } = request;
+      const onward = http.request(`${target}${url}`, { method: method ?? "GET", headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      });
+      return request.pipe(onward);
+    }
+    front.refused += 1;
+    if (front.mode === "hang up") return request.socket.destroy();
+    const code = codes[front.mode];
+    const error = { error: { code, message: "Not now.", request_id: "r-1" } };
+    return response.writeHead(Number(front.mode), { "Retry-After": "1" }).end(JSON.stringify(error));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, mode: "pass", refused: 0, close: () => server.close().closeAllConnections() };
+}
+
+async function newWebhook(): Promise<string> {
+  const body = { url: receiver.url, events: ["deploy.started"] };
+  return (await api.post(`/v1/projects/${projectId}/webhooks`, body)).body.data.id;
+}
+
+async function tailing(...args: string[]): Promise<Running> {
+  const env = { SVC_BASE_URL: front.url, SVC_API_KEY: token };
+  const tail = startSvc(["deliveries", "tail", ...args], { env });
+  running.push(tail);
+  await eventually(() => expect(tail.stderr()).toContain("Following"));
+  return tail;
+}
+
+const records = (tail: Running) =>
+  tail
+    .stdout()
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line): { id: string; status: string; attempt_count: number } => JSON.parse(line));
+const states = (tail: Running) => records(tail).map(({ status, attempt_count }) => `${status} ${attempt_count}`);
+
+test("prints each delivery when it comes and each change once, and ends with 0 on Ctrl-C", async () => {
+  await newWebhook();
+  const tail = await tailing("--json");
+  await publish(eventOf(projectId));
+  await eventually(() => expect(states(tail).at(-1)).toBe("succeeded 1"));
+  receiver.answerWith(500);
+  await publish(eventOf(projectId));
+  await eventually(() => expect(states(tail).at(-1)).toBe("failed 2"), 15_000);
+  const seen = records(tail).map(({ id, status, attempt_count }) => `${id} ${status} ${attempt_count}`);
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(states(tail)).toContain("pending 1");
+  tail.child.kill("SIGINT");
+  expect(await tail.ended).toMatchObject({ code: 0 });
+});
+
+test("begins with the latest, as many as are asked for, oldest of them first", async () => {
+  const id = await newWebhook();
+  const ids: string[] = [];
+  for (let n = 0; n < 4; n++) ids.push((await api.post(`/v1/projects/${projectId}/webhooks/${id}/test`)).body.data.id);
+  const list = async () => (await api.get(`/v1/projects/${projectId}/webhooks/${id}/deliveries`)).body.data;
+  await eventually(async () => {
+    for (const { status } of await list()) expect(status).toBe("succeeded");
+  });
+  expect(records(await tailing("--json", "--last", "2")).map((record) => record.id)).toEqual(ids.sort().slice(2));
+  expect(records(await tailing("--json", "--last", "0"))).toEqual([]);
+});
+
+test("for people it adds the result and the hint of an attempt that failed", async () => {
+  await newWebhook();
+  receiver.answerWith(404);
+  const tail = await tailing("--last", "0");
+  await publish(eventOf(projectId));
+  await eventually(() => expect(tail.stdout()).toContain("failed     deploy.started"), 15_000);
+  expect(tail.stdout()).toMatch(
+    /pending .* attempt 1 {2}404 in \d+ ms {2}next (?:in \d s|now)\n +→ The receiver answered 404/,
+  );
+});
+
+test.each(["429", "503", "hang up"] as const)(
+  "rides out %s, and loses nothing of what happens meanwhile",
+  async (mode) => {
+    await newWebhook();
+    const tail = await tailing("--json");
+    front.mode = mode;
+    front.refused = 0;
+    await eventually(() => expect(tail.stderr()).toContain("Trying again."));
+    await publish(eventOf(projectId));
+    await receiver.waitFor(1);
+    await eventually(() => expect(front.refused).toBeGreaterThan(1), 15_000);
+    front.mode = "pass";
+    await eventually(() => expect(states(tail)).toEqual(["succeeded 1"]), 20_000);
+    expect(tail.stderr().match(/Trying again/g)).toHaveLength(1);
+    expect(tail.stderr()).toContain("The service answers again.");
+    // In the middle of a wait too, Ctrl-C is at once.
+    const startedAt = performance.now();
+    tail.child.kill("SIGINT");
+    expect(await tail.ended).toMatchObject({ code: 0 });
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  },
+  60_000,
+);
+
+test("ends with 3 when the credential is refused, with 4 when the webhook is gone", async () => {
+  const id = await newWebhook();
+  const refused = await tailing();
+  front.mode = "401";
+  expect(await refused.ended).toMatchObject({ code: 3, stderr: expect.stringContaining("invalid_token") });
+  front.mode = "pass";
+  const gone = await tailing("--webhook", id);
+  await api.delete(`/v1/projects/${projectId}/webhooks/${id}`);
+  expect(await gone.ended).toMatchObject({ code: 4, stderr: expect.stringContaining("not_found") });
+});
+
+test("goes on with the others when one of several webhooks is gone, and ends with 4 when all are", async () => {
+  const [one, other] = [await newWebhook(), await newWebhook()];
+  const tail = await tailing("--json");
+  await api.delete(`/v1/projects/${projectId}/webhooks/${one}`);
+  await eventually(() => expect(tail.stderr()).toContain(`The webhook ${one} is gone.`), 15_000);
+  await publish(eventOf(projectId));
+  await eventually(() => expect(states(tail)).toContain("succeeded 1"), 15_000);
+  await api.delete(`/v1/projects/${projectId}/webhooks/${other}`);
+  expect(await tail.ended).toMatchObject({ code: 4 });
+}, 60_000);
+
+test("a service that is out of reach at the start ends it with 5", async () => {
+  front.mode = "503";
+  const env = { SVC_BASE_URL: front.url, SVC_API_KEY: token };
+  expect(await svc(["deliveries", "tail"], { env })).toMatchObject({ code: 5 });
+});

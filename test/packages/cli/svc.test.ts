@@ -1,0 +1,632 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { mintToken } from "../../../bin/local/mint-token.ts";
+import { svc as newProgram } from "../../../packages/cli/src/program.ts";
+import { eventOf, publish } from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { environment, freshConfigHome, isInstalled, program, svc, svcOnTerminal } from "../../support/svc.ts";
+
+/* The command line against the real service: what it does, prints and ends with. */
+
+let service: TestService;
+let receiver: Receiver;
+let api: Api;
+let token: string;
+let key: string;
+let userId: string;
+let projectId: string;
+/** Of a user with a key and one project. */
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  process.env.RETRY_SCHEDULE = "1,1";
+  service = await startTestService({ deliver: true });
+  receiver = await startReceiver();
+  ({ api, token, userId } = service.user());
+  projectId = await service.project(userId);
+  key = (await api.post("/v1/api-keys", { name: "svc" })).body.data.key;
+  env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key };
+});
+afterAll(async () => {
+  delete process.env.RETRY_SCHEDULE;
+  await service.stop();
+  await receiver.close();
+});
+
+const json = ({ stdout }: { stdout: string }) => JSON.parse(stdout);
+const path = (id: string) => `/v1/projects/${projectId}/webhooks/${id}`;
+
+async function newWebhook(events = ["deploy.succeeded"], url = receiver.url): Promise<{ id: string; secret: string }> {
+  const { status, body } = await api.post(`/v1/projects/${projectId}/webhooks`, { url, events });
+  expect(status).toBe(201);
+  return body.data;
+}
+afterEach(async () => {
+  receiver.answerWith(200);
+  for (const { id } of (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data) await api.delete(path(id));
+});
+
+/** A server that answers all with one answer, and keeps what it was asked. */
+async function startStub(status: number, headers: Record<string, string>, body: string) {
+  const asked: http.IncomingHttpHeaders[] = [];
+  const server = http.createServer((request, response) => {
+    asked.push(request.headers);
+    response.writeHead(status, headers).end(body);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, asked, close: () => server.close().closeAllConnections() };
+}
+
+describe("signing in", () => {
+  const kept = (home: string) => join(home, "svc/config.json");
+
+  test("keeps a credential that the service accepts, for its owner's eyes alone", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    const login = await svc(["login", "--base-url", `${service.baseUrl}/`, "--with-token"], {
+      env: { XDG_CONFIG_HOME },
+      input: `${key}\n`,
+    });
+    expect(login).toMatchObject({ code: 0, stdout: "" });
+    expect(login.stderr).toContain(`Signed in to ${service.baseUrl} with the API key ${key.slice(0, 12)}…: 1 project.`);
+    expect(statSync(kept(XDG_CONFIG_HOME)).mode & 0o777).toBe(0o600);
+    expect(statSync(join(XDG_CONFIG_HOME, "svc")).mode & 0o777).toBe(0o700);
+    expect(JSON.parse(readFileSync(kept(XDG_CONFIG_HOME), "utf8"))).toEqual({
+      base_url: service.baseUrl,
+      credentials: { [service.baseUrl]: key },
+    });
+    expect(json(await svc(["whoami", "--json"], { env: { XDG_CONFIG_HOME } }))).toEqual({
+      base_url: service.baseUrl,
+      kind: "api_key",
+      key_prefix: key.slice(0, 12),
+      source: "svc login",
+      project_count: 1,
+    });
+  });
+
+  test("keeps nothing of a credential that the service refuses", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    const { code, stderr } = await svc(["login", "--base-url", service.baseUrl, "--with-token"], {
+      env: { XDG_CONFIG_HOME },
+      input: `svc_${"0".repeat(64)}`,
+    });
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/\(invalid_api_key, request [\w-]+\)\n→ .*svc login/);
+    expect(existsSync(kept(XDG_CONFIG_HOME))).toBe(false);
+  });
+
+  test("finds the service of npm start by its data directory, and says when none runs there", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    const cwd = freshConfigHome();
+    const login = () => svc(["login", "--local", "--with-token"], { env: { XDG_CONFIG_HOME }, cwd, input: token });
+    expect(await login()).toMatchObject({ code: 4, stderr: expect.stringContaining("Start it with npm start") });
+    mkdirSync(join(cwd, ".local"));
+    writeFileSync(join(cwd, ".local/running.json"), JSON.stringify({ baseUrl: service.baseUrl }));
+    expect(await login()).toMatchObject({ code: 0, stderr: expect.stringContaining(`with the JWT of ${userId}`) });
+    // Anybody's folder may hold such a file.
+    writeFileSync(join(cwd, ".local/running.json"), JSON.stringify({ baseUrl: "https://elsewhere.invalid" }));
+    expect(await login()).toMatchObject({ code: 4, stderr: expect.stringContaining("not on this machine") });
+  });
+
+  test("forgets a credential, and only that of the service in question", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    const other = "https://other.example.com";
+    mkdirSync(join(XDG_CONFIG_HOME, "svc"));
+    const config = { base_url: service.baseUrl, credentials: { [service.baseUrl]: key, [other]: "theirs" } };
+    writeFileSync(kept(XDG_CONFIG_HOME), JSON.stringify(config), { mode: 0o644 });
+    expect((await svc(["logout"], { env: { XDG_CONFIG_HOME } })).code).toBe(0);
+    const { credentials } = JSON.parse(readFileSync(kept(XDG_CONFIG_HOME), "utf8"));
+    expect(credentials).toEqual({ [other]: "theirs" });
+    expect(statSync(kept(XDG_CONFIG_HOME)).mode & 0o777).toBe(0o600);
+    expect((await svc(["whoami"], { env: { XDG_CONFIG_HOME } })).code).toBe(3);
+  });
+
+  test("sends a credential to no other service than the one it was given for", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    await svc(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
+    const stranger = await startStub(200, {}, '{"data":[]}');
+    for (const [args, more] of [
+      [["--base-url", stranger.url], {}],
+      [[], { SVC_BASE_URL: stranger.url }],
+    ] as const) {
+      const { code, stderr } = await svc([...args, "projects", "list"], { env: { XDG_CONFIG_HOME, ...more } });
+      expect({ code, stderr }).toMatchObject({
+        code: 3,
+        stderr: expect.stringContaining(`not signed in to ${stranger.url}`),
+      });
+    }
+    expect(stranger.asked).toEqual([]);
+    stranger.close();
+  });
+
+  test("SVC_BASE_URL and SVC_API_KEY win over what is kept, and --base-url over both", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    await svc(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
+    const whoami = async (more: Record<string, string>, ...args: string[]) =>
+      json(await svc(["whoami", "--json", ...args], { env: { XDG_CONFIG_HOME, ...more } }));
+    expect(await whoami({ SVC_API_KEY: token })).toMatchObject({
+      kind: "jwt",
+      subject: userId,
+      expires_at: expect.stringMatching(/Z$/),
+      source: "SVC_API_KEY",
+    });
+    const nowhere = "http://127.0.0.1:9";
+    expect(await whoami({ SVC_API_KEY: key, SVC_BASE_URL: nowhere }, "--base-url", service.baseUrl)).toMatchObject({
+      base_url: service.baseUrl,
+    });
+    expect((await svc(["whoami"], { env: { XDG_CONFIG_HOME, SVC_API_KEY: key, SVC_BASE_URL: nowhere } })).code).toBe(5);
+  });
+
+  test.each<[string, string[], string, number, string]>([
+    [
+      "a plain http address elsewhere",
+      ["--base-url", "http://api.example.com"],
+      "svc_1",
+      2,
+      "must start with https://",
+    ],
+    ["no address", ["--base-url", "api.example.com"], "svc_1", 2, "must be an absolute https URL"],
+    ["an address with a password", ["--base-url", "https://u:p@example.com"], "svc_1", 2, "no user name"],
+    ["no address at all", [], "svc_1", 2, "no service to sign in to"],
+    ["nothing", ["--base-url", "https://api.example.com"], "", 2, "There is no credential"],
+    ["a signing secret", ["--base-url", "https://api.example.com"], "whsec_00", 2, "signing secret, not an API key"],
+    ["something else", ["--base-url", "https://api.example.com"], "two words", 2, "neither an API key"],
+  ])("refuses %s", async (_, args, input, code, message) => {
+    const env = { XDG_CONFIG_HOME: freshConfigHome() };
+    const refused = await svc(["login", "--with-token", ...args], { env, input });
+    expect(refused).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
+    expect(refused.stderr).not.toContain("    at ");
+  });
+
+  test("a broken file of settings is named, and not quoted", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    mkdirSync(join(XDG_CONFIG_HOME, "svc"));
+    writeFileSync(kept(XDG_CONFIG_HOME), `{"credentials": ${key}`);
+    const { code, stderr } = await svc(["projects", "list"], { env: { XDG_CONFIG_HOME } });
+    expect(code).toBe(1);
+    expect(stderr).toContain("config.json cannot be used: it is not JSON.");
+  });
+});
+
+describe("on a terminal", () => {
+  const onTerminal = isInstalled("python3") ? test : test.skip;
+
+  onTerminal("login asks for address and key, and shows nothing of the key", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    const answers: [string, string][] = [
+      ["Base URL of the service: ", `${service.baseUrl}\r`],
+      ["(not shown): ", `${key}\r`],
+    ];
+    const { code, stdout } = await svcOnTerminal(["login"], answers, { XDG_CONFIG_HOME });
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining("Signed in to") });
+    expect(stdout).not.toContain(key.slice(12));
+    expect(JSON.parse(readFileSync(join(XDG_CONFIG_HOME, "svc/config.json"), "utf8")).credentials).toEqual({
+      [service.baseUrl]: key,
+    });
+  });
+
+  onTerminal("Ctrl-C at a question ends with 130, and nothing is changed", async () => {
+    const XDG_CONFIG_HOME = freshConfigHome();
+    const answers: [string, string][] = [["(not shown): ", "\u0003"]];
+    const { code } = await svcOnTerminal(["login", "--base-url", service.baseUrl], answers, { XDG_CONFIG_HOME });
+    expect(code).toBe(130);
+    expect(existsSync(join(XDG_CONFIG_HOME, "svc/config.json"))).toBe(false);
+  });
+
+  onTerminal("what cannot be undone is asked about, and done only after a yes", async () => {
+    const { id } = await newWebhook();
+    const remove = (answer: string) => svcOnTerminal(["webhooks", "delete", id], [["[y/N] ", answer]], env);
+    expect(await remove("\r")).toMatchObject({ code: 2, stdout: expect.stringContaining("Nothing was changed") });
+    expect((await api.get(path(id))).status).toBe(200);
+    expect((await remove("y\r")).code).toBe(0);
+    expect((await api.get(path(id))).status).toBe(404);
+  });
+
+  onTerminal("there are colours, unless NO_COLOR is set; in a pipe there are none", async () => {
+    await newWebhook();
+    const green = "\u001b[32menabled";
+    expect((await svcOnTerminal(["webhooks", "list"], [], env)).stdout).toContain(green);
+    expect((await svcOnTerminal(["webhooks", "list"], [], { ...env, NO_COLOR: "1" })).stdout).not.toContain("\u001b[3");
+    expect((await svc(["webhooks", "list"], { env })).stdout).not.toContain("\u001b");
+  });
+});
+
+describe("keys", () => {
+  const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
+
+  test("create prints the key alone on stdout, so that a script can keep it", async () => {
+    const { code, stdout, stderr } = await svc(["keys", "create", "CI of the shop"], {
+      env: session(),
+      showsSecret: true,
+    });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^svc_[0-9a-f]{64}\n$/) });
+    expect(stderr).toContain("shown this once");
+    expect((await service.as(stdout.trim()).get("/v1/projects")).status).toBe(200);
+  });
+
+  test("create --json prints what the API says", async () => {
+    const made = await svc(["keys", "create", "json", "--json"], { env: session(), showsSecret: true });
+    expect(Object.keys(json(made)).sort()).toEqual(["created_at", "id", "key", "key_prefix", "name"]);
+  });
+
+  test("create with a key says that it takes a JWT", async () => {
+    const { code, stdout, stderr } = await svc(["keys", "create", "x"], { env });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/session_required, request [\w-]+\)\n→ .*JWT/);
+  });
+
+  test("list shows a table, and with --json exactly the API's data", async () => {
+    const { data } = (await api.get("/v1/api-keys")).body;
+    const listed = await svc(["keys", "list", "--json"], { env: session() });
+    expect(json(listed)).toEqual(data);
+    const { stdout } = await svc(["keys", "list"], { env: session() });
+    expect(stdout).toMatch(/^ID +NAME +KEY +LAST USED +CREATED\n/);
+    expect(stdout).toContain(`${key.slice(0, 12)}…`);
+  });
+
+  test("delete wants the whole id and a yes; then the key is refused at once", async () => {
+    const { data } = (await api.post("/v1/api-keys", { name: "short-lived" })).body;
+    const as = { ...env, SVC_API_KEY: data.key };
+    const remove = (...args: string[]) => svc(["keys", "delete", ...args], { env: session() });
+    expect(await remove(data.id)).toMatchObject({ code: 2, stderr: expect.stringContaining("Say --yes.") });
+    expect(await remove(data.id.slice(0, 20), "--yes")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("not a whole id"),
+    });
+    expect((await svc(["whoami"], { env: as })).code).toBe(0);
+    expect(await remove(data.id, "--yes")).toMatchObject({ code: 0, stdout: "" });
+    expect(await svc(["whoami"], { env: as })).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("invalid_api_key"),
+    });
+    expect((await remove(data.id, "--yes")).code).toBe(4);
+  });
+});
+
+describe("projects", () => {
+  test("list shows a table, and with --json exactly the API's data", async () => {
+    const { data } = (await api.get("/v1/projects")).body;
+    expect(json(await svc(["projects", "list", "--json"], { env }))).toEqual(data);
+    expect((await svc(["projects", "list"], { env })).stdout).toMatch(
+      new RegExp(`^ID +NAME +ROLE +CREATED\\n${projectId}  Project  admin  .* ago\\n$`),
+    );
+  });
+
+  test("a project is meant by its id, by its name, or by being the only one", async () => {
+    const user = service.user();
+    const as = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: user.token };
+    const list = (...args: string[]) => svc(["webhooks", "list", ...args], { env: as });
+    expect(await list()).toMatchObject({ code: 4, stderr: expect.stringContaining("You are in no project.") });
+    const first = await service.project(user.userId);
+    expect((await list()).code).toBe(0);
+    expect((await list("--project", "Project")).code).toBe(0);
+    expect(await list("--project", "Shop")).toMatchObject({ code: 4, stderr: expect.stringContaining(first) });
+    const second = await service.project(user.userId);
+    for (const args of [[], ["--project", "Project"]]) {
+      const { code, stderr } = await list(...args);
+      expect(code).toBe(2);
+      expect(stderr).toContain(first);
+      expect(stderr).toContain(second);
+    }
+    expect((await list("--project", second)).code).toBe(0);
+    expect((await list("--project", randomUUID())).code).toBe(4);
+  });
+});
+
+describe("webhooks", () => {
+  test("create prints the secret alone on stdout", async () => {
+    const args = ["webhooks", "create", receiver.url, "--events", "deploy.started,deploy.failed"];
+    const { code, stdout, stderr } = await svc(args, { env, showsSecret: true });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^whsec_[0-9a-f]{64}\n$/) });
+    expect(stderr).toContain("shown this once");
+    const [webhook] = (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data;
+    expect(webhook).toMatchObject({ url: receiver.url, events: ["deploy.started", "deploy.failed"] });
+  });
+
+  test("create --json prints what the API says, events one by one", async () => {
+    const args = ["webhooks", "create", receiver.url, "--events", "deploy.started", "deploy.failed", "--json"];
+    const made = json(await svc(args, { env, showsSecret: true }));
+    expect(made).toMatchObject({
+      url: receiver.url,
+      events: ["deploy.started", "deploy.failed"],
+      project_id: projectId,
+    });
+    expect(made.secret).toMatch(/^whsec_/);
+  });
+
+  test.each<[string[], number, string]>([
+    [["webhooks", "create", "https://example.com/"], 2, "--events"],
+    [["webhooks", "create", "https://example.com/", "--events", "deploy.paused"], 2, "Events are deploy.started"],
+    [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 1, "(validation_error, request "],
+    [["webhooks", "show", "0000"], 4, "No webhook of the project starts with 0000"],
+    [["webhooks", "show", "0"], 2, "is no id"],
+    [["webhooks", "show", randomUUID()], 4, "(not_found, request "],
+    [["webhooks", "show"], 4, "svc webhooks create"],
+    [["webhooks", "update"], 2, "Say what to change"],
+    [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
+    [["webhooks", "rotate", "--overlap", "soon"], 2, "whole seconds"],
+    [["webhooks", "rotate", "--overlap", "999999"], 4, "no webhook"],
+    [["webhooks", "delete"], 2, "missing required argument"],
+    [["webhooks", "delete", "0193"], 2, "not a whole id"],
+    [["webhooks", "test", "--event", "deploy.paused"], 2, "Allowed choices are"],
+    [["webhooks", "explode"], 2, "unknown command"],
+    [["webhooks"], 2, "Usage: svc webhooks"],
+    [["webhoks"], 2, "Did you mean webhooks?"],
+    [["deliveries", "show", "7"], 2, "those are UUIDs"],
+    [["deliveries", "show", randomUUID()], 4, "There is no delivery"],
+    [["deliveries", "list", "--limit", "0"], 2, "at least 1"],
+    [["deliveries", "list", "--status", "lost"], 2, "Allowed choices are"],
+    [["deliveries", "recover"], 2, "--since"],
+    [["deliveries", "tail", "--last", "many"], 2, "from 0 to 100"],
+    [["deliveries", "tail"], 4, "The project has no webhook"],
+    [["listen", "--port", "http"], 2, "--port takes a whole number"],
+    [["listen", "--forward", "there"], 2, "absolute http(s) URL"],
+    [["completion", "tcsh"], 2, "Allowed choices are"],
+    [["--verbose"], 2, "unknown option"],
+  ])("%j ends with %i and says why", async (args, code, message) => {
+    const refused = await svc(args, { env });
+    expect(refused).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
+    expect(refused.stderr).not.toContain("    at ");
+  });
+
+  test("list, show and update print tables, and with --json exactly the API's data", async () => {
+    const { id } = await newWebhook();
+    const list = await api.get(`/v1/projects/${projectId}/webhooks`);
+    expect(json(await svc(["webhooks", "list", "--json"], { env }))).toEqual(list.body.data);
+    expect((await svc(["webhooks", "list"], { env })).stdout).toContain(receiver.url);
+    const show = await api.get(path(id));
+    // The start of an id that only one has, too.
+    for (const args of [[], [id], [id.slice(0, 30)]]) {
+      expect(json(await svc(["webhooks", "show", ...args, "--json"], { env }))).toEqual(show.body.data);
+    }
+    const changed = await svc(["webhooks", "update", id, "--events", "deploy.failed", "--disable"], { env });
+    expect(changed.stdout).toMatch(/events +deploy.failed\nstate +disabled: manual\n/);
+    expect((await api.get(path(id))).body.data).toMatchObject({ events: ["deploy.failed"], enabled: false });
+    expect(json(await svc(["webhooks", "update", "--enable", "--json"], { env }))).toMatchObject({ enabled: true });
+  });
+
+  test("of several webhooks it asks for one, and lists them", async () => {
+    const ids = [(await newWebhook()).id, (await newWebhook()).id];
+    const { code, stderr } = await svc(["webhooks", "show"], { env });
+    expect(code).toBe(2);
+    for (const id of ids) expect(stderr).toContain(id);
+  });
+
+  test("rotate prints the new secret alone; without an overlap it asks first", async () => {
+    const { id, secret } = await newWebhook();
+    const rotate = (...args: string[]) => svc(["webhooks", "rotate", ...args], { env, showsSecret: true });
+    const first = await rotate();
+    expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^whsec_[0-9a-f]{64}\n$/) });
+    expect(first.stdout.trim()).not.toBe(secret);
+    expect(await rotate("--overlap", "0")).toMatchObject({ code: 2, stdout: "" });
+    expect(json(await rotate(id, "--overlap", "0", "--yes", "--json"))).toMatchObject({
+      id,
+      secret: expect.any(String),
+    });
+  });
+
+  test("test waits for the outcome, and ends with 1 when it failed, with the hint", async () => {
+    await newWebhook();
+    const good = await svc(["webhooks", "test", "--event", "deploy.failed"], { env });
+    expect(good).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^succeeded {2}deploy.failed .* 200 in \d+ ms\n/),
+    });
+    receiver.answerWith(500);
+    const bad = await svc(["webhooks", "test"], { env });
+    expect(bad).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver answered 500/),
+    });
+    const record = await svc(["webhooks", "test", "--json"], { env });
+    expect({ code: record.code, ...json(record) }).toMatchObject({
+      code: 1,
+      test: true,
+      attempts: [{ status_code: 500 }],
+    });
+    const unseen = await svc(["webhooks", "test", "--no-wait"], { env });
+    expect(unseen).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w-]{36}\n$/) });
+  });
+
+  test("a viewer is told that it takes an admin", async () => {
+    const viewer = service.user();
+    await service.project(viewer.userId, { projectId, role: "viewer" });
+    const { id } = await newWebhook();
+    const as = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: viewer.token };
+    expect(await svc(["webhooks", "delete", id, "--yes"], { env: as })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/forbidden.*\n→ It takes an admin/),
+    });
+  });
+});
+
+describe("deliveries", () => {
+  /** A delivery that has ended so. */
+  async function delivered(status: "succeeded" | "failed", changes: object = {}) {
+    const webhook = await newWebhook(["deploy.started"]);
+    if (status === "failed") receiver.answerWith((_, response) => response.writeHead(503).end("\u001b[2J Grüße"));
+    await publish(eventOf(projectId, changes));
+    const [delivery] = await eventually(async () => {
+      const { data } = (await api.get(`${path(webhook.id)}/deliveries`)).body;
+      expect(data[0]?.status).toBe(status);
+      return data;
+    }, 20_000);
+    return { webhook, delivery };
+  }
+
+  test("list shows a table, and with --json exactly the API's data", async () => {
+    const { webhook, delivery } = await delivered("succeeded", {});
+    const { data } = (await api.get(`${path(webhook.id)}/deliveries`)).body;
+    expect(json(await svc(["deliveries", "list", "--json"], { env }))).toEqual(data);
+    expect((await svc(["deliveries", "list"], { env })).stdout).toContain(`${delivery.id}  deploy.started  succeeded`);
+    expect(json(await svc(["deliveries", "list", "--status", "failed", "--json"], { env }))).toEqual([]);
+    expect(await svc(["deliveries", "list", "--status", "failed"], { env })).toMatchObject({ code: 0, stdout: "" });
+  });
+
+  test("list follows the pages up to its limit, over all webhooks of the project, newest first", async () => {
+    const webhooks = [await newWebhook(), await newWebhook()];
+    const ids: string[] = [];
+    for (const { id } of webhooks) {
+      for (let n = 0; n < 3; n++) ids.push((await api.post(`${path(id)}/test`)).body.data.id);
+    }
+    const list = async (limit: string) =>
+      json(await svc(["deliveries", "list", "--json", "--limit", limit], { env })).map(({ id }: { id: string }) => id);
+    expect(await list("200")).toEqual(ids.sort().reverse());
+    expect(await list("4")).toEqual(ids.slice(0, 4));
+  });
+
+  test("show tells attempts, hints and payload, and lets nobody else's text act on the terminal", async () => {
+    const { delivery } = await delivered("failed");
+    const { stdout } = await svc(["deliveries", "show", delivery.id], { env });
+    expect(stdout).toMatch(
+      /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver answered 503: .*\n.*answered: .*Grüße\n/,
+    );
+    expect(stdout).toContain('"commit": "c0ffee"');
+    expect(stdout).not.toContain("\u001b");
+    const shown = json(await svc(["deliveries", "show", delivery.id, "--json"], { env }));
+    expect(shown).toEqual((await api.get(`${path(delivery.webhook_id)}/deliveries/${delivery.id}`)).body.data);
+  });
+
+  test("show keeps the numbers of a payload as they were sent", async () => {
+    const { delivery } = await delivered("succeeded", { data: { size: JSON.rawJSON("9007199254740993") } });
+    const { stdout } = await svc(["deliveries", "show", delivery.id, "--json"], { env });
+    expect(stdout).toContain('"size":9007199254740993');
+  });
+
+  test("redeliver waits for the outcome", async () => {
+    const { delivery } = await delivered("failed");
+    expect(await svc(["deliveries", "redeliver", delivery.id], { env })).toMatchObject({ code: 1 });
+    receiver.answerWith(200);
+    const again = await svc(["deliveries", "redeliver", delivery.id, "--json"], { env });
+    expect({ code: again.code, ...json(again) }).toMatchObject({ code: 0, id: delivery.id, status: "succeeded" });
+  });
+
+  test("recover sends what failed once more, since a time or so long ago", async () => {
+    const { webhook, delivery } = await delivered("failed");
+    receiver.answerWith(200);
+    expect((await svc(["deliveries", "recover", "--since", "1h", "--status", "held"], { env })).stdout).toBe(
+      "0 sent once more.\n",
+    );
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    expect(json(await svc(["deliveries", "recover", "--since", since, "--json"], { env }))).toEqual({ count: 1 });
+    await eventually(async () => {
+      const { data } = (await api.get(`${path(webhook.id)}/deliveries/${delivery.id}`)).body;
+      expect(data.status).toBe("succeeded");
+    });
+    expect(await svc(["deliveries", "recover", "--since", "yesterday"], { env })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("since must be an ISO 8601 time"),
+    });
+  });
+
+  test("recover for a disabled webhook says how to enable it", async () => {
+    const { id } = await newWebhook();
+    await api.patch(path(id), { enabled: false });
+    const { code, stderr } = await svc(["deliveries", "recover", "--since", "1h"], { env });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/\(conflict, request [\w-]+\)\n→ .*svc webhooks update <id> --enable/);
+  });
+});
+
+describe("when the service does not serve", () => {
+  const error = (code: string) => JSON.stringify({ error: { code, message: "Not now.", request_id: "r-1" } });
+
+  test.each<[string, number, string, number, string]>([
+    ["rate limits", 429, error("rate_limited"), 5, "Not now. (rate_limited, request r-1)"],
+    ["is busy", 503, error("service_unavailable"), 5, "Not now. (service_unavailable, request r-1)"],
+    ["fails", 500, error("internal_error"), 5, "report the request id"],
+    ["is another one", 200, "<html>", 5, "not JSON"],
+    ["is a proxy", 502, "<html>", 5, "not by this API"],
+  ])("and %s, it ends with 5", async (_, status, body, code, message) => {
+    const stub = await startStub(status, { "Retry-After": "60", "Content-Type": "application/json" }, body);
+    const { code: ended, stderr } = await svc(["projects", "list"], { env: { ...env, SVC_BASE_URL: stub.url } });
+    stub.close();
+    expect({ ended, stderr }).toEqual({ ended: code, stderr: expect.stringContaining(message) });
+  });
+
+  test("because the JWT has expired, it says so", async () => {
+    const SVC_API_KEY = mintToken(process.env.JWT_SECRET ?? "", userId, -1);
+    const { code, stderr } = await svc(["projects", "list"], { env: { ...env, SVC_API_KEY } });
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringMatching(/token_expired, .*\n→ A JWT lives for an hour/),
+    });
+  });
+
+  test("because nobody is signed in, it says how to", async () => {
+    expect(await svc(["projects", "list"])).toMatchObject({ code: 3, stderr: expect.stringContaining("svc login") });
+  });
+});
+
+test("--debug tells of requests, and of nothing that is in them", async () => {
+  const { stderr } = await svc(["--debug", "webhooks", "list"], { env });
+  const lines = stderr.trim().split("\n").slice(0, 2);
+  expect(lines).toEqual([
+    expect.stringMatching(/^GET \/v1\/projects 200 [\w-]{36}$/),
+    expect.stringMatching(/^GET \/v1\/projects\/[\w-]{36}\/webhooks 200 [\w-]{36}$/),
+  ]);
+});
+
+test("each command teaches: what it is, its options, and the group its commands", async () => {
+  const all = newProgram().commands.flatMap((command) => [command, ...command.commands]);
+  expect(all.length).toBeGreaterThan(20);
+  for (const command of all) {
+    expect({ name: command.name(), summary: command.summary() }).toEqual({
+      name: command.name(),
+      summary: expect.stringMatching(/^[^.]+$/),
+    });
+    expect(command.description().length).toBeGreaterThan(command.name().length + 10);
+    for (const option of command.options) expect(option.description).not.toBe("");
+  }
+  const { code, stdout } = await svc(["deliveries", "recover", "--help"]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Examples:") });
+});
+
+/** A Node on this machine that cannot run TypeScript by itself, as many a user has. */
+const olderNode = (process.env.PATH ?? "")
+  .split(":")
+  .map((folder) => join(folder, "node"))
+  .find((file) => existsSync(file) && /^v2[01]\./.test(execFileSync(file, ["--version"], { encoding: "utf8" })));
+
+(olderNode === undefined ? test.skip : test)("it runs on an older Node, linked from anywhere", async () => {
+  const folder = freshConfigHome();
+  symlinkSync(program, join(folder, "svc"));
+  const start = (...args: string[]) =>
+    spawn(olderNode ?? "", [join(folder, "svc"), ...args], { cwd: folder, env: environment(env) });
+  const ended = async (child: ChildProcess) => (await once(child, "close")) as [number | null, string | null];
+  expect(await ended(start("projects", "list"))).toEqual([0, null]);
+  expect(await ended(start("nonsense"))).toEqual([2, null]);
+  // What is piped in arrives, and a TERM signal ends the program behind it in its own way.
+  const verify = start("verify", "--signature", "sha256=00", "--secret", "whsec_00", "--json");
+  let stdout = "";
+  verify.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  verify.stdin.end("{}");
+  expect(await ended(verify)).toEqual([1, null]);
+  expect(JSON.parse(stdout)).toMatchObject({ verified: false });
+  const listen = start("listen", "--port", "0");
+  await once(listen.stderr, "data");
+  listen.kill("SIGTERM");
+  expect(await ended(listen)).toEqual([0, null]);
+});
+
+test("help is there at once", async () => {
+  await svc(["--help"]);
+  const times: number[] = [];
+  for (let n = 0; n < 5; n++) {
+    const startedAt = performance.now();
+    expect((await svc(["--help"])).code).toBe(0);
+    times.push(performance.now() - startedAt);
+  }
+  // The best of five: the machine may be busy, the program may not be slow.
+  expect(Math.min(...times)).toBeLessThan(300);
+});

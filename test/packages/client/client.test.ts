@@ -1,0 +1,283 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { SendMessageCommand } from "@aws-sdk/client-sqs";
+import { parseExactly } from "../../../functions/deployments/deployment-event.ts";
+import { sqs } from "../../../functions/platform/aws.ts";
+import { queueUrl } from "../../../functions/platform/env.ts";
+import {
+  type Client,
+  type ClientOptions,
+  createClient,
+  type WebhookPlace,
+} from "../../../packages/client/src/client.ts";
+import { ApiError, NetworkError } from "../../../packages/client/src/errors.ts";
+import { operations } from "../../support/api-contract.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+describe("with the service", () => {
+  let service: TestService;
+  let receiver: Receiver;
+  let client: Client;
+  let projectId: string;
+  let token: string;
+  beforeAll(async () => {
+    [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
+    const user = service.user();
+    token = user.token;
+    projectId = await service.project(user.userId);
+    client = createClient({ baseUrl: `${service.baseUrl}/`, token });
+  });
+  afterAll(async () => {
+    await service.stop();
+    await receiver.close();
+  });
+
+  async function newPlace(): Promise<WebhookPlace> {
+    const { id } = await client.createWebhook(projectId, { url: receiver.url, events: ["deploy.started"] });
+    return { projectId, webhookId: id };
+  }
+
+  test("it has a method for every operation", () => {
+    expect(Object.keys(client)).toEqual(expect.arrayContaining(operations.map(({ id }) => id)));
+  });
+
+  test("a key is made, used, listed and deleted", async () => {
+    const { id, key } = await client.createApiKey({ name: "ci" });
+    const withKey = createClient({ baseUrl: service.baseUrl, token: key });
+    expect(await withKey.listProjects()).toMatchObject([{ id: projectId, role: "admin" }]);
+    expect(await client.listApiKeys()).toMatchObject([{ id, name: "ci", last_used_at: expect.any(String) }]);
+    expect(await client.deleteApiKey(id)).toBeUndefined();
+    await expect(withKey.listProjects()).rejects.toMatchObject({ status: 401, code: "invalid_api_key" });
+  });
+
+  test("a webhook is made, changed, rotated and deleted", async () => {
+    const place = await newPlace();
+    expect(await client.updateWebhook(place, { enabled: false })).toMatchObject({ disabled_reason: "manual" });
+    expect((await client.getWebhook(place)).disabled_at).not.toBeNull();
+    const { secret } = await client.rotateWebhookSecret(place, { overlap_seconds: 60 });
+    expect(secret).toMatch(/^whsec_/);
+    expect((await client.rotateWebhookSecret(place)).secret).not.toBe(secret);
+    expect(await client.listWebhooks(projectId)).toMatchObject([{ id: place.webhookId, enabled: false }]);
+    await client.deleteWebhook(place);
+    await expect(client.getWebhook(place)).rejects.toMatchObject({ status: 404, code: "not_found" });
+  });
+
+  test("deliveries are sent, shown, sent again and recovered", async () => {
+    const place = await newPlace();
+    const since = new Date(Date.now() - 60_000).toISOString();
+    const { id } = await client.sendTestDelivery(place, { event: "deploy.failed" });
+    const isDone = async (attempts: number) =>
+      eventually(async () => {
+        const delivery = await client.getDelivery(place, id);
+        expect(delivery).toMatchObject({ status: "succeeded", attempt_count: attempts });
+        return delivery;
+      });
+    expect(await isDone(1)).toMatchObject({ payload: { event: "deploy.failed" }, attempts: [{ trigger: "test" }] });
+    expect(await client.redeliver(place, id)).toMatchObject({ id, status: "pending" });
+    await isDone(2);
+    expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0 });
+  });
+
+  test("all pages are gone through, and no more than are asked for", async () => {
+    const place = await newPlace();
+    const sent = new Set<string>();
+    for (let count = 0; count < 5; count++) sent.add((await client.sendTestDelivery(place)).id);
+    const urls: string[] = [];
+    const watched = createClient({ baseUrl: service.baseUrl, token, onAnswer: ({ url }) => urls.push(url) });
+    const ids: string[] = [];
+    for await (const { id } of watched.eachDelivery(place, { limit: 2 })) ids.push(id);
+    expect(ids).toEqual([...sent].reverse());
+    expect(urls).toHaveLength(3);
+    expect((await client.listDeliveries(place, { limit: 5 })).nextCursor).toBeUndefined();
+    for await (const { id } of watched.eachDelivery(place, { limit: 2 })) {
+      expect(id).toBe(ids[0]);
+      break;
+    }
+    expect(urls).toHaveLength(4);
+  });
+
+  test("a refusal is thrown, with all that it says", async () => {
+    const refused = client.createWebhook(projectId, { url: "http://example.com", events: [] });
+    const error: ApiError = await refused.catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({
+      status: 400,
+      code: "validation_error",
+      requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      details: [
+        { path: "url", message: "must start with https://" },
+        { path: "events", message: "must name at least one event" },
+      ],
+      retryAfterSeconds: undefined,
+    });
+    expect(error.message).toContain("must start with https://");
+  });
+
+  test("ids and queries cannot lead to another path", async () => {
+    const urls: string[] = [];
+    const watched = createClient({ baseUrl: service.baseUrl, token, onAnswer: ({ url }) => urls.push(url) });
+    await expect(watched.deleteApiKey("../projects?x=#y")).rejects.toMatchObject({ code: "not_found" });
+    expect(urls).toEqual([`${service.baseUrl}/v1/api-keys/..%2Fprojects%3Fx%3D%23y`]);
+  });
+
+  test("numbers of a payload are exact for who wants them so", async () => {
+    const { webhookId } = await newPlace();
+    const event = `{"event":"deploy.started","project_id":"${projectId}","deployment_id":"${randomUUID()}","timestamp":"2026-11-21T00:00:00Z","data":{"build":9007199254740993}}`;
+    await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: event }));
+    const exact = createClient({ baseUrl: service.baseUrl, token, parseJson: parseExactly });
+    await eventually(async () => {
+      const { items } = await exact.listDeliveries({ projectId, webhookId });
+      expect(items).toHaveLength(1);
+      const { payload } = await exact.getDelivery({ projectId, webhookId }, items[0]?.id ?? "");
+      expect(JSON.stringify(payload)).toContain("9007199254740993");
+    });
+  });
+
+  test("what is not of the API does not compile", () => {
+    // Never called: the compiler is the test.
+    const wrong = () => [
+      // @ts-expect-error there is no such event
+      client.createWebhook(projectId, { url: "https://example.com", events: ["deploy.ended"] }),
+      // @ts-expect-error a field is missing
+      client.createApiKey({}),
+      // @ts-expect-error a field is unknown
+      client.updateWebhook({ projectId, webhookId: "" }, { event: [] }),
+      // @ts-expect-error there is no such status
+      client.listDeliveries({ projectId, webhookId: "" }, { status: "done" }),
+    ];
+    expect(wrong).toBeInstanceOf(Function);
+  });
+});
+
+describe("with a service that has its troubles", () => {
+  type Step = [status: number, headers?: Record<string, string>, body?: string];
+  interface Asked {
+    method: string | undefined;
+    url: string | undefined;
+    authorization: string | undefined;
+    body: string;
+    at: number;
+  }
+  const servers: http.Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  /** A service that gives these answers, one after the other. */
+  async function troubled(steps: Step[], options: Partial<ClientOptions> = {}) {
+    const asked: Asked[] = [];
+    const server = http.createServer(async (request, response) => {
+      const { method, url, headers } = request;
+      asked.push({ method, url, authorization: headers.authorization, body: await text(request), at: Date.now() });
+      const [status, more = {}, body = ""] = steps[asked.length - 1] ?? [500];
+      response.writeHead(status, more).end(body);
+    });
+    servers.push(server);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return { asked, baseUrl, client: createClient({ baseUrl, token: "svc_1", ...options }) };
+  }
+
+  const refusal = (code: string) => JSON.stringify({ error: { code, message: "No.", request_id: "1" } });
+  const busy: Step = [503, { "Retry-After": "1" }, refusal("service_unavailable")];
+  const limited: Step = [429, { "Retry-After": "1" }, refusal("rate_limited")];
+  const projects: Step = [200, {}, '{"data":[]}'];
+
+  test("what only looks or sets is asked again after a 503, not before the time that was named", async () => {
+    const { client, asked } = await troubled([busy, projects]);
+    expect(await client.listProjects()).toEqual([]);
+    expect(asked).toHaveLength(2);
+    expect((asked[1]?.at ?? 0) - (asked[0]?.at ?? 0)).toBeGreaterThanOrEqual(990);
+  });
+
+  test("what might be done twice is not asked again after a 503", async () => {
+    const { client, asked } = await troubled([busy, [201, {}, '{"data":{}}']]);
+    await expect(client.createApiKey({ name: "ci" })).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
+    expect(asked).toHaveLength(1);
+  });
+
+  test("anything is asked again after a 429, with the same body", async () => {
+    const { client, asked } = await troubled([limited, [201, {}, '{"data":{"id":"1"}}']]);
+    expect(await client.createApiKey({ name: "ci" })).toEqual({ id: "1" });
+    expect(asked.map(({ body }) => body)).toEqual(['{"name":"ci"}', '{"name":"ci"}']);
+  });
+
+  test("a delete that was done although it seemed to fail is done", async () => {
+    const gone: Step = [404, {}, refusal("not_found")];
+    const { client } = await troubled([busy, gone, gone]);
+    expect(await client.deleteApiKey("1")).toBeUndefined();
+    await expect(client.deleteApiKey("1")).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("it waits longer from time to time, and gives up in the end", async () => {
+    const { client, asked } = await troubled([busy, busy, busy], { maxRetries: 2 });
+    await expect(client.listProjects()).rejects.toMatchObject({ code: "service_unavailable" });
+    const [first = 0, second = 0] = asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0));
+    expect(asked).toHaveLength(3);
+    expect(first).toBeGreaterThanOrEqual(990);
+    expect(second).toBeGreaterThanOrEqual(1_990);
+  });
+
+  test("nobody waits for an hour", async () => {
+    const { client, asked } = await troubled([[429, { "Retry-After": "3600" }, refusal("rate_limited")]]);
+    await expect(client.listProjects()).rejects.toMatchObject({ status: 429, retryAfterSeconds: 3600 });
+    expect(asked).toHaveLength(1);
+  });
+
+  test("a wait and a request end when they are told to", async () => {
+    const stop = new AbortController();
+    const onAnswer = () => setTimeout(() => stop.abort(new Error("enough")), 20);
+    const { client } = await troubled([limited], { signal: stop.signal, onAnswer });
+    await expect(client.listProjects()).rejects.toThrow("enough");
+    await expect(client.listProjects()).rejects.toThrow("enough");
+  });
+
+  test.each<[string, Step]>([
+    ["a page of a proxy", [502, { "content-type": "text/html" }, "<h1>Bad gateway</h1>"]],
+    ["a redirect", [302, { location: "https://example.com/" }]],
+    ["a page that says all is well", [200, {}, "<h1>Welcome</h1>"]],
+    ["JSON of somebody else", [200, {}, '{"items":[]}']],
+    ["an error in another shape", [400, {}, '{"message":"Forbidden"}']],
+  ])("%s is no answer", async (_title, step) => {
+    const { client, asked } = await troubled([step]);
+    await expect(client.listProjects()).rejects.toBeInstanceOf(NetworkError);
+    expect(asked).toHaveLength(1);
+  });
+
+  test("where nothing listens, it says so, and where", async () => {
+    const { client, baseUrl } = await troubled([]);
+    const [server] = servers;
+    await new Promise((resolve) => server?.close(resolve));
+    await expect(client.listProjects()).rejects.toThrow(`${baseUrl} is not reached (ECONNREFUSED).`);
+  });
+
+  test("who does not answer is not waited for", async () => {
+    const server = http.createServer(() => {}).listen(0, "127.0.0.1");
+    servers.push(server);
+    await once(server, "listening");
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const client = createClient({ baseUrl, token: "svc_1", timeoutSeconds: 0.1 });
+    await expect(client.listProjects()).rejects.toThrow("gave no complete answer within 0.1 seconds");
+  });
+
+  test("a link cannot send the credential elsewhere", async () => {
+    const elsewhere = await troubled([]);
+    const link = `<${elsewhere.baseUrl}/v1/steal?cursor=01a1fc46-ece3-72cf-a63b-96f2a7307b8c>; rel="next"`;
+    const { client, asked } = await troubled([[200, { link }, '{"data":[]}'], projects]);
+    for await (const _ of client.eachDelivery({ projectId: "p", webhookId: "w" })) throw new Error("there is none");
+    expect(asked.map(({ url }) => url)).toEqual([
+      "/v1/projects/p/webhooks/w/deliveries",
+      "/v1/projects/p/webhooks/w/deliveries?cursor=01a1fc46-ece3-72cf-a63b-96f2a7307b8c",
+    ]);
+    expect(elsewhere.asked).toEqual([]);
+  });
+});
