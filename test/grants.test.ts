@@ -8,11 +8,11 @@ import { useEveryFunction } from "./support/every-function.ts";
 import { startSecretsManager } from "./support/secrets-manager.ts";
 import { jwtSecret, startTestService } from "./support/service.ts";
 
-/* Rows, stack and reality agree: each function is granted what it calls, and nothing more. */
+/* The rows, the grants of the stack and the actual calls are the same for each function. */
 
 const rows: { file: string; uses: Grants; trigger?: Trigger }[] = [...endpoints, ...workers];
 const called = new Map<string, Set<Right>>(rows.map(({ file }) => [file, new Set()]));
-const refusals = new Set<string>();
+const deniedCalls = new Set<string>();
 let failure: Error | undefined;
 
 beforeAll(async () => {
@@ -25,9 +25,9 @@ beforeAll(async () => {
   const service = await startTestService({ deliver: true });
   logSink.write = (_level, line) => {
     const text = JSON.stringify(line);
-    if (/AccessDenied|NotTold/.test(text)) refusals.add(text);
+    if (/AccessDenied|NotTold/.test(text)) deniedCalls.add(text);
   };
-  // What comes of a right that is missing says less than the refusal.
+  // A missing grant makes some later step fail. The denied calls explain the cause better, so they are checked first.
   failure = await useEveryFunction(service).then(
     () => undefined,
     (error: Error) => error,
@@ -36,26 +36,26 @@ beforeAll(async () => {
   await secrets.stop();
 }, 90_000);
 
-test("no function is refused anything", () => {
-  expect([...refusals]).toEqual([]);
+test("no call of a function is denied", () => {
+  expect([...deniedCalls]).toEqual([]);
 });
 
-test("every function does all it has to", () => {
+test("the scenario that uses every function succeeds", () => {
   if (failure) throw failure;
 });
 
 const callsOf = (file: string): string[] => [...(called.get(file) ?? [])].sort();
 
-test.each(rows)("$file calls all that its row uses, and nothing else", ({ file, uses }) => {
+test.each(rows)("$file makes exactly the calls that its row lists", ({ file, uses }) => {
   expect(callsOf(file)).toEqual([...allowedCallsOf(uses)].sort());
 });
 
-test.each(rows)("$file is granted what it calls, and nothing else", ({ file, trigger }) => {
+test.each(rows)("$file has exactly the grants for its calls", ({ file, trigger }) => {
   const granted = dev.grants(file).filter((grant) => !isLambdasOwn(grant, trigger));
   expect(granted.map((grant) => grant.replace(/ dev-/, " "))).toEqual(callsOf(file));
 });
 
-/** Lambda writes the log and reads the queue by itself, with the function's rights. */
+/** Returns whether Lambda itself needs the grant, to write the log or to read the queue. */
 const isLambdasOwn = (grant: string, trigger: Trigger | undefined): boolean =>
   grant.endsWith(" on its log group") ||
   (trigger?.kind === "queue" && /^sqs:(ReceiveMessage|DeleteMessage|GetQueueAttributes) on/.test(grant));

@@ -3,14 +3,14 @@ import { dirname, join } from "node:path";
 import { endpoints } from "../functions/manifest/endpoints.ts";
 import { workers } from "../functions/manifest/workers.ts";
 
-/* Which file may import which. The arrows in docs/architecture.md hold because these tests do. */
+/* The import rules between folders. They enforce the arrows in docs/architecture.md. */
 
 const root = join(import.meta.dirname, "..");
 
 interface SourceFile {
   path: string;
   source: string;
-  /** What it imports: paths from the project's root, or names of packages. */
+  /** The imported modules: paths from the root of the project, or names of packages. */
   imports: string[];
 }
 
@@ -33,7 +33,7 @@ function offenders(suspects: SourceFile[], isForbidden: (name: string) => boolea
   return suspects.flatMap(({ path, imports }) => imports.filter(isForbidden).map((name) => `${path} -> ${name}`));
 }
 
-test("the test reads the files and their imports", () => {
+test("the test finds the files and their imports", () => {
   expect(files.length).toBeGreaterThan(150);
   expect(read("functions/webhooks/create.ts").imports).toContain("functions/http/define-endpoint.ts");
 });
@@ -58,7 +58,7 @@ test("a package imports only itself and the client", () => {
   }
 });
 
-/** The rooms of `functions/`, lowest floor first: a room imports only rooms on lower floors. */
+/** The folders of `functions/` by floor, lowest first. A folder imports only from folders on lower floors. */
 const floors = [
   ["manifest"],
   ["platform"],
@@ -73,12 +73,12 @@ const floors = [
 const roomOf = (path: string): string | undefined => /^functions\/([^/]+)\//.exec(path)?.[1];
 const floorOf = (room: string): number => floors.findIndex((rooms) => rooms.includes(room));
 
-test("every file of functions lies in a room with a floor", () => {
+test("every folder of functions has a floor", () => {
   const rooms = new Set(inFolder("functions").map(({ path }) => roomOf(path)));
   expect([...rooms].sort()).toEqual(floors.flat().sort());
 });
 
-test.each(floors.flat())("functions/%s imports only rooms on lower floors", (room) => {
+test.each(floors.flat())("functions/%s imports only from folders on lower floors", (room) => {
   const isForbidden = (name: string) => {
     const other = roomOf(name);
     return other !== undefined && other !== room && floorOf(other) >= floorOf(room);
@@ -117,7 +117,7 @@ const pure = [
   "webhooks/webhook",
 ].map((name) => `functions/${name}.ts`);
 
-test.each(pure)("%s uses no clock, randomness, store or SDK of its own", (path) => {
+test.each(pure)("%s does not use a clock, randomness, a store or the SDK", (path) => {
   const isImpure = (name: string) => /-(store|queue|index|dlq)\.ts$|platform\/(aws|env|log)\.ts$|^@aws-sdk/.test(name);
   const file = read(path);
   expect(offenders([file], isImpure)).toEqual([]);
@@ -129,7 +129,7 @@ test("no file imports a handler", () => {
   expect(offenders(inFolder("functions"), (name) => handlers.includes(name))).toEqual([]);
 });
 
-test("no file imports itself in a circle", () => {
+test("there are no circular imports", () => {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const finished = new Set<string>();
   const visit = (path: string, trail: string[]): string[] => {

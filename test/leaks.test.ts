@@ -10,7 +10,7 @@ import { generateSecret } from "../functions/webhooks/webhook.ts";
 import { eventOf } from "./support/deliveries.ts";
 import { leaksIn } from "./support/leaks.ts";
 
-/* The check that runs beside every test file (support/log-check.ts) finds what it is there for, and fails the file. */
+/* The check that runs with every test file (support/log-check.ts) finds secrets in the log and fails the tests. */
 
 const { key, apiKey } = createApiKey("user-1", { name: "ci" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
 const secret = generateSecret(randomBytes(32));
@@ -20,33 +20,33 @@ const event = JSON.stringify(eventOf(randomUUID()));
 
 test.each<[string, string]>([
   ["an API key", key],
-  ["one that is cut off", key.slice(0, 13)],
-  ["one without its prefix", key.slice(4)],
-  ["the hash of one", apiKey.key_hash],
+  ["a truncated API key", key.slice(0, 13)],
+  ["an API key without its prefix", key.slice(4)],
+  ["the hash of an API key", apiKey.key_hash],
   ["a partner key", key.replace("svc_", "svcp_")],
   ["a signing secret", secret],
-  ["one without its prefix", secret.slice(6)],
+  ["a signing secret without its prefix", secret.slice(6)],
   ["a JWT", jwt],
-  ["the start of one", jwt.slice(0, 20)],
+  ["the start of a JWT", jwt.slice(0, 20)],
   ["an Authorization header", JSON.stringify({ authorization: "Basic dXNlcjpwYXNz" })],
-  ["its value", `Bearer ${randomUUID()}`],
+  ["the value of an Authorization header", `Bearer ${randomUUID()}`],
   ["a signature", signature["X-Service-Signature"] ?? ""],
   ["a signature of Standard Webhooks", signature["webhook-signature"] ?? ""],
   ["an event", event],
-  ["an event within a text", JSON.stringify({ error: { message: `not queued: ${event}` } })],
+  ["an event inside a message", JSON.stringify({ error: { message: `not queued: ${event}` } })],
   ["a URL with its query", "https://example.com/hook?token=abc"],
-])("%s in a line is found", (_, text) => {
+])("finds %s in a log line", (_, text) => {
   for (const line of [{ message: text }, { message: "m", error: { cause: { stack: text } } }]) {
     expect(leaksIn(JSON.stringify(line))).not.toEqual([]);
   }
 });
 
-test("a secret of the run is found word for word", () => {
+test("finds the exact secret of a run", () => {
   expect(leaksIn('{"message":"correct horse battery staple"}', ["correct horse"])).toEqual(["a secret of this run"]);
   expect(leaksIn('{"message":"m"}', [""])).toEqual([]);
 });
 
-test("what a line may hold is no leak: ids, times, the prefix of a key, where an error came from", () => {
+test("does not report ids, times, key prefixes or stack traces", () => {
   const line = {
     timestamp: new Date().toISOString(),
     message: "attempt",
@@ -60,7 +60,7 @@ test("what a line may hold is no leak: ids, times, the prefix of a key, where an
   expect(leaksIn(JSON.stringify(line))).toEqual([]);
 });
 
-test("every test of a file that logs a secret fails, whichever way the secret took", async () => {
+test("fails every test that logs a secret, whichever output it uses", async () => {
   const root = join(import.meta.dirname, "..");
   const { jest } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const { globalSetup, globalTeardown, testMatch, ...settings } = jest;

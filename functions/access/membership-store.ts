@@ -3,7 +3,9 @@ import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import type { Membership, Project, Role } from "./membership.ts";
 
-/** The user's role in the project, or undefined for no member. Strongly consistent: losing a role holds at once. */
+/**
+ * Returns the role of a user in a project; undefined = not a member. Strongly consistent: a removed role ends at once.
+ */
 export async function roleOf(user_id: string, project_id: string): Promise<Role | undefined> {
   const { Item } = await dynamo().send(
     new GetCommand({ TableName: tableName("projects"), Key: { user_id, project_id }, ConsistentRead: true }),
@@ -11,7 +13,7 @@ export async function roleOf(user_id: string, project_id: string): Promise<Role 
   return Item?.role as Role | undefined;
 }
 
-/** All projects of a user, oldest membership first. */
+/** Returns all projects of a user, oldest membership first. */
 export async function projectsOf(userId: string): Promise<Project[]> {
   const pages = paginateQuery(
     { client: dynamo() },
@@ -30,7 +32,7 @@ export async function projectsOf(userId: string): Promise<Project[]> {
   return projects.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
 }
 
-/** Puts a user into a project, or changes the name and role there. Repeating it changes nothing. */
+/** Adds a user to a project, or changes the project name and the role of that membership. Idempotent. */
 export async function upsertMember({ user_id, project_id, name, role }: Membership, now: Date): Promise<Project> {
   const { Attributes } = await dynamo().send(
     new UpdateCommand({

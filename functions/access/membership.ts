@@ -3,15 +3,16 @@ import { fields, label, orRequired, userId, uuid } from "../schema/input.ts";
 
 export type Role = "admin" | "viewer";
 
-/** A project as one of its members sees it. */
+/** A project from the view of one of its members. */
 export interface Project {
   id: string;
   name: string;
   role: Role;
+  /** Time at which the user became a member. */
   created_at: string;
 }
 
-/** What the platform sends to put a user into a project, or to change the user's role or the project's name there. */
+/** Input of the platform that adds a user to a project, or changes the role or the project name of that membership. */
 export const membershipInput = fields({
   user_id: userId,
   project_id: uuid,

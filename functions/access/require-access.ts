@@ -4,9 +4,9 @@ import type { Identity } from "./identity.ts";
 import { roleOf } from "./membership-store.ts";
 
 /**
- * Enforces the `access` column of a row.
- * @throws ApiError `session_required`; `not_found` for a project the caller is no member of, whether it exists or not;
- * `forbidden` for a member who may look but not change
+ * Enforces the `access` of an endpoint row.
+ * @throws ApiError `session_required` for an API key; `not_found` when the caller is not a member of the project,
+ * whether it exists or not; `forbidden` for a viewer where an admin is required
  */
 export async function requireAccess(access: Access, caller: Identity, params: Record<string, string>): Promise<void> {
   switch (access) {
@@ -14,13 +14,17 @@ export async function requireAccess(access: Access, caller: Identity, params: Re
       return;
     case "session":
       if (caller.authType === "jwt") return;
-      throw new ApiError("session_required", "An API key cannot do this. Sign in and send a JWT.");
+      throw new ApiError("session_required", "This endpoint does not accept API keys. Sign in and send a JWT.");
     case "viewer":
     case "admin": {
       const role = await roleOf(caller.userId, params.project_id ?? "");
-      if (role === undefined) throw new ApiError("not_found", "There is no such project.");
+      if (role === undefined)
+        throw new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
       if (access === "viewer" || role === "admin") return;
-      throw new ApiError("forbidden", "Your role in this project is viewer. Ask an admin of the project.");
+      throw new ApiError(
+        "forbidden",
+        "Your role in this project is viewer (read-only). Ask an admin of the project to make the change.",
+      );
     }
   }
 }

@@ -3,20 +3,20 @@ import { type FieldsOf, id, instant, text } from "../schema/response-schema.ts";
 import type { CreatedApiKey, toListItem } from "./api-key.ts";
 
 const base = {
-  id: id("Names the key when it is deleted."),
-  name: text("The label it was given."),
-  key_prefix: text("The first 12 characters, to tell keys apart.", { pattern: "^svc_[0-9a-f]{8}$" }),
-  created_at: instant("When it was made."),
+  id: id("Id of the key, for deleting it."),
+  name: text("Display name of the key."),
+  key_prefix: text("The first 12 characters of the key, to recognize it.", { pattern: "^svc_[0-9a-f]{8}$" }),
+  created_at: instant("Time of creation."),
 };
 
-/** An API key as the list shows it. */
+/** An API key in a list. */
 export const apiKeySchema = z.strictObject({
   ...base,
-  last_used_at: z.nullable(instant("When it was used last, to the minute; null before its first use.")),
+  last_used_at: z.nullable(instant("Time of the last use, accurate to a minute; null = never used.")),
 } satisfies FieldsOf<ReturnType<typeof toListItem>>);
 
-/** An API key as its creator gets it. */
+/** A new API key. */
 export const createdApiKeySchema = z.strictObject({
   ...base,
-  key: text("The key itself. Shown this once: only its hash is stored.", { pattern: "^svc_[0-9a-f]{64}$" }),
+  key: text("The API key. Returned only once: the service stores only its hash.", { pattern: "^svc_[0-9a-f]{64}$" }),
 } satisfies FieldsOf<CreatedApiKey>);

@@ -3,7 +3,7 @@ import { created, defineEndpoint } from "../http/define-endpoint.ts";
 import { API_KEY_RANDOM_BYTES, apiKeyInput, createApiKey, toCreated } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
-/** Makes an API key for the caller. This response is the only one that ever carries the key. */
+/** Creates an API key for the caller. This is the only response that contains the key. */
 export const handler = defineEndpoint("POST /v1/api-keys", {
   input: apiKeyInput,
   async run({ input, identity, now }) {

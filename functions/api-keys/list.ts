@@ -2,7 +2,7 @@ import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { toListItem } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
-/** The caller's API keys, oldest first, with the time of their last use. */
+/** Lists the API keys of the caller, oldest first, with the time of their last use. */
 export const handler = defineEndpoint("GET /v1/api-keys", {
   async run({ identity }) {
     const keys = await apiKeys.list(identity.userId);

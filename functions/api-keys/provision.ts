@@ -4,7 +4,10 @@ import { parse } from "../schema/input.ts";
 import { API_KEY_RANDOM_BYTES, type CreatedApiKey, createApiKey, provisionInput, toCreated } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
-/** The platform makes a key for a user, for a partner that sets the user up. Invoked under IAM with `{user_id, name}`. */
+/**
+ * Creates a key for a user whom a partner sets up. The platform invokes this function with IAM credentials.
+ * @param input `{user_id, name}`
+ */
 export async function handler(input: unknown): Promise<CreatedApiKey> {
   const { user_id, name } = parse(provisionInput, input);
   const { apiKey, key } = createApiKey(user_id, { name }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));

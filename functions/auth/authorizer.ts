@@ -9,9 +9,9 @@ import { readCredential } from "./credential.ts";
 import { verifyJwt } from "./verify-jwt.ts";
 
 /**
- * The one front door: API Gateway asks on every request who is calling (no result is cached, so a deleted key is refused at
- * once). A credential that does not hold is answered with a Deny policy and the reason, which the gateway response
- * ACCESS_DENIED turns into a 401; a fault is thrown, and becomes a 503.
+ * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. An
+ * invalid credential returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to a
+ * 401. An internal error is thrown, which API Gateway converts to a 503.
  */
 export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
   return log.scope({ request_id: event.requestContext.requestId }, () => authorize(event));
@@ -36,10 +36,10 @@ async function identify({ multiValueHeaders }: APIGatewayRequestAuthorizerEvent,
 
 async function identifyByKey(token: string, now: Date): Promise<Identity> {
   const apiKey = isApiKey(token) ? await apiKeys.findByHash(hashApiKey(token)) : undefined;
-  // Unknown, malformed and deleted are one answer: it says nothing about which keys exist or once did.
+  // Unknown, malformed and deleted keys return the same error, so that it does not reveal which keys exist or existed.
   if (!apiKey) throw new ApiError("invalid_api_key", "The API key is not valid. It may have been deleted.");
   if (isLastUsedStale(apiKey, now, settings.lastUsedResolutionSeconds())) {
-    // The time of use is a service to the user; the request does not depend on it.
+    // Best effort: the request succeeds even if the time of last use cannot be written.
     await apiKeys
       .updateLastUsed(apiKey, now, AbortSignal.timeout(1_000))
       .catch((error: unknown) => log.error("last_used_at not written", error, { key_id: apiKey.id }));
@@ -50,13 +50,16 @@ async function identifyByKey(token: string, now: Date): Promise<Identity> {
 const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>
   policy("Allow", identity.userId, event.methodArn, { ...identity });
 
-/** Who is let in is in the gateway's access log already; of who is not, this is the one line. */
+/** Logs the reason of the rejection. Accepted callers are in the access log of API Gateway. */
 function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError): APIGatewayAuthorizerResult {
-  log.info("credential refused", { reason: code }, { rejectedCredentials: 1 });
+  log.info("credential rejected", { reason: code }, { rejectedCredentials: 1 });
   return policy("Deny", "anonymous", event.methodArn, { errorCode: code, errorMessage: message });
 }
 
-/** `methodArn` is `arn:…:<api>/<stage>/<method>/<path>`. The policy covers the stage: who may call what is a row's access. */
+/**
+ * Returns a policy for the whole stage. Which endpoints the caller may use is decided per endpoint (`requireAccess`).
+ * @param methodArn `arn:…:<api>/<stage>/<method>/<path>`
+ */
 function policy(
   effect: "Allow" | "Deny",
   principalId: string,

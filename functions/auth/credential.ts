@@ -1,15 +1,17 @@
 import { API_KEY_PREFIX } from "../api-keys/api-key.ts";
 
-/** What the `Authorization` header holds. Every token that does not start with `svc_` is a JWT, `svcp_…` included. */
+/**
+ * The credential in the `Authorization` header. A token without the prefix `svc_` counts as a JWT, `svcp_…` included.
+ */
 export type Credential = { kind: "api_key" | "jwt"; token: string };
 
-// RFC 6750, section 2.1: the scheme in any case, spaces, and a token of these characters.
+// RFC 6750, section 2.1: case-insensitive scheme, spaces, token.
 const BEARER = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i;
 
 /**
  * Reads the credential of a request.
- * @param headers name -> values, as in `multiValueHeaders`; names come in any case
- * @returns undefined unless there is exactly one `Authorization` header and it holds a bearer token
+ * @param headers values by name, as in `multiValueHeaders`; names are case-insensitive
+ * @returns undefined unless there is exactly one `Authorization` header and it contains a bearer token
  */
 export function readCredential(headers: Record<string, string[] | undefined>): Credential | undefined {
   const names = Object.keys(headers).filter((name) => name.toLowerCase() === "authorization");

@@ -7,26 +7,28 @@ import { tokenExpired } from "./jwt-claims.ts";
 const MIN_SECRET_BYTES = 32;
 
 /**
- * The provider's shared secret as a key object: given a string, the library would derive the key anew for each token, which
- * takes some forty times as long as the verification.
+ * Converts the shared secret of the identity provider to a key object. With a string, the library would derive the key
+ * for each token, which takes about 40 times as long as the verification.
+ * @param settingName the setting that the error message names
  * @throws SettingError when the secret is too short to be safe
  */
 export function hs256Key(secret: string, settingName: string): KeyObject {
   const bytes = Buffer.from(secret, "utf8");
   if (bytes.length < MIN_SECRET_BYTES) {
-    throw new SettingError(`${settingName} must be at least ${MIN_SECRET_BYTES} bytes long, it has ${bytes.length}`);
+    throw new SettingError(`${settingName} must have at least ${MIN_SECRET_BYTES} bytes, but has ${bytes.length}`);
   }
   return createSecretKey(bytes);
 }
 
+/** Required values of the claims `iss` and `aud`; absent = any value. */
 export interface ExpectedClaims {
   issuer?: string | undefined;
   audience?: string | undefined;
 }
 
 /**
- * The payload of a token that was signed with HS256 and this key, or undefined when the signature, issuer or audience is
- * another.
+ * Returns the payload of a token that is signed with HS256 and this key, or undefined when the signature, the issuer or
+ * the audience does not match.
  * @throws ApiError `token_expired`
  */
 export function verifyHs256(token: string, key: KeyObject, now: Date, { issuer, audience }: ExpectedClaims): unknown {
@@ -34,7 +36,7 @@ export function verifyHs256(token: string, key: KeyObject, now: Date, { issuer, 
     return jwt.verify(token, key, {
       algorithms: ["HS256"],
       clockTimestamp: Math.floor(now.getTime() / 1000),
-      // Judged with its tolerance for clock skew in jwt-claims.ts.
+      // Checked in jwt-claims.ts, with the tolerance for clock skew.
       ignoreNotBefore: true,
       ...(issuer !== undefined && { issuer }),
       ...(audience !== undefined && { audience }),
@@ -42,7 +44,7 @@ export function verifyHs256(token: string, key: KeyObject, now: Date, { issuer, 
   } catch (error) {
     if (error instanceof jwt.TokenExpiredError) throw tokenExpired();
     if (error instanceof jwt.JsonWebTokenError || error instanceof SyntaxError) return undefined;
-    // Over claims that are null the library fails with a TypeError.
+    // The library throws a TypeError when the payload is null.
     if (error instanceof TypeError && jwt.decode(token) === null) return undefined;
     throw error;
   }

@@ -17,17 +17,17 @@ const verifierFor = ({ issuer, uri, audience }: Jwks) =>
 
 let cached: { uri: string; verifier: ReturnType<typeof verifierFor> } | undefined;
 
-/** What the library throws when the issuer's keys cannot be had: no answer, or one that holds no keys. */
+/** Errors of the library when the issuer's keys are unavailable: no response, or a response without valid keys. */
 const issuerErrors = [FetchError, JwksNotAvailableInCacheError, JwksValidationError, JwkValidationError];
 
-/** Node throws, instead of saying no, over a signature that cannot be one of the key: of another length, or for another kind. */
-const unfitSignature = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)$/;
+/** Codes of the errors that Node throws for a signature of a length or kind that does not fit the key. */
+const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)$/;
 
 /**
- * The payload of a token that the configured issuer signed, or undefined when it did not. Public keys are fetched from
- * JWKS_URI (by default `<issuer>/.well-known/jwks.json`) when a token names one that is not known yet.
+ * Returns the payload of a token that is signed by the configured issuer, or undefined for any other token. Public keys
+ * are fetched from JWKS_URI (by default `<issuer>/.well-known/jwks.json`) when a token names an unknown key.
  * @throws ApiError `token_expired`
- * @throws FetchError and its like when the issuer's keys cannot be had: an outage, no fault of the token
+ * @throws FetchError or another of `issuerErrors` when the issuer's keys are unavailable; the token may be valid
  */
 export async function verifyWithJwks(token: string): Promise<unknown> {
   const jwks = settings.jwks();
@@ -38,7 +38,7 @@ export async function verifyWithJwks(token: string): Promise<unknown> {
   } catch (error) {
     if (error instanceof JwtExpiredError) throw tokenExpired();
     if (issuerErrors.some((kind) => error instanceof kind)) throw error;
-    if (error instanceof JwtBaseError || unfitSignature.test((error as NodeJS.ErrnoException).code ?? ""))
+    if (error instanceof JwtBaseError || unfitSignatureCode.test((error as NodeJS.ErrnoException).code ?? ""))
       return undefined;
     throw error;
   }

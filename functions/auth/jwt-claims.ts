@@ -3,8 +3,8 @@ import { ApiError } from "../platform/errors.ts";
 import { userId } from "../schema/input.ts";
 
 /*
- * What a JWT must say, whoever signed it. Claims are data from outside: RFC 7519 makes all of them optional and the
- * verifying libraries accept what is absent, so each that we rely on is checked here.
+ * The rules for the claims of a JWT, the same for all issuers. All claims are optional in RFC 7519 and the libraries
+ * accept absent claims, so each claim that this service uses is checked here.
  */
 
 const seconds = z.number().check(z.nonnegative());
@@ -17,9 +17,9 @@ const claims = z.object({
 });
 
 export interface ClaimRules {
-  /** Longest time from issue to expiry. */
+  /** Maximum time between issue (`iat`) and expiry (`exp`). */
   maxLifetimeSeconds: number;
-  /** How far the provider's clock and ours may be apart. It never prolongs a token. */
+  /** Accepted difference between the clocks of the provider and of this service. It does not extend the expiry. */
   clockSkewSeconds: number;
 }
 
@@ -28,15 +28,15 @@ export const invalidToken = (message: string, options?: ErrorOptions) =>
 export const tokenExpired = () => new ApiError("token_expired", "The JWT has expired. Sign in again.");
 
 /**
- * The user id in the claims of a token whose signature holds.
- * @throws ApiError `token_expired`, or `invalid_token` with the claim to mend
+ * Returns the user id in the claims of a token with a valid signature.
+ * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
  */
 export function userIdFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
   const parsed = z.safeParse(claims, payload);
   if (!parsed.success) {
     const claim = parsed.error.issues[0]?.path[0];
     throw invalidToken(
-      claim === undefined ? "The JWT has no claims." : `The JWT has no usable ${String(claim)} claim.`,
+      claim === undefined ? "The JWT has no claims." : `The ${String(claim)} claim of the JWT is missing or invalid.`,
     );
   }
   const { sub, exp, iat, nbf } = parsed.data;
@@ -46,7 +46,7 @@ export function userIdFromClaims(payload: unknown, now: Date, rules: ClaimRules)
   if (iat !== undefined && iat > latestStart) throw invalidToken("The JWT was issued in the future.");
   if (nbf !== undefined && nbf > latestStart) throw invalidToken("The JWT is not valid yet.");
   if (exp > (iat ?? nowSeconds) + rules.maxLifetimeSeconds + rules.clockSkewSeconds) {
-    throw invalidToken(`The JWT lives too long. At most ${rules.maxLifetimeSeconds} seconds are accepted.`);
+    throw invalidToken(`The lifetime of the JWT is too long. The maximum is ${rules.maxLifetimeSeconds} seconds.`);
   }
   return sub;
 }

@@ -6,19 +6,19 @@ import { isTime, orRequired, uuid } from "../schema/input.ts";
 export const eventNames = ["deploy.started", "deploy.succeeded", "deploy.failed"] as const;
 export type EventName = (typeof eventNames)[number];
 
-/** A deployment event that the pipeline put on the queue. */
+/** A valid deployment event of the pipeline. */
 export interface DeploymentEvent {
   event: EventName;
   project_id: string;
   deployment_id: string;
-  /** Time of the event, ISO 8601 UTC, as it came. */
+  /** Time of the event, ISO 8601 in UTC, as the pipeline wrote it. */
   timestamp: string;
   /**
-   * What receivers get: the JSON of the four fields above and `data`, which is passed on as it came, fields that we do not
-   * know and numbers beyond double precision included.
+   * The payload that receivers get: the four fields above and `data` as JSON. `data` is passed on unchanged, including
+   * unknown fields and numbers beyond double precision.
    */
   body: string;
-  /** Identity of the event: the SHA-256 of its five fields, in hex. Two events are the same when all five are. */
+  /** Identity of the event: SHA-256 over its five fields, in hex. Two events with equal fields are the same event. */
   digest: string;
 }
 
@@ -40,7 +40,7 @@ const base = {
     .check(z.refine((text) => isTime(text) && /(Z|\+00:00)$/i.test(text), "must be ISO 8601 in UTC")),
 };
 
-/** What each event must bring. A new event name does not compile until it stands here. */
+/** The rules for the fields of each event. A new event name does not compile until it is added here. */
 const schemas = {
   "deploy.started": z.object({ ...base, data: z._default(anyData, {}) }),
   "deploy.succeeded": z.object({ ...base, data: succeededData }),
@@ -52,10 +52,13 @@ const named = z.looseObject(
   orRequired("must be a JSON object"),
 );
 
-export type ReadResult = { ok: true; event: DeploymentEvent } | { ok: false; reason: string };
+export type ParseResult = { ok: true; event: DeploymentEvent } | { ok: false; reason: string };
 
-/** Reads a message of the events queue. A message that is no event yields the reason, for the people who own the pipeline. */
-export function readDeploymentEvent(message: string): ReadResult {
+/**
+ * Parses a message of the events queue.
+ * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
+ */
+export function readDeploymentEvent(message: string): ParseResult {
   try {
     return read(parseExactly(message));
   } catch (error) {
@@ -65,24 +68,24 @@ export function readDeploymentEvent(message: string): ReadResult {
   }
 }
 
-function read(message: unknown): ReadResult {
+function read(message: unknown): ParseResult {
   const name = z.safeParse(named, message);
   if (!name.success) return { ok: false, reason: reasonOf(name.error) };
   const { event } = name.data;
   const rest = z.safeParse(schemas[event], message);
   if (!rest.success) return { ok: false, reason: reasonOf(rest.error) };
   const { project_id, deployment_id, timestamp } = rest.data;
-  // What was checked, and the data untouched by the check.
-  const data = (name.data.data ?? {}) as Content["data"];
+  // `data` is taken from the parsed message, not from the schema output, so that it stays unchanged.
+  const data = (name.data.data ?? {}) as EventContent["data"];
   return { ok: true, event: deploymentEvent({ event, project_id, deployment_id, timestamp, data }) };
 }
 
-interface Content extends Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> {
+interface EventContent extends Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> {
   data: object;
 }
 
-/** The event with this content, ready to be sent. */
-export function deploymentEvent({ event, project_id, deployment_id, timestamp, data }: Content): DeploymentEvent {
+/** Creates the event with these fields: its payload and its digest. */
+export function deploymentEvent({ event, project_id, deployment_id, timestamp, data }: EventContent): DeploymentEvent {
   const content = { event, project_id, deployment_id, timestamp, data };
   const digest = createHash("sha256").update(canonicalJson(content)).digest("hex");
   return { event, project_id, deployment_id, timestamp, body: JSON.stringify(content), digest };
@@ -93,8 +96,8 @@ function reasonOf(error: z.core.$ZodError): string {
 }
 
 /**
- * The id of the delivery of an event to a webhook: the same event makes the same id, so that an event that comes twice, or
- * is processed again after a crash, is delivered once. The time of the event comes first: ids sort by it.
+ * Returns the id of the delivery of an event to a webhook. The same event always gives the same id, so that a repeated
+ * event and a retry after a crash create only one delivery. Ids sort by the time of the event.
  */
 export function deliveryIdOf({ timestamp, digest }: DeploymentEvent, webhookId: string): string {
   const hash = createHash("sha256").update(digest).update(webhookId).digest();
@@ -109,7 +112,7 @@ declare global {
   }
 }
 
-/** JSON that keeps numbers as they are written: `JSON.parse` alone would turn 9007199254740993 into …992. */
+/** Parses JSON and keeps numbers as written. `JSON.parse` alone turns 9007199254740993 into 9007199254740992. */
 export function parseExactly(text: string): unknown {
   return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) =>
     typeof value === "number" && context?.source !== undefined && String(value) !== context.source
@@ -118,14 +121,14 @@ export function parseExactly(text: string): unknown {
   );
 }
 
-/** JSON in which the order of an object's keys makes no difference. */
+/** Serializes to JSON with sorted keys, so that the key order of the input makes no difference. */
 function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     isJsonObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
   );
 }
 
-/** Raw numbers are objects for `typeof` too. */
+/** Returns whether a value is a JSON object. `typeof` is "object" for the raw numbers of `parseExactly` too. */
 function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { type FieldsOf, id, oneOf, text, WEB_ADDRESS } from "../schema/response-schema.ts";
 import type { DeploymentEvent, EventName } from "./deployment-event.ts";
 
-/* The body that receivers get, as schemas: one for each event. */
+/* Schemas of the payload that receivers get, one for each event. */
 
 export const eventDescriptions: Record<EventName, string> = {
   "deploy.started": "a build has started",
@@ -10,20 +10,22 @@ export const eventDescriptions: Record<EventName, string> = {
   "deploy.failed": "the build or a health check failed",
 };
 
-export const eventNameSchema = oneOf<EventName>("What has happened.", eventDescriptions);
+export const eventNameSchema = oneOf<EventName>("Name of the event.", eventDescriptions);
 
 type Payload = Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
 
 const payloadOf = <Data extends z.ZodMiniType<object>>(event: EventName, data: Data) =>
   z.strictObject({
-    event: z.literal(event).check(z.describe("The event.")),
-    project_id: id("The project that was deployed."),
-    deployment_id: id("The deployment."),
+    event: z.literal(event).check(z.describe("Name of the event.")),
+    project_id: id("Id of the project."),
+    deployment_id: id("Id of the deployment."),
     timestamp: text("Time of the event, ISO 8601 in UTC.", { format: "date-time" }),
     data,
   } satisfies FieldsOf<Payload>);
 
-const anyData = z.looseObject({}).check(z.describe("What the pipeline tells, as it came; `{}` when it tells nothing."));
+const anyData = z
+  .looseObject({})
+  .check(z.describe("Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none."));
 
 /** The payload of each event. */
 export const payloadSchemas = {
@@ -35,7 +37,7 @@ export const payloadSchemas = {
         url: text("Public URL of the app.", { pattern: WEB_ADDRESS }),
         status: z.literal("running").check(z.describe("The app serves requests.")),
       })
-      .check(z.describe("Where the app runs; more fields that the pipeline sends are passed on as they came.")),
+      .check(z.describe("URL and status of the app. Other fields of the pipeline are passed on unchanged.")),
   ),
   "deploy.failed": payloadOf("deploy.failed", anyData),
 } satisfies Record<EventName, z.ZodMiniType<Payload>>;

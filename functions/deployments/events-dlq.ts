@@ -3,8 +3,9 @@ import { sqs } from "../platform/aws.ts";
 import { deadLetterUrl } from "../platform/env.ts";
 
 /**
- * Puts a message that can never become an event into the dead letter queue, as it came, with the reason in the message
- * attribute `reason`.
+ * Moves an invalid message of the events queue to the dead letter queue, because no retry can fix it.
+ * @param message body of the message, stored unchanged
+ * @param reason stored in the message attribute `reason`
  */
 export async function reject(message: string, reason: string): Promise<void> {
   await sqs().send(

@@ -1,6 +1,6 @@
 import type { EventName } from "./deployment-event.ts";
 
-interface Parts {
+interface SampleFields {
   projectId: string;
   deploymentId: string;
   now: Date;
@@ -8,8 +8,8 @@ interface Parts {
   url?: string | undefined;
 }
 
-/** A deployment event as the pipeline would put it on the queue, for trying things out. */
-export function sampleEvent(event: EventName, { projectId, deploymentId, now, url }: Parts) {
+/** Creates a message as the pipeline would put it on the events queue, for trials and tests. */
+export function sampleEvent(event: EventName, { projectId, deploymentId, now, url }: SampleFields) {
   const data: Record<EventName, object> = {
     "deploy.started": {},
     "deploy.succeeded": { url: url ?? "https://demo.example.com", status: "running" },

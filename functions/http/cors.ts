@@ -1,6 +1,6 @@
 import { cors } from "../manifest/response-headers.ts";
 
-/** What lets a page of an allowed origin read an answer. Caches keep the answers to different origins apart. */
+/** Returns the headers that let a page of an allowed origin read a response. `Vary` separates the origins in caches. */
 export function corsHeaders(origin: string | undefined, allowed: string[]): Record<string, string> {
   if (allowed.length === 0) return {};
   if (origin === undefined || !allowed.includes(origin)) return { Vary: "Origin" };
@@ -11,7 +11,7 @@ export function corsHeaders(origin: string | undefined, allowed: string[]): Reco
   };
 }
 
-/** What tells a browser, before it sends a page's request, that it may. */
+/** Returns the headers of a preflight response, with which a browser checks that a page may send its request. */
 export function preflightHeaders(origin: string | undefined, allowed: string[]): Record<string, string> {
   return {
     ...corsHeaders(origin, allowed),

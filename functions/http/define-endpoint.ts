@@ -14,8 +14,8 @@ import { parse } from "../schema/input.ts";
 import { corsHeaders } from "./cors.ts";
 
 /*
- * What all endpoints share, so that a verb file is only its intention: access as its row says, ids, the JSON body, the
- * `data` envelope, headers and errors. A verb file names its row; nothing here is to be remembered there.
+ * The code that all endpoints share: access checks, ids, the JSON body, the `data` envelope, headers and errors. The
+ * file of an endpoint names its row and contains only its own logic.
  */
 
 type Row = (typeof endpoints)[number];
@@ -24,56 +24,60 @@ type Route = `${Row["method"]} ${Row["path"]}`;
 /** The names between braces in a path: "/v1/projects/{project_id}" -> "project_id". */
 type ParamOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamOf<Rest> : never;
 
-interface Call<Params extends string, Input, Query> {
+interface EndpointRequest<Params extends string, Input, Query> {
   /** The UUIDs in the path. */
   params: Record<Params, string>;
-  /** The body, as the endpoint's schema made it. */
+  /** The body, validated and converted by the schema of the endpoint. */
   input: Input;
-  /** The query parameters, likewise. */
+  /** The query parameters, validated and converted likewise. */
   query: Query;
-  /** The address that was called, without its query. */
+  /** The requested URL without its query. */
   requestUrl: URL;
   identity: Identity;
   now: Date;
 }
 
-interface Reply {
+interface EndpointResponse {
   statusCode: number;
   /** Sent as `{"data": …}`; absent for an empty body. */
   data?: unknown;
   headers?: Record<string, string> | undefined;
-  /** Id of what was made. */
+  /** Id of the created resource, for the log. */
   createdId?: string;
 }
 
-export const ok = (data: unknown, headers?: Record<string, string>): Reply => ({ statusCode: 200, data, headers });
-export const created = (data: { id: string }): Reply => ({ statusCode: 201, data, createdId: data.id });
-export const accepted = (data: unknown): Reply => ({ statusCode: 202, data });
-export const noContent = (): Reply => ({ statusCode: 204 });
+export const ok = (data: unknown, headers?: Record<string, string>): EndpointResponse => ({
+  statusCode: 200,
+  data,
+  headers,
+});
+export const created = (data: { id: string }): EndpointResponse => ({ statusCode: 201, data, createdId: data.id });
+export const accepted = (data: unknown): EndpointResponse => ({ statusCode: 202, data });
+export const noContent = (): EndpointResponse => ({ statusCode: 204 });
 
-interface Definition<Params extends string, Schema extends z.ZodMiniType, Query extends z.ZodMiniType> {
-  /** What the body must look like, or how to make that from the settings; an endpoint without it takes no body. */
+interface EndpointDefinition<Params extends string, Schema extends z.ZodMiniType, Query extends z.ZodMiniType> {
+  /** Schema of the body, or a function that derives it from the settings; absent = the body is ignored. */
   input?: Schema | (() => Schema);
-  /** What the query parameters must look like; without it they are ignored. */
+  /** Schema of the query parameters; absent = they are ignored. */
   query?: Query;
-  run(call: Call<Params, z.output<Schema>, z.output<Query>>): Promise<Reply>;
+  run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>>): Promise<EndpointResponse>;
 }
 
-/** Makes the Lambda handler of the endpoint in this row of `endpoints.ts`. */
+/** Creates the Lambda handler of the endpoint with this method and path in `endpoints.ts`. */
 export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
   route: R,
-  { input, query, run }: Definition<ParamOf<R>, Schema, Query>,
+  { input, query, run }: EndpointDefinition<ParamOf<R>, Schema, Query>,
 ) {
   const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
   if (!row) throw new Error(`functions/manifest/endpoints.ts has no row for ${route}`);
   const { access, method, path } = row;
 
-  async function answer(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
+  async function respond(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
     const identity = identityContext.parse(event.requestContext.authorizer) as Identity;
     const params = readParams(event);
     await requireAccess(access, identity, params);
     const schema = typeof input === "function" ? input() : input;
-    const reply = await run({
+    const response = await run({
       params,
       input: (schema && parse(schema, readJson(event))) as z.output<Schema>,
       query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
@@ -81,40 +85,40 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
       identity,
       now: new Date(),
     });
-    if (method !== "GET") logWrite({ method, path }, params, identity, reply);
-    const { statusCode, data, headers } = reply;
+    if (method !== "GET") logWrite({ method, path }, params, identity, response);
+    const { statusCode, data, headers } = response;
     return { statusCode, body: data === undefined ? "" : JSON.stringify({ data }), ...(headers && { headers }) };
   }
 
-  const handler = middy(answer).use([responseHeaders, errorResponses]);
+  const handler = middy(respond).use([addResponseHeaders, renderErrors]);
   const lambda = (event: APIGatewayProxyEvent, context: Context): Promise<APIGatewayProxyResult> =>
     log.scope({ request_id: event.requestContext.requestId }, () => handler(event, context));
-  // What it takes can be read from outside: the API's description is made from it.
+  // The OpenAPI document is generated from these schemas.
   return Object.assign(lambda, { input, query });
 }
 
-/** Who has changed what, one line for each request that did: the trail of every key, webhook and secret. */
+/** Logs one line per successful write: the audit trail of keys, webhooks and secrets. */
 function logWrite(
   { method, path }: Pick<Row, "method" | "path">,
   params: Record<string, string>,
   { userId, keyId }: Identity,
-  { statusCode, createdId }: Reply,
+  { statusCode, createdId }: EndpointResponse,
 ): void {
-  const who = { user_id: userId, key_id: keyId };
-  log.info("request", { method, route: path, status: statusCode, ...who, ...params, created_id: createdId });
+  const caller = { user_id: userId, key_id: keyId };
+  log.info("request", { method, route: path, status: statusCode, ...caller, ...params, created_id: createdId });
 }
 
 const MAX_BODY_BYTES = 64 * 1024;
 
 /**
- * The body. None at all is an empty object: where all fields are optional it may be left out, elsewhere the fields are missed.
+ * Parses the body. A missing body counts as an empty object, so it is valid where all fields are optional.
  * @throws ApiError `payload_too_large`, `unsupported_media_type` or `invalid_json`
  */
 function readJson({ body, headers, isBase64Encoded }: APIGatewayProxyEvent): unknown {
   if (!body) return {};
   const text = isBase64Encoded ? Buffer.from(body, "base64").toString("utf8") : body;
   if (Buffer.byteLength(text) > MAX_BODY_BYTES) {
-    throw new ApiError("payload_too_large", `The body is larger than ${MAX_BODY_BYTES / 1024} KB.`);
+    throw new ApiError("payload_too_large", `The body is larger than the limit of ${MAX_BODY_BYTES / 1024} KB.`);
   }
   if (!/^application\/json *(;|$)/i.test(headerOf(headers, "content-type") ?? "")) {
     throw new ApiError("unsupported_media_type", "Send the body as 'Content-Type: application/json'.");
@@ -129,17 +133,19 @@ function readJson({ body, headers, isBase64Encoded }: APIGatewayProxyEvent): unk
 const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): string | undefined =>
   Object.entries(headers).find(([name]) => name.toLowerCase() === wanted)?.[1];
 
-/** The ids in the path. One that is no UUID names nothing that exists. */
+/** Returns the ids in the path. All resources have UUIDs, so any other text is `not_found`. */
 function readParams({ pathParameters }: APIGatewayProxyEvent): Record<string, string> {
   const params = Object.entries(pathParameters ?? {}).map(([name, text]): [string, string] => {
     const id = canonicalUuid(text);
-    if (id === undefined) throw new ApiError("not_found", "There is nothing with this id: it is not a UUID.");
+    if (id === undefined) throw new ApiError("not_found", "No resource with this id exists: ids are UUIDs.");
     return [name, id];
   });
   return Object.fromEntries(params);
 }
 
-/** `path` and `domainName` are those of the stage or of the custom domain, whichever was called. */
+/**
+ * Returns the URL that the client requested: `path` and `domainName` are those of the stage or of the custom domain.
+ */
 function requestUrl({ headers, requestContext: { domainName, path } }: APIGatewayProxyEvent): URL {
   return new URL(`${headers["X-Forwarded-Proto"] ?? "https"}://${domainName}${path}`);
 }
@@ -150,19 +156,19 @@ interface Exchange {
   error: unknown;
 }
 
-const responseHeaders = {
+const addResponseHeaders = {
   after({ event, response }: Exchange): void {
     if (!response) return;
     const requestId = { "x-request-id": event.requestContext.requestId };
     const contentType: Record<string, string> = response.body === "" ? {} : { "Content-Type": "application/json" };
-    const forPages = corsHeaders(headerOf(event.headers, "origin"), settings.corsOrigins());
-    response.headers = { ...securityHeaders, ...contentType, ...requestId, ...forPages, ...response.headers };
+    const forBrowsers = corsHeaders(headerOf(event.headers, "origin"), settings.corsOrigins());
+    response.headers = { ...securityHeaders, ...contentType, ...requestId, ...forBrowsers, ...response.headers };
   },
-  onError: (exchange: Exchange): void => responseHeaders.after(exchange),
+  onError: (exchange: Exchange): void => addResponseHeaders.after(exchange),
 };
 
-/** One renderer for all errors. What is not meant for the caller is logged, and told as a 500 or 503 without details. */
-const errorResponses = {
+/** Renders all errors. An unexpected error is logged and returned as 500 or 503 without details. */
+const renderErrors = {
   onError(exchange: Exchange): void {
     const { requestId } = exchange.event.requestContext;
     const error = toApiError(exchange.error);
@@ -175,7 +181,7 @@ function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (isOutage(error)) {
     const headers = { "Retry-After": "1" };
-    return new ApiError("service_unavailable", "The service is busy or partly down. Try again.", { headers });
+    return new ApiError("service_unavailable", "The service is temporarily unavailable. Try again.", { headers });
   }
-  return new ApiError("internal_error", "Something went wrong on our side.");
+  return new ApiError("internal_error", "An internal error occurred. Try again later.");
 }

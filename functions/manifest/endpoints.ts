@@ -1,25 +1,26 @@
 import type { Grants } from "./grants-schema.ts";
 
 /**
- * The HTTP API, one row per endpoint. Routes, Lambdas, grants, the local gateway and the security tests all follow from
- * these rows. Data only: `file` is a path below `functions/` that the row does not import.
+ * An endpoint of the HTTP API. Routes, Lambda functions, grants, the local gateway and the security tests are derived
+ * from these rows. Data only.
  */
 export interface EndpointRow {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   path: `/v1/${string}`;
+  /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it. */
   file: string;
   access: Access;
   uses: Grants;
-  /** How long a call may take, when the default of a few seconds is not enough. API Gateway waits for 29 at most. */
+  /** Timeout of the function; absent = the default of the stack. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
 }
 
 /**
- * Who may call:
- * - `session`: a user who signed in (JWT). An API key may not: a leaked key that mints keys would outlive its revocation.
- * - `user`: either credential.
- * - `viewer`: either credential, of a member of the project in the path, whatever the role.
- * - `admin`: either credential, of an admin of the project in the path.
+ * The credential and the project role that a caller needs:
+ * - `session`: a JWT. API keys are rejected: a leaked key that can create keys would outlive its revocation.
+ * - `user`: a JWT or an API key.
+ * - `viewer`: a JWT or an API key of any member of the project in the path.
+ * - `admin`: a JWT or an API key of an admin of the project in the path.
  */
 export type Access = "session" | "user" | "viewer" | "admin";
 

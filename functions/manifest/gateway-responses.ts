@@ -1,12 +1,12 @@
 /**
- * The errors that API Gateway itself answers with, one row each: the stack deploys them and the local gateway renders
- * them, so both sides speak the error shape of `platform/errors.ts`. Data only. Response types:
+ * An error response that API Gateway generates without calling an endpoint. The stack deploys these rows and the local
+ * gateway renders them, so both return the error format of `platform/errors.ts`. Data only. Response types:
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
  *
- * `code` and `message` may hold `$context` variables. The authorizer's texts hold nothing that JSON would escape.
+ * `code` and `message` may contain `$context` variables, which are inserted without JSON escaping.
  */
 export interface GatewayResponseRow {
-  /** Absent: API Gateway keeps the status of the error. */
+  /** HTTP status; absent = API Gateway keeps the status of the error. */
   status?: number;
   code: string;
   message: string;
@@ -16,28 +16,32 @@ export interface GatewayResponseRow {
 const retryable = { status: 503, code: "service_unavailable", headers: { "Retry-After": "1" } };
 
 export const gatewayResponses = {
-  /** No Authorization header: API Gateway does not even ask the authorizer. */
+  /** No Authorization header. API Gateway does not call the authorizer. */
   UNAUTHORIZED: {
     status: 401,
     code: "unauthorized",
     message: "Send a JWT or an API key in the header 'Authorization: Bearer <token>'.",
     headers: { "WWW-Authenticate": 'Bearer realm="api"' },
   },
-  /** The authorizer said no, and why (functions/auth/authorizer.ts). */
+  /** The authorizer denied the request and set the error code (functions/auth/authorizer.ts). */
   ACCESS_DENIED: {
     status: 401,
     code: "$context.authorizer.errorCode",
     message: "$context.authorizer.errorMessage",
     headers: { "WWW-Authenticate": 'Bearer realm="api", error="invalid_token"' },
   },
-  /** The authorizer itself failed, a store outage for one. Never a 401: the credential may be fine. */
+  /** The authorizer failed, for example in an outage of DynamoDB. Not a 401, because the credential may be valid. */
   AUTHORIZER_FAILURE: { ...retryable, message: "The credential could not be checked. Try again." },
   AUTHORIZER_CONFIGURATION_ERROR: { ...retryable, message: "The credential could not be checked. Try again." },
-  /** API Gateway's name for an unknown route. */
-  MISSING_AUTHENTICATION_TOKEN: { status: 404, code: "not_found", message: "There is no such route." },
-  /** And when the request has an Authorization header, which it then takes for an AWS signature: no route of ours is signed. */
-  INVALID_SIGNATURE: { status: 404, code: "not_found", message: "There is no such route." },
-  RESOURCE_NOT_FOUND: { status: 404, code: "not_found", message: "There is no such route." },
+  /** Unknown route, in spite of the name. */
+  MISSING_AUTHENTICATION_TOKEN: {
+    status: 404,
+    code: "not_found",
+    message: "The route does not exist. Check the path.",
+  },
+  /** Unknown route and an Authorization header: API Gateway tries to read the header as an AWS signature. */
+  INVALID_SIGNATURE: { status: 404, code: "not_found", message: "The route does not exist. Check the path." },
+  RESOURCE_NOT_FOUND: { status: 404, code: "not_found", message: "The route does not exist. Check the path." },
   REQUEST_TOO_LARGE: {
     status: 413,
     code: "payload_too_large",
@@ -62,7 +66,7 @@ export const gatewayResponses = {
     message: "Too many requests. Wait and try again.",
     headers: { "Retry-After": "60" },
   },
-  /** The firewall's one rule that stops requests is that of the rate (lib/firewall.ts); it looks at five minutes. */
+  /** The rate limit is the only blocking rule of the firewall (lib/firewall.ts). Its window is five minutes. */
   WAF_FILTERED: {
     status: 429,
     code: "rate_limited",
@@ -70,22 +74,22 @@ export const gatewayResponses = {
     headers: { "Retry-After": "60" },
   },
   INTEGRATION_TIMEOUT: { ...retryable, message: "The request took too long. Try again." },
-  INTEGRATION_FAILURE: { ...retryable, message: "The request could not be served. Try again." },
-  DEFAULT_5XX: { status: 500, code: "internal_error", message: "Something went wrong on our side." },
-  /** No status of its own: it covers errors of many statuses. */
+  INTEGRATION_FAILURE: { ...retryable, message: "The request could not be processed. Try again." },
+  DEFAULT_5XX: { status: 500, code: "internal_error", message: "An internal error occurred. Try again later." },
+  /** No status: this type covers errors with different statuses. */
   DEFAULT_4XX: { code: "validation_error", message: "The request is not valid." },
 } as const satisfies Record<string, GatewayResponseRow>;
 
 export type GatewayResponseType = keyof typeof gatewayResponses;
 
-/** Known path, wrong method. API Gateway has no response type for it: a mock method on each path answers. */
+/** Known path, wrong method. API Gateway has no response type for it, so a mock method on each path returns it. */
 export const methodNotAllowed = {
   status: 405,
   code: "method_not_allowed",
-  message: "This path does not take that method. The Allow header lists those it takes.",
+  message: "The path does not support this method. The Allow header lists the supported methods.",
 } as const satisfies GatewayResponseRow;
 
-/** The body template, in the syntax of API Gateway: `$context…` is filled in per request. */
+/** Returns the body template in the syntax of API Gateway, which replaces `$context…` per request. */
 export function gatewayResponseTemplate({ code, message }: GatewayResponseRow): string {
   return `{"error":{"code":"${code}","message":"${message}","request_id":"$context.requestId"}}`;
 }

@@ -2,31 +2,33 @@ import type { QueueKey } from "./queues.ts";
 import type { TableKey, tables } from "./tables.ts";
 
 /**
- * The DynamoDB actions a function may be granted on a table, by their IAM names. A transaction needs those of its items.
- * `Scan` is not among them: it would read a whole table.
+ * The DynamoDB actions that can be granted on a table, by their IAM names. A transaction needs the actions of its
+ * items. `Scan` is left out on purpose: it reads a whole table.
  */
 export type TableAction = "GetItem" | "BatchGetItem" | "Query" | "PutItem" | "UpdateItem" | "DeleteItem";
 
 export const readActions: readonly TableAction[] = ["GetItem", "BatchGetItem", "Query"];
 
-/** An index by its table and its name: `deliveries/due`. */
+/** A table key and the name of one of its indexes: `deliveries/due`. */
 export type IndexKey = { [Key in TableKey]: `${Key}/${IndexName<(typeof tables)[Key]>}` }[TableKey];
 
 type IndexName<Row> = Row extends { indexes: readonly { name: infer Name extends string }[] } ? Name : never;
 
-/** The secrets in Secrets Manager. */
+/** The key of a secret in Secrets Manager. */
 export type SecretKey = "jwtSecret";
 
 /**
- * What a function calls, and so all that it may: exact actions per table, and the indexes, queues and secrets it works with. A
- * local run refuses what is not listed, as IAM does on AWS.
+ * The AWS permissions of a function: exactly the actions that it calls. IAM enforces them on AWS, and a local run
+ * rejects calls that are not listed here.
  */
 export interface Grants {
   tables?: Partial<Record<TableKey, readonly TableAction[]>>;
-  /** Indexes it queries. A right on a table does not reach them, nor the other way round. */
+  /** Indexes that it queries. A permission on a table does not include its indexes, and vice versa. */
   queries?: readonly IndexKey[];
+  /** Queues that it sends messages to. */
   sendsTo?: readonly QueueKey[];
-  /** Queues to whose dead letter queue it may send what can never be processed. */
+  /** Queues whose dead letter queue it sends unprocessable messages to. */
   rejectsTo?: readonly QueueKey[];
+  /** Secrets that it reads. */
   reads?: readonly SecretKey[];
 }

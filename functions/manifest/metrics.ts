@@ -1,52 +1,53 @@
 /**
- * What the functions count and time, one row each: they write these as CloudWatch metrics (embedded metric format), the
- * dashboard and the alarms of the stack read them. Data only. A metric exists once per stage, and once per value of its
- * own dimension: each of those costs money, so a dimension has a handful of values and is never an id.
+ * A CloudWatch metric that the functions write in the embedded metric format, and that the dashboard and the alarms of
+ * the stack read. Data only. CloudWatch bills each combination of stage and dimension value as a metric of its own, so
+ * a dimension must have few values and must never be an id.
  */
 export interface MetricRow {
   name: string;
   unit: "Count" | "Milliseconds" | "Seconds";
-  /** A second dimension, beside the stage. The metric is written with and without it. */
+  /** A second dimension beside the stage. The metric is written both with and without it. */
   dimension?: string;
 }
 
 export const METRICS_NAMESPACE = "DeploymentWebhooks";
 
 export const metrics = {
-  /** Every attempt; its outcome is `succeeded` or the attempt's error code. */
+  /** Delivery attempts. The outcome is `succeeded` or the error code of the attempt. */
   attempts: { name: "Attempts", unit: "Count", dimension: "outcome" },
   /**
-   * 1 for a first attempt that succeeded and 0 for one that did not: the average is the rate. First is what the schedule
-   * sends first: no sample, no redelivery, no recovery, and nothing that has waited for a receiver that was down or busy.
+   * 1 for a first attempt that succeeded, 0 for one that failed: the average is the success rate. Only first attempts
+   * of the schedule count. Test deliveries, redeliveries, recoveries and deliveries that waited for a receiver that was
+   * down or busy do not.
    */
   firstAttemptSuccess: { name: "FirstAttemptSuccess", unit: "Count" },
-  /** From the event's arrival on our queue to the dial of its first attempt (as above): the part that is ours. */
+  /** Time from the event's arrival on our queue to its first attempt (as above): our share of the latency. */
   eventToFirstAttempt: { name: "EventToFirstAttempt", unit: "Milliseconds" },
   /**
-   * From the event's arrival on our queue to the end of the attempt that succeeded, retries and the receiver's own time
-   * included. Not of a delivery that somebody has sent once more, whose time is theirs.
+   * Time from the event's arrival on our queue to the end of the successful attempt, including retries and the
+   * receiver's own time. Redelivered deliveries do not count, because a user chose their time.
    */
   deliveryLatency: { name: "DeliveryLatency", unit: "Milliseconds" },
-  /** Attempts that the schedule made after the first. */
+  /** Attempts of the schedule after the first one. */
   retries: { name: "Retries", unit: "Count" },
-  /** Deliveries that failed for good: their last attempt failed. Samples do not count. */
+  /** Deliveries whose last attempt failed. Test deliveries do not count. */
   exhausted: { name: "Exhausted", unit: "Count" },
-  /** Webhooks that were disabled because they keep failing or answered 410. */
+  /** Webhooks disabled because they kept failing or because the receiver responded with 410. */
   webhooksDisabled: { name: "WebhooksDisabled", unit: "Count" },
-  /** Attempts whose host led to an address that is not public. */
+  /** Attempts blocked because the host resolved to an address that is not public. */
   blockedAddresses: { name: "BlockedAddresses", unit: "Count" },
-  /** Requests whose credential was refused; the reason is the error code. Without any, API Gateway refuses on its own. */
+  /** Rejected credentials. The reason is the error code. API Gateway itself rejects requests without a credential. */
   rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimension: "reason" },
-  /** Messages that a fault of ours kept from being done. They come back, and are counted each time. */
+  /** Queue messages that failed because of an internal error. Each retry that fails counts again. */
   messagesFailed: { name: "MessagesFailed", unit: "Count" },
-  /** Events that were no events and went to the dead letter queue. */
+  /** Messages that are not valid events and were moved to the dead letter queue. */
   rejectedEvents: { name: "RejectedEvents", unit: "Count" },
   /**
-   * How long the row that was due first has been waiting when the sweep comes to it. Every run writes it, 0 when nothing was
-   * due: a minute without a value is one in which no sweep has run to its end.
+   * Time that the longest overdue row has waited when the sweep reads it, 0 when no row was due. Every run emits it, so
+   * that missing data means that no sweep finished.
    */
   sweepLag: { name: "SweepLag", unit: "Seconds" },
-  /** Rows that the sweep handed over: retries that were too far away for the queue, and messages that were lost. */
+  /** Rows that the sweep enqueued: retries too far in the future for an SQS delay, and lost messages. */
   redriven: { name: "Redriven", unit: "Count" },
 } as const satisfies Record<string, MetricRow>;
 

@@ -1,5 +1,5 @@
 /**
- * The SQS queues, one row each. Every queue has a dead letter queue of the same name with `-dlq` behind it. Data only.
+ * An SQS queue. Every queue has a dead letter queue with the same name and the suffix `-dlq`. Data only.
  * Limits: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
  */
 export interface QueueRow {
@@ -8,9 +8,12 @@ export interface QueueRow {
   /** Environment variable that holds the URL of its dead letter queue. */
   deadLetterEnv: string;
   name: string;
-  /** How long a received message stays hidden: at least six times the timeout of the function that consumes it. */
+  /**
+   * Visibility timeout of a received message: at least six times the timeout of the function that consumes it.
+   * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+   */
   visibilitySeconds: number;
-  /** After so many receives a message moves to the dead letter queue: our own faults only. */
+  /** Receives after which a message moves to the dead letter queue. Only internal errors lead to a second receive. */
   maxReceives: number;
   maxMessageBytes: number;
 }
@@ -18,7 +21,7 @@ export interface QueueRow {
 const FOURTEEN_DAYS = 14 * 24 * 3600;
 
 export const queues = {
-  /** Written by the deployment pipeline. The message is the event itself. It must fit into a delivery row of 400 KB. */
+  /** Sent by the deployment pipeline. A message is the event itself. It must fit into a DynamoDB item of 400 KB. */
   events: {
     env: "EVENTS_QUEUE_URL",
     deadLetterEnv: "EVENTS_DLQ_URL",
@@ -27,7 +30,7 @@ export const queues = {
     maxReceives: 5,
     maxMessageBytes: 256 * 1024,
   },
-  /** Written by fan-out, send and sweep. The message names a delivery row and the attempt that is due. */
+  /** Sent by fan-out, send and sweep. A message names a delivery row and the attempt that is due. */
   deliveries: {
     env: "DELIVERIES_QUEUE_URL",
     deadLetterEnv: "DELIVERIES_DLQ_URL",
@@ -40,9 +43,9 @@ export const queues = {
 
 export type QueueKey = keyof typeof queues;
 
-/** Queues and dead letter queues keep a message as long as SQS allows. */
+/** Retention of all queues and dead letter queues: the maximum of SQS. */
 export const retentionSeconds = FOURTEEN_DAYS;
-/** A rejected event travels to the dead letter queue with its reason, so that queue takes larger messages. */
+/** Larger than `maxMessageBytes`, because a rejected event is stored together with the reason. */
 export const deadLetterMaxMessageBytes = 1024 * 1024;
 
 export const deadLetterName = (queue: QueueRow): string => `${queue.name}-dlq`;

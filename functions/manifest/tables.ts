@@ -1,38 +1,38 @@
 /**
- * The DynamoDB tables, one row each. The stack deploys them, local runs and tests create them, grants refer to them by
- * their key in this record. Data only.
+ * A DynamoDB table. The stack deploys these rows, local runs and tests create them, and grants refer to them by their
+ * key in `tables`. Data only.
  */
 export interface TableRow {
   /** Environment variable that holds the deployed table's name. */
   env: string;
-  /** Name of the table; a deployment puts its stage in front. */
+  /** Name of the table. A deployment adds the stage as a prefix. */
   name: string;
   partitionKey: string;
   sortKey?: string;
   indexes?: { name: string; partitionKey: { name: string; type: "S" | "N" }; sortKey: string }[];
-  /** Only who is granted a read may see its items: a write must not return what was there. */
+  /** The items are secrets: a function with only write permissions must not receive old values (`ReturnValues`). */
   isSecret?: true;
-  /** Attribute with the epoch second after which DynamoDB may remove an item. */
+  /** Attribute that holds the expiry time in epoch seconds. DynamoDB deletes the item after it. */
   ttl?: string;
 }
 
 export const tables = {
-  /** Key hash -> owner. What the authorizer reads: one item per API key. */
+  /** API keys by the hash of the key. The authorizer reads one item per request. */
   apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash" },
-  /** A user's keys in order of creation, and the counter that holds the cap. */
+  /** The API keys of each user in order of creation, and the counter that enforces the limit. */
   userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
-  /** Who may see which project, and as what. Written by the platform. */
+  /** Project memberships: one item per user and project, with the role. Written by the platform, read by the API. */
   projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
-  /** A project's webhooks in order of creation, and the counter that holds the cap. */
+  /** The webhooks of each project in order of creation, and the counter that enforces the limit. */
   webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
-  /** Signing secrets, apart from the webhooks, so that IAM can keep them from every function that does not sign. */
+  /** Signing secrets. A table of its own, so that IAM can limit read access to the function that signs. */
   webhookSecrets: {
     env: "WEBHOOK_SECRETS_TABLE",
     name: "webhook-secrets",
     partitionKey: "webhook_id",
     isSecret: true,
   },
-  /** What is to be sent, what was tried, what came back. The sparse index holds the rows that still have to go out. */
+  /** Deliveries with their payload, attempts and responses. The sparse index `due` contains the pending ones only. */
   deliveries: {
     env: "DELIVERIES_TABLE",
     name: "deliveries",

@@ -1,8 +1,9 @@
 import type { Grants } from "./grants-schema.ts";
 import type { QueueKey } from "./queues.ts";
 
-/** The Lambdas without a route, one row each: what starts them and what they may use. Data only. */
+/** A Lambda function without a route. Data only. */
 export interface WorkerRow {
+  /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it. */
   file: string;
   trigger: Trigger;
   timeoutSeconds: number;
@@ -11,10 +12,12 @@ export interface WorkerRow {
 }
 
 /**
- * - `authorizer`: API Gateway asks it who is calling, on every request.
- * - `queue`: an event source mapping that reports partial batch failures. `maxConcurrency` bounds the parallel batches.
+ * The event that starts a function:
+ * - `authorizer`: API Gateway calls it on every request to authenticate the caller.
+ * - `queue`: an event source mapping with partial batch responses. `maxConcurrency` limits the number of parallel
+ *   batches.
  * - `everyMinutes`: a schedule.
- * - `invoke`: the rest of the platform calls it under IAM.
+ * - `invoke`: other parts of the platform invoke it with IAM credentials.
  */
 export type Trigger =
   | { kind: "authorizer" }
@@ -41,7 +44,7 @@ export const workers = [
     file: "attempts/send",
     trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 200 },
     timeoutSeconds: 30,
-    // Most of an attempt is waiting for the receiver, which costs by the memory that waits. It uses less than two thirds.
+    // An attempt mostly waits for the receiver, and Lambda bills memory per time. Peak use is below two thirds of this.
     memoryMb: 256,
     uses: {
       tables: {

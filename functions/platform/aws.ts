@@ -15,13 +15,14 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 
 /*
- * The AWS clients, made on first use and kept for the life of the process. Endpoints and credentials come from the
- * environment as the SDK defines it (AWS_ENDPOINT_URL_DYNAMODB and so on), which is how local runs reach their engines.
+ * The AWS clients, created on first use and reused by the whole process. Endpoints and credentials are read from the
+ * SDK's own environment variables (AWS_ENDPOINT_URL_DYNAMODB and so on), which local runs set to their engines.
  */
 
 /**
- * A healthy call takes milliseconds. Past these bounds a retry on another connection is the better bet. The SDK counts the
- * wait for one of its 50 sockets as connecting: a burst in a busy process must fit in.
+ * Timeouts in milliseconds. A healthy call takes a few milliseconds, so after these bounds a retry on another
+ * connection is more likely to succeed. The SDK counts the wait for one of its 50 sockets as connection time: a burst
+ * must fit in.
  */
 const requestHandler = { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true };
 
@@ -46,7 +47,7 @@ export function secretsManager(): SecretsManagerClient {
   return secrets;
 }
 
-/** The values of a secret's current and previous version, as far as it has them. */
+/** Reads the current and the previous version of a secret. A version that does not exist is undefined. */
 export async function secretVersions(
   arn: string,
 ): Promise<{ current?: string | undefined; previous?: string | undefined }> {
@@ -66,40 +67,41 @@ export async function secretVersions(
 
 type Items = Record<string, unknown>[];
 
-/** DynamoDB is too busy to read all that was asked for. An outage, by its name (isOutage). */
-class NotAllRead extends Error {
+/** DynamoDB kept returning unprocessed keys. The name makes it an outage for `isOutage`. */
+class KeysUnprocessedError extends Error {
   override readonly name = "ProvisionedThroughputExceededException";
 }
 
-/** About two seconds of asking for what was left. */
-const MAX_READ_ROUNDS = 10;
+/** Upper bound on requests per batch: about two seconds of retries. */
+const MAX_BATCH_ROUNDS = 10;
 
 /**
- * Reads items of one or more tables in one request, a hundred at most, each as it is now. Costs the read units of as many
- * single reads.
- * @param keys by table
- * @returns those that exist, by table, in no order
- * @throws NotAllRead when DynamoDB leaves some unread again and again
+ * Reads up to 100 items of one or more tables, strongly consistent. Consumes the same read units as single reads.
+ * @param keys by table name
+ * @returns the items that exist, by table name, in no defined order
+ * @throws KeysUnprocessedError when DynamoDB still returns unprocessed keys after all retries
  */
 export async function batchGet(keys: Record<string, Items>): Promise<Record<string, Items>> {
   const found = Object.fromEntries(Object.keys(keys).map((table): [string, Items] => [table, []]));
   const request = Object.entries(keys).map(([table, Keys]) => [table, { Keys, ConsistentRead: true }]);
-  let unread: BatchGetCommandInput["RequestItems"] = Object.fromEntries(request);
-  for (let rounds = 0; unread && Object.keys(unread).length > 0; rounds++) {
-    // DynamoDB may answer a part and leave the rest to be asked for again: at once when the answer was full, later when it is busy.
-    if (rounds >= MAX_READ_ROUNDS)
-      throw new NotAllRead(`Not read in ${rounds} rounds: ${Object.keys(unread).join(", ")}`);
+  let unprocessed: BatchGetCommandInput["RequestItems"] = Object.fromEntries(request);
+  for (let rounds = 0; unprocessed && Object.keys(unprocessed).length > 0; rounds++) {
+    // Keys stay unprocessed when the response is full (request them at once) or when DynamoDB is busy (back off).
+    if (rounds >= MAX_BATCH_ROUNDS) {
+      const names = Object.keys(unprocessed).join(", ");
+      throw new KeysUnprocessedError(`Keys still unprocessed after ${rounds} requests, in the tables ${names}`);
+    }
     if (rounds > 1) await sleep(Math.random() * Math.min(20 * 2 ** rounds, 500));
-    const { Responses = {}, UnprocessedKeys } = await dynamo().send(new BatchGetCommand({ RequestItems: unread }));
+    const { Responses = {}, UnprocessedKeys } = await dynamo().send(new BatchGetCommand({ RequestItems: unprocessed }));
     for (const [table, items] of Object.entries(Responses)) found[table]?.push(...items);
-    unread = UnprocessedKeys;
+    unprocessed = UnprocessedKeys;
   }
   return found;
 }
 
 export type TransactItem = NonNullable<TransactWriteCommandInput["TransactItems"]>[number];
 
-/** The transaction did not happen because the conditions of these items did not hold. */
+/** A transaction was canceled because the conditions of these items failed. */
 export class ConditionsFailed extends Error {
   override readonly name = "ConditionsFailed";
   readonly items: string[];
@@ -110,15 +112,17 @@ export class ConditionsFailed extends Error {
   }
 }
 
+/** Upper bound on retries after a conflict: about three seconds. */
 const MAX_CONFLICTS = 12;
 
 /**
- * Writes all items or none. The names tell the caller which condition failed.
+ * Writes all items or none.
  *
- * Two transactions on one item (the counter of a user's keys, say) cancel each other, and the SDK does not repeat a
- * cancelled transaction: that is done here, with growing random waits, for about three seconds in all.
+ * Concurrent transactions on the same item (for example the counter of a user's keys) cancel each other. The SDK does
+ * not retry a canceled transaction, so this function does, with exponential backoff and jitter.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-conflict-handling
- * @throws ConditionsFailed
+ * @param items by a name that `ConditionsFailed` reports
+ * @throws ConditionsFailed with the names of the items whose condition failed
  */
 export async function transact(items: Record<string, TransactItem>): Promise<void> {
   const names = Object.keys(items);
@@ -137,14 +141,14 @@ export async function transact(items: Record<string, TransactItem>): Promise<voi
   }
 }
 
-/** The single write did not happen because its condition did not hold. */
+/** Returns whether a single write was rejected because its condition failed. */
 export function isConditionFailed(error: unknown): error is Error & { Item?: Record<string, unknown> } {
   return error instanceof Error && error.name === "ConditionalCheckFailedException";
 }
 
 /**
- * Whether an error means that AWS could not be reached or was too busy, so that the same call may succeed later. The rest
- * (a missing grant, a malformed request) is our own mistake.
+ * Returns whether AWS was unreachable or too busy, so that the same call may succeed later. Other errors (a missing
+ * grant, a malformed request) are bugs of this service.
  */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -1,4 +1,4 @@
-/** Every error code of the API and its HTTP status. Codes are part of the API and never change; messages may. */
+/** All error codes of the API and their HTTP status. Codes are part of the API and never change; messages may. */
 export const statusByCode = {
   invalid_json: 400,
   validation_error: 400,
@@ -22,7 +22,7 @@ export const statusByCode = {
 
 export type ErrorCode = keyof typeof statusByCode;
 
-/** One thing that is wrong with the input: where (`events.0`, empty for the whole body) and what to do about it. */
+/** One invalid field of the input: its path (`events.0`, empty for the whole body) and the rule that it violates. */
 export interface ErrorDetail {
   path: string;
   message: string;
@@ -33,7 +33,7 @@ interface ErrorExtras extends ErrorOptions {
   headers?: Record<string, string>;
 }
 
-/** An error that the caller gets to see: the code and the message go into the response, the `cause` only into the log. */
+/** An error response. The caller receives the code, the message and the details; the `cause` is only logged. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetail[] | undefined;
@@ -51,13 +51,14 @@ export class ApiError extends Error {
     return statusByCode[this.code];
   }
 
+  /** Returns the body of the response as JSON. */
   toBody(requestId: string): string {
     const { code, message, details } = this;
     return JSON.stringify({ error: { code, message, request_id: requestId, details } });
   }
 }
 
-/** A setting that is missing or cannot be used. Its message names the setting, and is for the operator. */
+/** A setting is missing or invalid. The message names the setting and is meant for the operator. */
 export class SettingError extends Error {
   override readonly name = "SettingError";
 }

@@ -3,18 +3,18 @@ import { settings } from "./env.ts";
 import { type DimensionsOf, dimensionsOf, embeddedMetrics, type Measured } from "./metrics.ts";
 
 /**
- * Structured log lines: one JSON object each, with its fields at the top, so that one query finds all lines of a request or
- * a delivery. Log ids and outcomes; never bodies, headers, tokens, keys or secrets.
+ * Fields of a structured log line. They are top-level fields of one JSON object, so that one query finds all lines of a
+ * request or a delivery. Log ids and outcomes; never bodies, headers, tokens, keys or secrets.
  */
 type Fields = Record<string, string | number | boolean | undefined>;
 type Level = "info" | "warn" | "error";
 type Line = { message: string; [field: string]: unknown };
 
 /**
- * Where lines go: standard output, as they are. What goes through the console Lambda puts into a field `message` of a line
- * of its own, where CloudWatch finds no metrics. Level and time are written as Lambda's log level filter wants them.
+ * The output of all log lines: standard output by default. Lines bypass `console`, because Lambda wraps console output
+ * into a field `message`, where CloudWatch does not find embedded metrics. Level and time have the format that Lambda's
+ * log level filter expects. Local runs and tests replace `write`.
  * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
- * Local runs put a file here.
  */
 export const logSink = {
   write(level: Level, line: Line): void {
@@ -25,23 +25,23 @@ export const logSink = {
 
 interface Write {
   (message: string, fields?: Fields): void;
-  /** A line that is counted and timed as well: CloudWatch makes metrics of what was measured. */
+  /** Writes a line from which CloudWatch also extracts these metrics. */
   <Values extends Measured>(message: string, fields: Fields & DimensionsOf<Values>, measured: Values): void;
 }
 
 const scopes = new AsyncLocalStorage<Fields>();
 
-interface Gathered {
+interface MetricEntry {
   measured: Measured;
   dimensions: Record<string, unknown>;
 }
 
-const gatherings = new AsyncLocalStorage<Gathered[]>();
+const batches = new AsyncLocalStorage<MetricEntry[]>();
 
 function write(level: Level, line: Line, measured?: Measured): void {
-  const gathering = gatherings.getStore();
-  if (measured && gathering) gathering.push({ measured, dimensions: dimensionsOf(measured, line) });
-  const metrics = measured && !gathering ? embeddedMetrics([measured], settings.stage(), new Date()) : {};
+  const batch = batches.getStore();
+  if (measured && batch) batch.push({ measured, dimensions: dimensionsOf(measured, line) });
+  const metrics = measured && !batch ? embeddedMetrics([measured], settings.stage(), new Date()) : {};
   logSink.write(level, { ...line, ...metrics });
 }
 
@@ -50,8 +50,9 @@ const writeAt =
   (message: string, fields?: Fields, measured?: Measured): void =>
     write(level, { message, ...scopes.getStore(), ...fields }, measured);
 
-function writeGathered(gathering: Gathered[]): void {
-  for (const group of Map.groupBy(gathering, ({ dimensions }) => JSON.stringify(dimensions)).values()) {
+/** Writes one line of metrics for each combination of dimensions. */
+function writeMetrics(batch: MetricEntry[]): void {
+  for (const group of Map.groupBy(batch, ({ dimensions }) => JSON.stringify(dimensions)).values()) {
     const metrics = embeddedMetrics(
       group.map(({ measured }) => measured),
       settings.stage(),
@@ -67,27 +68,27 @@ export const log = {
   error: (message: string, error: unknown, fields?: Fields, measured?: Measured): void =>
     write("error", { message, ...scopes.getStore(), ...fields, error: describe(error) }, measured),
   /**
-   * Runs something whose lines leave what they measured to lines at the end, one for each combination of dimensions: what
-   * describes the metrics is half of a line, and needed once. They come when all is done: of what is broken off (a Lambda
-   * out of time) the lines are there, the metrics are not.
+   * Runs a function and writes its metrics in separate lines at the end, one for each combination of dimensions. This
+   * saves bytes, because the description of metrics is half of a line. When Lambda stops the function at its timeout,
+   * the log lines have been written but the metrics are lost.
    */
-  async gather<Result>(run: () => Promise<Result>): Promise<Result> {
-    const gathering: Gathered[] = [];
+  async batchMetrics<Result>(run: () => Promise<Result>): Promise<Result> {
+    const batch: MetricEntry[] = [];
     try {
-      return await gatherings.run(gathering, run);
+      return await batches.run(batch, run);
     } finally {
-      writeGathered(gathering);
+      writeMetrics(batch);
     }
   },
-  /** Runs something whose lines all carry these fields, however deep below and however late they are written. */
+  /** Runs a function and adds these fields to all lines that it and its asynchronous work write. */
   scope: <Result>(fields: Fields, run: () => Result): Result => scopes.run({ ...fields }, run),
-  /** Adds what has become known to the lines that follow in this scope. */
+  /** Adds fields to the following lines of the current scope. */
   tag(fields: Fields): void {
     Object.assign(scopes.getStore() ?? {}, fields);
   },
 };
 
-/** Name, message and stack of an error and of its causes: what the operator needs, without the SDK's request objects. */
+/** Returns name, message and stack of an error and of its causes, and no other property: the SDK attaches requests. */
 function describe(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return { name: typeof error };
   const { name, message, stack } = error;

@@ -1,9 +1,9 @@
 import { METRICS_NAMESPACE, type MetricKey, type MetricRow, metrics } from "../manifest/metrics.ts";
 
-/** What was measured, by the keys of functions/manifest/metrics.ts. What is undefined was not. */
+/** Measured values by the keys of functions/manifest/metrics.ts; undefined = not measured. */
 export type Measured = { [Key in MetricKey]?: number | undefined };
 
-/** The fields that a line must have because its metrics are counted by them. */
+/** The fields that a log line must have because they are dimensions of its metrics. */
 export type DimensionsOf<Values> = {
   [Key in keyof Values & MetricKey as (typeof metrics)[Key] extends { dimension: infer Name extends string }
     ? Name
@@ -11,15 +11,15 @@ export type DimensionsOf<Values> = {
 };
 
 /**
- * The part of a log line from which CloudWatch makes metrics (embedded metric format): what the values are, and the values,
- * beside the line's own fields. Nothing of it when nothing was measured.
+ * Returns the fields of a log line from which CloudWatch extracts metrics (embedded metric format).
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  *
- * By hand, and not by @aws-lambda-powertools/metrics 2.35.0: that gives all metrics of a line the same dimensions, so that
- * each would exist (and cost) once per outcome; it mixes the concurrent attempts of a batch into one line; and it is 17 KB
- * of bundle.
- * @param measured once or several times, at most a hundred, with the same dimensions
+ * Not done with @aws-lambda-powertools/metrics 2.35.0, which gives all metrics of a line the same dimensions (so that
+ * each would be billed once per outcome), mixes the concurrent attempts of a batch into one line, and adds 17 KB to the
+ * bundle.
+ * @param measured one to 100 measurements with the same dimension values
  * @param stage name of the stage, a dimension of every metric
+ * @returns an empty object when nothing was measured
  */
 export function embeddedMetrics(measured: Measured[], stage: string, now: Date): object {
   const values = (Object.keys(metrics) as MetricKey[]).flatMap((key) => {
@@ -41,7 +41,7 @@ export function embeddedMetrics(measured: Measured[], stage: string, now: Date):
 
 const row = (key: MetricKey): MetricRow => metrics[key];
 
-/** Those of a line's fields by which what was measured is counted. */
+/** Returns the fields of a log line that are dimensions of these metrics. */
 export function dimensionsOf(measured: Measured, fields: Record<string, unknown>): Record<string, unknown> {
   const keys = (Object.keys(measured) as MetricKey[]).filter((key) => measured[key] !== undefined);
   const names = keys.flatMap((key) => row(key).dimension ?? []);

@@ -1,4 +1,4 @@
-/** Does something for each item, at most `limit` at a time. Results come in the order of the items. */
+/** Runs a function for each item, at most `limit` at a time. Returns the results in the order of the items. */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   limit: number,
@@ -6,7 +6,7 @@ export async function inParallel<Item, Result>(
 ): Promise<Result[]> {
   const results = new Array<Result>(items.length);
   const rest = items.entries();
-  // All workers draw from the one iterator.
+  // All workers share one iterator.
   const worker = async () => {
     for (const [index, item] of rest) results[index] = await run(item);
   };

@@ -4,15 +4,16 @@ import { log } from "./log.ts";
 type Handle = (message: SQSRecord) => Promise<void>;
 
 /**
- * A queue consumer that works on a batch all at once and reports each message on its own: one that throws comes back after
- * its visibility timeout, and moves to the dead letter queue after too many times; the others are done. Each message is a
- * scope of its own in the log: what its work has tagged is told with its failure.
+ * Creates a Lambda handler that processes the messages of a batch concurrently and reports failures per message. A
+ * message whose processing throws becomes visible again after its visibility timeout, and moves to the dead letter
+ * queue after `maxReceives`. Each message has its own log scope, so its failure is logged with the fields that its
+ * processing tagged.
  * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
  */
 export function sqsConsumer(handle: Handle) {
   return async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
     const all = () => Promise.all(Records.map((message) => log.scope({}, () => failureOf(message, handle))));
-    const failures = await (Records.length > 1 ? log.gather(all) : all());
+    const failures = await (Records.length > 1 ? log.batchMetrics(all) : all());
     return { batchItemFailures: failures.flat() };
   };
 }

@@ -1,3 +1,3 @@
-/** The time so many seconds after another, in ISO 8601. */
+/** Returns the time `seconds` after `now`, in ISO 8601. */
 export const addSeconds = (now: Date, seconds: number): string =>
   new Date(now.getTime() + seconds * 1000).toISOString();

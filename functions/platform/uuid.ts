@@ -1,13 +1,20 @@
 import { v7 } from "uuid";
 
-/** A time-ordered UUID (RFC 9562, version 7): ids sort by time. `random` is 16 bytes or more of randomness or of a hash. */
+/**
+ * Creates a time-ordered UUID (RFC 9562, version 7).
+ * @param millis time since the epoch
+ * @param random at least 16 random bytes, or bytes of a hash for a reproducible id
+ */
 export function timeOrderedUuid(millis: number, random: Uint8Array): string {
   return v7({ msecs: millis, random });
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** The UUID in its canonical lower case, or undefined when the text is none. Any version: some ids are the platform's. */
+/**
+ * Returns a UUID in lower case, or undefined for any other value. Accepts all versions: some ids are set by the
+ * platform.
+ */
 export function canonicalUuid(text: unknown): string | undefined {
   return typeof text === "string" && UUID.test(text) ? text.toLowerCase() : undefined;
 }

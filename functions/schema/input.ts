@@ -2,24 +2,24 @@ import * as z from "zod/mini";
 import { ApiError, type ErrorDetail } from "../platform/errors.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
 
-/** What a rule says about a value that is missing, and about one that is wrong. */
+/** The error option of a zod rule: "is required" for a missing value, `message` for an invalid one. */
 export const orRequired = (message: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? "is required" : message),
 });
 
-/** An object with exactly these fields. A misspelt field is an error, not silence. */
+/** An object with exactly these fields. An unknown field is an error, so that a typo is not silently ignored. */
 export function fields<Shape extends z.core.$ZodShape>(shape: Shape) {
   return z.strictObject(shape, orRequired("must be a JSON object"));
 }
 
 // Control characters, line and paragraph separators, and the marks that reverse the direction of text around them
-// (https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing): a name must look the same wherever it is shown.
+// (https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing), which can disguise a name.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u;
-// What takes no ink: spaces, joiners, fillers, tags.
+// Characters without a visible shape: spaces, joiners, fillers, tags.
 const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
 const MAX_LABEL_CHARACTERS = 100;
 
-/** A name that people give to a thing. */
+/** A display name that a user chooses. */
 export const label = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
   z.refine((text) => text.replaceAll(INVISIBLE, "") !== "", "must not be blank"),
@@ -30,7 +30,7 @@ export const label = z.string(orRequired("must be a string")).check(
   z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
 );
 
-/** A UUID of any version, read into lower case. */
+/** A UUID of any version. The output is in lower case. */
 export const uuid = z.pipe(
   z.string(orRequired("must be a UUID")).check(z.refine((text) => canonicalUuid(text) !== undefined, "must be a UUID")),
   z.transform((text: string) => text.toLowerCase()),
@@ -39,24 +39,26 @@ export const uuid = z.pipe(
 // RFC 3339. Seconds may carry a fraction of any length.
 const TIME = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 
-/** Whether a text is a point in time. `Date.parse` alone takes the 30th of February for the 2nd of March. */
+/** Returns whether a text is a valid RFC 3339 time. `Date.parse` alone reads February 30 as March 2. */
 export function isTime(text: string): boolean {
   const [, year, month, day] = (TIME.exec(text) ?? []).map(Number);
   if (year === undefined || month === undefined || Number.isNaN(Date.parse(text))) return false;
   return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
 }
 
-/** A point in time in ISO 8601, read into a Date. */
+/** A point in time in ISO 8601. The output is a Date. */
 export const time = z.pipe(
   z
     .string(orRequired("must be an ISO 8601 time"))
-    .check(z.refine(isTime, "must be an ISO 8601 time with its zone, like 2026-01-31T09:30:00Z")),
+    .check(z.refine(isTime, "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z")),
   z.transform((text: string) => new Date(text)),
 );
 
 const MAX_USER_ID_CHARACTERS = 255;
 
-/** A user id as the identity provider writes it. The bound keeps it well below the size of a DynamoDB key. */
+/**
+ * A user id of the identity provider. A DynamoDB partition key has at most 2,048 bytes; this limit stays well below.
+ */
 export const userId = z.string(orRequired("must be a string")).check(
   z.refine(
     (text) => text.trim() !== "" && text.length <= MAX_USER_ID_CHARACTERS,
@@ -65,7 +67,10 @@ export const userId = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
 );
 
-/** @throws ApiError `validation_error` with one detail for each thing that is wrong */
+/**
+ * Validates an input against a schema and returns the output of the schema.
+ * @throws ApiError `validation_error` with one detail for each violated rule
+ */
 export function parse<Schema extends z.ZodMiniType>(schema: Schema, input: unknown): z.output<Schema> {
   const result = z.safeParse(schema, input);
   if (result.success) return result.data;
@@ -79,7 +84,7 @@ const MAX_SHOWN_CHARACTERS = 60;
 function toDetails(issue: z.core.$ZodIssue): ErrorDetail[] {
   const path = issue.path.map(String);
   if (issue.code !== "unrecognized_keys") return [{ path: path.join("."), message: issue.message }];
-  // One is enough to find the mistake; a hostile body may hold thousands, with names of any length.
+  // Report only the first unknown field: a hostile body may contain thousands of them, with long names.
   const [key = ""] = issue.keys;
   return [{ path: [...path, key.slice(0, MAX_SHOWN_CHARACTERS)].join("."), message: "is not a known field" }];
 }

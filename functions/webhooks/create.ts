@@ -5,7 +5,7 @@ import { parseCidrs } from "../receivers/receiver-address.ts";
 import { createWebhook, toCreated, WEBHOOK_RANDOM_BYTES, webhookInput } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
-/** Starts telling a URL about a project's deployments. This response is the only one that ever carries the secret. */
+/** Creates a webhook of a project. This is the only response that contains the signing secret. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks", {
   input: () => webhookInput(parseCidrs(settings.webhookAllowCidrs())),
   async run({ input, params, now }) {

@@ -5,7 +5,7 @@ import { generateSecret, rotationInput, toDetail, WEBHOOK_RANDOM_BYTES } from ".
 import { rotateSecret } from "./webhook-secret-store.ts";
 import * as webhooks from "./webhook-store.ts";
 
-/** Replaces the signing secret. This response is the only one that ever carries the new one. */
+/** Replaces the signing secret. This is the only response that contains the new secret. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret", {
   input: rotationInput,
   async run({ params, input: { overlap_seconds }, now }) {

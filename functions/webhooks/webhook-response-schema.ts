@@ -4,41 +4,41 @@ import { type FieldsOf, flag, id, instant, oneOf, text, WEB_ADDRESS } from "../s
 import type { DisabledReason, toCreated, toDetail, toListItem } from "./webhook.ts";
 
 const base = {
-  id: id("Names the webhook in paths."),
-  project_id: id("The project whose deployments it tells about."),
-  url: text("Where events are posted to.", { pattern: WEB_ADDRESS }),
-  events: z.array(eventNameSchema).check(z.describe("Which events are sent.")),
-  created_at: instant("When it was made."),
+  id: id("Id of the webhook, as used in paths."),
+  project_id: id("Id of the project whose events are sent."),
+  url: text("URL that events are sent to, as a POST request.", { pattern: WEB_ADDRESS }),
+  events: z.array(eventNameSchema).check(z.describe("The events that are sent.")),
+  created_at: instant("Time of creation."),
 };
 
-const secret = text("Signs every delivery. Shown this once.", { pattern: "^whsec_[0-9a-f]{64}$" });
+const secret = text("Secret that signs every delivery. Returned only once.", { pattern: "^whsec_[0-9a-f]{64}$" });
 
 const listed = {
   ...base,
-  enabled: flag("Whether events are sent. While it is false they are kept as `held`."),
+  enabled: flag("Whether events are sent. While it is false, deliveries are stored with the status `held`."),
   disabled_reason: z.nullable(
-    oneOf<DisabledReason>("Why it is disabled; null while it is enabled.", {
-      gone: "the receiver answered 410",
-      failing: "no success for days",
-      manual: "somebody turned it off",
+    oneOf<DisabledReason>("Reason for disabling; null = enabled.", {
+      gone: "the receiver responded with 410",
+      failing: "no delivery succeeded for days",
+      manual: "disabled by a user",
     }),
   ),
 };
 
-const alone = { ...listed, disabled_at: z.nullable(instant("Since when it is disabled; null while it is enabled.")) };
+const detail = { ...listed, disabled_at: z.nullable(instant("Time of disabling; null = enabled.")) };
 
 /** A webhook in a list. */
 export const webhookListItemSchema = z.strictObject(listed satisfies FieldsOf<ReturnType<typeof toListItem>>);
 
-/** A webhook on its own. */
-export const webhookSchema = z.strictObject(alone satisfies FieldsOf<ReturnType<typeof toDetail>>);
+/** One webhook in detail. */
+export const webhookSchema = z.strictObject(detail satisfies FieldsOf<ReturnType<typeof toDetail>>);
 
-/** A webhook as its creator gets it. */
+/** A new webhook. */
 export const createdWebhookSchema = z.strictObject({ ...base, secret } satisfies FieldsOf<
   ReturnType<typeof toCreated>
 >);
 
-/** A webhook with the secret that replaces the one before. */
-export const rotatedWebhookSchema = z.strictObject({ ...alone, secret } satisfies FieldsOf<
+/** A webhook with its new secret after a rotation. */
+export const rotatedWebhookSchema = z.strictObject({ ...detail, secret } satisfies FieldsOf<
   ReturnType<typeof toDetail> & { secret: string }
 >);

@@ -3,18 +3,19 @@ import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { noSuchWebhook } from "./webhook-store.ts";
 
-/* The secrets that webhooks sign with. They come and go with their webhook (webhook-store.ts). */
+/* The signing secrets of webhooks. They are created and deleted together with their webhook (webhook-store.ts). */
 
-const secretOf = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
+const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
 
 /**
- * Puts a new secret in place, and keeps those before it up to their expiry: three of them, for rotations within one overlap.
- * The secrets move along inside DynamoDB, so that rotating does not take the right to read them.
- * @param expiresAt when the secret that is replaced ends; undefined = now, and all before it
- * @throws ApiError `not_found` when the webhook was deleted meanwhile
+ * Stores a new secret and keeps the last three previous ones until they expire, so that several rotations within one
+ * overlap work. The update expression moves the secrets inside DynamoDB, so this function needs no permission to read
+ * them.
+ * @param expiresAt expiry of the replaced secret in ISO 8601; undefined = all previous secrets expire now
+ * @throws ApiError `not_found` when the webhook has been deleted
  */
 export async function rotateSecret(webhook_id: string, secret: string, expiresAt: string | undefined): Promise<void> {
-  const slots = [3, 2].flatMap((slot) => [
+  const moved = [3, 2].flatMap((slot) => [
     `previous_${slot} = if_not_exists(previous_${slot - 1}, :none)`,
     `previous_${slot}_expires_at = if_not_exists(previous_${slot - 1}_expires_at, :none)`,
   ]);
@@ -24,9 +25,9 @@ export async function rotateSecret(webhook_id: string, secret: string, expiresAt
   try {
     await dynamo().send(
       new UpdateCommand({
-        ...secretOf(webhook_id),
+        ...secretKey(webhook_id),
         UpdateExpression: overlap
-          ? `SET ${[...slots, ...replaced, "#current = :secret"].join(", ")}`
+          ? `SET ${[...moved, ...replaced, "#current = :secret"].join(", ")}`
           : `SET #current = :secret REMOVE ${names.join(", ")}`,
         ConditionExpression: "attribute_exists(webhook_id)",
         ExpressionAttributeNames: { "#current": "current" },
@@ -39,15 +40,15 @@ export async function rotateSecret(webhook_id: string, secret: string, expiresAt
   }
 }
 
-/** What a webhook signs with. A previous secret, newest first, is valid up to its expiry. */
+/** The secrets that sign a delivery. Previous secrets, newest first, are valid until they expire. */
 export interface SigningSecrets {
   current: string;
   previous: { secret: string; expiresAt: string }[];
 }
 
-/** The secrets in a row of their table. */
-export function signingSecrets(row: Record<string, unknown>): SigningSecrets {
-  const { current, ...rest } = row as Record<string, string>;
+/** Reads the secrets from an item of their table. */
+export function signingSecrets(item: Record<string, unknown>): SigningSecrets {
+  const { current, ...rest } = item as Record<string, string>;
   const previous = [1, 2, 3].flatMap((slot) => {
     const secret = rest[`previous_${slot}`];
     return secret ? [{ secret, expiresAt: rest[`previous_${slot}_expires_at`] ?? "" }] : [];

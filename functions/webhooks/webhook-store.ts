@@ -4,22 +4,26 @@ import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookPatch } from "./webhook.ts";
 
-/** Sort key of the item that counts a project's webhooks. It sorts before every id. */
+/** Sort key of the item that counts the webhooks of a project. It sorts before all ids. */
 const COUNTER = "#count";
 
-const keyOf = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
-const secretOf = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
+const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
+const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
 
-/** @throws ApiError `webhook_limit_reached` when the project is at the cap, under concurrent creates too */
+/**
+ * Stores a new webhook and its secret.
+ * @throws ApiError `webhook_limit_reached` when the project has the maximum number of webhooks, also under concurrent
+ * creates
+ */
 export async function insert(webhook: Webhook, secret: string): Promise<void> {
   try {
     await transact({
       counter: {
         Update: {
-          ...keyOf(webhook.project_id, COUNTER),
+          ...webhookKey(webhook.project_id, COUNTER),
           UpdateExpression: "ADD webhook_count :one",
-          ConditionExpression: "attribute_not_exists(webhook_count) OR webhook_count < :cap",
-          ExpressionAttributeValues: { ":one": 1, ":cap": MAX_WEBHOOKS_PER_PROJECT },
+          ConditionExpression: "attribute_not_exists(webhook_count) OR webhook_count < :limit",
+          ExpressionAttributeValues: { ":one": 1, ":limit": MAX_WEBHOOKS_PER_PROJECT },
         },
       },
       webhook: {
@@ -31,16 +35,18 @@ export async function insert(webhook: Webhook, secret: string): Promise<void> {
     });
   } catch (error) {
     if (error instanceof ConditionsFailed && error.items.includes("counter")) {
-      const message = `A project can have ${MAX_WEBHOOKS_PER_PROJECT} webhooks. Delete one that is no longer used.`;
+      const message = `The limit of ${MAX_WEBHOOKS_PER_PROJECT} webhooks per project is reached. Delete one first.`;
       throw new ApiError("webhook_limit_reached", message, { cause: error });
     }
     throw error;
   }
 }
 
-/** The project's webhooks, oldest first. Strongly consistent: an event after a create finds the new webhook. */
+/**
+ * Returns the webhooks of a project, oldest first. Strongly consistent: an event after a create finds the new webhook.
+ */
 export async function list(projectId: string): Promise<Webhook[]> {
-  // One page holds them all: the cap keeps the list far below 1 MB.
+  // The list fits into one page of 1 MB because the number of webhooks is limited.
   const { Items } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("webhooks"),
@@ -52,14 +58,19 @@ export async function list(projectId: string): Promise<Webhook[]> {
   return (Items ?? []) as Webhook[];
 }
 
+/** Returns a webhook, or undefined when the project has no webhook with this id. Strongly consistent. */
 export async function find(projectId: string, id: string): Promise<Webhook | undefined> {
-  const { Item } = await dynamo().send(new GetCommand({ ...keyOf(projectId, id), ConsistentRead: true }));
+  const { Item } = await dynamo().send(new GetCommand({ ...webhookKey(projectId, id), ConsistentRead: true }));
   return Item as Webhook | undefined;
 }
 
-export const noSuchWebhook = (cause?: unknown) => new ApiError("not_found", "There is no such webhook.", { cause });
+export const noSuchWebhook = (cause?: unknown) =>
+  new ApiError("not_found", "No webhook with this id exists.", { cause });
 
-/** @throws ApiError `not_found` when the project has no such webhook */
+/**
+ * Returns a webhook. Strongly consistent.
+ * @throws ApiError `not_found` when the project has no webhook with this id
+ */
 export async function get(projectId: string, id: string): Promise<Webhook> {
   const webhook = await find(projectId, id);
   if (!webhook) throw noSuchWebhook();
@@ -67,9 +78,10 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
 }
 
 /**
- * Changes what is given. Enabling forgets why the webhook was disabled, and that it failed, as another URL does; to disable
- * one that is disabled keeps the reason it has.
- * @throws ApiError `not_found`
+ * Changes the given fields of a webhook. Enabling clears the reason for disabling; enabling or a new URL clears the
+ * failure state. Disabling a disabled webhook keeps its time and reason.
+ * @param at time of the change in ISO 8601
+ * @throws ApiError `not_found` when the project has no webhook with this id
  */
 export async function update(
   projectId: string,
@@ -84,20 +96,20 @@ export async function update(
       ? ["disabled_at = if_not_exists(disabled_at, :at)", "disabled_reason = if_not_exists(disabled_reason, :manual)"]
       : []),
   ];
-  // Another URL is another receiver: what the last one did says nothing about it.
-  const forgotten = [
+  // The failure state belongs to the receiver at the old URL.
+  const removed = [
     ...(enabled === true ? ["disabled_at", "disabled_reason"] : []),
     ...(enabled === true || url !== undefined ? ["failing_since", "probe_at"] : []),
   ];
   const clauses = [
     ...(set.length > 0 ? [`SET ${set.join(", ")}`] : []),
-    ...(forgotten.length > 0 ? [`REMOVE ${forgotten.join(", ")}`] : []),
+    ...(removed.length > 0 ? [`REMOVE ${removed.join(", ")}`] : []),
   ];
   const reason: DisabledReason = "manual";
   try {
     const { Attributes } = await dynamo().send(
       new UpdateCommand({
-        ...keyOf(projectId, id),
+        ...webhookKey(projectId, id),
         UpdateExpression: clauses.join(" "),
         ConditionExpression: "attribute_exists(id)",
         ...(url !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
@@ -119,17 +131,17 @@ export async function update(
 }
 
 /**
- * Deletes a webhook and its secret. No attempt begins after this, but for one whose sender has just read the webhook.
- * @throws ApiError `not_found` when the project has no such webhook
+ * Deletes a webhook and its secret. After this no attempt starts, except one whose sender has already read the webhook.
+ * @throws ApiError `not_found` when the project has no webhook with this id
  */
 export async function remove(projectId: string, id: string): Promise<void> {
   try {
     await transact({
-      webhook: { Delete: { ...keyOf(projectId, id), ConditionExpression: "attribute_exists(id)" } },
-      secret: { Delete: secretOf(id) },
+      webhook: { Delete: { ...webhookKey(projectId, id), ConditionExpression: "attribute_exists(id)" } },
+      secret: { Delete: secretKey(id) },
       counter: {
         Update: {
-          ...keyOf(projectId, COUNTER),
+          ...webhookKey(projectId, COUNTER),
           UpdateExpression: "ADD webhook_count :minusOne",
           ExpressionAttributeValues: { ":minusOne": -1 },
         },
@@ -141,18 +153,22 @@ export async function remove(projectId: string, id: string): Promise<void> {
   }
 }
 
-/** Notes the first failure after a success; later failures leave it, and those of another URL do not count. */
+/** Records the time of the first failure after a success, unless it is set already or the URL has changed. */
 export function markFailing(webhook: Webhook, at: string): Promise<boolean> {
   const condition = "attribute_not_exists(failing_since) AND #url = :url";
   return change(webhook, "SET failing_since = :at", condition, { ":at": at, ":url": webhook.url });
 }
 
-/** Notes that the receiver works again. */
+/** Clears the failure state after a success. */
 export function clearFailing(webhook: Webhook): Promise<boolean> {
   return change(webhook, "REMOVE failing_since, probe_at", "attribute_exists(failing_since)");
 }
 
-/** Takes the right to probe a failing webhook. @returns false when another sender has it */
+/**
+ * Claims the next probe of a failing webhook.
+ * @param nextProbeAt earliest time of the probe after this one, in ISO 8601
+ * @returns false when another sender has claimed it
+ */
 export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boolean> {
   const { probe_at } = webhook;
   const values = { ":next": nextProbeAt };
@@ -161,20 +177,24 @@ export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boole
 }
 
 /**
- * Stops sending. Deliveries that come later are held.
- * @param webhook as it was when the reason arose: one that has another URL since then is not disabled, nor is one disabled
- * as failing that has had a success
+ * Disables a webhook. Later deliveries are stored with the status `held`.
+ * @param webhook its state at the time of the failure: it is not disabled if its URL has changed since, nor, for the
+ * reason `failing`, if a delivery has succeeded since
+ * @returns whether this call disabled it
  */
 export function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
   const set = "SET disabled_at = :at, disabled_reason = :reason";
   const values = { ":at": at, ":reason": reason, ":url": webhook.url };
-  const isNew = "attribute_not_exists(disabled_at) AND #url = :url";
+  const isEnabledAtSameUrl = "attribute_not_exists(disabled_at) AND #url = :url";
   const { failing_since } = webhook;
-  if (reason !== "failing" || failing_since === undefined) return change(webhook, set, isNew, values);
-  return change(webhook, set, `${isNew} AND failing_since = :since`, { ...values, ":since": failing_since });
+  if (reason !== "failing" || failing_since === undefined) return change(webhook, set, isEnabledAtSameUrl, values);
+  return change(webhook, set, `${isEnabledAtSameUrl} AND failing_since = :since`, {
+    ...values,
+    ":since": failing_since,
+  });
 }
 
-/** Changes the webhook if it still exists and the condition holds. @returns whether it did */
+/** Updates a webhook if it still exists and the condition is true. Returns whether it was updated. */
 async function change(
   { project_id, id }: Webhook,
   expression: string,
@@ -184,7 +204,7 @@ async function change(
   try {
     await dynamo().send(
       new UpdateCommand({
-        ...keyOf(project_id, id),
+        ...webhookKey(project_id, id),
         UpdateExpression: expression,
         ConditionExpression: `attribute_exists(id) AND ${condition}`,
         ...(condition.includes("#url") && { ExpressionAttributeNames: { "#url": "url" } }),

@@ -11,16 +11,16 @@ export interface Webhook {
   url: string;
   events: EventName[];
   created_at: string;
-  /** Set while nothing is sent: since when, and why. */
+  /** Time of disabling; absent = enabled. */
   disabled_at?: string;
   disabled_reason?: DisabledReason;
-  /** Time of the first failure after the last success. */
+  /** Time of the first failure after the last success; absent = not failing. */
   failing_since?: string;
-  /** While it keeps failing: when the next probe may go out (functions/deliveries/breaker.ts). */
+  /** Earliest time of the next probe of a failing webhook (functions/attempts/circuit-breaker.ts). */
   probe_at?: string;
 }
 
-/** `gone`: the receiver answered 410. `failing`: no success for days. `manual`: somebody turned it off. */
+/** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user. */
 export type DisabledReason = "gone" | "failing" | "manual";
 
 export const MAX_WEBHOOKS_PER_PROJECT = 20;
@@ -32,35 +32,35 @@ const eventList = z.pipe(
       orRequired("must be an array of event names"),
     )
     .check(z.minLength(1, "must name at least one event"), z.maxLength(100, "must not repeat events")),
-  // To subscribe twice is to subscribe.
+  // Duplicates are accepted and removed.
   z.transform((names: EventName[]) => [...new Set(names)]),
 );
 
 const receiverUrl = (allowed: Cidr[]) =>
   z.string(orRequired("must be a string")).check(
     z.superRefine((text, context) => {
-      const refusal = validateReceiverUrl(text, allowed);
-      if (refusal !== undefined) context.addIssue({ code: "custom", message: refusal });
+      const message = validateReceiverUrl(text, allowed);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
     }),
   );
 
-/** @param allowed ranges the operator opened for local use */
+/** @param allowed private address ranges that the operator has opened for local use */
 export const webhookInput = (allowed: Cidr[]) => fields({ url: receiverUrl(allowed), events: eventList });
 export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 
-/** What may be changed about a webhook. */
+/** The fields of a webhook that a user can change; at least one is required. */
 export const webhookPatch = (allowed: Cidr[]) =>
   fields({
     url: z.optional(receiverUrl(allowed)),
     events: z.optional(eventList),
     enabled: z.optional(z.boolean("must be true or false")),
-  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must have url, events or enabled"));
+  }).check(z.refine((changes) => Object.keys(changes).length > 0, "must contain url, events or enabled"));
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
 const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
 const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}`;
 
-/** How long the secret that is replaced stays valid beside the new one. */
+/** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
 export const rotationInput = fields({
   overlap_seconds: z._default(
     z
@@ -72,10 +72,13 @@ export const rotationInput = fields({
 
 const SECRET_BYTES = 32;
 
-/** Random bytes that one webhook takes: 32 for its secret, 16 for its id. */
+/** Number of random bytes for one webhook: 32 for its secret, 16 for its id. */
 export const WEBHOOK_RANDOM_BYTES = SECRET_BYTES + 16;
 
-/** Makes a webhook of a project and its signing secret. */
+/**
+ * Creates a webhook of a project and its signing secret.
+ * @param random `WEBHOOK_RANDOM_BYTES` bytes
+ */
 export function createWebhook(
   { url, events }: WebhookInput,
   project_id: string,
@@ -88,23 +91,23 @@ export function createWebhook(
 }
 
 /**
- * A signing secret of 256 random bits. 64 hexadecimal characters are valid base64 too, so that the one secret serves both
- * signature schemes: as text for `X-Service-Signature`, decoded for Standard Webhooks.
+ * Creates a signing secret of 256 random bits. 64 hexadecimal characters are also valid base64, so the same secret
+ * works for both signature schemes: as text for `X-Service-Signature`, base64-decoded for Standard Webhooks.
  */
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
-/** The fields of a webhook in a list. */
+/** Returns the fields of a webhook in a list. */
 export function toListItem({ id, project_id, url, events, created_at, disabled_at, disabled_reason }: Webhook) {
   const enabled = disabled_at === undefined;
   return { id, project_id, url, events, created_at, enabled, disabled_reason: disabled_reason ?? null };
 }
 
-/** The fields of a webhook on its own. */
+/** Returns the fields of one webhook in detail. */
 export function toDetail(webhook: Webhook) {
   return { ...toListItem(webhook), disabled_at: webhook.disabled_at ?? null };
 }
 
-/** The fields of a webhook as its creator gets them, this once. */
+/** Returns the fields of a new webhook, including its secret. */
 export function toCreated({ id, project_id, url, events, created_at }: Webhook, secret: string) {
   return { id, project_id, url, secret, events, created_at };
 }

@@ -13,7 +13,7 @@ import { parse } from "../../../functions/schema/input.ts";
 const now = new Date("2026-03-01T12:00:00.000Z");
 const random = Buffer.from(Array.from({ length: API_KEY_RANDOM_BYTES }, (_, index) => index));
 
-test("a key is the random bytes in hex, and what is kept of it is its hash and its first 12 characters", () => {
+test("createApiKey returns the random bytes in hex, and an item with the hash and the first 12 characters", () => {
   const { apiKey, key } = createApiKey("user-1", { name: "ci" }, now, random);
   expect(key).toBe("svc_000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
   expect(apiKey).toEqual({
@@ -26,7 +26,7 @@ test("a key is the random bytes in hex, and what is kept of it is its hash and i
   });
 });
 
-test("the id of a key gives away nothing of its secret", () => {
+test("the id of a key does not depend on its secret bytes", () => {
   const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
   const idOf = (bytes: Buffer) => createApiKey("user-1", { name: "ci" }, now, bytes).apiKey.id;
   expect(idOf(otherSecret)).toBe(idOf(random));
@@ -39,7 +39,7 @@ test("ids sort by the time of creation", () => {
   expect(ids.toSorted()).toEqual(ids);
 });
 
-test("a hash is SHA-256 over the whole key, prefix included", () => {
+test("hashApiKey is SHA-256 over the whole key including the prefix", () => {
   // printf svc_0000…(64 zeros) | sha256sum
   expect(hashApiKey(`svc_${"0".repeat(64)}`)).toBe("4a4474e0e18733444c084e65ed92210c5f93fe87a51e68c1165be0aed5cfabe9");
 });
@@ -50,16 +50,16 @@ test.each([
   ["svc_ and 64 lowercase hex characters", `svc_${hex}`, true],
   ["upper case", `svc_${hex.toUpperCase()}`, false],
   ["an upper case prefix", `SVC_${hex}`, false],
-  ["one character less", `svc_${hex.slice(1)}`, false],
-  ["one character more", `svc_${hex}0`, false],
-  ["a character that is no hex", `svc_${hex.slice(1)}g`, false],
-  ["a newline at the end", `svc_${hex}\n`, false],
-  ["a space in front", ` svc_${hex}`, false],
+  ["one character too few", `svc_${hex.slice(1)}`, false],
+  ["one character too many", `svc_${hex}0`, false],
+  ["a character that is not hex", `svc_${hex.slice(1)}g`, false],
+  ["a trailing newline", `svc_${hex}\n`, false],
+  ["a leading space", ` svc_${hex}`, false],
   ["digits of another script", `svc_${hex.slice(1)}\u0661`, false],
   ["the prefix of partner keys", `svcp_${hex}`, false],
   ["no prefix", hex, false],
-  ["nothing", "", false],
-])("whether a token can be a key: %s", (_title, token, expected) => {
+  ["an empty string", "", false],
+])("isApiKey for %s", (_title, token, expected) => {
   expect(isApiKey(token)).toBe(expected);
 });
 
@@ -68,10 +68,10 @@ test.each([
   ["used now", "2026-03-01T12:00:00.000Z", 60, false],
   ["used 59.999 s ago", "2026-03-01T11:59:00.001Z", 60, false],
   ["used 60 s ago", "2026-03-01T11:59:00.000Z", 60, true],
-  ["used in the future, by another clock", "2026-03-01T12:00:01.000Z", 60, false],
+  ["used in the future, due to clock skew", "2026-03-01T12:00:01.000Z", 60, false],
   ["used now, at a resolution of zero", "2026-03-01T12:00:00.000Z", 0, true],
   ["used 59 s ago, at a resolution of an hour", "2026-03-01T11:59:01.000Z", 3600, false],
-])("whether the time of last use is stale: %s", (_title, last_used_at, resolution, expected) => {
+])("isLastUsedStale for a key %s", (_title, last_used_at, resolution, expected) => {
   const { apiKey } = createApiKey("user-1", { name: "ci" }, now, random);
   const used: ApiKey = last_used_at === undefined ? apiKey : { ...apiKey, last_used_at };
   expect(isLastUsedStale(used, now, resolution)).toBe(expected);
@@ -83,13 +83,13 @@ test.each([
   ["one character", "x"],
   ["100 characters", "x".repeat(100)],
   ["100 emoji, which are 200 UTF-16 units", "\u{1F680}".repeat(100)],
-  ["an emoji joined of several", family],
-  ["spaces around", "  ci  "],
+  ["an emoji that is a joined sequence", family],
+  ["surrounded by spaces", "  ci  "],
   ["right-to-left script", "مفتاح"],
   ["Chinese", "部署密钥"],
   ["a combining accent", "cle\u0301"],
-  ["markup, which is text here", "<script>alert('x')</script> \"\\ $x"],
-])("a name may be %s, and is kept as it came", (_title, name) => {
+  ["markup", "<script>alert('x')</script> \"\\ $x"],
+])("accepts a name that is %s, unchanged", (_title, name) => {
   expect(parse(apiKeyInput, { name })).toEqual({ name });
 });
 
@@ -99,28 +99,28 @@ test.each([
   ["a number", 1, "must be a string"],
   ["an array", ["ci"], "must be a string"],
   ["empty", "", "must not be blank"],
-  ["spaces alone", "   ", "must not be blank"],
-  ["no-break and ideographic spaces alone", "\u00a0\u3000", "must not be blank"],
-  ["what takes no ink alone", "\u200b\u2060\u200f\u3164\u{e0041}", "must not be blank"],
+  ["only spaces", "   ", "must not be blank"],
+  ["only no-break and ideographic spaces", "\u00a0\u3000", "must not be blank"],
+  ["only invisible characters", "\u200b\u2060\u200f\u3164\u{e0041}", "must not be blank"],
   ["101 characters", "x".repeat(101), "must be at most 100 characters long"],
   ["101 emoji", "\u{1F680}".repeat(101), "must be at most 100 characters long"],
-  ["NUL inside", "a\0b", "must not contain control characters"],
-  ["a newline inside", "a\nb", "must not contain control characters"],
-  ["a tab at the end", "a\t", "must not contain control characters"],
-  ["an escape sequence inside", "a\u001b[31mb", "must not contain control characters"],
-  ["DEL inside", "a\u007fb", "must not contain control characters"],
-  ["a C1 control inside", "a\u0085b", "must not contain control characters"],
-  ["a line separator inside", "a\u2028b", "must not contain control characters"],
-  ["a paragraph separator inside", "a\u2029b", "must not contain control characters"],
+  ["text with NUL", "a\0b", "must not contain control characters"],
+  ["text with a newline", "a\nb", "must not contain control characters"],
+  ["text with a trailing tab", "a\t", "must not contain control characters"],
+  ["text with an escape sequence", "a\u001b[31mb", "must not contain control characters"],
+  ["text with DEL", "a\u007fb", "must not contain control characters"],
+  ["text with a C1 control character", "a\u0085b", "must not contain control characters"],
+  ["text with a line separator", "a\u2028b", "must not contain control characters"],
+  ["text with a paragraph separator", "a\u2029b", "must not contain control characters"],
   ["a lone high surrogate", "a\ud83d", "must be valid Unicode"],
   ["a lone low surrogate", "\ude80a", "must be valid Unicode"],
   ["surrogates in the wrong order", "\ude80\ud83d", "must be valid Unicode"],
   ...[..."\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"].map((mark): [string, string, string] => [
-    `U+${mark.codePointAt(0)?.toString(16)}, which turns the direction of text`,
+    `U+${mark.codePointAt(0)?.toString(16)}, which changes the direction of text`,
     `a${mark}b`,
     "must not contain control characters",
   ]),
-])("a name may not be %s", (_title, name, message) => {
+])("rejects a name that is %s", (_title, name, message) => {
   expect(() => parse(apiKeyInput, { name })).toThrow(
     expect.objectContaining({ code: "validation_error", details: [{ path: "name", message }] }),
   );

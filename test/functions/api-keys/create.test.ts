@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** All that is stored, as text. */
+/** Returns the content of all tables as text. */
 async function storedText(): Promise<string> {
   const scans = Object.keys(tables).map((key) =>
     dynamo().send(new ScanCommand({ TableName: tableName(key as TableKey), ConsistentRead: true })),
@@ -37,19 +37,19 @@ test("creates a key that is accepted and listed at once", async () => {
   expect((await api.get("/v1/api-keys")).body.data).toHaveLength(1);
 });
 
-test("stores the SHA-256 hash of a key and never the key", async () => {
+test("stores the SHA-256 hash of a key, not the key", async () => {
   const { key } = (await service.user().api.post("/v1/api-keys", { name: "ci" })).body.data;
   await service.as(key).get("/v1/projects");
   const stored = await storedText();
   expect(stored).toContain(createHash("sha256").update(key).digest("hex"));
-  // Beyond the prefix that is shown, no stretch of the secret is found in any table.
+  // No table contains 16 consecutive characters of the key.
   for (let start = 0; start + 16 <= key.length; start++) expect(stored).not.toContain(key.slice(start, start + 16));
 });
 
-test("shows a key once: no later answer holds it", async () => {
+test("returns the key once: no later response contains it", async () => {
   const { api } = service.user();
   const { id, key } = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
-  const answers = [
+  const responses = [
     await api.get("/v1/api-keys"),
     await api.get(`/v1/api-keys/${id}`),
     await service.as(key).get("/v1/api-keys"),
@@ -57,11 +57,11 @@ test("shows a key once: no later answer holds it", async () => {
     await api.delete(`/v1/api-keys/${id}`),
     await service.as(key).get("/v1/api-keys"),
   ];
-  expect(answers.map(({ status }) => status)).toEqual([200, 405, 200, 403, 204, 401]);
-  expect(JSON.stringify(answers.map(({ body }) => body ?? null))).not.toContain(key.slice(12));
+  expect(responses.map(({ status }) => status)).toEqual([200, 405, 200, 403, 204, 401]);
+  expect(JSON.stringify(responses.map(({ body }) => body ?? null))).not.toContain(key.slice(12));
 });
 
-test("makes a key of the same name twice as two keys", async () => {
+test("creates two keys for two requests with the same name", async () => {
   const { api } = service.user();
   const [first, second] = await Promise.all([1, 2].map(() => api.post("/v1/api-keys", { name: "ci" })));
   expect(first?.body.data.key).not.toBe(second?.body.data.key);
@@ -69,7 +69,7 @@ test("makes a key of the same name twice as two keys", async () => {
   expect((await api.get("/v1/api-keys")).body.data).toHaveLength(2);
 });
 
-test("gives the key the permissions of its creator, and no other user's", async () => {
+test("creates a key with the permissions of its creator only", async () => {
   const creator = service.user();
   const own = await service.project(creator.userId);
   const seen = await service.project(creator.userId, { role: "viewer" });
@@ -88,7 +88,7 @@ test("gives the key the permissions of its creator, and no other user's", async 
   expect((await key.get("/v1/projects")).body).toEqual((await creator.api.get("/v1/projects")).body);
 });
 
-test("takes a permission from the key together with its creator", async () => {
+test("creates a key that loses a permission together with its creator", async () => {
   const creator = service.user();
   const project = await service.project(creator.userId);
   const key = service.as((await creator.api.post("/v1/api-keys", { name: "ci" })).body.data.key);
@@ -97,24 +97,24 @@ test("takes a permission from the key together with its creator", async () => {
   expect((await key.post(`/v1/projects/${project}/webhooks`, webhook)).status).toBe(403);
 });
 
-test("holds the cap of 100 keys under 130 creates at once, for one user and no other", async () => {
+test("returns 409 after 100 keys of a user, with 130 concurrent requests", async () => {
   const { api } = service.user();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 130 }, (_, index) => api.post("/v1/api-keys", { name: `key ${index}` })),
   );
-  const made = answers.filter(({ status }) => status === 201);
-  const refused = answers.filter(({ status }) => status !== 201);
-  expect(made).toHaveLength(100);
-  expect(refused).toHaveLength(30);
-  for (const { status, body } of refused) {
+  const created = responses.filter(({ status }) => status === 201);
+  const rejected = responses.filter(({ status }) => status !== 201);
+  expect(created).toHaveLength(100);
+  expect(rejected).toHaveLength(30);
+  for (const { status, body } of rejected) {
     expect({ status, code: body.error.code }).toEqual({ status: 409, code: "api_key_limit_reached" });
   }
   const listed = (await api.get("/v1/api-keys")).body.data.map(({ id }: { id: string }) => id);
-  expect(listed.toSorted()).toEqual(made.map(({ body }) => body.data.id).toSorted());
+  expect(listed.toSorted()).toEqual(created.map(({ body }) => body.data.id).toSorted());
   expect((await service.user().api.post("/v1/api-keys", { name: "other user" })).status).toBe(201);
 });
 
-test("names what is wrong with a name", async () => {
+test("returns 400 with the rule that the name violates", async () => {
   const { api } = service.user();
   const { status, body } = await api.post("/v1/api-keys", { name: "\ud800" });
   expect(status).toBe(400);
@@ -125,7 +125,7 @@ test("names what is wrong with a name", async () => {
   expect((await api.get("/v1/api-keys")).body.data).toEqual([]);
 });
 
-test("gives a name back as it came", async () => {
+test("returns the name unchanged", async () => {
   const { api } = service.user();
   const name = '  \u{1F680} Ключ "ci" \\ <b>  ';
   expect((await api.post("/v1/api-keys", { name })).body.data.name).toBe(name);

@@ -18,7 +18,7 @@ const create = async ({ api }: Pick<User, "api">, name = "ci") =>
 const remove = ({ api }: Pick<User, "api">, id: string) => api.delete(`/v1/api-keys/${id}`);
 const count = async ({ api }: User) => (await api.get("/v1/api-keys")).body.data.length;
 
-test("answers 204 with an empty body", async () => {
+test("returns 204 with an empty body", async () => {
   const user = service.user();
   const { id } = await create(user);
   const { status, headers, body } = await remove(user, id);
@@ -27,24 +27,24 @@ test("answers 204 with an empty body", async () => {
   expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test("leaves nothing of the key behind", async () => {
+test("removes the record and the list entry of the key", async () => {
   const user = service.user();
   const { id, key } = await create(user);
   await service.as(key).get("/v1/projects");
   await remove(user, id);
   const record = { TableName: tableName("apiKeys"), Key: { key_hash: hashApiKey(key) }, ConsistentRead: true };
   expect((await dynamo().send(new GetCommand(record))).Item).toBeUndefined();
-  const places = await dynamo().send(
+  const entries = await dynamo().send(
     new QueryCommand({
       TableName: tableName("userApiKeys"),
       KeyConditionExpression: "user_id = :user",
       ExpressionAttributeValues: { ":user": user.userId },
     }),
   );
-  expect(places.Items).toEqual([{ user_id: user.userId, id: "#count", key_count: 0 }]);
+  expect(entries.Items).toEqual([{ user_id: user.userId, id: "#count", key_count: 0 }]);
 });
 
-test("revokes the key from the very next request on", async () => {
+test("revokes the key from the next request on", async () => {
   const user = service.user();
   for (let round = 0; round < 20; round++) {
     const { id, key } = await create(user);
@@ -55,15 +55,15 @@ test("revokes the key from the very next request on", async () => {
   }
 });
 
-test("leaves the user's other keys alone", async () => {
+test("keeps the other keys of the user", async () => {
   const user = service.user();
-  const [gone, kept] = [await create(user, "gone"), await create(user, "kept")];
-  await remove(user, gone.id);
+  const [deleted, kept] = [await create(user, "deleted"), await create(user, "kept")];
+  await remove(user, deleted.id);
   expect((await service.as(kept.key).get("/v1/projects")).status).toBe(200);
   expect((await user.api.get("/v1/api-keys")).body.data).toMatchObject([{ id: kept.id, name: "kept" }]);
 });
 
-test("may be asked with a key: a key deletes another, and itself", async () => {
+test("accepts an API key, which can delete another key and itself", async () => {
   const user = service.user();
   const [first, second] = [await create(user), await create(user)];
   const self = { api: service.as(second.key) };
@@ -73,28 +73,28 @@ test("may be asked with a key: a key deletes another, and itself", async () => {
   expect(await count(user)).toBe(0);
 });
 
-test("takes the id in upper case too", async () => {
+test("accepts the id in upper case", async () => {
   const user = service.user();
   const { id } = await create(user);
   expect((await remove(user, id.toUpperCase())).status).toBe(204);
   expect(await count(user)).toBe(0);
 });
 
-test("finds another user's key as little as one that never was or was deleted, and leaves it alone", async () => {
+test("returns the same 404 for the key of another user, a deleted and an unknown key", async () => {
   const [owner, other] = [service.user(), service.user()];
   const foreign = await create(owner);
   const deleted = await create(other);
   await remove(other, deleted.id);
-  const answers = await Promise.all([foreign.id, deleted.id, randomUUID()].map((id) => remove(other, id)));
-  for (const { status, body } of answers) {
+  const responses = await Promise.all([foreign.id, deleted.id, randomUUID()].map((id) => remove(other, id)));
+  for (const { status, body } of responses) {
     const { code, message } = body.error;
     expect({ status, code }).toEqual({ status: 404, code: "not_found" });
-    expect(message).toBe(answers[0]?.body.error.message);
+    expect(message).toBe(responses[0]?.body.error.message);
   }
   expect((await service.as(foreign.key).get("/v1/projects")).status).toBe(200);
 });
 
-test("of one key by many at once succeeds for one of them", async () => {
+test("returns 204 to one of several concurrent requests for the same key, 404 to the others", async () => {
   const user = service.user();
   for (let round = 0; round < 5; round++) {
     const { id } = await create(user);
@@ -103,12 +103,12 @@ test("of one key by many at once succeeds for one of them", async () => {
   }
 });
 
-test("makes room under the cap, once per key", async () => {
+test("allows one new key for each deleted key after the limit was reached", async () => {
   const user = service.user();
   const keys = await Promise.all(Array.from({ length: 100 }, () => create(user)));
   expect((await user.api.post("/v1/api-keys", { name: "too many" })).status).toBe(409);
   const [first, second] = keys.map(({ id }) => id);
-  // Deletes that find nothing give no room.
+  // Deletes with the status 404 do not lower the counter.
   const ids = [first, first, first, second, second, randomUUID()].map(String);
   const statuses = await Promise.all(ids.map(async (id) => (await remove(user, id)).status));
   expect(statuses.filter((status) => status === 204)).toHaveLength(2);

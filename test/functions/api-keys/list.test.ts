@@ -19,12 +19,12 @@ async function userWithKeys(names: string[]): Promise<User & { created: Record<s
   return { ...user, created };
 }
 
-test("is an empty array for a user without keys", async () => {
+test("returns an empty array for a user without keys", async () => {
   const { status, body } = await service.user().api.get("/v1/api-keys");
   expect({ status, body }).toEqual({ status: 200, body: { data: [] } });
 });
 
-test("shows the fields of the contract and nothing else, least of all the key", async () => {
+test("returns exactly the fields of the contract, without the key", async () => {
   const { api, created } = await userWithKeys(["ci"]);
   const [{ key, ...shown } = {}] = created;
   const { status, body } = await api.get("/v1/api-keys");
@@ -34,7 +34,7 @@ test("shows the fields of the contract and nothing else, least of all the key", 
   expect(JSON.stringify(body)).not.toContain(key);
 });
 
-test("shows the time of last use after the first use, in ISO 8601 UTC", async () => {
+test("returns the time of last use after the first use, in ISO 8601 UTC", async () => {
   const { api, created } = await userWithKeys(["used", "unused"]);
   const before = Date.now();
   await service.as(created[0]?.key ?? "").get("/v1/projects");
@@ -45,7 +45,7 @@ test("shows the time of last use after the first use, in ISO 8601 UTC", async ()
   expect(unused.last_used_at).toBeNull();
 });
 
-test("comes in order of creation", async () => {
+test("returns the keys in order of creation", async () => {
   const names = ["c", "a", "d", "b", "f", "e"];
   const { api, created } = await userWithKeys(names);
   const { data } = (await api.get("/v1/api-keys")).body;
@@ -53,14 +53,14 @@ test("comes in order of creation", async () => {
   expect(data.map(({ id }: { id: string }) => id)).toEqual(created.map(({ id }) => id));
 });
 
-test("is the same with an API key of the user", async () => {
+test("returns the same to an API key of the user", async () => {
   const { api, created } = await userWithKeys(["one", "two"]);
   const key = service.as(created[1]?.key ?? "");
   await key.get("/v1/projects");
   expect((await key.get("/v1/api-keys")).body).toEqual((await api.get("/v1/api-keys")).body);
 });
 
-test("shows no key of another user", async () => {
+test("returns no key of another user", async () => {
   const one = await userWithKeys(["of one"]);
   const two = await userWithKeys(["of two"]);
   const namesOf = async ({ api }: User) =>
@@ -68,7 +68,7 @@ test("shows no key of another user", async () => {
   expect([await namesOf(one), await namesOf(two)]).toEqual([["of one"], ["of two"]]);
 });
 
-test("shows each create and each delete at once", async () => {
+test("reflects each create and each delete at once", async () => {
   const { api } = service.user();
   for (let round = 0; round < 10; round++) {
     const { id } = (await api.post("/v1/api-keys", { name: `round ${round}` })).body.data;
@@ -78,16 +78,16 @@ test("shows each create and each delete at once", async () => {
   }
 });
 
-test("is whole and in order although DynamoDB answers in parts and in any order", async () => {
+test("returns all keys in order when DynamoDB returns unordered parts of a batch", async () => {
   const names = ["1", "2", "3", "4", "5"];
   const { api } = await userWithKeys(names);
   const table = tableName("apiKeys");
-  let asked = 0;
+  let requests = 0;
   interceptDynamo(async ({ command, input }, send) => {
     if (command !== "BatchGetItemCommand") return send();
-    asked++;
+    requests++;
     const { Keys = [], ...rest } = (input as BatchGetCommandInput).RequestItems?.[table] ?? {};
-    // Two per answer, as if they were large, and the last one first.
+    // Two items per response, in reverse order.
     const { Responses } = await send({ RequestItems: { [table]: { ...rest, Keys: Keys.slice(0, 2) } } });
     const items = (Responses as BatchGetCommandOutput["Responses"])?.[table] ?? [];
     const left = { [table]: { ...rest, Keys: Keys.slice(2) } };
@@ -95,5 +95,5 @@ test("is whole and in order although DynamoDB answers in parts and in any order"
   });
   const { data } = (await api.get("/v1/api-keys")).body;
   expect(data.map(({ name }: { name: string }) => name)).toEqual(names);
-  expect(asked).toBe(3);
+  expect(requests).toBe(3);
 });

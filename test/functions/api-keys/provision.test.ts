@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test("makes a key that is like one the user made", async () => {
+test("creates a key with the same fields as a key that the user creates", async () => {
   const { api, userId } = service.user();
   const provisioned = await provision({ user_id: userId, name: "partner" });
   const { data: own } = (await api.post("/v1/api-keys", { name: "own" })).body;
@@ -19,7 +19,7 @@ test("makes a key that is like one the user made", async () => {
   expect((await api.get("/v1/api-keys")).body.data[0]).toEqual({ ...shown, last_used_at: null });
 });
 
-test("makes a key with the permissions of the user, and no more than a key may do", async () => {
+test("creates a key with the permissions of the user, which cannot create keys", async () => {
   const { userId } = service.user();
   const project = await service.project(userId);
   const api = service.as((await provision({ user_id: userId, name: "partner" })).key);
@@ -29,14 +29,14 @@ test("makes a key with the permissions of the user, and no more than a key may d
   expect((await api.post("/v1/api-keys", { name: "more" })).body.error.code).toBe("session_required");
 });
 
-test("makes a key that the user deletes like any other", async () => {
+test("creates a key that the user can delete", async () => {
   const { api, userId } = service.user();
   const { id, key } = await provision({ user_id: userId, name: "partner" });
   expect((await api.delete(`/v1/api-keys/${id}`)).status).toBe(204);
   expect((await service.as(key).get("/v1/projects")).body.error.code).toBe("invalid_api_key");
 });
 
-test("counts to the same cap as the user's own keys", async () => {
+test("throws when the user has 100 keys, both provisioned and created", async () => {
   const { api, userId } = service.user();
   await Promise.all(Array.from({ length: 99 }, () => provision({ user_id: userId, name: "partner" })));
   expect((await api.post("/v1/api-keys", { name: "the hundredth" })).status).toBe(201);
@@ -49,7 +49,7 @@ test("counts to the same cap as the user's own keys", async () => {
 const user_id = `user-${randomUUID()}`;
 
 test.each([
-  ["nothing", undefined, ""],
+  ["undefined", undefined, ""],
   ["null", null, ""],
   ["an array", [], ""],
   ["no user", { name: "ci" }, "user_id"],
@@ -61,7 +61,7 @@ test.each([
   ["an empty name", { user_id, name: "" }, "name"],
   ["a name with a control character", { user_id, name: "a\0b" }, "name"],
   ["an unknown field", { user_id, name: "ci", key: "svc_mine" }, "key"],
-])("refuses %s and says where the mistake is", async (_title, input, path) => {
+])("throws validation_error for %s with the path of the field", async (_title, input, path) => {
   await expect(provision(input)).rejects.toMatchObject({
     code: "validation_error",
     details: [{ path, message: expect.any(String) }],

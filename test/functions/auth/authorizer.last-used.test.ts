@@ -10,7 +10,7 @@ import { logSink } from "../../../functions/platform/log.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { freshResources } from "../../support/resources.ts";
 
-/* When the authorizer writes `last_used_at`, and what does not depend on it. */
+/* When the authorizer writes `last_used_at`, and that a failure of the write has no effect on the request. */
 
 const logged: string[] = [];
 beforeAll(async () => {
@@ -26,7 +26,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-async function askWith(token: string): Promise<string | undefined> {
+async function effectFor(token: string): Promise<string | undefined> {
   const { policyDocument } = await authorizer({
     type: "REQUEST",
     methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
@@ -50,7 +50,7 @@ async function createKey() {
   return { id, key, record, read, usedSecondsAgo };
 }
 
-/** Does something before each write from now on, and counts the writes. */
+/** Runs a function before each following write, and counts the writes. */
 function beforeWrites(run = (): Promise<unknown> => Promise.resolve()): { count: number } {
   const writes = { count: 0 };
   interceptDynamo(async ({ command }, send) => {
@@ -63,11 +63,11 @@ function beforeWrites(run = (): Promise<unknown> => Promise.resolve()): { count:
   return writes;
 }
 
-test("the time of last use is written on the first use", async () => {
+test("writes the time of last use on the first use", async () => {
   const { key, read } = await createKey();
   expect(await read()).not.toHaveProperty("last_used_at");
   const before = Date.now();
-  await askWith(key);
+  await effectFor(key);
   const { last_used_at } = (await read()) ?? {};
   expect(new Date(last_used_at).toISOString()).toBe(last_used_at);
   expect(Date.parse(last_used_at)).toBeGreaterThanOrEqual(before);
@@ -82,13 +82,13 @@ test.each([
   ["3600", 3500, false],
   ["0", 0, true],
 ])(
-  "at a resolution of %s seconds, %d seconds after the last, it is written: %s",
+  "with a resolution of %s seconds and a last use %d seconds ago, writes it: %s",
   async (resolution, age, isWritten) => {
     const { key, read, usedSecondsAgo } = await createKey();
     if (resolution !== undefined) process.env.LAST_USED_RESOLUTION_SECONDS = resolution;
     const last = await usedSecondsAgo(age);
     const writes = beforeWrites();
-    await askWith(key);
+    await effectFor(key);
     expect(writes.count).toBe(isWritten ? 1 : 0);
     const { last_used_at } = (await read()) ?? {};
     if (isWritten) expect(Date.now() - Date.parse(last_used_at)).toBeLessThan(5_000);
@@ -96,24 +96,24 @@ test.each([
   },
 );
 
-test("it is written once for a hundred requests in a row", async () => {
+test("writes it once for a hundred consecutive requests", async () => {
   const { key } = await createKey();
   const writes = beforeWrites();
-  for (let requests = 0; requests < 100; requests++) await askWith(key);
+  for (let requests = 0; requests < 100; requests++) await effectFor(key);
   expect(writes.count).toBe(1);
 });
 
-test("writing it changes nothing else of the key", async () => {
+test("changes no other field of the key", async () => {
   const { key, read } = await createKey();
   const before = await read();
-  await askWith(key);
+  await effectFor(key);
   expect(await read()).toEqual({ ...before, last_used_at: expect.any(String) });
 });
 
-test("a write that fails refuses nobody, and is told to the operator without the key", async () => {
+test("accepts the request when the write fails, and logs the failure without the key", async () => {
   const { id, key, read } = await createKey();
   beforeWrites(() => Promise.reject(new Error("connect ECONNREFUSED")));
-  expect(await askWith(key)).toBe("Allow");
+  expect(await effectFor(key)).toBe("Allow");
   expect(logged).toHaveLength(1);
   expect(JSON.parse(logged[0] ?? "")).toMatchObject({ request_id: "request-1", key_id: id });
   expect(logged[0]).not.toContain(key);
@@ -121,7 +121,7 @@ test("a write that fails refuses nobody, and is told to the operator without the
   expect(await read()).not.toHaveProperty("last_used_at");
 });
 
-test("a write that hangs delays a request by a second at most", async () => {
+test("waits at most about a second for a write that hangs", async () => {
   const { key } = await createKey();
   const handler = dynamo().config.requestHandler;
   const { handle } = handler;
@@ -133,16 +133,16 @@ test("a write that hangs delays a request by a second at most", async () => {
     });
   });
   const started = performance.now();
-  expect(await askWith(key)).toBe("Allow");
+  expect(await effectFor(key)).toBe("Allow");
   expect(performance.now() - started).toBeLessThan(2_500);
   expect(logged).toHaveLength(1);
 });
 
-test("a write that comes late does not bring a deleted key back", async () => {
+test("a late write does not recreate a deleted key", async () => {
   const { key, record, read } = await createKey();
   beforeWrites(() => dynamo().send(new DeleteCommand(record)));
-  expect(await askWith(key)).toBe("Allow");
+  expect(await effectFor(key)).toBe("Allow");
   expect(await read()).toBeUndefined();
   expect(logged).toEqual([]);
-  expect(await askWith(key)).toBe("Deny");
+  expect(await effectFor(key)).toBe("Deny");
 });

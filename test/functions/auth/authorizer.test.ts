@@ -14,7 +14,7 @@ import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 const logged: string[] = [];
-/** The DynamoDB calls since the test began, and what happens before one is sent. */
+/** The DynamoDB calls since the start of the test, and a hook that runs before each of them. */
 let commands: { name: string; input: object }[] = [];
 let beforeCommand: (name: string) => Promise<void> | void;
 
@@ -27,25 +27,25 @@ beforeAll(async () => {
     return send();
   });
 });
-beforeEach(watchAfresh);
+beforeEach(resetCalls);
 afterAll(restoreAws);
 afterAll(() => service.stop());
 
-function watchAfresh(): void {
+function resetCalls(): void {
   commands = [];
   logged.length = 0;
   beforeCommand = () => {};
 }
 
 const METHOD_ARN = "arn:aws:execute-api:eu-central-1:123456789012:abcdef1234/prod/GET/v1/projects";
-const ask = (authorization: string[] | null, name = "Authorization") =>
+const authorize = (authorization: string[] | null, name = "Authorization") =>
   authorizer({
     type: "REQUEST",
     methodArn: METHOD_ARN,
     requestContext: { requestId: "request-1" },
     multiValueHeaders: authorization && { Accept: ["*/*"], [name]: authorization },
   } as unknown as APIGatewayRequestAuthorizerEvent);
-const askWith = (token: string) => ask([`Bearer ${token}`]);
+const authorizeToken = (token: string) => authorize([`Bearer ${token}`]);
 
 async function createKey(user = service.user()) {
   const { id, key } = (await user.api.post("/v1/api-keys", { name: "ci" })).body.data as { id: string; key: string };
@@ -58,14 +58,14 @@ async function createKey(user = service.user()) {
         ExpressionAttributeValues: { ":now": new Date().toISOString() },
       }),
     );
-  watchAfresh();
+  resetCalls();
   return { user, id, key, record, useNow };
 }
 
-const effectOf = (verdict: Awaited<ReturnType<typeof authorizer>>) => verdict.policyDocument.Statement[0]?.Effect;
+const effectOf = (result: Awaited<ReturnType<typeof authorizer>>) => result.policyDocument.Statement[0]?.Effect;
 const outage = () => Promise.reject(Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }));
 
-describe("the verdict", () => {
+describe("the policy", () => {
   const policy = (Effect: string) => ({
     Version: "2012-10-17",
     Statement: [
@@ -77,9 +77,9 @@ describe("the verdict", () => {
     ],
   });
 
-  test("on a JWT names the user, for the whole stage, without asking a store", async () => {
+  test("for a JWT allows the user the whole stage, without a call to DynamoDB", async () => {
     const { userId, token } = service.user();
-    expect(await askWith(token)).toEqual({
+    expect(await authorizeToken(token)).toEqual({
       principalId: userId,
       policyDocument: policy("Allow"),
       context: { userId, authType: "jwt" },
@@ -87,9 +87,9 @@ describe("the verdict", () => {
     expect(commands).toEqual([]);
   });
 
-  test("on an API key names its creator and the key, for the whole stage", async () => {
+  test("for an API key allows its owner the whole stage, and contains the id of the key", async () => {
     const { user, id, key } = await createKey();
-    expect(await askWith(key)).toEqual({
+    expect(await authorizeToken(key)).toEqual({
       principalId: user.userId,
       policyDocument: policy("Allow"),
       context: { userId: user.userId, authType: "api_key", keyId: id },
@@ -106,98 +106,95 @@ describe("the verdict", () => {
     ["garbage", () => ["Bearer garbage"], "invalid_token"],
     ["an expired JWT", () => [`Bearer ${mintToken(process.env.JWT_SECRET ?? "", "user-1", -1)}`], "token_expired"],
     [
-      "a JWT for too long",
+      "a JWT with too long a lifetime",
       () => [`Bearer ${mintToken(process.env.JWT_SECRET ?? "", "user-1", 7200)}`],
       "invalid_token",
     ],
     [
-      "a JWT whose claims hold JSON",
+      "a JWT whose claims contain JSON syntax",
       () => [`Bearer ${jwt.sign({ sub: ['"},{"'], exp: 9e9 }, process.env.JWT_SECRET ?? "")}`],
       "invalid_token",
     ],
-  ])("on %s is Deny with a reason that fits into JSON as it is", async (_title, authorization, errorCode) => {
-    expect(await ask(authorization())).toEqual({
+  ])("for %s is Deny with a message that needs no JSON escaping", async (_title, authorization, errorCode) => {
+    expect(await authorize(authorization())).toEqual({
       principalId: "anonymous",
       policyDocument: policy("Deny"),
-      // API Gateway puts it between two quotes and looks for $ in it.
+      // API Gateway inserts the message into a JSON template without escaping, and expands $ variables.
       context: { errorCode, errorMessage: expect.stringMatching(/^[^"\\$\p{Cc}]+$/u) },
     });
-    // One line, which the metrics are made of: functions/metrics.test.ts.
+    // The metrics of this line are tested in manifest/metrics.test.ts.
     expect(logged).toHaveLength(1);
     expect(JSON.parse(logged[0] ?? "")).toMatchObject({ request_id: "request-1", reason: errorCode });
   });
 
-  test.each(["authorization", "AUTHORIZATION"])(
-    "does not depend on the case of the header's name: %s",
-    async (name) => {
-      expect(effectOf(await ask([`Bearer ${service.user().token}`], name))).toBe("Allow");
-    },
-  );
+  test.each(["authorization", "AUTHORIZATION"])("accepts the header name in any case: %s", async (name) => {
+    expect(effectOf(await authorize([`Bearer ${service.user().token}`], name))).toBe("Allow");
+  });
 });
 
 describe("an API key", () => {
-  test("that was used lately costs one strongly consistent read and no write", async () => {
+  test("that was used recently costs one strongly consistent read and no write", async () => {
     const { key, record, useNow } = await createKey();
     await useNow();
-    watchAfresh();
-    await askWith(key);
+    resetCalls();
+    await authorizeToken(key);
     expect(commands).toEqual([{ name: "GetItemCommand", input: { ...record, ConsistentRead: true } }]);
   });
 
   test.each(["svc_", "svc_x", `svc_${"0".repeat(63)}`, `svc_${"A".repeat(64)}`, `svcp_${"0".repeat(64)}`])(
-    "that cannot be one costs nothing: %s",
+    "that is malformed costs no DynamoDB call: %s",
     async (token) => {
-      expect(effectOf(await askWith(token))).toBe("Deny");
+      expect(effectOf(await authorizeToken(token))).toBe("Deny");
       expect(commands).toEqual([]);
     },
   );
 
   test("that is unknown costs one read and no write", async () => {
-    await askWith(`svc_${randomBytes(32).toString("hex")}`);
+    await authorizeToken(`svc_${randomBytes(32).toString("hex")}`);
     expect(commands.map(({ name }) => name)).toEqual(["GetItemCommand"]);
   });
 
-  test("that is deleted is refused on the next request, every time", async () => {
+  test("that is deleted is rejected on the next request", async () => {
     const user = service.user();
     for (let round = 0; round < 20; round++) {
       const { id, key } = await createKey(user);
-      expect(effectOf(await askWith(key))).toBe("Allow");
+      expect(effectOf(await authorizeToken(key))).toBe("Allow");
       await user.api.delete(`/v1/api-keys/${id}`);
-      expect(await askWith(key)).toMatchObject({ context: { errorCode: "invalid_api_key" } });
+      expect(await authorizeToken(key)).toMatchObject({ context: { errorCode: "invalid_api_key" } });
     }
   });
 
-  test("that is deleted among many requests is let in by none that begins after", async () => {
+  test("that is deleted during concurrent requests is rejected by all requests that start afterwards", async () => {
     const { user, id, key } = await createKey();
     let isDeleted = false;
-    const askOn = async () => {
+    const authorizeRepeatedly = async () => {
       const late: unknown[] = [];
       while (late.length < 5) {
         const beganAfter = isDeleted;
-        const effect = effectOf(await askWith(key));
+        const effect = effectOf(await authorizeToken(key));
         if (beganAfter) late.push(effect);
         await immediate();
       }
       return late;
     };
-    const verdicts = Array.from({ length: 8 }, askOn);
+    const effects = Array.from({ length: 8 }, authorizeRepeatedly);
     expect((await user.api.delete(`/v1/api-keys/${id}`)).status).toBe(204);
     isDeleted = true;
-    expect(new Set((await Promise.all(verdicts)).flat())).toEqual(new Set(["Deny"]));
+    expect(new Set((await Promise.all(effects)).flat())).toEqual(new Set(["Deny"]));
   });
 });
 
-describe("while the store is down", () => {
-  test("an API key is neither let in nor refused: the authorizer fails, and logs no credential", async () => {
+describe("while DynamoDB is down", () => {
+  test("an API key is neither accepted nor rejected: the authorizer throws and logs no credential", async () => {
     const { key } = await createKey();
     beforeCommand = outage;
-    await expect(askWith(key)).rejects.toThrow("ECONNREFUSED");
+    await expect(authorizeToken(key)).rejects.toThrow("ECONNREFUSED");
     expect(logged).toHaveLength(1);
     expect(JSON.parse(logged[0] ?? "")).toMatchObject({ level: "error", request_id: "request-1" });
     expect(logged[0]).not.toContain(key);
   });
 
-  test("a client with an API key is told 503 and not 401", async () => {
+  test("a client with an API key receives 503, not 401", async () => {
     const { key } = await createKey();
     beforeCommand = outage;
     const { status, headers, body } = await service.as(key).get("/v1/projects");
@@ -205,13 +202,13 @@ describe("while the store is down", () => {
     expect(headers.get("retry-after")).toBe("1");
     expect(headers.has("www-authenticate")).toBe(false);
     expect(JSON.stringify(body)).not.toContain("ECONN");
-    watchAfresh();
+    resetCalls();
     expect((await service.as(key).get("/v1/projects")).status).toBe(200);
   });
 
-  test("a JWT is still let in, and a malformed key still refused", async () => {
+  test("a JWT is still accepted, and a malformed key is still rejected", async () => {
     beforeCommand = outage;
-    expect(effectOf(await askWith(service.user().token))).toBe("Allow");
-    expect(effectOf(await askWith(`svc_${randomUUID()}`))).toBe("Deny");
+    expect(effectOf(await authorizeToken(service.user().token))).toBe("Allow");
+    expect(effectOf(await authorizeToken(`svc_${randomUUID()}`))).toBe("Deny");
   });
 });

@@ -6,18 +6,18 @@ const now = new Date();
 const nowSeconds = Math.floor(now.getTime() / 1000);
 const secret = randomBytes(32).toString("hex");
 const key = hs256Key(secret, "JWT_SECRET");
-const sign = (payload: object, options: jwt.SignOptions = {}, with_: jwt.Secret = secret) =>
-  jwt.sign({ sub: "user-1", exp: nowSeconds + 60, ...payload }, with_, options);
+const sign = (payload: object, options: jwt.SignOptions = {}, secretOrKey: jwt.Secret = secret) =>
+  jwt.sign({ sub: "user-1", exp: nowSeconds + 60, ...payload }, secretOrKey, options);
 
 test.each([
-  ["nothing", "", 0],
+  ["no characters", "", 0],
   ["31 characters", "x".repeat(31), 31],
   ["15 letters of two bytes", "é".repeat(15), 30],
-])("a secret of %s is refused, by the name of its setting and without its value", (_title, short, bytes) => {
+])("hs256Key throws for a secret of %s, with the name of its setting and without its value", (_title, short, bytes) => {
   expect(() => hs256Key(short, "JWT_SECRET")).toThrow(
     expect.objectContaining({
       name: "SettingError",
-      message: `JWT_SECRET must be at least 32 bytes long, it has ${bytes}`,
+      message: `JWT_SECRET must have at least 32 bytes, but has ${bytes}`,
     }),
   );
 });
@@ -25,11 +25,11 @@ test.each([
 test.each([
   ["32 characters", "x".repeat(32)],
   ["16 letters of two bytes", "é".repeat(16)],
-])("a secret of %s is accepted", (_title, enough) => {
+])("hs256Key accepts a secret of %s", (_title, enough) => {
   expect(hs256Key(enough, "JWT_SECRET")).toMatchObject({ type: "secret", symmetricKeySize: 32 });
 });
 
-test("the payload of a token with the right signature is returned", () => {
+test("verifyHs256 returns the payload of a token with a valid signature", () => {
   expect(verifyHs256(sign({}), key, now, {})).toMatchObject({ sub: "user-1", exp: nowSeconds + 60 });
 });
 
@@ -41,26 +41,29 @@ test.each([
   ["a key pair", () => sign({}, { algorithm: "RS256" }, rsa.privateKey)],
   ["no signature", () => sign({}).replace(/[^.]+$/, "")],
   ["the signature of another token", () => `${sign({ sub: "admin" }).replace(/[^.]+$/, "")}${sign({}).split(".")[2]}`],
-  ["an exp that is a text", () => jwtOf('{"sub":"user-1","exp":"tomorrow"}')],
-  ["a payload that is no JSON", () => jwtOf("payload").replace(/^[^.]+/, header({ alg: "HS256", typ: "JWT" }))],
-  ["nothing like a token", () => "garbage"],
-])("a token with %s is not ours", (_title, token) => {
+  ["an exp that is a string", () => jwtOf('{"sub":"user-1","exp":"tomorrow"}')],
+  ["a payload that is not JSON", () => jwtOf("payload").replace(/^[^.]+/, header({ alg: "HS256", typ: "JWT" }))],
+  ["no JWT format", () => "garbage"],
+])("verifyHs256 returns undefined for a token with %s", (_title, token) => {
   expect(verifyHs256(token(), key, now, {})).toBeUndefined();
 });
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const header = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-/** A signed token whose payload is just this text. */
+/** Returns a signed token with exactly this payload. */
 const jwtOf = (payload: string) => jwt.sign(payload, secret);
 
 test.each([
   ["a second ago", -1],
   ["now", 0],
-])("a token that expired %s is told from one that is not ours", (_title, seconds) => {
-  const expired = sign({ exp: nowSeconds + seconds });
-  expect(() => verifyHs256(expired, key, now, {})).toThrow(expect.objectContaining({ code: "token_expired" }));
-  const foreign = sign({ exp: nowSeconds + seconds }, {}, randomBytes(32).toString("hex"));
-  expect(verifyHs256(foreign, key, now, {})).toBeUndefined();
-});
+])(
+  "verifyHs256 throws token_expired for a token that expired %s, but only if its signature is valid",
+  (_title, seconds) => {
+    const expired = sign({ exp: nowSeconds + seconds });
+    expect(() => verifyHs256(expired, key, now, {})).toThrow(expect.objectContaining({ code: "token_expired" }));
+    const foreign = sign({ exp: nowSeconds + seconds }, {}, randomBytes(32).toString("hex"));
+    expect(verifyHs256(foreign, key, now, {})).toBeUndefined();
+  },
+);
 
 test.each([
   ["the issuer", { issuer: "https://idp" }, { iss: "https://idp" }, true],
@@ -74,6 +77,9 @@ test.each([
   ["both", { issuer: "https://idp", audience: "api" }, { iss: "https://idp", aud: "api" }, true],
   ["one of both", { issuer: "https://idp", audience: "api" }, { iss: "https://idp", aud: "web" }, false],
   ["any, when none is configured", {}, { iss: "https://other", aud: "web" }, true],
-])("a token for %s is accepted as configured: %j %j %s", (_title, expected, claims, isAccepted) => {
-  expect(verifyHs256(sign(claims), key, now, expected) !== undefined).toBe(isAccepted);
-});
+])(
+  "a token with %s, for the expected %j and the claims %j, is accepted: %s",
+  (_title, expected, claims, isAccepted) => {
+    expect(verifyHs256(sign(claims), key, now, expected) !== undefined).toBe(isAccepted);
+  },
+);

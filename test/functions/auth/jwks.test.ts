@@ -26,7 +26,7 @@ const makePairs: Record<string, () => { publicKey: KeyObject; privateKey: KeyObj
 const algorithms = Object.keys(makePairs);
 const pairs = Object.fromEntries(Object.entries(makePairs).map(([alg, make]) => [alg, make()]));
 
-/** The public key of this algorithm as the issuer publishes it: the kid is the algorithm's name. */
+/** Returns the public key of an algorithm as the issuer publishes it. The kid is the name of the algorithm. */
 const jwkOf = (alg: string, more: object = { alg, use: "sig" }) => ({
   ...pairs[alg]?.publicKey.export({ format: "jwk" }),
   kid: alg,
@@ -34,13 +34,13 @@ const jwkOf = (alg: string, more: object = { alg, use: "sig" }) => ({
 });
 const published = () => ({ keys: algorithms.map((alg) => jwkOf(alg)) });
 
-/** What the issuer answers, and which paths it was asked for. */
-let answer: { status: number; body: unknown };
-let asked: (string | undefined)[];
+/** The response of the issuer, and the paths of the requests that it received. */
+let issuerResponse: { status: number; body: unknown };
+let requestedPaths: (string | undefined)[];
 let issuer: string;
 const server = https.createServer({ cert, key: fixture("tls-key.pem") }, ({ url }, response) => {
-  asked.push(url);
-  const { status, body } = answer;
+  requestedPaths.push(url);
+  const { status, body } = issuerResponse;
   response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
 });
 let origin: string;
@@ -53,12 +53,12 @@ beforeAll(async () => {
   origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
 beforeEach(() => {
-  // Keys are kept per issuer: each test has one of its own.
+  // Keys are cached per issuer, so each test uses its own issuer.
   issuer = `${origin}/${randomUUID()}`;
   for (const name of ["JWT_SECRET", "JWKS_URI", "JWKS_AUDIENCE"]) delete process.env[name];
   process.env.JWKS_ISSUER = issuer;
-  answer = { status: 200, body: published() };
-  asked = [];
+  issuerResponse = { status: 200, body: published() };
+  requestedPaths = [];
 });
 afterAll(() => {
   delete https.globalAgent.options.ca;
@@ -86,30 +86,30 @@ const hmac = (header: object, secret: string | Buffer) => {
   return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
 };
 
-/** The last character of these signatures holds four spare bits: the same bytes in another spelling. */
-const respell = (token: string) =>
+/** Sets unused bits of the last base64url character: another encoding of the same signature. */
+const reencode = (token: string) =>
   token.replace(/.$/, (last) => ({ A: "B", Q: "R", g: "h", w: "x" })[last] ?? `not canonical: ${last}`);
 
 const verify = (token: string) => verifyJwt(token, new Date());
-const refused = (code: string) => ({ name: "ApiError", code });
+const apiError = (code: string) => ({ name: "ApiError", code });
 
 describe.each(algorithms)("a token signed with %s", (alg) => {
-  test("by the issuer is accepted, and its keys are fetched once", async () => {
+  test("by the issuer is accepted, and the keys are fetched once", async () => {
     for (let tokens = 0; tokens < 5; tokens++) expect(await verify(sign(alg))).toBe("user-1");
-    expect(asked).toEqual([`${new URL(issuer).pathname}/.well-known/jwks.json`]);
+    expect(requestedPaths).toEqual([`${new URL(issuer).pathname}/.well-known/jwks.json`]);
   });
 
-  test("may be valid from half a minute ahead of our clock", async () => {
+  test("is accepted when its nbf is half a minute in the future", async () => {
     expect(await verify(sign(alg, { ...claims(), nbf: nowSeconds() + 30 }))).toBe("user-1");
   });
 
   test.each<[string, string, () => string]>([
-    ["with its signature in another spelling", "invalid_token", () => respell(sign(alg))],
-    ["of another issuer", "invalid_token", () => sign(alg, { ...claims(), iss: origin })],
-    ["of no issuer", "invalid_token", () => sign(alg, { ...claims(), iss: undefined })],
+    ["with another encoding of its signature", "invalid_token", () => reencode(sign(alg))],
+    ["by another issuer", "invalid_token", () => sign(alg, { ...claims(), iss: origin })],
+    ["without an issuer", "invalid_token", () => sign(alg, { ...claims(), iss: undefined })],
     ["with a key that is not published", "invalid_token", () => sign(alg, claims(), { alg, kid: randomUUID() })],
     ["without a kid", "invalid_token", () => sign(alg, claims(), { alg })],
-    ["with a kid that is no text", "invalid_token", () => sign(alg, claims(), { alg, kid: 1 })],
+    ["with a kid that is not a string", "invalid_token", () => sign(alg, claims(), { alg, kid: 1 })],
     [
       "with other claims",
       "invalid_token",
@@ -118,63 +118,63 @@ describe.each(algorithms)("a token signed with %s", (alg) => {
     ["that has expired", "token_expired", () => sign(alg, { ...claims(), exp: nowSeconds() - 600 })],
     ["that expired within the tolerance", "token_expired", () => sign(alg, { ...claims(), exp: nowSeconds() - 5 })],
     ["without an exp", "invalid_token", () => sign(alg, { ...claims(), exp: undefined })],
-    ["that lives for a day", "invalid_token", () => sign(alg, { ...claims(), exp: nowSeconds() + 86_400 })],
+    ["with a lifetime of a day", "invalid_token", () => sign(alg, { ...claims(), exp: nowSeconds() + 86_400 })],
     ["that is not valid yet", "invalid_token", () => sign(alg, { ...claims(), nbf: nowSeconds() + 600 })],
     ["that was issued in the future", "invalid_token", () => sign(alg, { ...claims(), iat: nowSeconds() + 600 })],
     ["without a sub", "invalid_token", () => sign(alg, { ...claims(), sub: undefined })],
     ["with claims that are null", "invalid_token", () => sign(alg, null)],
     ["with a critical header", "invalid_token", () => sign(alg, claims(), { alg, kid: alg, crit: ["x"], x: 1 })],
-  ])("%s is refused with %s", async (_title, code, token) => {
-    await expect(verify(token())).rejects.toMatchObject(refused(code));
+  ])("%s is rejected with %s", async (_title, code, token) => {
+    await expect(verify(token())).rejects.toMatchObject(apiError(code));
   });
 
-  test("by somebody else under the issuer's kid is refused, even with the key or its address in the header", async () => {
-    const strangers = makePairs[alg]?.() as (typeof pairs)[string];
-    const jwk = strangers.publicKey.export({ format: "jwk" });
+  test("by another key under a kid of the issuer is rejected, even with that key in the header", async () => {
+    const otherPair = makePairs[alg]?.() as (typeof pairs)[string];
+    const jwk = otherPair.publicKey.export({ format: "jwk" });
     for (const more of [{}, { jwk }, { jku: "https://evil.example/jwks.json" }]) {
-      const token = sign(alg, claims(), { alg, kid: alg, ...more }, strangers.privateKey);
-      await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+      const token = sign(alg, claims(), { alg, kid: alg, ...more }, otherPair.privateKey);
+      await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
     }
   });
 
-  test("is accepted for the configured audience alone", async () => {
+  test("is accepted only for the configured audience", async () => {
     process.env.JWKS_AUDIENCE = "api";
     expect(await verify(sign(alg, { ...claims(), aud: ["web", "api"] }))).toBe("user-1");
     for (const aud of ["web", [], undefined]) {
-      await expect(verify(sign(alg, { ...claims(), aud }))).rejects.toMatchObject(refused("invalid_token"));
+      await expect(verify(sign(alg, { ...claims(), aud }))).rejects.toMatchObject(apiError("invalid_token"));
     }
   });
 
-  test.each(["with", "without"])("under the kid of another kind of key is refused, %s alg in the keys", async (how) => {
-    if (how === "without") answer.body = { keys: algorithms.map((each) => jwkOf(each, {})) };
-    for (const kid of algorithms.filter((each) => each !== alg)) {
-      await expect(verify(sign(alg, claims(), { alg, kid }))).rejects.toMatchObject(refused("invalid_token"));
-    }
-  });
-
-  test.each([1, 10, 63, 64, 65, 255, 256, 257])(
-    "is refused with %d bytes of anything for a signature",
-    async (bytes) => {
-      const token = sign(alg).replace(/[^.]+$/, randomBytes(bytes).toString("base64url"));
-      await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+  test.each(["with", "without"])(
+    "under the kid of another kind of key is rejected, %s alg in the keys",
+    async (how) => {
+      if (how === "without") issuerResponse.body = { keys: algorithms.map((each) => jwkOf(each, {})) };
+      for (const kid of algorithms.filter((each) => each !== alg)) {
+        await expect(verify(sign(alg, claims(), { alg, kid }))).rejects.toMatchObject(apiError("invalid_token"));
+      }
     },
   );
 
-  test("is refused when no issuer is configured, and nobody is asked", async () => {
+  test.each([1, 10, 63, 64, 65, 255, 256, 257])("is rejected with %d random bytes as signature", async (bytes) => {
+    const token = sign(alg).replace(/[^.]+$/, randomBytes(bytes).toString("base64url"));
+    await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
+  });
+
+  test("is rejected without a request when no issuer is configured", async () => {
     delete process.env.JWKS_ISSUER;
-    await expect(verify(sign(alg))).rejects.toMatchObject(refused("invalid_token"));
-    expect(asked).toEqual([]);
+    await expect(verify(sign(alg))).rejects.toMatchObject(apiError("invalid_token"));
+    expect(requestedPaths).toEqual([]);
   });
 });
 
-test.each(["RS384", "RS512", "PS256", "ES384", "ES512", "none"])("alg %s is not taken from an issuer", async (alg) => {
+test.each(["RS384", "RS512", "PS256", "ES384", "ES512", "none"])("a token with alg %s is rejected", async (alg) => {
   const token = sign("RS256", claims(), { alg, kid: "RS256" });
-  await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
-  expect(asked).toEqual([]);
+  await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
+  expect(requestedPaths).toEqual([]);
 });
 
 describe("an HS256 token", () => {
-  test.each(["unset", "set"])("signed with a public key of the issuer is refused, with JWT_SECRET %s", async (how) => {
+  test.each(["unset", "set"])("signed with a public key of the issuer is rejected, with JWT_SECRET %s", async (how) => {
     if (how === "set") process.env.JWT_SECRET = randomBytes(32).toString("hex");
     for (const alg of algorithms) {
       const key = pairs[alg]?.publicKey as KeyObject;
@@ -182,12 +182,12 @@ describe("an HS256 token", () => {
       const der = key.export({ type: "spki", format: "der" });
       for (const secret of [pem, String(pem).trim(), der, JSON.stringify(jwkOf(alg)), ""]) {
         const token = hmac({ alg: "HS256", kid: alg }, secret);
-        await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+        await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
       }
     }
   });
 
-  test("signed with the shared secret is accepted beside the issuer's, when both are configured", async () => {
+  test("signed with the shared secret is accepted when an issuer is configured too", async () => {
     process.env.JWT_SECRET = randomBytes(32).toString("hex");
     expect(await verify(hmac({ alg: "HS256" }, process.env.JWT_SECRET))).toBe("user-1");
     expect(await verify(sign("RS256"))).toBe("user-1");
@@ -195,65 +195,68 @@ describe("an HS256 token", () => {
 });
 
 describe("the issuer's keys", () => {
-  test("come from JWKS_URI, if that is set", async () => {
+  test("are fetched from JWKS_URI if it is set", async () => {
     process.env.JWKS_URI = `${issuer}/other/place.json`;
     expect(await verify(sign("ES256"))).toBe("user-1");
-    expect(asked).toEqual([new URL(process.env.JWKS_URI).pathname]);
+    expect(requestedPaths).toEqual([new URL(process.env.JWKS_URI).pathname]);
   });
 
-  test("are fetched again for a key that is new", async () => {
-    answer.body = { keys: [jwkOf("RS256")] };
+  test("are fetched again for a new key", async () => {
+    issuerResponse.body = { keys: [jwkOf("RS256")] };
     expect(await verify(sign("RS256"))).toBe("user-1");
-    answer.body = published();
+    issuerResponse.body = published();
     expect(await verify(sign("EdDSA"))).toBe("user-1");
-    expect(asked).toHaveLength(2);
+    expect(requestedPaths).toHaveLength(2);
   });
 
   test("are not fetched for every token with an unknown key", async () => {
     for (let tokens = 0; tokens < 20; tokens++) {
       const token = sign("RS256", claims(), { alg: "RS256", kid: randomUUID() });
-      await expect(verify(token)).rejects.toMatchObject(refused("invalid_token"));
+      await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
     }
-    expect(asked).toHaveLength(1);
+    expect(requestedPaths).toHaveLength(1);
     expect(await verify(sign("RS256"))).toBe("user-1");
   });
 
-  test("are not used when they are for encryption", async () => {
-    answer.body = { keys: [jwkOf("RS256", { use: "enc" })] };
-    await expect(verify(sign("RS256"))).rejects.toMatchObject(refused("invalid_token"));
+  test("are not used if they are for encryption", async () => {
+    issuerResponse.body = { keys: [jwkOf("RS256", { use: "enc" })] };
+    await expect(verify(sign("RS256"))).rejects.toMatchObject(apiError("invalid_token"));
   });
 
-  test("that we have still hold while the issuer is down", async () => {
+  test("that are cached are used while the issuer is down", async () => {
     expect(await verify(sign("RS256"))).toBe("user-1");
-    answer = { status: 500, body: "" };
+    issuerResponse = { status: 500, body: "" };
     expect(await verify(sign("RS256"))).toBe("user-1");
   });
 
   test.each<[string, () => void]>([
-    ["answers 500", () => (answer = { status: 500, body: published() })],
-    ["answers 404", () => (answer = { status: 404, body: "" })],
-    ["answers with a page", () => (answer = { status: 200, body: "<html>Down for maintenance</html>" })],
-    ["answers with nothing", () => (answer = { status: 200, body: "" })],
-    ["answers with other JSON", () => (answer = { status: 200, body: { message: "busy" } })],
-    ["answers with keys that are none", () => (answer = { status: 200, body: { keys: [{}] } })],
-    ["cannot be reached", () => (process.env.JWKS_URI = "https://127.0.0.1:1/jwks.json")],
-    ["cannot be trusted", () => delete https.globalAgent.options.ca],
-  ])("are missing when the issuer %s: a fault, never a refusal, and it passes", async (_title, breakIt) => {
-    breakIt();
-    const event = {
-      type: "REQUEST",
-      methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
-      multiValueHeaders: { Authorization: [`Bearer ${sign("RS256")}`] },
-      requestContext: { requestId: "request-1" },
-    } as unknown as APIGatewayRequestAuthorizerEvent;
-    https.globalAgent.destroy();
-    try {
-      await expect(authorizer(event)).rejects.not.toMatchObject({ name: "ApiError" });
-    } finally {
-      https.globalAgent.options.ca = cert;
-    }
-    if (process.env.JWKS_URI !== undefined) return;
-    answer = { status: 200, body: published() };
-    expect(await authorizer(event)).toMatchObject({ principalId: "user-1" });
-  });
+    ["responds with 500", () => (issuerResponse = { status: 500, body: published() })],
+    ["responds with 404", () => (issuerResponse = { status: 404, body: "" })],
+    ["responds with HTML", () => (issuerResponse = { status: 200, body: "<html>Down for maintenance</html>" })],
+    ["responds with an empty body", () => (issuerResponse = { status: 200, body: "" })],
+    ["responds with other JSON", () => (issuerResponse = { status: 200, body: { message: "busy" } })],
+    ["responds with invalid keys", () => (issuerResponse = { status: 200, body: { keys: [{}] } })],
+    ["is unreachable", () => (process.env.JWKS_URI = "https://127.0.0.1:1/jwks.json")],
+    ["has an untrusted certificate", () => delete https.globalAgent.options.ca],
+  ])(
+    "are unavailable when the issuer %s: the authorizer throws, and recovers with the issuer",
+    async (_title, breakIt) => {
+      breakIt();
+      const event = {
+        type: "REQUEST",
+        methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
+        multiValueHeaders: { Authorization: [`Bearer ${sign("RS256")}`] },
+        requestContext: { requestId: "request-1" },
+      } as unknown as APIGatewayRequestAuthorizerEvent;
+      https.globalAgent.destroy();
+      try {
+        await expect(authorizer(event)).rejects.not.toMatchObject({ name: "ApiError" });
+      } finally {
+        https.globalAgent.options.ca = cert;
+      }
+      if (process.env.JWKS_URI !== undefined) return;
+      issuerResponse = { status: 200, body: published() };
+      expect(await authorizer(event)).toMatchObject({ principalId: "user-1" });
+    },
+  );
 });

@@ -8,7 +8,7 @@ const { iat: _, ...withoutIat } = valid;
 
 const rules: ClaimRules = { maxLifetimeSeconds: 3600, clockSkewSeconds: 60 };
 
-test("the rules are one hour and a minute of tolerance", () => {
+test("the defaults are a lifetime of an hour and a clock skew of a minute", () => {
   const defaults = {
     maxLifetimeSeconds: settings.jwtMaxLifetimeSeconds(),
     clockSkewSeconds: settings.jwtClockSkewSeconds(),
@@ -17,67 +17,77 @@ test("the rules are one hour and a minute of tolerance", () => {
 });
 
 test.each<[string, object]>([
-  ["an hour from now on", valid],
-  ["an hour and the tolerance", { ...valid, exp: second + 3660 }],
+  ["an hour left", valid],
+  ["an hour and the clock skew left", { ...valid, exp: second + 3660 }],
   ["one second left", { ...valid, iat: second - 3599, exp: second + 1 }],
   ["half a second left", { ...valid, iat: second - 3599, exp: second + 0.5 }],
-  ["no time of issue", withoutIat],
-  ["no time of issue, and the most that is left", { ...withoutIat, exp: second + 3660 }],
-  ["issued a minute ahead of our clock", { ...valid, iat: second + 60, exp: second + 3660 }],
-  ["valid a minute ahead of our clock", { ...valid, nbf: second + 60 }],
-  ["valid since long ago", { ...valid, nbf: 0 }],
-  ["claims that we do not know", { ...valid, email: "user@example.com", admin: true, jti: "1", aud: ["x"] }],
-])("the user is taken from claims with %s", (_title, payload) => {
+  ["no iat", withoutIat],
+  ["no iat and the maximum lifetime left", { ...withoutIat, exp: second + 3660 }],
+  ["an iat a minute in the future", { ...valid, iat: second + 60, exp: second + 3660 }],
+  ["an nbf a minute in the future", { ...valid, nbf: second + 60 }],
+  ["an nbf in the past", { ...valid, nbf: 0 }],
+  ["unknown claims", { ...valid, email: "user@example.com", admin: true, jti: "1", aud: ["x"] }],
+])("accepts claims with %s", (_title, payload) => {
   expect(userIdFromClaims(payload, now, rules)).toBe("user-1");
 });
 
 test.each(["x", "auth0|1234", "u".repeat(255), "usér-\u{1F680}", "00000000-0000-0000-0000-000000000000"])(
-  "the user may be %s",
+  "returns the user id %s",
   (sub) => {
     expect(userIdFromClaims({ ...valid, sub }, now, rules)).toBe(sub);
   },
 );
 
 test.each<[string, unknown, string, RegExp]>([
-  ["no object: a text", "user-1", "invalid_token", /no claims/],
-  ["no object: null", null, "invalid_token", /no claims/],
-  ["no object: a number", 42, "invalid_token", /no claims/],
-  ["no object: an array", [valid], "invalid_token", /claim/],
+  ["no object but a string", "user-1", "invalid_token", /no claims/],
+  ["no object but null", null, "invalid_token", /no claims/],
+  ["no object but a number", 42, "invalid_token", /no claims/],
+  ["no object but an array", [valid], "invalid_token", /claim/],
   ["no sub", { ...valid, sub: undefined }, "invalid_token", /sub/],
   ["an empty sub", { ...valid, sub: "" }, "invalid_token", /sub/],
   ["a blank sub", { ...valid, sub: " \t" }, "invalid_token", /sub/],
   ["a sub that is a number", { ...valid, sub: 42 }, "invalid_token", /sub/],
   ["a sub that is null", { ...valid, sub: null }, "invalid_token", /sub/],
   ["a sub that is true", { ...valid, sub: true }, "invalid_token", /sub/],
-  ["a sub that is a list", { ...valid, sub: ["user-1"] }, "invalid_token", /sub/],
+  ["a sub that is an array", { ...valid, sub: ["user-1"] }, "invalid_token", /sub/],
   ["a sub that is an object", { ...valid, sub: { id: "user-1" } }, "invalid_token", /sub/],
   ["a sub of 256 characters", { ...valid, sub: "u".repeat(256) }, "invalid_token", /sub/],
-  ["a sub that is no valid Unicode", { ...valid, sub: "\ud800" }, "invalid_token", /sub/],
+  ["a sub that is not valid Unicode", { ...valid, sub: "\ud800" }, "invalid_token", /sub/],
   ["no exp", { ...valid, exp: undefined }, "invalid_token", /exp/],
   ["an exp that is null", { ...valid, exp: null }, "invalid_token", /exp/],
-  ["an exp that is a text", { ...valid, exp: String(valid.exp) }, "invalid_token", /exp/],
-  ["an exp without end", { ...valid, exp: Number.POSITIVE_INFINITY }, "invalid_token", /exp/],
-  ["an exp that is no number", { ...valid, exp: Number.NaN }, "invalid_token", /exp/],
+  ["an exp that is a string", { ...valid, exp: String(valid.exp) }, "invalid_token", /exp/],
+  ["an infinite exp", { ...valid, exp: Number.POSITIVE_INFINITY }, "invalid_token", /exp/],
+  ["an exp that is NaN", { ...valid, exp: Number.NaN }, "invalid_token", /exp/],
   ["a negative exp", { ...valid, exp: -1 }, "invalid_token", /exp/],
-  ["an exp in milliseconds", { ...valid, exp: now.getTime() + 3_600_000 }, "invalid_token", /lives too long/],
-  ["an exp that is now", { ...valid, iat: second - 3600, exp: second }, "token_expired", /expired/],
-  ["an exp within the tolerance", { ...valid, iat: second - 3600, exp: second - 1 }, "token_expired", /expired/],
-  ["an exp of long ago", { ...valid, iat: 0, exp: 3600 }, "token_expired", /expired/],
-  ["a lifetime of 3661 seconds", { ...valid, exp: second + 3661 }, "invalid_token", /lives too long/],
   [
-    "a lifetime of a day, nearly over",
+    "an exp in milliseconds",
+    { ...valid, exp: now.getTime() + 3_600_000 },
+    "invalid_token",
+    /lifetime of the JWT is too long/,
+  ],
+  ["an exp that is now", { ...valid, iat: second - 3600, exp: second }, "token_expired", /expired/],
+  ["an exp within the clock skew", { ...valid, iat: second - 3600, exp: second - 1 }, "token_expired", /expired/],
+  ["an exp long ago", { ...valid, iat: 0, exp: 3600 }, "token_expired", /expired/],
+  ["a lifetime of 3661 seconds", { ...valid, exp: second + 3661 }, "invalid_token", /lifetime of the JWT is too long/],
+  [
+    "a lifetime of a day that ends soon",
     { ...valid, iat: second - 86_000, exp: second + 400 },
     "invalid_token",
     /too long/,
   ],
-  ["3661 seconds left and no iat", { ...withoutIat, exp: second + 3661 }, "invalid_token", /lives too long/],
+  [
+    "3661 seconds left and no iat",
+    { ...withoutIat, exp: second + 3661 },
+    "invalid_token",
+    /lifetime of the JWT is too long/,
+  ],
   ["an iat 61 seconds ahead", { ...valid, iat: second + 61, exp: second + 3600 }, "invalid_token", /future/],
-  ["an iat that is a text", { ...valid, iat: String(second) }, "invalid_token", /iat/],
+  ["an iat that is a string", { ...valid, iat: String(second) }, "invalid_token", /iat/],
   ["an iat that is null", { ...valid, iat: null }, "invalid_token", /iat/],
   ["a negative iat", { ...valid, iat: -1 }, "invalid_token", /iat/],
   ["an nbf 61 seconds ahead", { ...valid, nbf: second + 61 }, "invalid_token", /not valid yet/],
-  ["an nbf that is a text", { ...valid, nbf: "0" }, "invalid_token", /nbf/],
-])("claims are refused with %s", (_title, payload, code, message) => {
+  ["an nbf that is a string", { ...valid, nbf: "0" }, "invalid_token", /nbf/],
+])("throws for claims with %s", (_title, payload, code, message) => {
   expect(() => userIdFromClaims(payload, now, rules)).toThrow(
     expect.objectContaining({ code, message: expect.stringMatching(message) }),
   );
@@ -88,17 +98,17 @@ test.each<[ClaimRules, number, boolean]>([
   [{ maxLifetimeSeconds: 600, clockSkewSeconds: 0 }, 601, false],
   [{ maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 610, true],
   [{ maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 611, false],
-])("under the rules %j a lifetime of %d seconds is accepted: %s", (rules, lifetime, expected) => {
+])("with the rules %j, a lifetime of %d seconds is accepted: %s", (rules, lifetime, expected) => {
   const check = () => userIdFromClaims({ ...valid, exp: second + lifetime }, now, rules);
   if (expected) expect(check()).toBe("user-1");
-  else expect(check).toThrow("lives too long");
+  else expect(check).toThrow("lifetime of the JWT is too long");
 });
 
-test("a refusal tells no value of a claim", () => {
+test("the error message contains no value of a claim", () => {
   expect.assertions(1);
   try {
     userIdFromClaims({ ...valid, sub: { secret: "value" } }, now, rules);
   } catch (error) {
-    expect((error as Error).message).toBe("The JWT has no usable sub claim.");
+    expect((error as Error).message).toBe("The sub claim of the JWT is missing or invalid.");
   }
 });

@@ -10,7 +10,7 @@ const hs256 = { alg: "HS256", typ: "JWT" };
 const encode = (value: unknown) =>
   Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
 
-/** Signs whatever it is given, by hand: no library that would refuse to. */
+/** Signs any header and payload. A library would reject some of them. */
 function sign(payload: unknown, header: unknown = hs256, key: string = secret, hash = "sha256"): string {
   const input = `${encode(header)}.${encode(payload)}`;
   return `${input}.${createHmac(hash, key).update(input).digest("base64url")}`;
@@ -22,13 +22,13 @@ beforeEach(() => {
   process.env.JWT_SECRET = secret;
 });
 
-/** 43 characters hold 256 bits and two spare ones: the same bytes in another spelling. */
-function respell(token: string): string {
+/** Sets an unused bit: 43 base64url characters have 258 bits for the 256 bits of a signature. */
+function reencode(token: string): string {
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   return token.slice(0, -1) + alphabet[alphabet.indexOf(token.at(-1) ?? "") + 1];
 }
 
-/** A valid token of this length: another claim makes up for what is missing. */
+/** Returns a valid token of this length, padded with another claim. */
 function tokenOfLength(length: number): string {
   for (let padding = 0; ; padding++) {
     const token = sign({ ...claims, padding: "x".repeat(padding) });
@@ -37,19 +37,19 @@ function tokenOfLength(length: number): string {
   }
 }
 
-test("a token with the provider's signature yields the user", async () => {
+test("returns the user of a token that the provider has signed", async () => {
   expect(await verifyJwt(sign(claims), now)).toBe("user-1");
 });
 
-test("a token may have other header fields and claims", async () => {
+test("accepts unknown header fields and claims", async () => {
   expect(await verifyJwt(sign({ ...claims, email: "a@b.c" }, { ...hs256, kid: "1", x: 1 }), now)).toBe("user-1");
 });
 
-test("a token may be valid from half a minute ahead of our clock", async () => {
+test("accepts a token whose nbf is half a minute in the future", async () => {
   expect(await verifyJwt(sign({ ...claims, nbf: nowSeconds + 30 }), now)).toBe("user-1");
 });
 
-test("a token may have 8 KB", async () => {
+test("accepts a token of 8 KB", async () => {
   expect(await verifyJwt(tokenOfLength(8192), now)).toBe("user-1");
 });
 
@@ -70,12 +70,12 @@ test.each<[string, () => string]>([
   ["has no signature", () => `${head}.${body}.`],
   ["has no payload", () => `${head}..${signature}`],
   ["has no header", () => `.${body}.${signature}`],
-  ["has a signature cut short", () => `${head}.${body}.${signature?.slice(0, 20)}`],
-  ["has a signature with more behind it", () => `${head}.${body}.${signature}AA`],
-  ["has a signature in another spelling", () => respell(sign(claims))],
+  ["has a truncated signature", () => `${head}.${body}.${signature?.slice(0, 20)}`],
+  ["has a signature with trailing characters", () => `${head}.${body}.${signature}AA`],
+  ["has another encoding of the signature", () => reencode(sign(claims))],
   ["has a padded signature", () => `${head}.${body}.${signature}=`],
-  ["has another payload under the signature", () => `${head}.${encode({ ...claims, sub: "admin" })}.${signature}`],
-  ["has another header under the signature", () => `${encode({ ...hs256, kid: "1" })}.${body}.${signature}`],
+  ["has another payload than the signed one", () => `${head}.${encode({ ...claims, sub: "admin" })}.${signature}`],
+  ["has another header than the signed one", () => `${encode({ ...hs256, kid: "1" })}.${body}.${signature}`],
   ["is signed with another secret", () => sign(claims, hs256, attacker)],
   ["is signed with the empty secret", () => sign(claims, hs256, "")],
   ["is longer than 8 KB", () => tokenOfLength(8193)],
@@ -89,34 +89,37 @@ test.each<[string, () => string]>([
   ["has alg ES256 over an HMAC", () => sign(claims, { alg: "ES256" })],
   ["has alg HS256 over an HMAC with a public key", () => sign(claims, hs256, String(rsa.publicKey))],
   ["has no alg", () => sign(claims, { typ: "JWT" })],
-  ["has an alg that is a list", () => sign(claims, { alg: ["HS256"] })],
+  ["has an alg that is an array", () => sign(claims, { alg: ["HS256"] })],
   ["has an alg that is null", () => sign(claims, { alg: null })],
-  ["has a header that is a list", () => sign(claims, [hs256])],
-  ["has a header that is a text", () => sign(claims, '"HS256"')],
+  ["has a header that is an array", () => sign(claims, [hs256])],
+  ["has a header that is a string", () => sign(claims, '"HS256"')],
   ["has a header that is null", () => sign(claims, "null")],
-  ["has a header that is no JSON", () => sign(claims, "{alg:HS256}")],
-  ["brings its own key", () => sign(claims, { ...hs256, jwk: attackersJwk }, attacker)],
-  ["says where its key is", () => sign(claims, { ...hs256, jku: "https://evil.example/jwks", kid: "1" }, attacker)],
+  ["has a header that is not JSON", () => sign(claims, "{alg:HS256}")],
+  ["contains its own key", () => sign(claims, { ...hs256, jwk: attackersJwk }, attacker)],
+  [
+    "contains the URL of its key",
+    () => sign(claims, { ...hs256, jku: "https://evil.example/jwks", kid: "1" }, attacker),
+  ],
   ["names a file as its key", () => sign(claims, { ...hs256, kid: "/dev/null" }, "")],
   ["has a critical header", () => sign(claims, { ...hs256, crit: ["exp"], exp: 1 })],
   ["has an empty list of critical headers", () => sign(claims, { ...hs256, crit: [] })],
   ["has null for critical headers", () => sign(claims, { ...hs256, crit: null })],
-  ["has a payload that is no JSON", () => sign("payload")],
-  ["has a payload that is a text", () => sign('"user-1"')],
+  ["has a payload that is not JSON", () => sign("payload")],
+  ["has a payload that is a string", () => sign('"user-1"')],
   ["has a payload that is null", () => sign("null")],
-  ["has a payload that is a list", () => sign([claims])],
+  ["has a payload that is an array", () => sign([claims])],
   ["has no exp", () => sign({ sub: "user-1", iat: nowSeconds })],
-  ["has an exp that is a text", () => sign({ ...claims, exp: String(claims.exp) })],
-  ["has an exp beyond all numbers", () => sign(`{"sub":"user-1","exp":1e999}`)],
-  ["lives longer than an hour and a minute", () => sign({ ...claims, exp: nowSeconds + 3661 + 1 })],
+  ["has an exp that is a string", () => sign({ ...claims, exp: String(claims.exp) })],
+  ["has an infinite exp", () => sign(`{"sub":"user-1","exp":1e999}`)],
+  ["has a lifetime over an hour and a minute", () => sign({ ...claims, exp: nowSeconds + 3661 + 1 })],
   ["was issued in the future", () => sign({ ...claims, iat: nowSeconds + 62 })],
   ["is not valid yet", () => sign({ ...claims, nbf: nowSeconds + 62 })],
   ["has no sub", () => sign({ iat: claims.iat, exp: claims.exp })],
   ["has an empty sub", () => sign({ ...claims, sub: "" })],
   ["has a sub that is a number", () => sign({ ...claims, sub: 1 })],
   ["has a sub of 256 characters", () => sign({ ...claims, sub: "u".repeat(256) })],
-  ["expired, and is signed with another secret", () => sign({ ...claims, exp: nowSeconds - 1 }, hs256, attacker)],
-])("a token is refused that %s", async (_title, token) => {
+  ["has expired and is signed with another secret", () => sign({ ...claims, exp: nowSeconds - 1 }, hs256, attacker)],
+])("throws invalid_token for a token that %s", async (_title, token) => {
   await expect(verifyJwt(token(), now)).rejects.toMatchObject({ name: "ApiError", code: "invalid_token" });
 });
 
@@ -124,7 +127,7 @@ test.each([
   ["a second ago", -1],
   ["now, to the second", 0],
   ["yesterday", -86_400],
-])("a token that expired %s is told so", async (_title, seconds) => {
+])("throws token_expired for a token that expired %s", async (_title, seconds) => {
   const token = sign({ ...claims, iat: nowSeconds + seconds - 3600, exp: nowSeconds + seconds });
   await expect(verifyJwt(token, now)).rejects.toMatchObject({ name: "ApiError", code: "token_expired" });
 });
@@ -136,28 +139,31 @@ test.each([
   ["for another audience", { iss: "https://idp", aud: "web" }, false],
   ["without an issuer", { aud: "api" }, false],
   ["without an audience", { iss: "https://idp" }, false],
-])("with issuer and audience configured, a token %s is accepted: %j %s", async (_title, more, isAccepted) => {
-  process.env.JWT_ISSUER = "https://idp";
-  process.env.JWT_AUDIENCE = "api";
-  const verified = verifyJwt(sign({ ...claims, ...more }), now);
-  if (isAccepted) expect(await verified).toBe("user-1");
-  else await expect(verified).rejects.toMatchObject({ code: "invalid_token" });
-});
+])(
+  "with an issuer and an audience configured, a token %s, with the claims %j, is accepted: %s",
+  async (_title, more, isAccepted) => {
+    process.env.JWT_ISSUER = "https://idp";
+    process.env.JWT_AUDIENCE = "api";
+    const verified = verifyJwt(sign({ ...claims, ...more }), now);
+    if (isAccepted) expect(await verified).toBe("user-1");
+    else await expect(verified).rejects.toMatchObject({ code: "invalid_token" });
+  },
+);
 
-test("a secret that is too short is a fault of the operator, not of the token", async () => {
+test("throws a SettingError when the secret is too short", async () => {
   process.env.JWT_SECRET = "x".repeat(31);
   const verified = verifyJwt(sign(claims, hs256, process.env.JWT_SECRET), now);
   await expect(verified).rejects.toMatchObject({ name: "SettingError" });
 });
 
-test("without a secret configured no token is accepted, which is a fault of the operator", async () => {
+test("throws a SettingError for every token when no secret is configured", async () => {
   delete process.env.JWT_SECRET;
   for (const key of ["", "undefined", secret]) {
     await expect(verifyJwt(sign(claims, hs256, key), now)).rejects.toMatchObject({ name: "SettingError" });
   }
 });
 
-test("another secret configured takes the place of the first", async () => {
+test("uses a changed JWT_SECRET instead of the cached one", async () => {
   expect(await verifyJwt(sign(claims), now)).toBe("user-1");
   process.env.JWT_SECRET = attacker;
   await expect(verifyJwt(sign(claims), now)).rejects.toMatchObject({ code: "invalid_token" });

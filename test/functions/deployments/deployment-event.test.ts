@@ -23,7 +23,7 @@ function read(message: string | object): DeploymentEvent {
   return result.event;
 }
 
-/** The message with `data` as this very text. */
+/** Returns the message with exactly this text as `data`. */
 const withData = (data: string) => `${JSON.stringify(started).slice(0, -1)},"data":${data}}`;
 const without = (field: keyof typeof started) => ({ ...started, [field]: undefined });
 const nestedObjects = (depth: number) => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
@@ -35,7 +35,7 @@ test.each<[string, object]>([
   ["deploy.succeeded over plain http", { ...succeeded, data: { url: "http://10.0.0.1:8080/x", status: "running" } }],
   ["a fraction of a second", { ...started, timestamp: "2026-01-02T03:04:05.123456789Z" }],
   ["+00:00 for UTC", { ...started, timestamp: "2026-01-02T03:04:05+00:00" }],
-])("reads %s, and its body has exactly the five fields in their order", (_, message) => {
+])("accepts %s and returns a body with exactly the five fields in their order", (_, message) => {
   const { body, event } = read(message);
   expect(Object.keys(JSON.parse(body))).toEqual(["event", "project_id", "deployment_id", "timestamp", "data"]);
   expect(JSON.parse(body)).toEqual({ data: {}, ...message });
@@ -43,10 +43,10 @@ test.each<[string, object]>([
 });
 
 test.each<[string, string | object, string]>([
-  ["no JSON", "deploy.started", "the message is not JSON"],
-  ["an empty text", "", "the message is not JSON"],
+  ["text that is not JSON", "deploy.started", "the message is not JSON"],
+  ["an empty message", "", "the message is not JSON"],
   ["JSON with a byte order mark", `\ufeff${JSON.stringify(started)}`, "the message is not JSON"],
-  ["JSON that breaks off", JSON.stringify(started).slice(0, -1), "the message is not JSON"],
+  ["truncated JSON", JSON.stringify(started).slice(0, -1), "the message is not JSON"],
   ["null", "null", "the message must be a JSON object"],
   ["an array", [started], "the message must be a JSON object"],
   ["a string", '"deploy.started"', "the message must be a JSON object"],
@@ -58,29 +58,33 @@ test.each<[string, string | object, string]>([
   ],
   ["the fields in its prototype", `{"__proto__":${JSON.stringify(started)}}`, "event is required"],
   ["no project_id", without("project_id"), "project_id is required"],
-  ["a project_id that is no UUID", { ...started, project_id: "42" }, "project_id must be a UUID"],
+  ["a project_id that is not a UUID", { ...started, project_id: "42" }, "project_id must be a UUID"],
   ["a project_id that is a number", { ...started, project_id: 42 }, "project_id must be a UUID"],
   ["no deployment_id", without("deployment_id"), "deployment_id is required"],
   [
-    "a deployment_id with more behind it",
+    "a deployment_id with a trailing newline",
     { ...started, deployment_id: `${started.deployment_id}\n` },
     "deployment_id must be a UUID",
   ],
   ["no timestamp", without("timestamp"), "timestamp is required"],
   ["a timestamp in epoch seconds", { ...started, timestamp: 1767323045 }, "timestamp must be a string"],
-  ["a timestamp without a zone", { ...started, timestamp: "2026-01-02T03:04:05" }, "timestamp must be ISO 8601 in UTC"],
   [
-    "a timestamp in another zone",
+    "a timestamp without a time zone",
+    { ...started, timestamp: "2026-01-02T03:04:05" },
+    "timestamp must be ISO 8601 in UTC",
+  ],
+  [
+    "a timestamp in another time zone",
     { ...started, timestamp: "2026-01-02T03:04:05+01:00" },
     "timestamp must be ISO 8601 in UTC",
   ],
-  ["a timestamp that is a day", { ...started, timestamp: "2026-01-02" }, "timestamp must be ISO 8601 in UTC"],
+  ["a timestamp that is a date", { ...started, timestamp: "2026-01-02" }, "timestamp must be ISO 8601 in UTC"],
   ["a timestamp in month 13", { ...started, timestamp: "2026-13-02T03:04:05Z" }, "timestamp must be ISO 8601 in UTC"],
   ["data: null", { ...started, data: null }, "data must be a JSON object"],
   ["data: an array", { ...started, data: [] }, "data must be a JSON object"],
-  ["data: a text", { ...started, data: "x" }, "data must be a JSON object"],
+  ["data: a string", { ...started, data: "x" }, "data must be a JSON object"],
   ["data: a number", withData("7"), "data must be a JSON object"],
-  ["data: a number that is kept as written", withData("1.0"), "data must be a JSON object"],
+  ["data: a number that keeps its notation", withData("1.0"), "data must be a JSON object"],
   ["data: a number beyond double precision", withData("9007199254740993"), "data must be a JSON object"],
   ["deploy.succeeded without data", { ...succeeded, data: undefined }, "data is required"],
   [
@@ -90,7 +94,7 @@ test.each<[string, string | object, string]>([
   ],
   ["another status", { ...succeeded, data: { ...succeeded.data, status: "up" } }, 'data.status must be "running"'],
   [
-    "a url that is no URL",
+    "a url that is not a URL",
     { ...succeeded, data: { ...succeeded.data, url: "app.example.com" } },
     "data.url must be the http(s) URL of the app",
   ],
@@ -100,7 +104,7 @@ test.each<[string, string | object, string]>([
     "data.url must be the http(s) URL of the app",
   ],
   [
-    "several mistakes",
+    "several invalid fields",
     { event: "deploy.failed", project_id: "x", deployment_id: started.deployment_id },
     "project_id must be a UUID; timestamp is required",
   ],
@@ -110,24 +114,27 @@ test.each<[string, string | object, string]>([
     withData(`{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`),
     "the message is nested too deeply",
   ],
-])("refuses %s and says why", (_, message, reason) => {
+])("rejects %s with a reason", (_, message, reason) => {
   const text = typeof message === "string" ? message : JSON.stringify(message);
   expect(readDeploymentEvent(text)).toEqual({ ok: false, reason });
 });
 
 test.each([
   ["whole numbers beyond double precision", '{"id":9007199254740993,"big":[123456789012345678901234567890]}'],
-  ["decimals as written", '{"a":1.0,"b":1.10,"c":0.1000000000000000055511151231257827,"d":-0,"e":1E5,"f":1e400}'],
+  [
+    "decimals in their notation",
+    '{"a":1.0,"b":1.10,"c":0.1000000000000000055511151231257827,"d":-0,"e":1E5,"f":1e400}',
+  ],
   ["unknown fields of any kind", '{"x":{"y":[null,true,false,"",{}]},"rawJSON":"1"}'],
   ["the field __proto__", '{"__proto__":{"isAdmin":true},"constructor":1}'],
   ["Unicode", '{"text":"grüße 🚀 日本 \u2028","half":"\\ud800"}'],
-  ["nesting that no reader minds", nestedObjects(500)],
-])("passes data on as it came: %s", (_, data) => {
+  ["500 nested objects", nestedObjects(500)],
+])("passes data on unchanged: %s", (_, data) => {
   const { body } = read(withData(data));
   expect(body).toBe(withData(data));
 });
 
-test("passes any object on unchanged", () => {
+test("passes any object on unchanged (property)", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (data) => {
       const { body } = read(withData(JSON.stringify(data)));
@@ -136,23 +143,23 @@ test("passes any object on unchanged", () => {
   );
 });
 
-test("drops top-level fields that the contract does not name", () => {
+test("removes unknown top-level fields", () => {
   const { body } = read({ trace_id: "t", ...started, data: { kept: 1 }, secret: "s" });
   expect(JSON.parse(body)).toEqual({ ...started, data: { kept: 1 } });
 });
 
-test("makes {} of data that is missing, whatever a prototype holds", () => {
+test("sets missing data to {}, also with a polluted __proto__", () => {
   const polluted = `${JSON.stringify(started).slice(0, -1)},"__proto__":{"data":{"evil":1}}}`;
   expect(read(started).body).toBe(withData("{}"));
   expect(read(polluted).body).toBe(withData("{}"));
 });
 
-test("reads ids into lower case and keeps the timestamp as written", () => {
+test("converts ids to lower case and keeps the timestamp unchanged", () => {
   const upper = { ...started, project_id: started.project_id.toUpperCase(), timestamp: "2026-01-02T03:04:05.10+00:00" };
   expect(read(upper)).toMatchObject({ project_id: started.project_id, timestamp: "2026-01-02T03:04:05.10+00:00" });
 });
 
-test("gives the same event the same digest, whatever the order of its keys", () => {
+test("the digest does not depend on the order of keys", () => {
   const data = { b: [1, { y: 1, x: 2 }], a: { d: 1, c: 2 } };
   const sameData = { a: { c: 2, d: 1 }, b: [1, { x: 2, y: 1 }] };
   const { event, project_id, deployment_id, timestamp } = started;
@@ -164,13 +171,13 @@ test("gives the same event the same digest, whatever the order of its keys", () 
 test.each<[string, string, string]>([
   ["another value", withData('{"a":1}'), withData('{"a":2}')],
   ["a number beyond double precision", withData('{"a":9007199254740992}'), withData('{"a":9007199254740993}')],
-  ["a number and its text", withData('{"a":1}'), withData('{"a":"1"}')],
+  ["a number and the same number as a string", withData('{"a":1}'), withData('{"a":"1"}')],
   ["the order of an array", withData('{"a":[1,2]}'), withData('{"a":[2,1]}')],
   ["the field __proto__", withData("{}"), withData('{"__proto__":{}}')],
   ["the event", JSON.stringify(started), JSON.stringify({ ...started, event: "deploy.failed" })],
   ["the deployment", JSON.stringify(started), JSON.stringify({ ...started, deployment_id: started.project_id })],
   ["the time", JSON.stringify(started), JSON.stringify({ ...started, timestamp: "2026-01-02T03:04:05.001Z" })],
-])("gives events that differ in %s different digests", (_, one, other) => {
+])("the digest differs for events that differ in %s", (_, one, other) => {
   expect(read(one).digest).not.toBe(read(other).digest);
 });
 
@@ -178,7 +185,7 @@ describe("the delivery id", () => {
   const webhookId = "01930000-0000-7000-8000-00000000aaaa";
   const at = (timestamp: string) => deliveryIdOf(read({ ...started, timestamp }), webhookId);
 
-  test("is a UUIDv7 that carries the time of the event", () => {
+  test("is a UUIDv7 that contains the time of the event", () => {
     const id = at("2026-01-02T03:04:05.678Z");
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(Number.parseInt(id.replace(/-/g, "").slice(0, 12), 16)).toBe(Date.parse("2026-01-02T03:04:05.678Z"));
@@ -197,7 +204,7 @@ describe("the delivery id", () => {
     expect(new Set(ids).size).toBe(times.length);
   });
 
-  test("is the same for the same event and webhook, and differs from webhook to webhook and event to event", () => {
+  test("depends on the event and on the webhook only", () => {
     const event = read(started);
     expect(deliveryIdOf(read({ data: {}, ...started }), webhookId)).toBe(deliveryIdOf(event, webhookId));
     expect(deliveryIdOf(event, webhookId.replace("a", "b"))).not.toBe(deliveryIdOf(event, webhookId));

@@ -13,7 +13,7 @@ import { rowsWithBody } from "../../support/valid-bodies.ts";
 
 let service: TestService;
 let admin: ReturnType<TestService["user"]>;
-/** The ids in the paths: a project with a webhook. */
+/** The ids for the paths: a project and its webhook. */
 let ids: { project_id: string; webhook_id: string };
 const logged: string[] = [];
 
@@ -35,7 +35,7 @@ function post({ method, path }: EndpointRow, body: string | Buffer, contentType?
   const headers: Record<string, string> = contentType === undefined ? {} : { "content-type": contentType };
   return send(service.baseUrl + path.replace("{project_id}", ids.project_id).replace("{webhook_id}", ids.webhook_id), {
     method,
-    // Given bytes, `fetch` adds no content type of its own.
+    // For a body of bytes, `fetch` adds no content type.
     body: new Uint8Array(Buffer.from(body)),
     headers: { authorization: `Bearer ${admin.token}`, ...headers },
   });
@@ -50,15 +50,15 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
 
   test.each([
     ["white space", "  "],
-    ["a text that is no JSON", "name=ci"],
-    ["JSON that breaks off", valid.slice(0, -1)],
-    ["JSON with more behind it", `${valid}{}`],
-    ["JSON with a comma too many", valid.replace("}", ",}")],
+    ["text that is not JSON", "name=ci"],
+    ["truncated JSON", valid.slice(0, -1)],
+    ["JSON with trailing text", `${valid}{}`],
+    ["JSON with a trailing comma", valid.replace("}", ",}")],
     ["JSON in single quotes", valid.replaceAll('"', "'")],
     ["JSON with a comment", `${valid}// comment`],
     ["a byte order mark", `\ufeff${valid}`],
     ["NaN", "NaN"],
-  ])("cannot be %s", async (_title, body) => {
+  ])("returns 400 invalid_json for %s", async (_title, body) => {
     expect(codeOf(await post(row, body, "application/json"))).toEqual({ status: 400, code: "invalid_json" });
   });
 
@@ -68,18 +68,18 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     ["true", "true"],
     ["a number", "1"],
     ["a string", JSON.stringify(valid)],
-    ["an array of arrays, thirty thousand deep", "[".repeat(30_000) + "]".repeat(30_000)],
-  ])("cannot be %s instead of an object", async (_title, body) => {
+    ["arrays nested 30,000 deep", "[".repeat(30_000) + "]".repeat(30_000)],
+  ])("returns 400 validation_error for %s instead of an object", async (_title, body) => {
     const response = await post(row, body, "application/json");
     expect(codeOf(response)).toEqual({ status: 400, code: "validation_error" });
     expect(response.body.error.details).toEqual([{ path: "", message: "must be a JSON object" }]);
   });
 
   test.each([
-    ["nothing", undefined, ""],
-    ["nothing, called JSON", "application/json", ""],
+    ["no body", undefined, ""],
+    ["no body with the content type JSON", "application/json", ""],
     ["an empty object", "application/json", "{}"],
-  ])("may be %s where no field is required", async (_title, contentType, body) => {
+  ])("counts %s as an object without fields", async (_title, contentType, body) => {
     const response = await post(row, body, contentType);
     const missing = required.map((path) => ({ path, message: "is required" }));
     if (missing.length > 0) expect(response.body.error).toMatchObject({ code: "validation_error", details: missing });
@@ -88,7 +88,7 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   });
 
   test.each(["extra", "__proto__", "constructor", "toString", "", "user_id", "id"])(
-    "cannot hold the unknown field %j",
+    "returns 400 for the unknown field %j",
     async (name) => {
       const body = valid.replace("{", `{${JSON.stringify(name)}:{"isAdmin":true},`);
       const response = await post(row, body, "application/json");
@@ -97,7 +97,7 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     },
   );
 
-  test("gets a short answer to thousands of unknown fields", async () => {
+  test("returns a short error for thousands of unknown fields", async () => {
     const names = Array.from({ length: 4000 }, (_, index) => [`${"x".repeat(5)}${index}`, 0]);
     const response = await post(row, JSON.stringify({ ...example, ...Object.fromEntries(names) }), "application/json");
     expect(response.status).toBe(400);
@@ -107,15 +107,15 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   test.each([
     ["null", null],
     ["an object", {}],
-    ["a list in a list", [[]]],
-  ])("cannot hold %s in its first field", async (_title, value) => {
+    ["an array in an array", [[]]],
+  ])("returns 400 for %s in its first field", async (_title, value) => {
     const response = await post(row, JSON.stringify({ ...example, [firstField]: value }), "application/json");
     expect(codeOf(response)).toEqual({ status: 400, code: "validation_error" });
     expect(response.body.error.details).toEqual([{ path: firstField, message: expect.any(String) }]);
   });
 
   test.each([undefined, "", "text/plain", "text/json", "application/jsonx", "application/x-www-form-urlencoded"])(
-    "cannot come as content type %j",
+    "returns 415 for the content type %j",
     async (contentType) => {
       expect(codeOf(await post(row, valid, contentType))).toEqual({ status: 415, code: "unsupported_media_type" });
     },
@@ -126,11 +126,11 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     "APPLICATION/JSON",
     "application/json; charset=utf-8",
     "application/json;charset=UTF-8",
-  ])("may come as content type %j", async (contentType) => {
+  ])("accepts the content type %j", async (contentType) => {
     expect((await post(row, valid, contentType)).status).toBe(successStatus);
   });
 
-  test("may be 64 KB, and not one byte more", async () => {
+  test("may have 64 KB, but not one byte more", async () => {
     const body = valid.padEnd(64 * KB);
     expect((await post(row, body, "application/json")).status).toBe(successStatus);
     expect(codeOf(await post(row, `${body} `, "application/json"))).toEqual({ status: 413, code: "payload_too_large" });
@@ -141,12 +141,12 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
     expect(codeOf(await post(row, body, "application/json"))).toEqual({ status: 413, code: "payload_too_large" });
   });
 
-  test("is refused by the gateway when it is larger than 10 MB", async () => {
+  test("is rejected with 413 by the gateway when it is larger than 10 MB", async () => {
     const body = valid.padEnd(10 * KB * KB + 1);
     expect(codeOf(await post(row, body, "application/json"))).toEqual({ status: 413, code: "payload_too_large" });
   });
 
-  test("may come base64-encoded from the gateway, and is measured decoded", async () => {
+  test("may be base64-encoded by the gateway, and is measured after decoding", async () => {
     const handler = (await fromSources(row.file)) as typeof createKey;
     const encoded = (text: string) => ({ body: Buffer.from(text).toString("base64"), isBase64Encoded: true });
     const pathParameters = ids;
@@ -157,7 +157,7 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   });
 });
 
-/** Calls a handler as API Gateway would, past the authorizer. */
+/** Invokes a handler as API Gateway does after the authorizer. */
 async function invoke(
   handler: typeof createKey,
   event: Partial<APIGatewayProxyEvent>,
@@ -169,22 +169,22 @@ async function invoke(
   return handler(request as APIGatewayProxyEvent, {} as Context);
 }
 
-/** Lets no DynamoDB call through until the test is over. */
-const breakStore = (error: unknown): void => interceptDynamo(() => Promise.reject(error));
+/** Lets all DynamoDB calls fail until the end of the test. */
+const failDynamo = (error: unknown): void => interceptDynamo(() => Promise.reject(error));
 
 const named = (name: string, more: object = {}) =>
   Object.assign(new Error("internal detail: 10.1.2.3 arn:aws:dynamodb"), { name, ...more });
 
 const outages: [title: string, error: unknown][] = [
-  ["a connection refused", named("Error", { code: "ECONNREFUSED" })],
-  ["a connection reset", named("Error", { code: "ECONNRESET" })],
+  ["a refused connection", named("Error", { code: "ECONNREFUSED" })],
+  ["a reset connection", named("Error", { code: "ECONNRESET" })],
   ["a name that does not resolve", named("Error", { code: "ENOTFOUND" })],
   ["a timeout", named("TimeoutError")],
   ["throttling", named("ThrottlingException", { $fault: "client" })],
-  ["too little throughput", named("ProvisionedThroughputExceededException", { $fault: "client" })],
-  ["a fault of DynamoDB", named("InternalServerError", { $fault: "server" })],
+  ["exceeded throughput", named("ProvisionedThroughputExceededException", { $fault: "client" })],
+  ["an internal error of DynamoDB", named("InternalServerError", { $fault: "server" })],
   [
-    "a transaction cancelled by throttling",
+    "a transaction canceled by throttling",
     new TransactionCanceledException({
       message: "internal detail",
       $metadata: {},
@@ -198,15 +198,15 @@ const faults: [title: string, error: unknown][] = [
   ["a malformed request", named("ValidationException", { $fault: "client" })],
   ["a missing table", named("ResourceNotFoundException", { $fault: "client" })],
   ["a bug", new TypeError("internal detail: cannot read properties of undefined")],
-  ["something thrown that is no error", "internal detail"],
+  ["a thrown string", "internal detail"],
 ];
 
 describe.each([
-  ["an outage", 503, "service_unavailable", outages],
-  ["a fault of our own", 500, "internal_error", faults],
+  ["an outage of AWS", 503, "service_unavailable", outages],
+  ["an internal error", 500, "internal_error", faults],
 ])("%s", (_kind, status, code, errors) => {
-  test.each(errors)(`is told as ${status} without details: %s`, async (_title, error) => {
-    breakStore(error);
+  test.each(errors)(`returns ${status} without details: %s`, async (_title, error) => {
+    failDynamo(error);
     for (const handler of [listKeys, createKey]) {
       const result = await invoke(handler as typeof createKey, { body: '{"name":"my key name"}' });
       expect(result.statusCode).toBe(status);
@@ -218,8 +218,8 @@ describe.each([
     }
   });
 
-  test(`leaves one line in the log, with the request id and without the body, at ${status}`, async () => {
-    breakStore(errors[0]?.[1]);
+  test(`with status ${status} is logged in one line with the request id and without the body`, async () => {
+    failDynamo(errors[0]?.[1]);
     await invoke(createKey, { body: '{"name":"my key name"}' });
     expect(logged).toHaveLength(1);
     const line = JSON.parse(logged[0] ?? "");
@@ -230,15 +230,15 @@ describe.each([
 });
 
 test.each([
-  ["no context of the authorizer", null],
-  ["a context without a user", { authType: "jwt" }],
-  ["a context of an unknown kind of credential", { userId: "user-1", authType: "other" }],
-])("runs nothing as nobody: %s", async (_title, authorizer) => {
+  ["no authorizer context", null],
+  ["an authorizer context without a user", { authType: "jwt" }],
+  ["an authorizer context with an unknown kind of credential", { userId: "user-1", authType: "other" }],
+])("returns 500 without running the endpoint for %s", async (_title, authorizer) => {
   const { statusCode, body } = await invoke(listKeys as typeof createKey, {}, authorizer);
   expect({ statusCode, code: JSON.parse(body).error?.code }).toEqual({ statusCode: 500, code: "internal_error" });
 });
 
-test("headers keep every answer out of caches and name its request", async () => {
+test("every response has the security headers and the request id", async () => {
   const headers = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -248,14 +248,14 @@ test("headers keep every answer out of caches and name its request", async () =>
   };
   const created = await invoke(createKey, { body: '{"name":"ci"}' });
   expect(created.headers).toEqual({ ...headers, "Content-Type": "application/json" });
-  const refused = await invoke(createKey, { body: "{}" });
-  expect(refused.headers).toEqual({ ...headers, "Content-Type": "application/json" });
+  const rejected = await invoke(createKey, { body: "{}" });
+  expect(rejected.headers).toEqual({ ...headers, "Content-Type": "application/json" });
   const pathParameters = { id: JSON.parse(created.body).data.id };
   const deleted = await invoke(deleteKey as typeof createKey, { pathParameters });
   expect(deleted).toEqual({ statusCode: 204, body: "", headers });
 });
 
-test("a handler without a row is refused when it is loaded", () => {
+test("defineEndpoint throws for a route without a row", () => {
   expect(() => defineEndpoint("GET /v1/nothing" as "GET /v1/projects", { run: () => Promise.reject() })).toThrow(
     "no row for GET /v1/nothing",
   );

@@ -6,7 +6,7 @@ import { type LoggedLine, watchLog } from "../../support/metrics.ts";
 import { newScenario, type Scenario } from "../../support/scenario.ts";
 import { type Response, startTestService, type TestService } from "../../support/service.ts";
 
-/* What a request leaves in the log: one line for each write that was done, and its id in every line that it causes. */
+/* The log lines of requests: one line for each successful write, and the request id in every line. */
 
 let service: TestService;
 let scenario: Scenario;
@@ -21,23 +21,23 @@ beforeEach(() => {
 afterEach(restoreAws);
 afterAll(() => service.stop());
 
-/** The request's id, where it is shown to the caller. */
+/** Returns the request id in the response, and checks that header and body agree. */
 const idOf = ({ headers, body }: Response): string | null => {
   const id = headers.get("x-request-id");
   if (body?.error) expect(body.error.request_id).toBe(id);
   return id;
 };
 
-test("every write leaves one line that says who has changed what, and no read leaves any", async () => {
+test("each write logs one line with the caller and the changed ids, reads log nothing", async () => {
   const { api, key, projectId: project_id } = scenario;
   const created = await api.post(`/v1/projects/${project_id}/webhooks`, {
-    url: "https://example.com/hook?token=tell-nobody",
+    url: "https://example.com/hook?token=private-text",
     events: ["deploy.failed"],
   });
   const webhook_id: string = created.body.data.id;
   const path = `/v1/projects/${project_id}/webhooks/${webhook_id}`;
   const ofWebhook = { project_id, webhook_id };
-  const newKey = await api.post("/v1/api-keys", { name: "tell-nobody" });
+  const newKey = await api.post("/v1/api-keys", { name: "private-text" });
   const sample = await key.post(`${path}/test`, {});
   const delivery_id: string = sample.body.data.id;
   const writes: [route: string, response: Response, fields: object][] = [
@@ -45,17 +45,17 @@ test("every write leaves one line that says who has changed what, and no read le
     ["POST /v1/api-keys", newKey, { created_id: newKey.body.data.id }],
     ["POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", sample, ofWebhook],
   ];
-  const steer = "/v1/projects/{project_id}/webhooks/{webhook_id}";
-  const log = async (route: string, response: Promise<Response>, fields: object) =>
+  const route = "/v1/projects/{project_id}/webhooks/{webhook_id}";
+  const add = async (route: string, response: Promise<Response>, fields: object) =>
     writes.push([route, await response, fields]);
-  await log(`PATCH ${steer}`, api.patch(path, { url: "https://example.com/?tell-nobody" }), ofWebhook);
-  await log(`POST ${steer}/rotate-secret`, api.post(`${path}/rotate-secret`, {}), ofWebhook);
-  await log(`POST ${steer}/recover`, api.post(`${path}/recover`, { since: new Date().toISOString() }), ofWebhook);
+  await add(`PATCH ${route}`, api.patch(path, { url: "https://example.com/?private-text" }), ofWebhook);
+  await add(`POST ${route}/rotate-secret`, api.post(`${path}/rotate-secret`, {}), ofWebhook);
+  await add(`POST ${route}/recover`, api.post(`${path}/recover`, { since: new Date().toISOString() }), ofWebhook);
   const redelivery = api.post(`${path}/deliveries/${delivery_id}/redeliver`);
-  await log(`POST ${steer}/deliveries/{delivery_id}/redeliver`, redelivery, { ...ofWebhook, delivery_id });
-  await log(`DELETE ${steer}`, api.delete(path), ofWebhook);
+  await add(`POST ${route}/deliveries/{delivery_id}/redeliver`, redelivery, { ...ofWebhook, delivery_id });
+  await add(`DELETE ${route}`, api.delete(path), ofWebhook);
   const id: string = newKey.body.data.id;
-  await log("DELETE /v1/api-keys/{id}", api.delete(`/v1/api-keys/${id}`), { id });
+  await add("DELETE /v1/api-keys/{id}", api.delete(`/v1/api-keys/${id}`), { id });
   for (const read of ["/v1/projects", "/v1/api-keys", `/v1/projects/${project_id}/webhooks`]) await api.get(read);
 
   const user_id = lines[0]?.user_id;
@@ -79,22 +79,22 @@ test("every write leaves one line that says who has changed what, and no read le
   );
   const rows = endpoints.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`);
   expect(writes.map(([route]) => route).sort()).toEqual([...rows].sort());
-  expect(JSON.stringify(lines)).not.toContain("tell-nobody");
+  expect(JSON.stringify(lines)).not.toContain("private-text");
 });
 
-test("a write that was refused leaves none", async () => {
+test("a rejected write logs nothing", async () => {
   await scenario.viewer.delete(scenario.path);
   await scenario.api.post("/v1/api-keys", { name: "" });
   await scenario.api.delete(`/v1/api-keys/${randomUUID()}`);
   expect(lines).toEqual([]);
 });
 
-test("a refused credential's line has the id that its answer shows", async () => {
+test("the line of a rejected credential has the request id of the response", async () => {
   const response = await service.as("nonsense").get("/v1/projects");
-  expect(lines).toMatchObject([{ message: "credential refused", request_id: idOf(response) }]);
+  expect(lines).toMatchObject([{ message: "credential rejected", request_id: idOf(response) }]);
 });
 
-test("a fault's line has the id that its answer shows", async () => {
+test("the line of an internal error has the request id of the response", async () => {
   interceptDynamo(async ({ command }, send) => {
     if (command === "QueryCommand") throw new TypeError("a bug");
     return send();
@@ -104,8 +104,8 @@ test("a fault's line has the id that its answer shows", async () => {
   expect(lines).toMatchObject([{ level: "error", message: "request failed", request_id: idOf(response) }]);
 });
 
-test("so has the line of something far below, which the answer does not tell of", async () => {
-  interceptSqs(() => Promise.reject(new Error("SQS is away")));
+test("the line of an error that the response does not report has the request id too", async () => {
+  interceptSqs(() => Promise.reject(new Error("SQS is down")));
   const response = await scenario.api.post(`${scenario.path}/test`, {});
   expect(response.status).toBe(202);
   expect(lines).toMatchObject([
@@ -114,13 +114,13 @@ test("so has the line of something far below, which the answer does not tell of"
   ]);
 });
 
-test("requests at the same time keep their ids apart", async () => {
+test("concurrent requests are logged with their own request ids", async () => {
   const responses = await Promise.all(Array.from({ length: 8 }, () => service.as("nonsense").get("/v1/projects")));
   expect(lines.map(({ request_id }) => request_id).sort()).toEqual(responses.map(idOf).sort());
 });
 
-test("a key that the platform makes for a user leaves a line too", async () => {
+test("a provisioned key logs one line", async () => {
   const { userId } = service.user();
-  const { id } = await provision({ user_id: userId, name: "tell-nobody" });
+  const { id } = await provision({ user_id: userId, name: "private-text" });
   expect(lines).toEqual([{ level: "info", message: "api key provisioned", user_id: userId, key_id: id }]);
 });

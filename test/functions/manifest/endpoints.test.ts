@@ -12,7 +12,8 @@ import { type Response, send, startTestService, type TestService } from "../../s
 import { validBodyOf } from "../../support/valid-bodies.ts";
 
 /*
- * What holds for every endpoint, run over the rows. A new row is tested here without a line of test code.
+ * Security tests that run for every endpoint row. A new row needs no test code here. `access` of the rows themselves is
+ * pinned in manifest.test.ts.
  */
 
 const rows: readonly EndpointRow[] = endpoints;
@@ -41,11 +42,11 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** The row's path in a project; other ids name nothing unless given. */
+/** Returns the path of a row in a project. Other ids do not exist unless `id` is given. */
 const pathOf = ({ path }: EndpointRow, { projectId = project, id = randomUUID() as string } = {}) =>
   path.replace("{project_id}", projectId).replaceAll(/\{\w+\}/g, id);
 
-/** A request that would succeed, or find no such id, but for what the test changes. */
+/** Sends a valid request: it succeeds, or returns 404 for the unknown id, unless the test changes something. */
 function call(row: EndpointRow, headers: Record<string, string>, path = pathOf(row)): Promise<Response> {
   const body = validBodyOf(row);
   const contentType: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
@@ -80,8 +81,8 @@ const signed = (header: object, payload: object, secret: string) => {
 };
 
 const badCredentials: [title: string, code: string, token: () => string][] = [
-  ["a text that is no token", "invalid_token", () => "garbage"],
-  ["a JWT that has expired", "token_expired", () => mintToken(process.env.JWT_SECRET ?? "", admin.userId, -1)],
+  ["text that is not a token", "invalid_token", () => "garbage"],
+  ["an expired JWT", "token_expired", () => mintToken(process.env.JWT_SECRET ?? "", admin.userId, -1)],
   ["a JWT with another secret", "invalid_token", () => mintToken(randomBytes(32).toString("hex"), admin.userId)],
   [
     "a JWT without a signature",
@@ -89,16 +90,16 @@ const badCredentials: [title: string, code: string, token: () => string][] = [
     () => `${base64url({ alg: "none" })}.${base64url({ sub: admin.userId, exp: soon() })}.`,
   ],
   [
-    "a JWT that says alg none over a valid signature",
+    "a JWT with alg none and a valid signature",
     "invalid_token",
     () => signed({ alg: "none" }, { sub: admin.userId, exp: soon() }, process.env.JWT_SECRET ?? ""),
   ],
-  ["an API key that never was", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
-  ["an API key that was deleted", "invalid_api_key", () => deletedKey],
+  ["an unknown API key", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
+  ["a deleted API key", "invalid_api_key", () => deletedKey],
   ["an API key in upper case", "invalid_api_key", () => `svc_${adminKey.slice(4).toUpperCase()}`],
-  ["an API key cut short", "invalid_api_key", () => adminKey.slice(0, -1)],
-  ["an API key with more behind it", "invalid_api_key", () => `${adminKey}0`],
-  ["the prefix of an API key alone", "invalid_api_key", () => "svc_"],
+  ["a truncated API key", "invalid_api_key", () => adminKey.slice(0, -1)],
+  ["an API key with a trailing character", "invalid_api_key", () => `${adminKey}0`],
+  ["only the prefix of an API key", "invalid_api_key", () => "svc_"],
   ["the key_prefix of an API key", "invalid_api_key", () => adminKey.slice(0, 12)],
   ["the stored hash of an API key", "invalid_token", () => hashApiKey(adminKey)],
   ["a partner key", "invalid_token", () => `svcp_${randomBytes(32).toString("hex")}`],
@@ -108,36 +109,36 @@ const noCredentials: [title: string, authorization: string][] = [
   ["an empty header", ""],
   ["the scheme Basic", `Basic ${Buffer.from("user:password").toString("base64")}`],
   ["a scheme without a token", "Bearer"],
-  ["a scheme that only starts like Bearer", "Bearerx token"],
+  ["a scheme that starts with Bearer", "Bearerx token"],
   ["two tokens in one header", "Bearer one two"],
   ["two credentials in one header", "Bearer one, Bearer two"],
 ];
 
 describe.each(rows)("$method $path", (row) => {
-  test("lets a session in", async () => {
+  test("accepts a JWT", async () => {
     const { status } = await call(row, bearer(admin.token));
-    // Under an id that names nothing only what lies before is seen.
+    // 404 for the unknown id means that the request passed all access checks.
     if (namesMoreThanProject(row)) expect(status).toBe(404);
     else expect(status).toBe(row.method === "POST" ? 201 : 200);
   });
 
-  test("answers an API key as its access says", async () => {
+  test("accepts an API key unless the access is `session`", async () => {
     const response = await call(row, bearer(adminKey));
     if (row.access === "session") expectError(response, 403, "session_required");
     else expect([401, 403]).not.toContain(response.status);
   });
 
-  test("refuses a request without an Authorization header and asks for a bearer token", async () => {
+  test("returns 401 with a Bearer challenge when the Authorization header is missing", async () => {
     const response = await call(row, {});
     expectError(response, 401, "unauthorized");
     expect(response.headers.get("www-authenticate")).toBe('Bearer realm="api"');
   });
 
-  test.each(noCredentials)("refuses %s", async (_title, authorization) => {
+  test.each(noCredentials)("returns 401 unauthorized for %s", async (_title, authorization) => {
     expectError(await call(row, { authorization }), 401, "unauthorized");
   });
 
-  test("refuses two Authorization headers although both are valid", async () => {
+  test("returns 401 for two Authorization headers, even if both are valid", async () => {
     const headers = { Authorization: [`Bearer ${admin.token}`, `Bearer ${admin.token}`] };
     const request = http.request(`${service.baseUrl}${pathOf(row)}`, { method: row.method, headers }).end();
     const [response] = (await once(request, "response")) as [http.IncomingMessage];
@@ -145,21 +146,21 @@ describe.each(rows)("$method $path", (row) => {
     expect(await json(response)).toMatchObject({ error: { code: "unauthorized" } });
   });
 
-  test.each(badCredentials)("refuses %s", async (_title, code, token) => {
+  test.each(badCredentials)("returns 401 for %s", async (_title, code, token) => {
     const response = await call(row, bearer(token()));
     expectError(response, 401, code);
     expect(response.headers.get("www-authenticate")).toBe('Bearer realm="api", error="invalid_token"');
   });
 
-  test("tells nothing about why an API key is refused", async () => {
+  test("returns identical responses for all invalid API keys", async () => {
     const tokens = badCredentials.filter(([, code]) => code === "invalid_api_key").map(([, , token]) => token());
-    const answers = await Promise.all(tokens.map(async (token) => withoutRequestId(await call(row, bearer(token)))));
-    expect(answers.length).toBeGreaterThan(3);
-    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    const responses = await Promise.all(tokens.map(async (token) => withoutRequestId(await call(row, bearer(token)))));
+    expect(responses.length).toBeGreaterThan(3);
+    for (const response of responses) expect(response).toEqual(responses[0]);
   });
 });
 
-test("never takes a partner key for an API key, even one that stands in the table", async () => {
+test("rejects a partner key even if its hash is stored in the table of API keys", async () => {
   const key = `svcp_${randomBytes(32).toString("hex")}`;
   const Item = {
     key_hash: hashApiKey(key),
@@ -172,8 +173,8 @@ test("never takes a partner key for an API key, even one that stands in the tabl
   for (const row of rows) expectError(await call(row, bearer(key)), 401, "invalid_token");
 });
 
-describe.each(rowsOfProjects)("the project in $method $path", (row) => {
-  test("is not found by a stranger, whether it exists or not", async () => {
+describe.each(rowsOfProjects)("access to the project in $method $path", (row) => {
+  test("returns the same 404 to a user who is not a member, whether the project exists or not", async () => {
     const stranger = bearer(service.user().token);
     const foreign = await call(row, stranger);
     expectError(foreign, 404, "not_found");
@@ -181,7 +182,7 @@ describe.each(rowsOfProjects)("the project in $method $path", (row) => {
     expect(withoutRequestId(unknown)).toEqual(withoutRequestId(foreign));
   });
 
-  test("opens to a viewer as the access says, with either credential", async () => {
+  test("is granted to a viewer unless the access is `admin`, with a JWT and with an API key", async () => {
     const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
     for (const credential of [viewer.token, body.data.key]) {
       const response = await call(row, bearer(credential));
@@ -209,7 +210,7 @@ const malformedIds = [
   "01890000-0000-7000-8000-000000000000%0a",
 ];
 
-test.each(rowsWithParams)("$method $path finds nothing under an id that is no UUID", async (row) => {
+test.each(rowsWithParams)("$method $path returns 404 for an id that is not a UUID", async (row) => {
   for (const name of row.path.match(/\{\w+\}/g) ?? []) {
     for (const id of malformedIds) {
       const path = pathOf({ ...row, path: row.path.replace(name, id) as EndpointRow["path"] });
@@ -228,7 +229,7 @@ test.each([
   "/v1/api-keys/1/2",
   "/v1/unknown",
   "/v1/projects/x/webhooks/y/deliveries/z/more",
-])("answers 404 on the unknown route %s, with and without credentials", async (path) => {
+])("returns 404 for the unknown route %s, with and without credentials", async (path) => {
   for (const method of ["GET", "POST", "DELETE"]) {
     expectError(await send(`${service.baseUrl}${path}`, { method }), 404, "not_found");
     expectError(await send(`${service.baseUrl}${path}`, { method, headers: bearer(admin.token) }), 404, "not_found");
@@ -236,21 +237,21 @@ test.each([
 });
 
 test.each([...new Set(rows.map(({ path }) => path))])(
-  "answers 405 to the methods that %s does not take",
+  "%s returns 405 with an Allow header for other methods",
   async (path) => {
-    const taken = rows.filter((row) => row.path === path).map(({ method }): string => method);
-    const others = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter((method) => !taken.includes(method));
+    const supported = rows.filter((row) => row.path === path).map(({ method }): string => method);
+    const others = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter((method) => !supported.includes(method));
     for (const method of others) {
       for (const headers of [{}, bearer(admin.token)]) {
         const response = await send(`${service.baseUrl}${path}`, { method, headers });
         expectError(response, 405, "method_not_allowed");
-        expect(response.headers.get("allow")?.split(", ").sort()).toEqual(taken.toSorted());
+        expect(response.headers.get("allow")?.split(", ").sort()).toEqual(supported.toSorted());
       }
     }
   },
 );
 
-test("every request has a request id of its own", async () => {
-  const answers = await Promise.all(rows.map((row) => call(row, bearer(admin.token))));
-  expect(new Set(answers.map(({ headers }) => headers.get("x-request-id"))).size).toBe(rows.length);
+test("every request has its own request id", async () => {
+  const responses = await Promise.all(rows.map((row) => call(row, bearer(admin.token))));
+  expect(new Set(responses.map(({ headers }) => headers.get("x-request-id"))).size).toBe(rows.length);
 });

@@ -23,7 +23,7 @@ import {
 import { type LoggedLine, metricsIn, watchLog } from "../../support/metrics.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
-/* Which situation writes which metric, on the real functions and engines, one line for each thing that happens. */
+/* The log lines and metrics of the functions in each situation, tested with the real functions and engines. */
 
 let receiver: Receiver;
 let lines: LoggedLine[];
@@ -42,7 +42,7 @@ afterEach(async () => {
 const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
 const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
 
-/** Puts an event on its way that reached the queue so long ago, and makes its first attempt. */
+/** Fans out an event that reached the queue `waitedMs` ago, and makes its first attempt. */
 async function deliver(waitedMs: number, url = receiver.url) {
   const { webhook } = await givenWebhook({ url });
   const [record] = sqsEvent(eventOf(webhook.project_id)).Records;
@@ -55,7 +55,7 @@ async function deliver(waitedMs: number, url = receiver.url) {
 }
 
 describe("an attempt", () => {
-  test("that succeeds is one line, with its ids and the time since the event came to the queue", async () => {
+  test("that succeeds writes one line with its ids and the time since the event reached the queue", async () => {
     const { webhook, delivery } = await deliver(2_000);
     expect(lines).toEqual([
       expect.objectContaining({
@@ -82,7 +82,7 @@ describe("an attempt", () => {
     expect(deliveryLatency).toEqual([waited + Number(lines[0]?.duration_ms)]);
   });
 
-  test("that fails is counted by its error, and its retries until they are exhausted", async () => {
+  test("that fails is counted with its error code, and so are its retries until the last one fails", async () => {
     process.env.RETRY_SCHEDULE = "0,0";
     receiver.answerWith(500);
     await deliver(0);
@@ -97,13 +97,13 @@ describe("an attempt", () => {
     });
   });
 
-  test("that is answered 410 disables the webhook", async () => {
+  test("with the response 410 disables the webhook", async () => {
     receiver.answerWith(410);
     await deliver(0);
     expect(metricsIn(lines)).toMatchObject({ attempts: [1], exhausted: [1], webhooksDisabled: [1] });
   });
 
-  test("that finds the webhook disabled by another one does not count it again", async () => {
+  test("does not count a webhook that a concurrent attempt has disabled", async () => {
     receiver.answerWith(410);
     const { webhook } = await givenWebhook({ url: receiver.url });
     const both = await Promise.all([givenDelivery(webhook), givenDelivery(webhook)]);
@@ -111,7 +111,7 @@ describe("an attempt", () => {
     expect(metricsIn(lines)).toMatchObject({ attempts: [1, 1], exhausted: [1, 1], webhooksDisabled: [1] });
   });
 
-  test("on an address that is not public is counted as blocked", async () => {
+  test("to an address that is not public is counted as blocked", async () => {
     process.env.WEBHOOK_ALLOW_CIDRS = "";
     const { webhook } = await givenWebhook({ url: "https://169.254.169.254/" });
     await send(sqsEvent(dueAttempt(await givenDelivery(webhook))));
@@ -119,11 +119,11 @@ describe("an attempt", () => {
     expect(metricsIn(lines)).toMatchObject({ attempts: [1], blockedAddresses: [1] });
   });
 
-  test("that could not be recorded has its line even so, and counts for no delivery", async () => {
+  test("that could not be recorded is logged, but no metric of its delivery is written", async () => {
     const { webhook } = await givenWebhook({ url: receiver.url });
     const delivery = await givenDelivery(webhook);
     interceptDynamo(async ({ command }, send) => {
-      if (command === "UpdateItemCommand") throw new Error("DynamoDB is away");
+      if (command === "UpdateItemCommand") throw new Error("DynamoDB is down");
       return send();
     });
     await send(sqsEvent(dueAttempt(delivery)));
@@ -134,25 +134,25 @@ describe("an attempt", () => {
     expect(metricsIn(lines)).toEqual({ attempts: [1], messagesFailed: [1] });
   });
 
-  test("is not there when none was made: for a disabled webhook, one that is down, one that is deleted", async () => {
+  test("is neither made nor logged for a webhook that is disabled, down or deleted", async () => {
     const held = await givenWebhook({ url: receiver.url });
     await changeWebhook(held.webhook, { disabled_at: minutesAgo(1).toISOString(), disabled_reason: "manual" });
     const down = await givenWebhook({ url: receiver.url });
     const failing_since = minutesAgo(10).toISOString();
     await changeWebhook(down.webhook, { failing_since, probe_at: new Date(Date.now() + 60_000).toISOString() });
     const postponed = await givenDelivery(down.webhook);
-    const gone = { ...held.webhook, id: randomUUID() };
-    const others = await Promise.all([givenDelivery(held.webhook), givenDelivery(gone)]);
+    const deleted = { ...held.webhook, id: randomUUID() };
+    const others = await Promise.all([givenDelivery(held.webhook), givenDelivery(deleted)]);
     await send(sqsEvent(...[postponed, ...others].map((delivery) => dueAttempt(delivery))));
     expect(receiver.received).toEqual([]);
     expect(lines).toEqual([]);
-    // And when its time has come it says nothing about first attempts: the wait was the receiver's.
+    // Later it does not count as a first attempt, because the receiver caused the delay.
     await changeWebhook(down.webhook, { failing_since: new Date().toISOString() });
     await send(sqsEvent(dueAttempt(postponed)));
     expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });
   });
 
-  test("of many at once has its own line, and their metrics have one for each outcome", async () => {
+  test("in a batch has its own line, and the metrics of the batch have one line per outcome", async () => {
     receiver.answerWith(({ path }, response) => {
       const status = Number(path.slice(1));
       setTimeout(() => response.writeHead(status).end(), Math.random() * 20);
@@ -185,10 +185,10 @@ describe("an attempt", () => {
     expect(metricsIn(lines).attempts).toHaveLength(statuses.length);
   });
 
-  test("whose receiver is busy waits, and its delay is not taken for ours", async () => {
+  test("that waited for a busy receiver does not count as a first attempt", async () => {
     const { webhook } = await givenWebhook({ url: receiver.url });
-    const letGo: (() => void)[] = [];
-    receiver.answerWith((_, response) => void letGo.push(() => response.end()));
+    const release: (() => void)[] = [];
+    receiver.answerWith((_, response) => void release.push(() => response.end()));
     const deliveries = await Promise.all(Array.from({ length: 6 }, () => givenDelivery(webhook)));
     const batch = send(sqsEvent(...deliveries.map((delivery) => dueAttempt(delivery))));
     await receiver.waitFor(5);
@@ -200,7 +200,7 @@ describe("an attempt", () => {
       });
     });
     expect(waiting).toMatchObject({ attempt: 1, waited_for_slot: true });
-    for (const end of letGo) end();
+    for (const end of release) end();
     await batch;
     receiver.answerWith(200);
     lines.length = 0;
@@ -209,7 +209,7 @@ describe("an attempt", () => {
   });
 });
 
-test("an event that is none is counted as rejected, once it lies in the dead letter queue", async () => {
+test("an invalid event is counted as rejected after it was moved to the dead letter queue", async () => {
   await fanOut(sqsEvent({ event: "deploy.exploded", data: { commit: "c0ffee" } }));
   expect(lines).toMatchObject(
     [{ level: "warn", message: "event rejected", message_id: "m0", reason: /event/ }].map(({ reason, ...line }) => ({
@@ -219,21 +219,21 @@ test("an event that is none is counted as rejected, once it lies in the dead let
   );
   expect(metricsIn(lines)).toEqual({ rejectedEvents: [1] });
   lines.length = 0;
-  interceptSqs(() => Promise.reject(new Error("SQS is away")));
+  interceptSqs(() => Promise.reject(new Error("SQS is down")));
   await fanOut(sqsEvent("junk"));
   expect(metricsIn(lines)).toEqual({ messagesFailed: [1] });
 });
 
 describe("a sweep", () => {
-  test("that finds nothing due says so: 0, in one line", async () => {
+  test("with no due rows writes the lag 0 in one line", async () => {
     await sweep({}, enoughTime);
     expect(lines).toHaveLength(1);
     expect(metricsIn(lines)).toEqual({ sweepLag: [0], redriven: [0] });
   });
 
-  test("says how long the longest overdue has waited, and how many it handed over", async () => {
+  test("writes the wait of the longest overdue row and the number of enqueued rows", async () => {
     const { webhook } = await givenWebhook();
-    // Due two minutes after they were made.
+    // These rows are due two minutes after their creation.
     await Promise.all([4, 12, 7].map((minutes) => givenDelivery(webhook, { at: minutesAgo(minutes) })));
     await sweep({}, enoughTime);
     const { sweepLag: [lag = 0] = [], redriven } = metricsIn(lines);
@@ -243,23 +243,23 @@ describe("a sweep", () => {
   });
 
   test.each<[string, () => void, typeof enoughTime]>([
-    ["could look at no shard", () => interceptDynamo(() => Promise.reject(new Error("away"))), enoughTime],
-    ["had no time to look", () => {}, { getRemainingTimeInMillis: () => 1_000 }],
-  ])("that %s does not claim that nothing was late", async (_, harm, context) => {
+    ["could not read any shard", () => interceptDynamo(() => Promise.reject(new Error("down"))), enoughTime],
+    ["had no time left", () => {}, { getRemainingTimeInMillis: () => 1_000 }],
+  ])("that %s writes no lag", async (_, harm, context) => {
     harm();
     await sweep({}, context).catch(() => {});
     expect(metricsIn(lines)).toEqual({ redriven: [0] });
   });
 });
 
-describe("a refused credential", () => {
+describe("a rejected credential", () => {
   const secret = randomBytes(32).toString("hex");
-  const refused: [reason: string, token: string][] = [
+  const rejected: [reason: string, token: string][] = [
     ["invalid_api_key", `svc_${randomBytes(32).toString("hex")}`],
     ["invalid_token", mintToken(randomBytes(32).toString("hex"), "user-1")],
     ["token_expired", mintToken(secret, "user-1", -10)],
   ];
-  const ask = (authorization: string) =>
+  const authorize = (authorization: string) =>
     authorizer({
       methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
       multiValueHeaders: { Authorization: [authorization] },
@@ -269,15 +269,15 @@ describe("a refused credential", () => {
     process.env.JWT_SECRET = secret;
   });
 
-  test.each([...refused.map(([reason, token]) => [reason, `Bearer ${token}`]), ["unauthorized", "Basic abc"]])(
-    "is one line with the reason (%s) and the request, and nothing of it",
+  test.each([...rejected.map(([reason, token]) => [reason, `Bearer ${token}`]), ["unauthorized", "Basic abc"]])(
+    "writes one line with the reason %s and the request id, and no part of the credential",
     async (reason = "", authorization = "") => {
-      await ask(authorization);
+      await authorize(authorization);
       expect(lines).toHaveLength(1);
       expect(lines[0]).toEqual({
         _aws: expect.anything(),
         level: "info",
-        message: "credential refused",
+        message: "credential rejected",
         request_id: "request-1",
         reason,
         stage: "local",
@@ -287,31 +287,31 @@ describe("a refused credential", () => {
     },
   );
 
-  test("is the only one with a line: who is let in is in the gateway's log", async () => {
-    const { policyDocument } = await ask(`Bearer ${mintToken(secret, "user-1")}`);
+  test("is logged, an accepted one is not", async () => {
+    const { policyDocument } = await authorize(`Bearer ${mintToken(secret, "user-1")}`);
     expect(policyDocument.Statement[0]?.Effect).toBe("Allow");
     expect(lines).toEqual([]);
   });
 });
 
-describe("what it costs", () => {
-  test("a line is a few hundred bytes", async () => {
+describe("the cost of logs and metrics", () => {
+  test("a log line has a few hundred bytes", async () => {
     await deliver(2_000);
     await sweep({}, enoughTime);
     await authorizer({ methodArn: "a/b", requestContext: { requestId: randomUUID() } } as never);
-    // As it is written, with its time.
+    // With the time, as it is written.
     const timestamp = new Date().toISOString();
     const bytes = lines.map((line) => [line.message, Buffer.byteLength(JSON.stringify({ timestamp, ...line }))]);
     if (process.env.LOG_REPORT) console.table(bytes);
-    const [attempt = 0, sweepRun = 0, refusal = 0] = bytes.map(([, count]) => Number(count));
+    const [attempt = 0, sweepRun = 0, rejection = 0] = bytes.map(([, count]) => Number(count));
     expect(attempt).toBeLessThan(1_000);
     expect(sweepRun).toBeLessThan(400);
-    expect(refusal).toBeLessThan(400);
+    expect(rejection).toBeLessThan(400);
   });
 
-  /** The values that a dimension can have. A metric exists once per stage and once for each of them. */
+  /** Number of values of each dimension. CloudWatch bills a metric per stage and per value. */
   const values: Record<string, number> = { outcome: 9, reason: 4 };
-  test("a stage has 26 metrics at most", () => {
+  test("a stage has at most 26 billed metrics", () => {
     const rows: MetricRow[] = (Object.keys(metrics) as MetricKey[]).map((key) => metrics[key]);
     const counts = rows.map(({ dimension }) => 1 + (dimension === undefined ? 0 : (values[dimension] ?? Number.NaN)));
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(26);

@@ -30,8 +30,8 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-describe("readAll", () => {
-  test("gives up as an outage when DynamoDB leaves the same unread again and again", async () => {
+describe("batchGet", () => {
+  test("throws an outage after 10 requests when the same keys stay unprocessed", async () => {
     let rounds = 0;
     interceptDynamo(async ({ input }) => {
       rounds += 1;
@@ -52,18 +52,18 @@ describe("transact", () => {
   const find = async (webhook_id: string) =>
     (await dynamo().send(new GetCommand({ TableName: tableName("webhookSecrets"), Key: { webhook_id } }))).Item;
 
-  /** Cancels the next transactions for these reasons, and counts them all. */
+  /** Cancels the next `times` transactions for these reasons, and counts all transactions. */
   function cancel(times: number, ...codes: string[]): { tries: number } {
     const seen = { tries: 0 };
     interceptDynamo(async ({ command }, send) => {
       if (command !== "TransactWriteItemsCommand" || seen.tries++ >= times) return send();
       const CancellationReasons = codes.map((Code) => ({ Code }));
-      throw new TransactionCanceledException({ message: "cancelled", CancellationReasons, $metadata });
+      throw new TransactionCanceledException({ message: "canceled", CancellationReasons, $metadata });
     });
     return seen;
   }
-  /** Conflicts are waited for with random pauses: without them the tests need no time. */
-  const withoutPauses = () => jest.spyOn(Math, "random").mockReturnValue(0);
+  /** Sets the random backoff to zero. */
+  const skipBackoff = () => jest.spyOn(Math, "random").mockReturnValue(0);
 
   test("writes all items", async () => {
     await transact({ one: put("all-1", isNew), two: put("all-2") });
@@ -71,7 +71,7 @@ describe("transact", () => {
     expect(await find("all-2")).toEqual({ webhook_id: "all-2" });
   });
 
-  test("names the items whose conditions failed, and writes none", async () => {
+  test("throws the names of the items whose conditions failed, and writes none", async () => {
     await transact({ taken: put("taken"), takenToo: put("taken-too") });
     const items = {
       first: put("free-1"),
@@ -86,29 +86,29 @@ describe("transact", () => {
     expect(await find("free-1")).toBeUndefined();
   });
 
-  test("tries again after a conflict", async () => {
-    withoutPauses();
+  test("retries after a conflict", async () => {
+    skipBackoff();
     const seen = cancel(5, "TransactionConflict", "None");
     await transact({ one: put("conflict-1"), two: put("conflict-2") });
     expect(seen.tries).toBe(6);
     expect(await find("conflict-2")).toEqual({ webhook_id: "conflict-2" });
   });
 
-  test("gives up on a conflict that does not end", async () => {
-    withoutPauses();
+  test("throws after 13 attempts when the conflict persists", async () => {
+    skipBackoff();
     const seen = cancel(1_000, "TransactionConflict");
-    await expect(transact({ one: put("hopeless") })).rejects.toThrow(TransactionCanceledException);
+    await expect(transact({ one: put("conflict-3") })).rejects.toThrow(TransactionCanceledException);
     expect(seen.tries).toBe(13);
   });
 
-  test("does not wait for a conflict when a condition failed as well", async () => {
+  test("does not retry a conflict when a condition failed as well", async () => {
     const seen = cancel(1_000, "TransactionConflict", "ConditionalCheckFailed");
     await expect(transact({ one: put("x"), two: put("y") })).rejects.toMatchObject({ items: ["two"] });
     expect(seen.tries).toBe(1);
   });
 
   test.each(["ThrottlingError", "ValidationError", "ItemCollectionSizeLimitExceeded"])(
-    "passes %s on at once",
+    "throws %s without a retry",
     async (code) => {
       const seen = cancel(1_000, code);
       await expect(transact({ one: put("x") })).rejects.toThrow(TransactionCanceledException);
@@ -116,7 +116,7 @@ describe("transact", () => {
     },
   );
 
-  test("passes other errors on as they are", async () => {
+  test("rethrows other errors unchanged", async () => {
     const missing = { Put: { TableName: "no-such-table", Item: { webhook_id: "x" } } };
     await expect(transact({ one: missing })).rejects.toThrow(ResourceNotFoundException);
   });
@@ -131,33 +131,33 @@ test.each<[string, unknown, boolean]>([
   ["a reset connection", coded("ECONNRESET"), true],
   ["a broken pipe", coded("EPIPE"), true],
   ["a name that does not resolve", coded("ENOTFOUND"), true],
-  ["a name server that is away", coded("EAI_AGAIN"), true],
+  ["an unreachable name server", coded("EAI_AGAIN"), true],
   ["an unreachable host", coded("EHOSTUNREACH"), true],
   ["the SDK's timeout", named("TimeoutError"), true],
   ["throttling", new ThrottlingException({ message, $metadata }), true],
   ["exceeded throughput", new ProvisionedThroughputExceededException({ message, $metadata }), true],
   ["an exceeded request limit", new RequestLimitExceeded({ message, $metadata }), true],
   ["an internal error of AWS", new InternalServerError({ message, $metadata }), true],
-  ["a cancelled transaction", new TransactionCanceledException({ message, $metadata }), true],
+  ["a canceled transaction", new TransactionCanceledException({ message, $metadata }), true],
   ["a failed condition", new ConditionalCheckFailedException({ message, $metadata }), false],
-  ["a table that is missing", new ResourceNotFoundException({ message, $metadata }), false],
+  ["a missing table", new ResourceNotFoundException({ message, $metadata }), false],
   ["a missing grant", Object.assign(named("AccessDeniedException"), { $fault: "client" }), false],
   ["a malformed request", Object.assign(named("ValidationException"), { $fault: "client" }), false],
-  ["a mistake of ours", new TypeError("undefined is not a function"), false],
-  ["a file that is missing", coded("ENOENT"), false],
-  ["a text", "ECONNREFUSED", false],
-  ["nothing", undefined, false],
-])("%s is an outage: %#", (_, error, expected) => {
+  ["a bug", new TypeError("undefined is not a function"), false],
+  ["a missing file", coded("ENOENT"), false],
+  ["a string", "ECONNREFUSED", false],
+  ["undefined", undefined, false],
+])("isOutage for %s (%#)", (_, error, expected) => {
   expect(isOutage(error)).toBe(expected);
 });
 
-test("only the failed condition of a single write counts as one", () => {
+test("isConditionFailed is true only for the failed condition of a single write", () => {
   expect(isConditionFailed(new ConditionalCheckFailedException({ message, $metadata }))).toBe(true);
   expect(isConditionFailed(new TransactionCanceledException({ message, $metadata }))).toBe(false);
   expect(isConditionFailed({ name: "ConditionalCheckFailedException" })).toBe(false);
 });
 
-test("clients are made once, and kept", () => {
+test("clients are created once", () => {
   expect(dynamo()).toBe(dynamo());
   expect(sqs()).toBe(sqs());
 });

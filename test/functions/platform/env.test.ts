@@ -17,11 +17,11 @@ const names: [string, () => string][] = [
   ]),
 ];
 
-test("there are six tables and two queues with dead letters to find", () => {
+test("there are ten names: six tables, two queues, two dead letter queues", () => {
   expect(new Set(names.map(([name]) => name)).size).toBe(10);
 });
 
-test.each(names)("%s is read when it is asked for, and named when it is missing", (name, read) => {
+test.each(names)("%s is read on each call, and a missing value throws an error with the name", (name, read) => {
   delete process.env[name];
   expect(read).toThrow(new SettingError(`${name} is not set`));
   process.env[name] = "";
@@ -53,7 +53,7 @@ test.each<[string, unknown]>([
   ["DISABLE_AFTER_SECONDS", 432_000],
   ["RETRY_SCHEDULE", undefined],
   ["WEBHOOK_ALLOW_CIDRS", []],
-])("%s, unset or empty, leaves the default", (name, expected) => {
+])("%s, unset or empty, has the default %j", (name, expected) => {
   delete process.env[name];
   expect(readSetting(name)).toEqual(expected);
   process.env[name] = "";
@@ -66,21 +66,24 @@ const wholeSeconds = [
   "DISABLE_AFTER_SECONDS",
   "RETRY_SCHEDULE",
 ];
-const mistakes = ["1.5", "-1", "1e3", "5s", "ten", "0x10", "9999999999", "Infinity"];
-test.each(wholeSeconds.flatMap((name) => mistakes.map((text) => [name, text])))(
-  "%s=%s is an error that names both",
+const invalidTexts = ["1.5", "-1", "1e3", "5s", "ten", "0x10", "9999999999", "Infinity"];
+test.each(wholeSeconds.flatMap((name) => invalidTexts.map((text) => [name, text])))(
+  "%s=%s throws an error with the name and the value",
   (name, text) => {
     process.env[name] = text;
     expect(() => readSetting(name)).toThrow(
-      new SettingError(`${name} takes whole seconds of zero or more, not "${text}"`),
+      new SettingError(`${name} accepts whole seconds, 0 or more, not "${text}"`),
     );
   },
 );
 
-test.each(["5,,300", ",5", "5,", "5;300", "5,-1"])("RETRY_SCHEDULE=%s is an error, not a shorter schedule", (text) => {
-  process.env.RETRY_SCHEDULE = text;
-  expect(() => settings.retrySchedule()).toThrow(SettingError);
-});
+test.each(["5,,300", ",5", "5,", "5;300", "5,-1"])(
+  "RETRY_SCHEDULE=%s throws instead of giving a shorter schedule",
+  (text) => {
+    process.env.RETRY_SCHEDULE = text;
+    expect(() => settings.retrySchedule()).toThrow(SettingError);
+  },
+);
 
 function readSetting(name: string): unknown {
   switch (name) {

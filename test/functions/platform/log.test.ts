@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => jest.restoreAllMocks());
 
-test("a line has its level, its message and its fields", () => {
+test("a line contains level, message and fields", () => {
   log.info("attempt", { delivery_id: "d", attempt: 2, is_last: false });
   log.warn("careful");
   expect(lines).toEqual([
@@ -23,7 +23,7 @@ test("a line has its level, its message and its fields", () => {
   ]);
 });
 
-test("an error is told by name, message and stack, with its causes", () => {
+test("an error is logged with name, message, stack and causes", () => {
   const cause = new RangeError("too far", { cause: new TypeError("wrong kind") });
   log.error("message failed", new ApiError("conflict", "It is taken.", { cause }), { message_id: "m" });
   expect(lines).toEqual([
@@ -46,7 +46,7 @@ test("an error is told by name, message and stack, with its causes", () => {
   ]);
 });
 
-test("nothing else of an error is printed: no request, no response, no header", () => {
+test("no other property of an error is logged: no request, response or header", () => {
   const $response = { headers: { authorization: "Bearer svc_secret" }, body: "whsec_secret" };
   const request = { headers: { authorization: "AWS4-HMAC-SHA256 Credential=secret" } };
   const cause = Object.assign(new Error("socket hang up"), { $response, request });
@@ -59,9 +59,9 @@ test("nothing else of an error is printed: no request, no response, no header", 
 });
 
 test.each([
-  ["that AWS answers", { endpoint: process.env.AWS_ENDPOINT_URL_DYNAMODB ?? "" }, "ResourceNotFoundException"],
-  ["without an answer", { endpoint: "http://127.0.0.1:1" }, "Error"],
-])("an error of the SDK %s does not bring the request into the log", async (_, { endpoint }, name) => {
+  ["with a response of AWS", { endpoint: process.env.AWS_ENDPOINT_URL_DYNAMODB ?? "" }, "ResourceNotFoundException"],
+  ["without a response", { endpoint: "http://127.0.0.1:1" }, "Error"],
+])("an SDK error %s is logged without the request", async (_, { endpoint }, name) => {
   const client = new DynamoDBClient({ endpoint, maxAttempts: 1 });
   const Item = { key_hash: { S: "svc_secret" } };
   const error = await client
@@ -74,15 +74,15 @@ test.each([
 });
 
 test.each([
-  ["a text", "whsec_secret", "string"],
-  ["an object", { token: "svc_secret" }, "object"],
-  ["nothing", undefined, "undefined"],
-])("%s that was thrown shows as its type alone", (_, thrown, name) => {
+  ["string", "whsec_secret", "string"],
+  ["object", { token: "svc_secret" }, "object"],
+  ["undefined", undefined, "undefined"],
+])("a thrown value that is not an Error is logged as its type only: %s", (_, thrown, name) => {
   log.error("failed", thrown);
   expect(lines).toEqual([{ level: "error", message: "failed", error: { name } }]);
 });
 
-test("a circle of causes ends", () => {
+test("a circular cause is logged up to the depth limit", () => {
   const error = new Error("round");
   error.cause = new Error("and round", { cause: error });
   log.error("failed", error);
@@ -94,7 +94,7 @@ describe("on AWS", () => {
     delete process.env.STAGE;
   });
 
-  /** The text that a line is on standard output. */
+  /** Returns the text that is written to standard output. */
   function written(write: () => void): string {
     const stdout = jest.spyOn(process.stdout, "write").mockReturnValue(true);
     logSink.write = toStdout;
@@ -103,7 +103,7 @@ describe("on AWS", () => {
     return String(stdout.mock.calls[0]?.[0]);
   }
 
-  test.each(["info", "warn", "error"] as const)("a line of level %s is one line of JSON, as it is", (level) => {
+  test.each(["info", "warn", "error"] as const)("a line of level %s is one line of JSON", (level) => {
     const text = written(() => {
       if (level === "error") log.error("two\nlines", undefined, { n: 1 });
       else log[level]("two\nlines", { n: 1 });
@@ -119,21 +119,21 @@ describe("on AWS", () => {
     });
   });
 
-  test("a line with metrics is a document that CloudWatch reads, of the stage that the environment names", () => {
+  test("a line with metrics is a valid embedded metric document with the stage of the environment", () => {
     process.env.STAGE = "prod";
-    const text = written(() => log.info("refused", { reason: "token_expired" }, { rejectedCredentials: 1 }));
+    const text = written(() => log.info("rejected", { reason: "token_expired" }, { rejectedCredentials: 1 }));
     const document = embeddedMetricSchema.parse(JSON.parse(text));
     expect(document).toMatchObject({ stage: "prod", reason: "token_expired", RejectedCredentials: 1 });
   });
 });
 
-test("without a stage in the environment the metrics are those of a local run", () => {
-  log.info("refused", { reason: "token_expired" }, { rejectedCredentials: 1 });
+test("metrics have the stage `local` when the environment names none", () => {
+  log.info("rejected", { reason: "token_expired" }, { rejectedCredentials: 1 });
   expect(lines).toMatchObject([{ stage: "local" }]);
 });
 
 describe("a scope", () => {
-  test("puts its fields into every line below it, however late, and into no other", async () => {
+  test("adds its fields to all lines of its asynchronous work, and to no others", async () => {
     const work = (id: string) =>
       log.scope({ request_id: id }, async () => {
         await immediate();
@@ -154,7 +154,7 @@ describe("a scope", () => {
     ]);
   });
 
-  test("gives way to what a line says itself, and tags outside of it are no harm", () => {
+  test("is overridden by the fields of a line, and a tag outside of a scope has no effect", () => {
     log.tag({ a: 1 });
     log.scope({ a: 1 }, () => log.info("m", { a: 2 }));
     expect(lines).toEqual([{ level: "info", message: "m", a: 2 }]);

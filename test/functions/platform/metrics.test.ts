@@ -4,7 +4,7 @@ import { embeddedMetricSchema } from "../../support/metrics.ts";
 
 const now = new Date("2026-11-21T12:00:00Z");
 
-test("a metric is counted for its stage", () => {
+test("a metric has the dimension stage", () => {
   expect(embeddedMetrics([{ retries: 2 }], "prod", now)).toEqual({
     _aws: {
       Timestamp: now.getTime(),
@@ -17,7 +17,7 @@ test("a metric is counted for its stage", () => {
   });
 });
 
-test("a metric with a dimension is counted with it and without, and those beside it are not", () => {
+test("a metric with a dimension is written with and without it, other metrics of the line only without", () => {
   const document = embeddedMetrics([{ attempts: 1, exhausted: 1, deliveryLatency: 7 }], "prod", now);
   expect(document).toMatchObject({
     _aws: {
@@ -38,18 +38,18 @@ test("a metric with a dimension is counted with it and without, and those beside
   });
 });
 
-test("0 is a value, undefined is none", () => {
+test("0 is written, undefined is not", () => {
   const document = embeddedMetrics([{ sweepLag: 0, redriven: undefined }], "prod", now);
   expect(document).toMatchObject({ SweepLag: 0 });
   expect(JSON.stringify(document)).not.toContain("Redriven");
 });
 
-test("where nothing was measured there is nothing to extract", () => {
+test("returns an empty object when nothing was measured", () => {
   expect(embeddedMetrics([{}], "prod", now)).toEqual({});
   expect(embeddedMetrics([{ retries: undefined }], "prod", now)).toEqual({});
 });
 
-test("what was measured several times is one metric with several values", () => {
+test("several measurements of a metric become one metric with several values", () => {
   const measured = [
     { attempts: 1, deliveryLatency: 7 },
     { attempts: 1, retries: 1 },
@@ -60,14 +60,14 @@ test("what was measured several times is one metric with several values", () => 
   embeddedMetricSchema.parse({ ...document, outcome: "succeeded" });
 });
 
-test("the dimensions of what was measured are fields of its line, and no others", () => {
+test("dimensionsOf returns only the dimension fields of the measured metrics", () => {
   const fields = { outcome: "succeeded", reason: "x", delivery_id: "d" };
   expect(dimensionsOf({ attempts: 1, retries: 1 }, fields)).toEqual({ outcome: "succeeded" });
   expect(dimensionsOf({ retries: 1, attempts: undefined }, fields)).toEqual({});
 });
 
 const rows = Object.entries(metrics) as [MetricKey, { name: string; unit: string; dimension?: string }][];
-test.each(rows)("%s makes a document that the specification takes", (key, { name, unit, dimension }) => {
+test.each(rows)("%s gives a document that conforms to the specification", (key, { name, unit, dimension }) => {
   const line = {
     message: "m",
     ...(dimension && { [dimension]: "some" }),
@@ -77,7 +77,7 @@ test.each(rows)("%s makes a document that the specification takes", (key, { name
   expect(document._aws.CloudWatchMetrics[0]?.Metrics).toEqual([{ Name: name, Unit: unit }]);
 });
 
-test("no two rows share a name, and no name is that of a field", () => {
+test("metric names are unique and, unlike field names, in PascalCase", () => {
   const names = rows.map(([, { name }]) => name);
   expect(new Set(names).size).toBe(names.length);
   for (const name of names) expect(name).toMatch(/^[A-Z][A-Za-z]+$/);

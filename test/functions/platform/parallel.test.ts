@@ -3,7 +3,7 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-test("results come in the order of the items, whichever ends first", async () => {
+test("returns the results in the order of the items, not of completion", async () => {
   const doubled = await inParallel([3, 1, 2, 0], 4, async (item) => {
     for (let turn = 0; turn < item * 5; turn++) await nextTurn();
     return item * 2;
@@ -17,42 +17,42 @@ test.each([
   [5, 5, 5],
   [40, 5, 5],
   [40, 1, 1],
-])("of %i items with a limit of %i, %i are in work at once, and each is worked on once", async (count, limit, most) => {
-  let inWork = 0;
+])("processes each of %i items once, with a limit of %i at most %i concurrently", async (count, limit, most) => {
+  let inFlight = 0;
   let seen = 0;
   const done: number[] = [];
   await inParallel(numbers(count), limit, async (item) => {
-    seen = Math.max(seen, ++inWork);
+    seen = Math.max(seen, ++inFlight);
     await nextTurn();
     done.push(item);
-    inWork -= 1;
+    inFlight -= 1;
   });
   expect(seen).toBe(most);
   expect(done.sort((a, b) => a - b)).toEqual(numbers(count));
 });
 
-test("a free place is taken at once: one slow item does not hold up the rest", async () => {
+test("one slow item does not block the other items", async () => {
   const done: number[] = [];
-  let letGo = () => {};
+  let release = () => {};
   const slow = new Promise<void>((resolve) => {
-    letGo = resolve;
+    release = resolve;
   });
   const all = inParallel(numbers(20), 2, async (item) => {
     if (item === 0) await slow;
     done.push(item);
-    if (item === 19) letGo();
+    if (item === 19) release();
   });
   await all;
   expect(done).toEqual([...numbers(20).slice(1), 0]);
 });
 
-test("an error is passed on", async () => {
+test("rethrows an error", async () => {
   const run = inParallel(numbers(10), 3, async (item) => {
     if (item === 4) throw new Error("item 4 failed");
   });
   await expect(run).rejects.toThrow("item 4 failed");
 });
 
-test("an item of undefined is an item", async () => {
+test("processes items that are undefined or null", async () => {
   expect(await inParallel([undefined, null], 2, async (item) => String(item))).toEqual(["undefined", "null"]);
 });

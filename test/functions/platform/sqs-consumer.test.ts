@@ -9,7 +9,7 @@ beforeEach(() => {
   logSink.write = (level, line) => lines.push({ level, ...line });
 });
 
-test("a batch without failures is done", async () => {
+test("returns no failures when all messages succeed", async () => {
   const bodies: string[] = [];
   const handler = sqsConsumer(async ({ body }) => {
     bodies.push(body);
@@ -19,21 +19,21 @@ test("a batch without failures is done", async () => {
   expect(lines).toEqual([]);
 });
 
-test("an empty batch is done", async () => {
+test("returns no failures for an empty batch", async () => {
   const handler = sqsConsumer(() => Promise.reject(new Error("not called")));
   expect(await handler({ Records: [] })).toEqual({ batchItemFailures: [] });
 });
 
 test.each<[string, (body: string) => Promise<void>]>([
-  ["that rejects", (body) => (body === "bad" ? Promise.reject(new Error("no luck")) : Promise.resolve())],
+  ["rejects", (body) => (body === "bad" ? Promise.reject(new Error("no luck")) : Promise.resolve())],
   [
-    "that throws before it begins to wait",
+    "throws synchronously",
     (body) => {
       if (body === "bad") throw new Error("no luck");
       return Promise.resolve();
     },
   ],
-])("a message %s comes back on its own, with a line in the log", async (_, handle) => {
+])("a message whose handler %s is reported as a failure and logged, the others are not", async (_, handle) => {
   const handler = sqsConsumer(({ body }) => handle(body));
   expect(await handler(sqsEvent("good", "bad", "good", "bad"))).toEqual({
     batchItemFailures: [{ itemIdentifier: "m1" }, { itemIdentifier: "m3" }],
@@ -45,7 +45,7 @@ test.each<[string, (body: string) => Promise<void>]>([
   ]);
 });
 
-test("what a message's work has tagged is told with its failure, and with no other's", async () => {
+test("the failure of a message is logged with its own tags only", async () => {
   const handler = sqsConsumer(async ({ body }) => {
     log.tag({ delivery_id: `of ${body}` });
     await immediate();
@@ -60,23 +60,23 @@ test("what a message's work has tagged is told with its failure, and with no oth
   expect(JSON.stringify(lines.at(-1))).not.toContain("delivery_id");
 });
 
-test("the body of a message that failed is not logged", async () => {
+test("the body of a failed message is not logged", async () => {
   const handler = sqsConsumer(() => Promise.reject(new Error("no luck")));
   await handler(sqsEvent("whsec_secret"));
   expect(lines).toHaveLength(1);
   expect(JSON.stringify(lines)).not.toContain("whsec_secret");
 });
 
-test("messages are worked on at the same time, and the batch ends with the last", async () => {
+test("messages are processed concurrently, and the batch ends with the last one", async () => {
   const ended: string[] = [];
-  let letGo = () => {};
+  let release = () => {};
   const gate = new Promise<void>((resolve) => {
-    letGo = resolve;
+    release = resolve;
   });
   const handler = sqsConsumer(async ({ body }) => {
-    // The first waits for the second: one after the other, they would never end.
+    // The first waits for the second: sequential processing would never end.
     if (body === "first") await gate;
-    else letGo();
+    else release();
     ended.push(body);
   });
   expect(await handler(sqsEvent("first", "second"))).toEqual({ batchItemFailures: [] });

@@ -10,24 +10,24 @@ describe("a time-ordered UUID", () => {
     );
   });
 
-  test("is made of nothing but the time and the random bytes", () => {
+  test("depends only on the time and the random bytes", () => {
     const random = randomBytes(16);
     expect(timeOrderedUuid(1_767_323_045_678, random)).toBe(timeOrderedUuid(1_767_323_045_678, Buffer.from(random)));
     expect(timeOrderedUuid(1_767_323_045_678, random)).not.toBe(timeOrderedUuid(1_767_323_045_678, randomBytes(16)));
   });
 
-  test("sorts by time, whatever the random bytes", () => {
+  test("sorts by time, independent of the random bytes", () => {
     const times = [0, 1, 1_000, 1_767_323_045_677, 1_767_323_045_678, 253_402_300_799_999];
     const ids = times.map((time, index) => timeOrderedUuid(time, Buffer.alloc(16, 255 - index)));
     expect([...ids].sort()).toEqual(ids);
   });
 
-  test("takes 73 bits from the random bytes", () => {
+  test("contains 73 of the random bits", () => {
     const ids = Array.from({ length: 10_000 }, () => timeOrderedUuid(0, randomBytes(16)));
     expect(new Set(ids).size).toBe(ids.length);
     const [none = "", all = ""] = [0x00, 0xff].map((byte) => timeOrderedUuid(0, Buffer.alloc(16, byte)));
     expect(none).toBe("00000000-0000-7000-8000-000000000000");
-    // The first random bit stays clear: `uuid` keeps it as a reserve for counting up.
+    // The first random bit is always 0: the package `uuid` reserves it for a counter.
     expect(all).toBe("00000000-0000-77ff-bfff-ffffffffffff");
   });
 });
@@ -49,6 +49,6 @@ test.each<[unknown, string | undefined]>([
   [["01930000-0000-7000-8000-00000000d301"], undefined],
   [null, undefined],
   [undefined, undefined],
-])("the canonical form of %p is %p", (text, canonical) => {
+])("canonicalUuid(%p) is %p", (text, canonical) => {
   expect(canonicalUuid(text)).toBe(canonical);
 });

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test("is an empty array for a user without projects, with either credential", async () => {
+test("returns an empty array for a user without projects, with a JWT and with an API key", async () => {
   const { api } = service.user();
   const { key } = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
   for (const caller of [api, service.as(key)]) {
@@ -16,7 +16,7 @@ test("is an empty array for a user without projects, with either credential", as
   }
 });
 
-test("shows id, name, the caller's role and the time of joining, and no more", async () => {
+test("returns exactly id, name, the role of the caller and the time of joining", async () => {
   const { api, userId } = service.user();
   const project = await service.project(userId, { role: "viewer" });
   const { data } = (await api.get("/v1/projects")).body;
@@ -24,12 +24,12 @@ test("shows id, name, the caller's role and the time of joining, and no more", a
   expect(new Date(data[0].created_at).toISOString()).toBe(data[0].created_at);
 });
 
-test("shows all projects of the caller, oldest membership first, and nobody else's", async () => {
+test("returns the projects of the caller only, oldest membership first", async () => {
   const [one, two] = [service.user(), service.user()];
   const ofOne: string[] = [];
   for (let count = 0; count < 12; count++) {
     ofOne.push(await service.project(one.userId));
-    // Two memberships of one millisecond have no order.
+    // Memberships of the same millisecond have no defined order.
     await setTimeout(2);
   }
   const shared = await service.project(one.userId);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { handler as putMember } from "../../../functions/projects/upsert-member.ts";
+import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -11,35 +11,35 @@ afterAll(() => service.stop());
 
 const webhook = { url: "https://example.com/hook", events: ["deploy.failed"] };
 
-test("puts a user into a project, as an admin unless told otherwise", async () => {
+test("adds a user to a project, by default as an admin", async () => {
   const { api, userId } = service.user();
   const project_id = randomUUID();
-  const project = await putMember({ user_id: userId, project_id, name: "Shop" });
+  const project = await upsertMember({ user_id: userId, project_id, name: "Shop" });
   expect(project).toEqual({ id: project_id, name: "Shop", role: "admin", created_at: expect.any(String) });
   expect((await api.get("/v1/projects")).body.data).toEqual([project]);
   expect((await api.post(`/v1/projects/${project_id}/webhooks`, webhook)).status).toBe(201);
 });
 
-test("changes nothing when it is repeated", async () => {
+test("changes nothing when it is called again", async () => {
   const { api, userId } = service.user();
   const input = { user_id: userId, project_id: randomUUID(), name: "Shop", role: "viewer" };
-  const first = await putMember(input);
+  const first = await upsertMember(input);
   await sleep(5);
-  expect(await putMember(input)).toEqual(first);
+  expect(await upsertMember(input)).toEqual(first);
   expect((await api.get("/v1/projects")).body.data).toEqual([first]);
 });
 
-test("changes name and role and keeps the time of joining", async () => {
+test("changes name and role, and keeps the time of joining", async () => {
   const { api, userId } = service.user();
   const input = { user_id: userId, project_id: randomUUID(), name: "Shop", role: "viewer" };
-  const { created_at } = await putMember(input);
+  const { created_at } = await upsertMember(input);
   await sleep(5);
   const changed = { id: input.project_id, name: "Store", role: "admin", created_at };
-  expect(await putMember({ ...input, name: "Store", role: "admin" })).toEqual(changed);
+  expect(await upsertMember({ ...input, name: "Store", role: "admin" })).toEqual(changed);
   expect((await api.get("/v1/projects")).body.data).toEqual([changed]);
 });
 
-test("a role holds from the next request on, up and down, for sessions and keys", async () => {
+test("applies a new role from the next request on, for JWTs and API keys", async () => {
   const { api, userId } = service.user();
   const { key } = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
   const project_id = randomUUID();
@@ -53,27 +53,27 @@ test("a role holds from the next request on, up and down, for sessions and keys"
     ["admin", 201],
     ["viewer", 403],
   ] as const) {
-    await putMember({ user_id: userId, project_id, name: "Shop", role });
+    await upsertMember({ user_id: userId, project_id, name: "Shop", role });
     expect(await statuses()).toEqual([status, status]);
   }
 });
 
-test("gives each member a role of their own", async () => {
+test("sets the role of one member only", async () => {
   const [one, two] = [service.user(), service.user()];
   const project_id = await service.project(one.userId);
-  await putMember({ user_id: two.userId, project_id, name: "Project", role: "viewer" });
+  await upsertMember({ user_id: two.userId, project_id, name: "Project", role: "viewer" });
   const path = `/v1/projects/${project_id}/webhooks`;
   expect((await two.api.post(path, webhook)).status).toBe(403);
   expect((await one.api.post(path, webhook)).status).toBe(201);
 });
 
-test("reads the project's id into lower case, so that it is one project", async () => {
+test("converts the id of the project to lower case", async () => {
   const { api, userId } = service.user();
   const project_id = randomUUID();
-  expect((await putMember({ user_id: userId, project_id: project_id.toUpperCase(), name: "Shop" })).id).toBe(
+  expect((await upsertMember({ user_id: userId, project_id: project_id.toUpperCase(), name: "Shop" })).id).toBe(
     project_id,
   );
-  await putMember({ user_id: userId, project_id, name: "Shop" });
+  await upsertMember({ user_id: userId, project_id, name: "Shop" });
   expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
   expect((await api.get(`/v1/projects/${project_id.toUpperCase()}/webhooks`)).status).toBe(200);
 });
@@ -81,23 +81,23 @@ test("reads the project's id into lower case, so that it is one project", async 
 const valid = { user_id: "user-1", project_id: randomUUID(), name: "Shop", role: "admin" };
 
 test.each([
-  ["nothing", undefined, ""],
+  ["undefined", undefined, ""],
   ["an array", [valid], ""],
   ["no user", { ...valid, user_id: undefined }, "user_id"],
   ["an empty user", { ...valid, user_id: "" }, "user_id"],
   ["a user of 256 characters", { ...valid, user_id: "u".repeat(256) }, "user_id"],
-  ["a user that is no valid Unicode", { ...valid, user_id: "\ud800" }, "user_id"],
+  ["a user that is not valid Unicode", { ...valid, user_id: "\ud800" }, "user_id"],
   ["no project", { ...valid, project_id: undefined }, "project_id"],
-  ["a project that is no UUID", { ...valid, project_id: "shop" }, "project_id"],
-  ["a project that is a list", { ...valid, project_id: [valid.project_id] }, "project_id"],
+  ["a project that is not a UUID", { ...valid, project_id: "shop" }, "project_id"],
+  ["a project that is an array", { ...valid, project_id: [valid.project_id] }, "project_id"],
   ["no name", { ...valid, name: undefined }, "name"],
   ["a blank name", { ...valid, name: " " }, "name"],
   ["an unknown role", { ...valid, role: "owner" }, "role"],
   ["a role in upper case", { ...valid, role: "ADMIN" }, "role"],
   ["the role null", { ...valid, role: null }, "role"],
   ["an unknown field", { ...valid, admin: true }, "admin"],
-])("refuses %s and says where the mistake is", async (_title, input, path) => {
-  await expect(putMember(input)).rejects.toMatchObject({
+])("throws validation_error for %s with the path of the field", async (_title, input, path) => {
+  await expect(upsertMember(input)).rejects.toMatchObject({
     code: "validation_error",
     details: [{ path, message: expect.any(String) }],
   });

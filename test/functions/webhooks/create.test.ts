@@ -23,7 +23,7 @@ async function projectOfAdmin() {
   return { api, project, path, create: (body: unknown = { url, events }) => api.post(path, body) };
 }
 
-test("creates a webhook that is listed at once, and shows its secret this once", async () => {
+test("creates a webhook that is listed at once, and returns its secret", async () => {
   const { api, project, path, create } = await projectOfAdmin();
   const { status, headers, body } = await create({ url, events: ["deploy.failed", "deploy.started"] });
   expect(status).toBe(201);
@@ -38,7 +38,7 @@ test("creates a webhook that is listed at once, and shows its secret this once",
   expect((await api.get(path)).body.data).toMatchObject([{ id, created_at, ...rest }]);
 });
 
-test("keeps secrets in the table of secrets alone", async () => {
+test("stores the secret only in the table of secrets", async () => {
   const { create } = await projectOfAdmin();
   const { secret } = (await create()).body.data;
   const found: string[] = [];
@@ -50,48 +50,48 @@ test("keeps secrets in the table of secrets alone", async () => {
   expect(found).toEqual(["webhookSecrets"]);
 });
 
-test("gives each webhook a secret of its own, also for the same URL", async () => {
+test("creates a different secret for each webhook, also for the same URL", async () => {
   const { create } = await projectOfAdmin();
-  const made = await Promise.all([1, 2, 3].map(() => create()));
-  expect(new Set(made.map(({ body }) => body.data.secret)).size).toBe(3);
-  expect(new Set(made.map(({ body }) => body.data.id)).size).toBe(3);
+  const created = await Promise.all([1, 2, 3].map(() => create()));
+  expect(new Set(created.map(({ body }) => body.data.secret)).size).toBe(3);
+  expect(new Set(created.map(({ body }) => body.data.id)).size).toBe(3);
 });
 
-test("subscribes once to an event that is named twice", async () => {
+test("removes duplicate events", async () => {
   const { create } = await projectOfAdmin();
   const { body } = await create({ url, events: ["deploy.failed", "deploy.failed"] });
   expect(body.data.events).toEqual(["deploy.failed"]);
 });
 
-test("keeps the URL as it was given", async () => {
+test("stores the URL unchanged", async () => {
   const { create } = await projectOfAdmin();
   const odd = "HTTPS://Example.com:443/a/../b?x=%7e#part";
   expect((await create({ url: odd, events })).body.data.url).toBe(odd);
 });
 
-test("writes the project's id in lower case, whatever the path has", async () => {
+test("converts the id of the project in the path to lower case", async () => {
   const { api, project, path } = await projectOfAdmin();
   const { body } = await api.post(`/v1/projects/${project.toUpperCase()}/webhooks`, { url, events });
   expect(body.data.project_id).toBe(project);
   expect((await api.get(path)).body.data).toHaveLength(1);
 });
 
-test("holds the cap of 20 webhooks under 40 creates at once, for one project and no other", async () => {
+test("returns 409 after 20 webhooks of a project, with 40 concurrent requests", async () => {
   const { api, userId } = service.user();
   const [full, other] = [await service.project(userId), await service.project(userId)];
   const create = (project: string) => api.post(`/v1/projects/${project}/webhooks`, { url, events });
-  const answers = await Promise.all(Array.from({ length: 40 }, () => create(full)));
-  const made = answers.filter(({ status }) => status === 201);
-  expect(made).toHaveLength(20);
-  for (const { status, body } of answers.filter((answer) => !made.includes(answer))) {
+  const responses = await Promise.all(Array.from({ length: 40 }, () => create(full)));
+  const created = responses.filter(({ status }) => status === 201);
+  expect(created).toHaveLength(20);
+  for (const { status, body } of responses.filter((response) => !created.includes(response))) {
     expect({ status, code: body.error.code }).toEqual({ status: 409, code: "webhook_limit_reached" });
   }
   const listed = (await api.get(`/v1/projects/${full}/webhooks`)).body.data.map(({ id }: { id: string }) => id);
-  expect(listed.toSorted()).toEqual(made.map(({ body }) => body.data.id).toSorted());
+  expect(listed.toSorted()).toEqual(created.map(({ body }) => body.data.id).toSorted());
   expect((await create(other)).status).toBe(201);
 });
 
-test("names all that is wrong and creates nothing", async () => {
+test("returns 400 with all invalid fields and creates nothing", async () => {
   const { api, path, create } = await projectOfAdmin();
   const { status, body } = await create({ url: "ftp://example.com", events: [] });
   expect({ status, code: body.error.code }).toEqual({ status: 400, code: "validation_error" });
@@ -105,7 +105,7 @@ test.each([
   ["10.0.0.0/8", 400],
   ["", 400],
   [undefined, 400],
-])("takes a receiver on this machine as the operator opened it: %j", async (cidrs, status) => {
+])("with WEBHOOK_ALLOW_CIDRS=%j, returns %i for a receiver on this machine", async (cidrs, status) => {
   const { create } = await projectOfAdmin();
   if (cidrs === undefined) delete process.env.WEBHOOK_ALLOW_CIDRS;
   else process.env.WEBHOOK_ALLOW_CIDRS = cidrs;
@@ -113,7 +113,7 @@ test.each([
   expect((await create()).status).toBe(201);
 });
 
-test("tells nobody but the operator that an opened range is misspelt", async () => {
+test("returns 500 without details when WEBHOOK_ALLOW_CIDRS is invalid", async () => {
   const { create } = await projectOfAdmin();
   process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0";
   const { status, body } = await create();

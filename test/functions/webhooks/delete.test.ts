@@ -27,7 +27,7 @@ async function projectOfAdmin(user = service.user()) {
   };
 }
 
-test("answers 204 with an empty body and leaves neither the webhook nor its secret behind", async () => {
+test("returns 204 with an empty body and removes the webhook and its secret", async () => {
   const { project, create, remove } = await projectOfAdmin();
   const id = await create();
   expect(await findSecrets(id)).toMatchObject({ current: expect.stringMatching(/^whsec_/) });
@@ -45,22 +45,22 @@ test("answers 204 with an empty body and leaves neither the webhook nor its secr
   expect(Items).toEqual([{ project_id: project, id: "#count", webhook_count: 0 }]);
 });
 
-test("leaves the project's other webhooks and their secrets alone", async () => {
+test("keeps the other webhooks of the project and their secrets", async () => {
   const { user, path, create, remove } = await projectOfAdmin();
-  const [gone, kept] = [await create(), await create()];
-  await remove(gone);
+  const [deleted, kept] = [await create(), await create()];
+  await remove(deleted);
   expect((await user.api.get(path)).body.data).toMatchObject([{ id: kept }]);
   expect(await findSecrets(kept)).toBeDefined();
 });
 
-test("may be asked with an API key of an admin", async () => {
+test("accepts an API key of an admin", async () => {
   const { user, path, create, count } = await projectOfAdmin();
   const { key } = (await user.api.post("/v1/api-keys", { name: "ci" })).body.data;
   expect((await service.as(key).delete(`${path}/${await create()}`)).status).toBe(204);
   expect(await count()).toBe(0);
 });
 
-test("takes the ids in upper case too", async () => {
+test("accepts the ids in upper case", async () => {
   const { user, project, create, count } = await projectOfAdmin();
   const id = await create();
   const { status } = await user.api.delete(`/v1/projects/${project.toUpperCase()}/webhooks/${id.toUpperCase()}`);
@@ -68,21 +68,21 @@ test("takes the ids in upper case too", async () => {
   expect(await count()).toBe(0);
 });
 
-test("finds a webhook under its own project alone, even for an admin of both, and leaves it alone", async () => {
+test("returns the same 404 for a webhook of another project, a deleted and an unknown webhook", async () => {
   const here = await projectOfAdmin();
   const there = await projectOfAdmin(here.user);
   const [id, deleted] = [await there.create(), await here.create()];
   await here.remove(deleted);
-  const answers = await Promise.all([id, deleted, randomUUID()].map((each) => here.remove(each)));
-  for (const { status, body } of answers) {
+  const responses = await Promise.all([id, deleted, randomUUID()].map((each) => here.remove(each)));
+  for (const { status, body } of responses) {
     expect({ status, code: body.error.code }).toEqual({ status: 404, code: "not_found" });
-    expect(body.error.message).toBe(answers[0]?.body.error.message);
+    expect(body.error.message).toBe(responses[0]?.body.error.message);
   }
   expect(await there.count()).toBe(1);
   expect(await findSecrets(id)).toBeDefined();
 });
 
-test("is refused to a viewer, who may see the webhook", async () => {
+test("returns 403 to a viewer and keeps the webhook", async () => {
   const { project, path, create, count } = await projectOfAdmin();
   const id = await create();
   const viewer = service.user();
@@ -92,7 +92,7 @@ test("is refused to a viewer, who may see the webhook", async () => {
   expect(await count()).toBe(1);
 });
 
-test("of one webhook by many at once succeeds for one of them", async () => {
+test("returns 204 to one of several concurrent requests for the same webhook, 404 to the others", async () => {
   const { create, remove } = await projectOfAdmin();
   for (let round = 0; round < 5; round++) {
     const id = await create();
@@ -101,13 +101,13 @@ test("of one webhook by many at once succeeds for one of them", async () => {
   }
 });
 
-test("makes room under the cap, once per webhook", async () => {
+test("allows one new webhook for each deleted webhook after the limit was reached", async () => {
   const { user, path, project, create, remove, count } = await projectOfAdmin();
   const ids = await Promise.all(Array.from({ length: 20 }, create));
   const post = async () => (await user.api.post(path, webhook)).status;
   expect(await post()).toBe(409);
   const [first, second] = ids.map(String);
-  // Deletes that find nothing give no room.
+  // Deletes with the status 404 do not lower the counter.
   await Promise.all([first, first, first, second, second, randomUUID()].map((id) => remove(String(id))));
   const again = await Promise.all(Array.from({ length: 5 }, post));
   expect(again.toSorted()).toEqual([201, 201, 409, 409, 409]);

@@ -13,7 +13,7 @@ beforeEach(async () => {
   scenario = await newScenario(service);
 });
 
-test("shows the webhook with its state and without its secret", async () => {
+test("returns the webhook with its state and without its secret", async () => {
   const { secret, ...created } = scenario.webhook;
   const { status, body, headers } = await scenario.api.get(scenario.path);
   expect(status).toBe(200);
@@ -23,7 +23,7 @@ test("shows the webhook with its state and without its secret", async () => {
 });
 
 test.each<Webhook["disabled_reason"] & string>(["gone", "failing", "manual"])(
-  "shows since when and why it is disabled: %s",
+  "returns the time and the reason of disabling: %s",
   async (disabled_reason) => {
     const disabled_at = "2026-03-02T12:00:00.000Z";
     await changeWebhook(scenario.webhook, { disabled_at, disabled_reason, failing_since: "2026-02-25T12:00:00.000Z" });
@@ -33,7 +33,7 @@ test.each<Webhook["disabled_reason"] & string>(["gone", "failing", "manual"])(
   },
 );
 
-test("keeps its notes about failures to itself", async () => {
+test("does not return the internal failure state", async () => {
   const { body } = await scenario.api.get(scenario.path);
   await changeWebhook(scenario.webhook, {
     failing_since: "2026-03-02T12:00:00.000Z",
@@ -42,17 +42,17 @@ test("keeps its notes about failures to itself", async () => {
   expect((await scenario.api.get(scenario.path)).body).toEqual(body);
 });
 
-test("is the same for a viewer and for an API key", async () => {
+test("returns the same to a viewer and to an API key", async () => {
   const { status, body } = await scenario.api.get(scenario.path);
   expect(status).toBe(200);
   for (const api of [scenario.viewer, scenario.key]) expect((await api.get(scenario.path)).body).toEqual(body);
 });
 
-test("finds no webhook that is not there for the caller", async () => {
+test("returns 404 for a webhook that the caller cannot access", async () => {
   await expectNotFound(scenario, scenario.api.get);
 });
 
-test("finds nothing after a delete", async () => {
+test("returns 404 after a delete", async () => {
   await scenario.api.delete(scenario.path);
   expect((await scenario.api.get(scenario.path)).status).toBe(404);
 });

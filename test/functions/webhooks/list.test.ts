@@ -18,24 +18,24 @@ async function projectOfAdmin() {
   return { api, token, userId, project, path: `/v1/projects/${project}/webhooks` };
 }
 
-test("is an empty array for a project without webhooks", async () => {
+test("returns an empty array for a project without webhooks", async () => {
   const { api, path } = await projectOfAdmin();
   const { status, body } = await api.get(path);
   expect({ status, body }).toEqual({ status: 200, body: { data: [] } });
 });
 
-test("shows all webhooks in order of creation, without their secrets", async () => {
+test("returns all webhooks in order of creation, without their secrets", async () => {
   const { api, path } = await projectOfAdmin();
   const created = [];
   for (const name of ["c", "a", "d", "b"]) created.push((await api.post(path, webhookTo(name))).body.data);
   const { status, body } = await api.get(path);
   expect(status).toBe(200);
-  const isOn = { enabled: true, disabled_reason: null };
-  expect(body).toEqual({ data: created.map(({ secret: _, ...shown }) => ({ ...shown, ...isOn })) });
+  const state = { enabled: true, disabled_reason: null };
+  expect(body).toEqual({ data: created.map(({ secret: _, ...shown }) => ({ ...shown, ...state })) });
   expect(JSON.stringify(body)).not.toContain("whsec_");
 });
 
-test("is the same for a viewer and for an API key", async () => {
+test("returns the same to a viewer and to an API key", async () => {
   const { api, path, project } = await projectOfAdmin();
   await api.post(path, webhookTo("a"));
   const viewer = service.user();
@@ -46,7 +46,7 @@ test("is the same for a viewer and for an API key", async () => {
   expect((await service.as(key).get(path)).body).toEqual(expected);
 });
 
-test("shows no webhook of another project of the same user", async () => {
+test("returns no webhook of another project of the same user", async () => {
   const { api, userId, path } = await projectOfAdmin();
   const other = `/v1/projects/${await service.project(userId)}/webhooks`;
   await api.post(path, webhookTo("here"));
@@ -55,7 +55,7 @@ test("shows no webhook of another project of the same user", async () => {
   expect((await api.get(other)).body.data).toMatchObject([{ url: "https://example.com/there" }]);
 });
 
-test("tells that a webhook is disabled and why, and leaves out our other notes", async () => {
+test("returns the reason of disabling, without the internal failure state", async () => {
   const { api, path, project } = await projectOfAdmin();
   const Item = {
     id: randomUUID(),
@@ -72,7 +72,7 @@ test("tells that a webhook is disabled and why, and leaves out our other notes",
   expect((await api.get(path)).body).toEqual({ data: [{ ...shown, enabled: false }] });
 });
 
-test("shows each create and each delete at once", async () => {
+test("reflects each create and each delete at once", async () => {
   const { api, path } = await projectOfAdmin();
   for (let round = 0; round < 10; round++) {
     const { id } = (await api.post(path, webhookTo(`${round}`))).body.data;

@@ -30,9 +30,9 @@ const SECRET = /^whsec_[0-9a-f]{64}$/;
 const post = (body?: unknown) => scenario.api.post(`${scenario.path}/rotate-secret`, body);
 
 async function rotate(body?: unknown): Promise<string> {
-  const answer = await post(body);
-  expect(answer.status).toBe(200);
-  return answer.body.data.secret;
+  const response = await post(body);
+  expect(response.status).toBe(200);
+  return response.body.data.secret;
 }
 
 async function secretsNow() {
@@ -41,7 +41,7 @@ async function secretsNow() {
   return secrets;
 }
 
-/** The request of a delivery that is sent now. */
+/** Sends a delivery and returns the request that the receiver gets. */
 async function sendNow(): Promise<Received> {
   const before = receiver.received.length;
   await makeAttempt(dueAttempt(await givenDelivery(scenario.webhook)));
@@ -50,7 +50,7 @@ async function sendNow(): Promise<Received> {
   return request;
 }
 
-/** Whether a receiver with this secret takes the request, by each of the two schemes. */
+/** Returns whether a receiver with this secret accepts the request, for each of the two signature schemes. */
 function verifies(secret: string, { headers, body }: Received): { standard: boolean; contract: boolean } {
   let standard = true;
   try {
@@ -63,9 +63,9 @@ function verifies(secret: string, { headers, body }: Received): { standard: bool
 }
 
 const accepted = { standard: true, contract: true };
-const refused = { standard: false, contract: false };
+const rejected = { standard: false, contract: false };
 
-test("answers the webhook with its new secret, which no other answer ever shows", async () => {
+test("returns the webhook with its new secret, which no other response contains", async () => {
   const { secret, ...created } = scenario.webhook;
   const { status, body, headers } = await post();
   const state = { enabled: true, disabled_reason: null, disabled_at: null };
@@ -82,7 +82,7 @@ test("answers the webhook with its new secret, which no other answer ever shows"
   for (const { body } of others) expect(JSON.stringify(body)).not.toContain("whsec_");
 });
 
-test("a disabled webhook can be given a new secret, and stays disabled", async () => {
+test("rotates the secret of a disabled webhook, which stays disabled", async () => {
   await scenario.api.patch(scenario.path, { enabled: false });
   const { status, body } = await post({});
   expect({ status, enabled: body.data.enabled }).toEqual({ status: 200, enabled: false });
@@ -90,11 +90,11 @@ test("a disabled webhook can be given a new secret, and stays disabled", async (
 
 describe("the overlap", () => {
   test.each<[string, unknown, number]>([
-    ["of no body is a day", undefined, 86_400],
-    ["of an empty object is a day", {}, 86_400],
-    ["of a minute", { overlap_seconds: 60 }, 60],
-    ["of a second", { overlap_seconds: 1 }, 1],
-    ["of a week", { overlap_seconds: 604_800 }, 604_800],
+    ["is a day without a body", undefined, 86_400],
+    ["is a day for an empty object", {}, 86_400],
+    ["may be a minute", { overlap_seconds: 60 }, 60],
+    ["may be a second", { overlap_seconds: 1 }, 1],
+    ["may be a week", { overlap_seconds: 604_800 }, 604_800],
   ])("%s", async (_, body, seconds) => {
     const before = Date.now();
     const secret = await rotate(body);
@@ -106,26 +106,26 @@ describe("the overlap", () => {
     expect(expiresAt).toBeLessThanOrEqual(Date.now() + seconds * 1000);
   });
 
-  test("of zero ends the old secret at once", async () => {
+  test("of zero expires the old secret at once", async () => {
     const secret = await rotate({ overlap_seconds: 0 });
     const request = await sendNow();
     expect(verifies(secret, request)).toEqual(accepted);
-    expect(verifies(scenario.webhook.secret, request)).toEqual(refused);
+    expect(verifies(scenario.webhook.secret, request)).toEqual(rejected);
     expect(request.headers).not.toHaveProperty("x-service-signature-previous");
     expect(await secretsNow()).toEqual({ current: secret, previous: [] });
   });
 
-  test("of zero ends all older secrets at once, and the next rotation starts anew", async () => {
+  test("of zero expires all older secrets at once, and the next rotation keeps one previous secret", async () => {
     const older = [scenario.webhook.secret, await rotate(), await rotate(), await rotate()];
     const secret = await rotate({ overlap_seconds: 0 });
     const request = await sendNow();
     expect(verifies(secret, request)).toEqual(accepted);
-    for (const each of older) expect(verifies(each, request)).toEqual(refused);
+    for (const each of older) expect(verifies(each, request)).toEqual(rejected);
     await rotate();
     expect((await secretsNow()).previous.map(({ secret }) => secret)).toEqual([secret]);
   });
 
-  test("of a later rotation does not shorten that of an earlier one", async () => {
+  test("of a later rotation does not shorten an earlier overlap", async () => {
     await rotate({ overlap_seconds: 604_800 });
     const [first] = (await secretsNow()).previous;
     await rotate({ overlap_seconds: 60 });
@@ -133,23 +133,23 @@ describe("the overlap", () => {
   });
 
   test.each<[string, unknown, string]>([
-    ["below zero", { overlap_seconds: -1 }, "overlap_seconds"],
-    ["beyond a week", { overlap_seconds: 604_801 }, "overlap_seconds"],
+    ["that is negative", { overlap_seconds: -1 }, "overlap_seconds"],
+    ["longer than a week", { overlap_seconds: 604_801 }, "overlap_seconds"],
     ["of half a second", { overlap_seconds: 0.5 }, "overlap_seconds"],
-    ["as a text", { overlap_seconds: "60" }, "overlap_seconds"],
-    ["of null", { overlap_seconds: null }, "overlap_seconds"],
+    ["that is a string", { overlap_seconds: "60" }, "overlap_seconds"],
+    ["that is null", { overlap_seconds: null }, "overlap_seconds"],
     ["of centuries", { overlap_seconds: 9_007_199_254_740_991 }, "overlap_seconds"],
-    ["in a misspelt field", { overlap: 60 }, "overlap"],
-    ["beside a secret of the caller's own", { secret: "whsec_00" }, "secret"],
+    ["in an unknown field", { overlap: 60 }, "overlap"],
+    ["replaced by a secret of the caller", { secret: "whsec_00" }, "secret"],
     ["in an array", [60], ""],
-  ])("%s is refused, and the secret stays", async (_, body, field) => {
+  ])("%s returns 400 and keeps the secret", async (_, body, field) => {
     expect(wrongFieldsOf(await post(body))).toEqual([field]);
     expect(await secretsNow()).toEqual({ current: scenario.webhook.secret, previous: [] });
   });
 });
 
 describe("several rotations inside one overlap", () => {
-  test("leave receivers with any of the secrets able to verify, by either scheme", async () => {
+  test("let receivers with any of the secrets verify, with both schemes", async () => {
     const secrets = [scenario.webhook.secret, await rotate(), await rotate({ overlap_seconds: 600 }), await rotate()];
     const request = await sendNow();
     for (const secret of secrets) expect(verifies(secret, request)).toEqual(accepted);
@@ -159,79 +159,79 @@ describe("several rotations inside one overlap", () => {
     expect(String(request.headers["webhook-signature"]).split(" ")).toHaveLength(4);
   });
 
-  test("keep three secrets beside the current one", async () => {
+  test("keep three previous secrets", async () => {
     const secrets = [scenario.webhook.secret];
     for (let round = 0; round < 5; round++) secrets.push(await rotate());
     const request = await sendNow();
-    const verdicts = secrets.map((secret) => verifies(secret, request));
-    expect(verdicts).toEqual([refused, refused, accepted, accepted, accepted, accepted]);
+    const results = secrets.map((secret) => verifies(secret, request));
+    expect(results).toEqual([rejected, rejected, accepted, accepted, accepted, accepted]);
   });
 
-  test("at once leave a current secret that one of the answers has shown", async () => {
-    const shown = await Promise.all(Array.from({ length: 8 }, () => rotate()));
-    expect(new Set(shown).size).toBe(8);
+  test("running concurrently leave a current secret that a response contains", async () => {
+    const returned = await Promise.all(Array.from({ length: 8 }, () => rotate()));
+    expect(new Set(returned).size).toBe(8);
     const { current, previous } = await secretsNow();
-    expect(shown).toContain(current);
+    expect(returned).toContain(current);
     expect(previous).toHaveLength(3);
-    for (const { secret } of previous) expect(shown).toContain(secret);
+    for (const { secret } of previous) expect(returned).toContain(secret);
     expect(verifies(current, await sendNow())).toEqual(accepted);
   });
 
-  test("at once, with and without overlap, leave a current secret that one of the answers has shown", async () => {
+  test("running concurrently, some without overlap, leave a current secret that a response contains", async () => {
     const overlaps = [0, 60, 0, 60, 0];
-    const shown = await Promise.all(overlaps.map((overlap_seconds) => rotate({ overlap_seconds })));
+    const returned = await Promise.all(overlaps.map((overlap_seconds) => rotate({ overlap_seconds })));
     const { current } = await secretsNow();
-    expect(shown).toContain(current);
+    expect(returned).toContain(current);
     expect(verifies(current, await sendNow())).toEqual(accepted);
   });
 });
 
-describe("expiry is judged when a delivery is sent", () => {
+describe("the expiry of a secret is checked when a delivery is sent", () => {
   const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 
-  test("a secret whose overlap is over signs no more", async () => {
+  test("an expired secret does not sign", async () => {
     const secret = await rotate();
     await changeSecrets(scenario.webhook, { previous_1_expires_at: ago(1) });
     const request = await sendNow();
     expect(verifies(secret, request)).toEqual(accepted);
-    expect(verifies(scenario.webhook.secret, request)).toEqual(refused);
+    expect(verifies(scenario.webhook.secret, request)).toEqual(rejected);
     expect(request.headers).not.toHaveProperty("x-service-signature-previous");
   });
 
-  test("each secret by its own: one between two others that are valid", async () => {
+  test("an expired secret between two valid ones does not sign", async () => {
     const secrets = [scenario.webhook.secret, await rotate(), await rotate(), await rotate()];
     await changeSecrets(scenario.webhook, { previous_2_expires_at: ago(1) });
     const request = await sendNow();
-    expect(secrets.map((secret) => verifies(secret, request))).toEqual([accepted, refused, accepted, accepted]);
+    expect(secrets.map((secret) => verifies(secret, request))).toEqual([accepted, rejected, accepted, accepted]);
   });
 
-  test("a short overlap ends by itself", async () => {
+  test("a short overlap ends without another rotation", async () => {
     await rotate({ overlap_seconds: 1 });
     expect(verifies(scenario.webhook.secret, await sendNow())).toEqual(accepted);
     const [replaced] = (await secretsNow()).previous;
     const endsAt = Date.parse(replaced?.expiresAt ?? "");
     await new Promise((resolve) => setTimeout(resolve, endsAt - Date.now() + 5));
-    expect(verifies(scenario.webhook.secret, await sendNow())).toEqual(refused);
+    expect(verifies(scenario.webhook.secret, await sendNow())).toEqual(rejected);
   });
 });
 
-describe("refuses", () => {
-  test("a viewer, and the secret stays", async () => {
+describe("rejects", () => {
+  test("a viewer with 403, and keeps the secret", async () => {
     await expectForbidden(scenario.viewer.post(`${scenario.path}/rotate-secret`, {}));
     expect((await secretsNow()).current).toBe(scenario.webhook.secret);
   });
 
-  test("what is not there for the caller", async () => {
+  test("a webhook that the caller cannot access with 404", async () => {
     await expectNotFound(scenario, (path) => scenario.api.post(`${path}/rotate-secret`, {}));
   });
 
-  test("a webhook that was deleted, and leaves no secret behind", async () => {
+  test("a deleted webhook with 404, and stores no secret", async () => {
     await scenario.api.delete(scenario.path);
     expect(errorOf(await post())).toEqual({ status: 404, code: "not_found" });
     expect(await findSecrets(scenario.webhook.id)).toBeUndefined();
   });
 });
 
-test("may be asked with an API key of an admin", async () => {
+test("accepts an API key of an admin", async () => {
   expect((await scenario.key.post(`${scenario.path}/rotate-secret`)).body.data.secret).toMatch(SECRET);
 });

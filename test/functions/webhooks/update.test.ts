@@ -26,11 +26,11 @@ const row = () => find(scenario.projectId, scenario.webhook.id);
 
 describe("changes", () => {
   test.each<[string, object]>([
-    ["the URL alone", { url: "https://example.com/other" }],
-    ["the events alone", { events: ["deploy.failed", "deploy.succeeded"] }],
+    ["only the URL", { url: "https://example.com/other" }],
+    ["only the events", { events: ["deploy.failed", "deploy.succeeded"] }],
     ["both", { url: "https://example.com/both", events: ["deploy.failed"] }],
-    ["both, and disables", { url: "https://example.com/off", events: ["deploy.failed"], enabled: false }],
-  ])("%s, and leaves the rest", async (_, changes) => {
+    ["both, and disables the webhook", { url: "https://example.com/off", events: ["deploy.failed"], enabled: false }],
+  ])("%s, and keeps the other fields", async (_, changes) => {
     const before = await shown();
     const { status, body } = await change(changes);
     const state = "enabled" in changes && { disabled_reason: "manual", disabled_at: expect.stringMatching(/Z$/) };
@@ -38,24 +38,24 @@ describe("changes", () => {
     expect(await shown()).toEqual(body.data);
   });
 
-  test("an event that is named twice to one", async () => {
+  test("duplicate events to one", async () => {
     const { body } = await change({ events: ["deploy.failed", "deploy.failed"] });
     expect(body.data.events).toEqual(["deploy.failed"]);
   });
 
-  test("at once by two admins: both hold", async () => {
+  test("different fields in concurrent requests without losing one", async () => {
     const changes = [{ url: "https://example.com/raced" }, { events: ["deploy.failed"] }, { enabled: false }];
     await Promise.all(changes.map(change));
     expect(await shown()).toMatchObject({ ...changes[0], ...changes[1], ...changes[2], disabled_reason: "manual" });
   });
 
-  test("nothing that is secret into the answer", async () => {
+  test("the webhook without returning its secret", async () => {
     expect(JSON.stringify((await change({ enabled: true })).body)).not.toContain("whsec_");
   });
 });
 
 describe("disabling", () => {
-  test("by hand has the reason manual, and doing it again changes nothing", async () => {
+  test("sets the reason manual, and has no effect when repeated", async () => {
     const { body } = await change({ enabled: false });
     expect(body.data).toMatchObject({ enabled: false, disabled_reason: "manual" });
     expect(Math.abs(Date.now() - Date.parse(body.data.disabled_at))).toBeLessThan(10_000);
@@ -63,7 +63,7 @@ describe("disabling", () => {
   });
 
   test.each(["gone", "failing"] as const)(
-    "one that is disabled as %s keeps its first reason and time",
+    "a webhook that is disabled as %s keeps its reason and time",
     async (reason) => {
       await changeWebhook(scenario.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: reason });
       const before = await shown();
@@ -73,14 +73,14 @@ describe("disabling", () => {
     },
   );
 
-  test("is not undone by a change of something else", async () => {
+  test("is not undone by a change of another field", async () => {
     await change({ enabled: false });
     const { body } = await change({ url: "https://example.com/fixed" });
     expect(body.data).toMatchObject({ enabled: false, disabled_reason: "manual", url: "https://example.com/fixed" });
   });
 });
 
-test("another URL is another receiver: that the last one failed is forgotten, events alone change nothing of it", async () => {
+test("a new URL clears the failure state, new events do not", async () => {
   const failing = { failing_since: "2026-02-25T12:00:00.000Z", probe_at: "2026-02-25T12:05:00.000Z" };
   await changeWebhook(scenario.webhook, failing);
   await change({ events: ["deploy.started"] });
@@ -91,7 +91,7 @@ test("another URL is another receiver: that the last one failed is forgotten, ev
 });
 
 describe("enabling", () => {
-  test.each(["gone", "failing", "manual"] as const)("clears the reason %s, and that it failed", async (reason) => {
+  test.each(["gone", "failing", "manual"] as const)("clears the reason %s and the failure state", async (reason) => {
     const failing_since = "2026-02-25T12:00:00.000Z";
     const disabled_at = "2026-03-02T12:00:00.000Z";
     await changeWebhook(scenario.webhook, {
@@ -107,13 +107,13 @@ describe("enabling", () => {
     expect(await row()).toEqual(created);
   });
 
-  test("may come with the URL that was the reason", async () => {
+  test("is possible together with a new URL", async () => {
     await changeWebhook(scenario.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: "gone" });
     const { body } = await change({ enabled: true, url: "https://example.com/moved" });
     expect(body.data).toMatchObject({ enabled: true, disabled_reason: null, url: "https://example.com/moved" });
   });
 
-  test("sends nothing by itself", async () => {
+  test("sends no stored deliveries", async () => {
     await change({ enabled: false });
     const held = await givenDelivery(scenario.webhook, { status: "held" });
     const failed = await givenDelivery(scenario.webhook, { status: "failed", attempt_count: 8 });
@@ -122,34 +122,34 @@ describe("enabling", () => {
     expect([await rowOf(held), await rowOf(failed)]).toEqual([held, failed]);
   });
 
-  test("one that is enabled changes nothing", async () => {
+  test("an enabled webhook changes nothing", async () => {
     const before = await shown();
     const { status, body } = await change({ enabled: true });
     expect({ status, data: body.data }).toEqual({ status: 200, data: before });
   });
 });
 
-describe("refuses", () => {
+describe("rejects", () => {
   test.each<[string, unknown, string[]]>([
     ["an empty object", {}, [""]],
     ["no body", undefined, [""]],
     ["an array", [], [""]],
-    ["a text", "enabled", [""]],
+    ["a string", "enabled", [""]],
     ["null", null, [""]],
     ["an unknown field", { enabled: true, secret: "whsec_00" }, ["secret"]],
-    ["a field that others set", { disabled_reason: "gone" }, ["disabled_reason", ""]],
+    ["a read-only field", { disabled_reason: "gone" }, ["disabled_reason", ""]],
     ["another id", { id: "1" }, ["id", ""]],
-    ["enabled as a text", { enabled: "true" }, ["enabled"]],
+    ["enabled as a string", { enabled: "true" }, ["enabled"]],
     ["enabled as a number", { enabled: 1 }, ["enabled"]],
     ["enabled as null", { enabled: null }, ["enabled"]],
-    ["a URL of null", { url: null }, ["url"]],
-    ["events of null", { events: null }, ["events"]],
+    ["a null URL", { url: null }, ["url"]],
+    ["null events", { events: null }, ["events"]],
     [
-      "several mistakes, all named",
+      "several invalid fields",
       { url: "nowhere", events: ["deploy.paused"], enabled: 0 },
       ["url", "events.0", "enabled"],
     ],
-  ])("%s, and changes nothing", async (_, body, fields) => {
+  ])("%s with 400, and changes nothing", async (_, body, fields) => {
     const before = await row();
     expect(wrongFieldsOf(await change(body))).toEqual(fields);
     expect(await row()).toEqual(before);
@@ -161,12 +161,12 @@ describe("refuses", () => {
     ["the metadata service", { url: "https://169.254.169.254/" }],
     ["a local name", { url: "https://printer.local/" }],
     ["credentials in the URL", { url: "https://user:pass@example.com/" }],
-    ["a URL beyond 2,048 characters", { url: `https://example.com/${"x".repeat(2_048)}` }],
+    ["a URL of more than 2,048 characters", { url: `https://example.com/${"x".repeat(2_048)}` }],
     ["a number as URL", { url: 7 }],
     ["no events", { events: [] }],
     ["an unknown event", { events: ["deploy.paused"] }],
-    ["events as a text", { events: "deploy.failed" }],
-  ])("%s with the words of create", async (_, wrong) => {
+    ["events as a string", { events: "deploy.failed" }],
+  ])("%s with the same message as create", async (_, wrong) => {
     const valid = { url: "https://example.com/", events: ["deploy.failed"] };
     const created = await scenario.api.post(`/v1/projects/${scenario.projectId}/webhooks`, { ...valid, ...wrong });
     const changed = await change(wrong);
@@ -174,12 +174,12 @@ describe("refuses", () => {
     expect(changed.body.error.details).toEqual(created.body.error.details);
   });
 
-  test("a viewer, who may look", async () => {
+  test("a viewer with 403", async () => {
     await expectForbidden(scenario.viewer.patch(scenario.path, { enabled: false }));
     expect((await shown()).enabled).toBe(true);
   });
 
-  test("what is not there for the caller, and makes nothing of it", async () => {
+  test("a webhook that the caller cannot access with 404, and does not create it", async () => {
     await expectNotFound(scenario, (path) => scenario.api.patch(path, { enabled: false }));
     await scenario.api.delete(scenario.path);
     expect(errorOf(await change({ url: "https://example.com/back" }))).toEqual({ status: 404, code: "not_found" });
@@ -187,6 +187,6 @@ describe("refuses", () => {
   });
 });
 
-test("may be asked with an API key of an admin", async () => {
+test("accepts an API key of an admin", async () => {
   expect((await scenario.key.patch(scenario.path, { enabled: false })).body.data.enabled).toBe(false);
 });

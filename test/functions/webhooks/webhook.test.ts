@@ -15,7 +15,7 @@ const random = Buffer.from(Array.from({ length: WEBHOOK_RANDOM_BYTES }, (_, inde
 const url = "https://example.com/hook";
 const hex = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-test("a webhook is what was asked for, with an id, a time and a secret of the random bytes", () => {
+test("createWebhook returns the input with an id and a time, and a secret of the random bytes", () => {
   const { webhook, secret } = createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, random);
   expect(secret).toBe(`whsec_${hex}`);
   expect(webhook).toEqual({
@@ -27,13 +27,13 @@ test("a webhook is what was asked for, with an id, a time and a secret of the ra
   });
 });
 
-test("the id of a webhook gives away nothing of its secret", () => {
+test("the id of a webhook does not depend on its secret bytes", () => {
   const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
   const idOf = (bytes: Buffer) => createWebhook({ url, events: ["deploy.failed"] }, "project-1", now, bytes).webhook.id;
   expect(idOf(otherSecret)).toBe(idOf(random));
 });
 
-test("a secret serves Standard Webhooks too: what follows the prefix is base64", () => {
+test("a secret is valid for Standard Webhooks: the part after the prefix is base64", () => {
   const encoded = generateSecret(random).slice("whsec_".length);
   expect(Buffer.from(encoded, "base64").toString("base64")).toBe(encoded);
 });
@@ -41,22 +41,22 @@ test("a secret serves Standard Webhooks too: what follows the prefix is base64",
 const created: Webhook = { id: "1", project_id: "2", url, events: ["deploy.failed"], created_at: now.toISOString() };
 const disabled: Webhook = { ...created, disabled_at: now.toISOString(), disabled_reason: "gone" };
 
-test("a list tells whether a webhook is enabled, and why not", () => {
+test("toListItem returns whether a webhook is enabled and the reason of disabling", () => {
   expect(toListItem(created)).toEqual({ ...created, enabled: true, disabled_reason: null });
   const { disabled_at: _, ...shown } = disabled;
   expect(toListItem(disabled)).toEqual({ ...shown, enabled: false });
 });
 
-test("a webhook on its own tells since when it is disabled too", () => {
+test("toDetail returns the time of disabling too", () => {
   expect(toDetail(created)).toEqual({ ...created, enabled: true, disabled_reason: null, disabled_at: null });
   expect(toDetail(disabled)).toEqual({ ...disabled, enabled: false });
 });
 
-test("our own notes about a webhook stay with us", () => {
-  const noted = { ...created, failing_since: now.toISOString(), probe_at: now.toISOString() };
-  expect(toListItem(noted)).toEqual(toListItem(created));
-  expect(toDetail(noted)).toEqual(toDetail(created));
-  expect(toCreated(noted, "whsec_1")).toEqual({ ...created, secret: "whsec_1" });
+test("no view of a webhook contains the internal failure state", () => {
+  const failing = { ...created, failing_since: now.toISOString(), probe_at: now.toISOString() };
+  expect(toListItem(failing)).toEqual(toListItem(created));
+  expect(toDetail(failing)).toEqual(toDetail(created));
+  expect(toCreated(failing, "whsec_1")).toEqual({ ...created, secret: "whsec_1" });
 });
 
 const input = webhookInput([]);
@@ -67,10 +67,10 @@ const succeeded = "deploy.succeeded";
 test.each([
   ["one", [failed], [failed]],
   ["all, in the order given", [failed, started, succeeded], [failed, started, succeeded]],
-  ["one twice, which is once", [failed, failed], [failed]],
-  ["several with repeats", [failed, started, failed, started], [failed, started]],
+  ["a duplicate, which is removed", [failed, failed], [failed]],
+  ["several with duplicates", [failed, started, failed, started], [failed, started]],
   ["one a hundred times", Array.from({ length: 100 }, () => started), [started]],
-])("events may be %s", (_title, events, expected) => {
+])("accepts events that are %s", (_title, events, expected) => {
   expect(parse(input, { url, events })).toEqual({ url, events: expected });
 });
 
@@ -80,7 +80,7 @@ const ARRAY = "must be an array of event names";
 test.each([
   ["missing", undefined, [{ path: "events", message: "is required" }]],
   ["null", null, [{ path: "events", message: ARRAY }]],
-  ["a text", failed, [{ path: "events", message: ARRAY }]],
+  ["a string", failed, [{ path: "events", message: ARRAY }]],
   ["an object", { 0: failed, length: 1 }, [{ path: "events", message: ARRAY }]],
   ["empty", [], [{ path: "events", message: "must name at least one event" }]],
   ["more than a hundred", Array(101).fill(failed), [{ path: "events", message: "must not repeat events" }]],
@@ -89,13 +89,13 @@ test.each([
   ["with a space", ["deploy.failed "], [{ path: "events.0", message: EVENT }]],
   ["a wildcard", ["*"], [{ path: "events.0", message: EVENT }]],
   ["the name of an inherited field", ["constructor"], [{ path: "events.0", message: EVENT }]],
-  ["null inside", [null], [{ path: "events.0", message: EVENT }]],
-  ["nested", [[failed]], [{ path: "events.0", message: EVENT }]],
-])("events may not be %s", (_title, events, details) => {
+  ["an array with null", [null], [{ path: "events.0", message: EVENT }]],
+  ["nested arrays", [[failed]], [{ path: "events.0", message: EVENT }]],
+])("rejects events that are %s", (_title, events, details) => {
   expect(() => parse(input, { url, events })).toThrow(expect.objectContaining({ code: "validation_error", details }));
 });
 
-test("all mistakes are told at once", () => {
+test("parse reports all invalid fields", () => {
   expect(() => parse(input, { url: "http://example.com", events: ["x"], secret: "mine" })).toThrow(
     expect.objectContaining({
       details: [
