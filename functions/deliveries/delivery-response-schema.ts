@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { eventNameSchema, payloadSchemas } from "../deployments/event-payload.ts";
+import { eventNameSchema, payloadSchema } from "../deployments/event-payload.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import type { DeliveryStatus, Trigger } from "./delivery.ts";
@@ -58,11 +58,7 @@ export const attemptSchema = z.strictObject({
 /** A delivery on its own. */
 export const deliveryDetailSchema = z.strictObject({
   ...inList,
-  payload: z.discriminatedUnion("event", [
-    payloadSchemas["deploy.started"],
-    payloadSchemas["deploy.succeeded"],
-    payloadSchemas["deploy.failed"],
-  ]),
+  payload: payloadSchema,
   attempts: z.array(attemptSchema).check(z.describe("What was tried, oldest first.")),
 } satisfies FieldsOf<ShownDelivery>);
 

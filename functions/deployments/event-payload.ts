@@ -27,7 +27,7 @@ const anyData = z
   .looseObject({})
   .check(z.describe("Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none."));
 
-/** The payload of each event. */
+/** The payload of each event, by its name. */
 export const payloadSchemas = {
   "deploy.started": payloadOf("deploy.started", anyData),
   "deploy.succeeded": payloadOf(
@@ -41,3 +41,11 @@ export const payloadSchemas = {
   ),
   "deploy.failed": payloadOf("deploy.failed", anyData),
 } satisfies Record<EventName, z.ZodMiniType<Payload>>;
+
+type PayloadSchema = (typeof payloadSchemas)[EventName];
+
+/** The payload of any event. Includes a new event name without a change here. */
+export const payloadSchema = z.discriminatedUnion(
+  "event",
+  Object.values(payloadSchemas) as [PayloadSchema, ...PayloadSchema[]],
+);

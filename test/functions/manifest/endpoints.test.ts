@@ -13,7 +13,7 @@ import { validBodyOf } from "../../support/valid-bodies.ts";
 
 /*
  * Security tests that run for every endpoint row. A new row needs no test code here. `access` of the rows themselves is
- * pinned in manifest.test.ts.
+ * pinned in rows.test.ts.
  */
 
 const rows: readonly EndpointRow[] = endpoints;

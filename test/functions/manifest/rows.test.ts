@@ -1,0 +1,202 @@
+import { type EndpointRow, endpoints } from "../../../functions/manifest/endpoints.ts";
+import {
+  type GatewayResponseRow,
+  gatewayResponses,
+  gatewayResponseTemplate,
+  methodNotAllowed,
+} from "../../../functions/manifest/gateway-responses.ts";
+import { METRICS_NAMESPACE, type MetricRow, metrics } from "../../../functions/manifest/metrics.ts";
+import {
+  deadLetterMaxMessageBytes,
+  deadLetterName,
+  type QueueRow,
+  queues,
+  retentionSeconds,
+} from "../../../functions/manifest/queues.ts";
+import { cors, securityHeaders } from "../../../functions/manifest/response-headers.ts";
+import { type TableRow, tables } from "../../../functions/manifest/tables.ts";
+import { type Trigger, type WorkerRow, workers } from "../../../functions/manifest/workers.ts";
+
+/*
+ * The values of all rows, as literals. Other tests derive their expectations from the rows, so only this file notices a
+ * changed row. A change of a row is intended: change it here too.
+ */
+
+const endpointRows: readonly EndpointRow[] = endpoints;
+const workerRows: readonly WorkerRow[] = workers;
+
+test("each endpoint has its route, handler, access and timeout", () => {
+  const table = endpointRows.map(
+    ({ method, path, file, access, timeoutSeconds }) =>
+      `${method} ${path} -> ${file}, ${access}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}`,
+  );
+  const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
+  expect(table).toEqual([
+    "POST /v1/api-keys -> api-keys/create, session",
+    "GET /v1/api-keys -> api-keys/list, user",
+    "DELETE /v1/api-keys/{id} -> api-keys/delete, user",
+    "GET /v1/projects -> projects/list, user",
+    "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin",
+    "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer",
+    `DELETE ${webhook} -> webhooks/delete, admin`,
+    `GET ${webhook} -> webhooks/get, viewer`,
+    `PATCH ${webhook} -> webhooks/update, admin`,
+    `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin`,
+    `POST ${webhook}/test -> deliveries/send-test-delivery, admin`,
+    `GET ${webhook}/deliveries -> deliveries/list, viewer`,
+    `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer`,
+    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin`,
+    `POST ${webhook}/recover -> deliveries/recover, admin, 28 s`,
+  ]);
+});
+
+test("each table has its keys, indexes and ttl", () => {
+  expect(tables).toEqual<Record<keyof typeof tables, TableRow>>({
+    apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash" },
+    userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
+    projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
+    webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
+    webhookSecrets: {
+      env: "WEBHOOK_SECRETS_TABLE",
+      name: "webhook-secrets",
+      partitionKey: "webhook_id",
+      isSecret: true,
+    },
+    deliveries: {
+      env: "DELIVERIES_TABLE",
+      name: "deliveries",
+      partitionKey: "webhook_id",
+      sortKey: "id",
+      indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_at" }],
+      ttl: "expires_at",
+    },
+  });
+});
+
+test("each queue has its visibility timeout, maxReceives, message size and retention", () => {
+  const row = { visibilitySeconds: 180, maxReceives: 5, maxMessageBytes: 262_144 };
+  expect(queues).toEqual<Record<keyof typeof queues, QueueRow>>({
+    events: { env: "EVENTS_QUEUE_URL", deadLetterEnv: "EVENTS_DLQ_URL", name: "deployment-events", ...row },
+    deliveries: { env: "DELIVERIES_QUEUE_URL", deadLetterEnv: "DELIVERIES_DLQ_URL", name: "deliveries", ...row },
+  });
+  expect(Object.values(queues).map(deadLetterName)).toEqual(["deployment-events-dlq", "deliveries-dlq"]);
+  expect({ retentionSeconds, deadLetterMaxMessageBytes }).toEqual({
+    retentionSeconds: 1_209_600,
+    deadLetterMaxMessageBytes: 1_048_576,
+  });
+});
+
+test("each worker has its trigger, timeout and memory", () => {
+  const table = workerRows.map(({ file, trigger, timeoutSeconds, memoryMb }) => ({
+    file,
+    trigger,
+    limits: `${timeoutSeconds} s, ${memoryMb} MB`,
+  }));
+  expect(table).toEqual<{ file: string; trigger: Trigger; limits: string }[]>([
+    { file: "auth/authorizer", trigger: { kind: "authorizer" }, limits: "10 s, 512 MB" },
+    {
+      file: "deliveries/fan-out",
+      trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },
+      limits: "30 s, 512 MB",
+    },
+    {
+      file: "attempts/send",
+      trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 200 },
+      limits: "30 s, 256 MB",
+    },
+    { file: "deliveries/sweep", trigger: { kind: "everyMinutes", minutes: 1 }, limits: "55 s, 512 MB" },
+    { file: "projects/upsert-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
+    { file: "api-keys/provision", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
+  ]);
+});
+
+test("the visibility timeout of a queue is at least six times the timeout of its consumer", () => {
+  const consumers = workerRows.flatMap(({ trigger, timeoutSeconds }) =>
+    trigger.kind === "queue" ? [{ queue: trigger.queue, timeoutSeconds }] : [],
+  );
+  expect(consumers.map(({ queue }) => queue).sort()).toEqual(["deliveries", "events"]);
+  for (const { queue, timeoutSeconds } of consumers) {
+    expect(queues[queue].visibilitySeconds).toBeGreaterThanOrEqual(6 * timeoutSeconds);
+  }
+});
+
+test("each gateway response has its status, code and headers", () => {
+  const retryable = [503, "service_unavailable", { "Retry-After": "1" }];
+  const unknownRoute = [404, "not_found", undefined];
+  const rows = Object.entries<GatewayResponseRow>({ ...gatewayResponses, methodNotAllowed });
+  expect(Object.fromEntries(rows.map(([type, { status, code, headers }]) => [type, [status, code, headers]]))).toEqual({
+    UNAUTHORIZED: [401, "unauthorized", { "WWW-Authenticate": 'Bearer realm="api"' }],
+    ACCESS_DENIED: [
+      401,
+      "$context.authorizer.errorCode",
+      { "WWW-Authenticate": 'Bearer realm="api", error="invalid_token"' },
+    ],
+    AUTHORIZER_FAILURE: retryable,
+    AUTHORIZER_CONFIGURATION_ERROR: retryable,
+    MISSING_AUTHENTICATION_TOKEN: unknownRoute,
+    INVALID_SIGNATURE: unknownRoute,
+    RESOURCE_NOT_FOUND: unknownRoute,
+    REQUEST_TOO_LARGE: [413, "payload_too_large", undefined],
+    UNSUPPORTED_MEDIA_TYPE: [415, "unsupported_media_type", undefined],
+    BAD_REQUEST_BODY: [400, "validation_error", undefined],
+    BAD_REQUEST_PARAMETERS: [400, "validation_error", undefined],
+    THROTTLED: [429, "rate_limited", { "Retry-After": "1" }],
+    QUOTA_EXCEEDED: [429, "rate_limited", { "Retry-After": "60" }],
+    WAF_FILTERED: [429, "rate_limited", { "Retry-After": "60" }],
+    INTEGRATION_TIMEOUT: retryable,
+    INTEGRATION_FAILURE: retryable,
+    DEFAULT_5XX: [500, "internal_error", undefined],
+    DEFAULT_4XX: [undefined, "validation_error", undefined],
+    methodNotAllowed: [405, "method_not_allowed", undefined],
+  });
+});
+
+test.each(Object.entries<GatewayResponseRow>({ ...gatewayResponses, methodNotAllowed }))(
+  "the template of %s is JSON with code, message and request id, and uses only the expected variables",
+  (_, row) => {
+    const template = gatewayResponseTemplate(row);
+    const { error, ...rest } = JSON.parse(template);
+    expect(rest).toEqual({});
+    expect(error).toEqual({ code: row.code, message: row.message, request_id: "$context.requestId" });
+    const variables = template.match(/\$[\w.]+/g)?.filter((name) => name !== "$context.requestId");
+    expect(variables).toEqual(
+      row === gatewayResponses.ACCESS_DENIED
+        ? ["$context.authorizer.errorCode", "$context.authorizer.errorMessage"]
+        : [],
+    );
+  },
+);
+
+test("each metric has its name, unit and dimension", () => {
+  expect(METRICS_NAMESPACE).toBe("DeploymentWebhooks");
+  expect(metrics).toEqual<Record<keyof typeof metrics, MetricRow>>({
+    attempts: { name: "Attempts", unit: "Count", dimension: "outcome" },
+    firstAttemptSuccess: { name: "FirstAttemptSuccess", unit: "Count" },
+    eventToFirstAttempt: { name: "EventToFirstAttempt", unit: "Milliseconds" },
+    deliveryLatency: { name: "DeliveryLatency", unit: "Milliseconds" },
+    retries: { name: "Retries", unit: "Count" },
+    exhausted: { name: "Exhausted", unit: "Count" },
+    webhooksDisabled: { name: "WebhooksDisabled", unit: "Count" },
+    blockedAddresses: { name: "BlockedAddresses", unit: "Count" },
+    rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimension: "reason" },
+    messagesFailed: { name: "MessagesFailed", unit: "Count" },
+    rejectedEvents: { name: "RejectedEvents", unit: "Count" },
+    sweepLag: { name: "SweepLag", unit: "Seconds" },
+    redriven: { name: "Redriven", unit: "Count" },
+  });
+});
+
+test("all responses have the security headers, and pages of allowed origins the CORS headers", () => {
+  expect(securityHeaders).toEqual({
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Strict-Transport-Security": "max-age=63072000",
+  });
+  expect(cors).toEqual({
+    allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
+    allowedHeaders: ["Authorization", "Content-Type"],
+    exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
+    maxAgeSeconds: 7200,
+  });
+});
