@@ -4,6 +4,7 @@ import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { type Trigger, workers } from "../functions/manifest/workers.ts";
 import { logSink } from "../functions/platform/log.ts";
 import { dev } from "./lib/synthesised.ts";
+import { interceptDynamo, restoreAws } from "./support/aws-calls.ts";
 import { useEveryFunction } from "./support/every-function.ts";
 import { startSecretsManager } from "./support/secrets-manager.ts";
 import { jwtSecret, startTestService } from "./support/service.ts";
@@ -13,6 +14,8 @@ import { jwtSecret, startTestService } from "./support/service.ts";
 const rows: { file: string; uses: Grants; trigger?: Trigger }[] = [...endpoints, ...workers];
 const called = new Map<string, Set<Right>>(rows.map(({ file }) => [file, new Set()]));
 const deniedCalls = new Set<string>();
+/** The reads of tables that were not strongly consistent. */
+const staleReads = new Set<string>();
 let failure: Error | undefined;
 
 beforeAll(async () => {
@@ -23,6 +26,10 @@ beforeAll(async () => {
   trail.note = (file, right) => called.get(file)?.add(right);
   const secrets = await startSecretsManager(process.env.JWT_SECRET_ARN, jwtSecret);
   const service = await startTestService({ deliver: true });
+  interceptDynamo(async ({ command, input }, send) => {
+    if (isStaleRead(command, input)) staleReads.add(`${command} ${JSON.stringify(input)}`);
+    return send();
+  });
   logSink.write = (_level, line) => {
     const text = JSON.stringify(line);
     if (/AccessDenied|NotTold/.test(text)) deniedCalls.add(text);
@@ -32,9 +39,21 @@ beforeAll(async () => {
     () => undefined,
     (error: Error) => error,
   );
+  restoreAws();
   await service.stop();
   await secrets.stop();
 }, 90_000);
+
+/** Reads of an index cannot be consistent. A batch is consistent per table. */
+function isStaleRead(command: string, { ConsistentRead, IndexName, RequestItems }: Record<string, unknown>): boolean {
+  if (!/^(GetItem|Query|Scan|BatchGetItem)Command$/.test(command) || IndexName !== undefined) return false;
+  const reads = Object.values((RequestItems ?? [{ ConsistentRead }]) as Record<string, { ConsistentRead?: boolean }>);
+  return reads.some((read) => read.ConsistentRead !== true);
+}
+
+test("every read of a table is strongly consistent: a change applies from the next request on", () => {
+  expect([...staleReads]).toEqual([]);
+});
 
 test("no call of a function is denied", () => {
   expect([...deniedCalls]).toEqual([]);

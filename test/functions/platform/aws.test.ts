@@ -15,6 +15,7 @@ import {
   dynamo,
   isConditionFailed,
   isOutage,
+  secretsManager,
   sqs,
   transact,
 } from "../../../functions/platform/aws.ts";
@@ -160,4 +161,5 @@ test("isConditionFailed is true only for the failed condition of a single write"
 test("clients are created once", () => {
   expect(dynamo()).toBe(dynamo());
   expect(sqs()).toBe(sqs());
+  expect(secretsManager()).toBe(secretsManager());
 });

@@ -52,6 +52,10 @@ test.each<[string, unknown]>([
   ["DELIVERY_GRACE_SECONDS", 120],
   ["DISABLE_AFTER_SECONDS", 432_000],
   ["RETRY_SCHEDULE", undefined],
+  ["JWT_MAX_LIFETIME_SECONDS", 3600],
+  ["JWT_CLOCK_SKEW_SECONDS", 60],
+  ["STAGE", "local"],
+  ["CORS_ORIGINS", []],
   ["WEBHOOK_ALLOW_CIDRS", []],
 ])("%s, unset or empty, has the default %j", (name, expected) => {
   delete process.env[name];
@@ -85,6 +89,66 @@ test.each(["5,,300", ",5", "5,", "5;300", "5,-1"])(
   },
 );
 
+test("RETRY_SCHEDULE may have 20 delays, but not 21", () => {
+  process.env.RETRY_SCHEDULE = Array(20).fill("1").join(",");
+  expect(settings.retrySchedule()).toEqual(Array(20).fill(1));
+  process.env.RETRY_SCHEDULE += ",1";
+  expect(() => settings.retrySchedule()).toThrow(
+    new SettingError("RETRY_SCHEDULE must have at most 20 delays, not 21"),
+  );
+});
+
+test.each<[string, string[]]>([
+  ["", []],
+  ["https://app.example.com", ["https://app.example.com"]],
+  [" https://app.example.com , http://localhost:5173,", ["https://app.example.com", "http://localhost:5173"]],
+])("CORS_ORIGINS=%p is read as %j", (text, expected) => {
+  process.env.CORS_ORIGINS = text;
+  expect(settings.corsOrigins()).toEqual(expected);
+});
+
+test.each<[string, Record<string, string>, unknown]>([
+  ["no issuer", { JWKS_ISSUER: "", JWKS_URI: "https://idp.example.com/keys" }, undefined],
+  [
+    "an issuer",
+    { JWKS_ISSUER: "https://idp.example.com" },
+    {
+      issuer: "https://idp.example.com",
+      uri: "https://idp.example.com/.well-known/jwks.json",
+      audience: null,
+    },
+  ],
+  [
+    "an issuer with a trailing slash",
+    { JWKS_ISSUER: "https://idp.example.com/" },
+    {
+      issuer: "https://idp.example.com/",
+      uri: "https://idp.example.com/.well-known/jwks.json",
+      audience: null,
+    },
+  ],
+  [
+    "an issuer, a URI and an audience",
+    { JWKS_ISSUER: "https://idp.example.com", JWKS_URI: "https://keys.example.com/x.json", JWKS_AUDIENCE: "api" },
+    { issuer: "https://idp.example.com", uri: "https://keys.example.com/x.json", audience: "api" },
+  ],
+])("settings.jwks for %s", (_title, environment, expected) => {
+  Object.assign(process.env, environment);
+  expect(settings.jwks()).toEqual(expected);
+});
+
+test.each([
+  ["plain http", { JWKS_ISSUER: "http://idp.example.com" }, "http://idp.example.com/.well-known/jwks.json"],
+  ["no URL", { JWKS_ISSUER: "idp" }, "idp/.well-known/jwks.json"],
+  ["an invalid https URL", { JWKS_ISSUER: "https://idp", JWKS_URI: "https://[" }, "https://["],
+  ["a plain http URI", { JWKS_ISSUER: "https://idp", JWKS_URI: "http://idp/x" }, "http://idp/x"],
+])("settings.jwks throws for %s", (_title, environment, uri) => {
+  Object.assign(process.env, environment);
+  expect(() => settings.jwks()).toThrow(
+    new SettingError(`JWKS_URI (by default derived from JWKS_ISSUER) must be an https URL, not "${uri}"`),
+  );
+});
+
 function readSetting(name: string): unknown {
   switch (name) {
     case "LAST_USED_RESOLUTION_SECONDS":
@@ -95,6 +159,14 @@ function readSetting(name: string): unknown {
       return settings.disableAfterSeconds();
     case "RETRY_SCHEDULE":
       return settings.retrySchedule();
+    case "JWT_MAX_LIFETIME_SECONDS":
+      return settings.jwtMaxLifetimeSeconds();
+    case "JWT_CLOCK_SKEW_SECONDS":
+      return settings.jwtClockSkewSeconds();
+    case "STAGE":
+      return settings.stage();
+    case "CORS_ORIGINS":
+      return settings.corsOrigins();
     case "WEBHOOK_ALLOW_CIDRS":
       return settings.webhookAllowCidrs();
     default:

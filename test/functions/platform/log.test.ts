@@ -154,9 +154,77 @@ describe("a scope", () => {
     ]);
   });
 
+  test("does not change the object that it was given", () => {
+    const fields = { request_id: "a" };
+    for (const user_id of ["first", undefined]) {
+      log.scope(fields, () => {
+        if (user_id) log.tag({ user_id });
+        log.info("m");
+      });
+    }
+    expect(fields).toEqual({ request_id: "a" });
+    expect(lines).toEqual([
+      { level: "info", message: "m", request_id: "a", user_id: "first" },
+      { level: "info", message: "m", request_id: "a" },
+    ]);
+  });
+
   test("is overridden by the fields of a line, and a tag outside of a scope has no effect", () => {
     log.tag({ a: 1 });
     log.scope({ a: 1 }, () => log.info("m", { a: 2 }));
     expect(lines).toEqual([{ level: "info", message: "m", a: 2 }]);
+  });
+});
+
+describe("batchMetrics", () => {
+  const measure = () => {
+    log.info("attempt", { outcome: "succeeded", delivery_id: "a" }, { attempts: 1, retries: 1 });
+    log.warn("attempt", { outcome: "http_status", delivery_id: "b" }, { attempts: 1 });
+    log.info("attempt", { outcome: "succeeded", delivery_id: "c" }, { attempts: 1 });
+  };
+  const withoutMetrics = [
+    { level: "info", message: "attempt", outcome: "succeeded", delivery_id: "a" },
+    { level: "warn", message: "attempt", outcome: "http_status", delivery_id: "b" },
+    { level: "info", message: "attempt", outcome: "succeeded", delivery_id: "c" },
+  ];
+  const batched = [
+    { level: "info", message: "metrics", outcome: "succeeded", stage: "local", Attempts: [1, 1], Retries: 1 },
+    { level: "info", message: "metrics", outcome: "http_status", stage: "local", Attempts: 1 },
+  ].map((line) => ({ ...line, _aws: expect.anything() }));
+
+  test("writes the metrics of all lines at the end, one line per combination of dimensions", async () => {
+    const result = await log.batchMetrics(async () => {
+      measure();
+      await immediate();
+      expect(lines).toEqual(withoutMetrics);
+      return "result";
+    });
+    expect(result).toBe("result");
+    expect(lines).toEqual([...withoutMetrics, ...batched]);
+  });
+
+  test("writes the metrics and rethrows when the function fails", async () => {
+    const run = log.batchMetrics(async () => {
+      measure();
+      throw new Error("failed");
+    });
+    await expect(run).rejects.toThrow("failed");
+    expect(lines).toEqual([...withoutMetrics, ...batched]);
+  });
+
+  test("keeps the metrics of concurrent batches apart, and later lines carry their own", async () => {
+    const batch = (retries: number) =>
+      log.batchMetrics(async () => {
+        await immediate();
+        log.info("m", {}, { retries });
+      });
+    await Promise.all([batch(1), batch(2)]);
+    log.info("m", {}, { retries: 3 });
+    const values = lines.map((line) => ({ message: line.message, Retries: (line as { Retries?: unknown }).Retries }));
+    expect(values.filter(({ Retries }) => Retries !== undefined)).toEqual([
+      { message: "metrics", Retries: 1 },
+      { message: "metrics", Retries: 2 },
+      { message: "m", Retries: 3 },
+    ]);
   });
 });
