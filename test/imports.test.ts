@@ -109,6 +109,7 @@ const pure = [
   "deliveries/delivery",
   "deliveries/delivery-presenter",
   "deployments/deployment-event",
+  "platform/backoff",
   "platform/metrics",
   "receivers/failure-hints",
   "receivers/receiver-address",

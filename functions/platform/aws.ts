@@ -13,6 +13,7 @@ import {
   TransactWriteCommand,
   type TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
+import { backoffMs } from "./backoff.ts";
 
 /*
  * The AWS clients, created on first use and reused by the whole process. Endpoints and credentials are read from the
@@ -91,7 +92,7 @@ export async function batchGet(keys: Record<string, Items>): Promise<Record<stri
       const names = Object.keys(unprocessed).join(", ");
       throw new KeysUnprocessedError(`Keys still unprocessed after ${rounds} requests, in the tables ${names}`);
     }
-    if (rounds > 1) await sleep(Math.random() * Math.min(20 * 2 ** rounds, 500));
+    if (rounds > 1) await sleep(backoffMs(rounds, Math.random()));
     const { Responses = {}, UnprocessedKeys } = await dynamo().send(new BatchGetCommand({ RequestItems: unprocessed }));
     for (const [table, items] of Object.entries(Responses)) found[table]?.push(...items);
     unprocessed = UnprocessedKeys;
@@ -136,7 +137,7 @@ export async function transact(items: Record<string, TransactItem>): Promise<voi
       const failed = names.filter((_, index) => codes[index] === "ConditionalCheckFailed");
       if (failed.length > 0) throw new ConditionsFailed(failed, { cause: error });
       if (!codes.includes("TransactionConflict") || conflicts >= MAX_CONFLICTS) throw error;
-      await sleep(Math.random() * Math.min(20 * 2 ** conflicts, 500));
+      await sleep(backoffMs(conflicts, Math.random()));
     }
   }
 }

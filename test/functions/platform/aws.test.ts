@@ -43,6 +43,21 @@ describe("batchGet", () => {
     expect(isOutage(error)).toBe(true);
     expect(rounds).toBe(10);
   });
+
+  test("requests unprocessed keys at once, and after that with backoff", async () => {
+    jest.spyOn(Math, "random").mockReturnValue(1);
+    const times: number[] = [];
+    interceptDynamo(async ({ input }, send) => {
+      times.push(performance.now());
+      return times.length < 4 ? { Responses: {}, UnprocessedKeys: input.RequestItems } : send();
+    });
+    await batchGet({ [tableName("webhooks")]: [{ project_id: "p", id: "w" }] });
+    const [first = 0, second = 0, third = 0, fourth = 0] = times;
+    // Timers may fire up to a millisecond early.
+    expect(third - second).toBeGreaterThan(79);
+    expect(fourth - third).toBeGreaterThan(159);
+    expect(second - first).toBeLessThan(third - second);
+  });
 });
 
 describe("transact", () => {
@@ -93,6 +108,15 @@ describe("transact", () => {
     await transact({ one: put("conflict-1"), two: put("conflict-2") });
     expect(seen.tries).toBe(6);
     expect(await find("conflict-2")).toEqual({ webhook_id: "conflict-2" });
+  });
+
+  test("waits with backoff between the retries", async () => {
+    jest.spyOn(Math, "random").mockReturnValue(1);
+    cancel(3, "TransactionConflict");
+    const started = performance.now();
+    await transact({ one: put("conflict-4") });
+    // 20, 40 and 80 ms. Timers may fire up to a millisecond early.
+    expect(performance.now() - started).toBeGreaterThan(137);
   });
 
   test("throws after 13 attempts when the conflict persists", async () => {

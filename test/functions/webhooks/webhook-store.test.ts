@@ -1,0 +1,115 @@
+import { randomBytes } from "node:crypto";
+import { ConditionsFailed } from "../../../functions/platform/aws.ts";
+import { createWebhook, WEBHOOK_RANDOM_BYTES } from "../../../functions/webhooks/webhook.ts";
+import {
+  claimProbe,
+  clearFailing,
+  disable,
+  find,
+  insert,
+  list,
+  markFailing,
+  remove,
+} from "../../../functions/webhooks/webhook-store.ts";
+import { changeWebhook, findSecrets } from "../../support/deliveries.ts";
+import { freshResources } from "../../support/resources.ts";
+
+/* The writes of the senders: each has a condition, because senders run concurrently with each other and with users. */
+
+beforeAll(freshResources);
+
+const first = "2026-03-01T12:00:00.000Z";
+const second = "2026-03-01T12:01:00.000Z";
+const otherUrl = "https://example.com/other";
+
+async function givenWebhook() {
+  const project = `project-${randomBytes(8).toString("hex")}`;
+  const input = { url: "https://example.com/hook", events: ["deploy.failed" as const] };
+  const { webhook, secret } = createWebhook(input, project, new Date(), randomBytes(WEBHOOK_RANDOM_BYTES));
+  await insert(webhook, secret);
+  return { webhook, secret, stored: () => find(webhook.project_id, webhook.id) };
+}
+
+test("insert never replaces a webhook with the same id", async () => {
+  const { webhook, secret, stored } = await givenWebhook();
+  const error = await insert({ ...webhook, url: otherUrl }, "whsec_other").catch((caught: unknown) => caught);
+  expect(error).toBeInstanceOf(ConditionsFailed);
+  expect(await stored()).toEqual(webhook);
+  expect(await findSecrets(webhook.id)).toEqual({ current: secret, previous: [] });
+  expect(await list(webhook.project_id)).toEqual([webhook]);
+});
+
+test("markFailing sets the time of the first failure and keeps it", async () => {
+  const { webhook, stored } = await givenWebhook();
+  expect(await markFailing(webhook, first)).toBe(true);
+  expect(await markFailing(webhook, second)).toBe(false);
+  expect(await stored()).toEqual({ ...webhook, failing_since: first });
+});
+
+test("markFailing ignores a failure at a URL that has been replaced", async () => {
+  const { webhook, stored } = await givenWebhook();
+  await changeWebhook(webhook, { url: otherUrl });
+  expect(await markFailing(webhook, first)).toBe(false);
+  expect(await stored()).toEqual({ ...webhook, url: otherUrl });
+});
+
+test("clearFailing removes the whole failure state, once", async () => {
+  const { webhook, stored } = await givenWebhook();
+  await changeWebhook(webhook, { failing_since: first, probe_at: second });
+  expect(await clearFailing(webhook)).toBe(true);
+  expect(await stored()).toEqual(webhook);
+  expect(await clearFailing(webhook)).toBe(false);
+});
+
+test("claimProbe succeeds for one of several senders, for the first and for later probes", async () => {
+  const { webhook, stored } = await givenWebhook();
+  for (const next of [first, second]) {
+    const seen = (await stored()) ?? webhook;
+    const claims = await Promise.all(Array.from({ length: 5 }, () => claimProbe(seen, next)));
+    expect(claims.filter((isClaimed) => isClaimed)).toHaveLength(1);
+    expect(await stored()).toEqual({ ...webhook, probe_at: next });
+  }
+});
+
+describe("disable", () => {
+  test.each(["gone", "failing", "manual"] as const)("sets the time and the reason %s, once", async (reason) => {
+    const { webhook, stored } = await givenWebhook();
+    expect(await disable(webhook, reason, first)).toBe(true);
+    expect(await disable(webhook, reason === "gone" ? "failing" : "gone", second)).toBe(false);
+    expect(await stored()).toEqual({ ...webhook, disabled_at: first, disabled_reason: reason });
+  });
+
+  test("ignores a reason that belongs to a URL that has been replaced", async () => {
+    const { webhook, stored } = await givenWebhook();
+    await changeWebhook(webhook, { url: otherUrl });
+    expect(await disable(webhook, "gone", first)).toBe(false);
+    expect(await stored()).toEqual({ ...webhook, url: otherUrl });
+  });
+
+  test("with the reason failing ignores a webhook that has had a success, or fails since another time", async () => {
+    const { webhook, stored } = await givenWebhook();
+    const failing = { ...webhook, failing_since: first };
+    expect(await disable(failing, "failing", second)).toBe(false);
+    await changeWebhook(webhook, { failing_since: second });
+    expect(await disable(failing, "failing", second)).toBe(false);
+    expect(await stored()).toEqual({ ...webhook, failing_since: second });
+    await changeWebhook(webhook, { failing_since: first });
+    expect(await disable(failing, "failing", second)).toBe(true);
+  });
+
+  test("with the reason gone does not depend on the failure state", async () => {
+    const { webhook } = await givenWebhook();
+    expect(await disable({ ...webhook, failing_since: first }, "gone", second)).toBe(true);
+  });
+});
+
+test("no write recreates a deleted webhook", async () => {
+  const { webhook, stored } = await givenWebhook();
+  await remove(webhook.project_id, webhook.id);
+  const failing = { ...webhook, failing_since: first };
+  expect(await markFailing(webhook, first)).toBe(false);
+  expect(await clearFailing(failing)).toBe(false);
+  expect(await claimProbe(webhook, second)).toBe(false);
+  expect(await disable(webhook, "gone", second)).toBe(false);
+  expect(await stored()).toBeUndefined();
+});
