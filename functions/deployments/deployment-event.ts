@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import { isTime, orRequired, uuid } from "../schema/input.ts";
 
+/** All event names. A new name does not compile until its rules, description, payload schema and sample are added. */
 export const eventNames = ["deploy.started", "deploy.succeeded", "deploy.failed"] as const;
 export type EventName = (typeof eventNames)[number];
 

@@ -30,10 +30,13 @@ describe("with CORS_ORIGINS set", () => {
       expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
       expect(preflight.headers.get("access-control-allow-headers")).toBe("Authorization,Content-Type");
       expect(preflight.headers.get("access-control-allow-methods")).toBe("GET,POST,PATCH,DELETE");
+      expect(preflight.headers.get("access-control-max-age")).toBe("7200");
       const response = await requestFrom(origin, "GET", token);
       expect(response.status).toBe(200);
       expect(response.headers.get("access-control-allow-origin")).toBe(origin);
-      expect(response.headers.get("access-control-expose-headers")).toContain("x-request-id");
+      expect(response.headers.get("access-control-expose-headers")).toBe(
+        "x-request-id, Link, Retry-After, WWW-Authenticate",
+      );
     },
   );
 

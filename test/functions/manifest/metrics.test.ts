@@ -7,6 +7,8 @@ import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
 import { type MetricKey, type MetricRow, metrics } from "../../../functions/manifest/metrics.ts";
+import type { ErrorCode } from "../../../functions/platform/errors.ts";
+import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
@@ -309,8 +311,20 @@ describe("the cost of logs and metrics", () => {
     expect(rejection).toBeLessThan(400);
   });
 
-  /** Number of values of each dimension. CloudWatch bills a metric per stage and per value. */
-  const values: Record<string, number> = { outcome: 9, reason: 4 };
+  /** The values of each dimension. CloudWatch bills a metric per stage and per value. */
+  const outcomes = {
+    succeeded: true,
+    timeout: true,
+    dns_error: true,
+    connection_refused: true,
+    connection_reset: true,
+    tls_error: true,
+    address_blocked: true,
+    invalid_response: true,
+    http_status: true,
+  } satisfies Record<"succeeded" | FailureCode, true>;
+  const reasons = ["unauthorized", "invalid_token", "token_expired", "invalid_api_key"] satisfies ErrorCode[];
+  const values: Record<string, number> = { outcome: Object.keys(outcomes).length, reason: reasons.length };
   test("a stage has at most 26 billed metrics", () => {
     const rows: MetricRow[] = (Object.keys(metrics) as MetricKey[]).map((key) => metrics[key]);
     const counts = rows.map(({ dimension }) => 1 + (dimension === undefined ? 0 : (values[dimension] ?? Number.NaN)));

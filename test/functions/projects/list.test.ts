@@ -1,10 +1,12 @@
 import { setTimeout } from "node:timers/promises";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService();
 });
+afterEach(restoreAws);
 afterAll(() => service.stop());
 
 test("returns an empty array for a user without projects, with a JWT and with an API key", async () => {
@@ -22,6 +24,20 @@ test("returns exactly id, name, the role of the caller and the time of joining",
   const { data } = (await api.get("/v1/projects")).body;
   expect(data).toEqual([{ id: project, name: "Project", role: "viewer", created_at: expect.any(String) }]);
   expect(new Date(data[0].created_at).toISOString()).toBe(data[0].created_at);
+});
+
+test("returns the projects of all pages when DynamoDB returns a few at a time", async () => {
+  const { api, userId } = service.user();
+  const projects = await Promise.all(Array.from({ length: 5 }, () => service.project(userId)));
+  let pages = 0;
+  interceptDynamo(async ({ command, input }, send) => {
+    if (command !== "QueryCommand") return send();
+    pages++;
+    return send({ ...input, Limit: 2 });
+  });
+  const listed = (await api.get("/v1/projects")).body.data.map(({ id }: { id: string }) => id);
+  expect(listed.toSorted()).toEqual(projects.toSorted());
+  expect(pages).toBe(3);
 });
 
 test("returns the projects of the caller only, oldest membership first", async () => {
