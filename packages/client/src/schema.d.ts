@@ -356,115 +356,115 @@ export interface components {
     CreatedApiKey: {
       /**
        * Format: uuid
-       * @description Names the key when it is deleted.
+       * @description Id of the key, for deleting it.
        */
       id: string;
-      /** @description The label it was given. */
+      /** @description Display name of the key. */
       name: string;
-      /** @description The first 12 characters, to tell keys apart. */
+      /** @description The first 12 characters of the key, to recognize it. */
       key_prefix: string;
       /**
        * Format: date-time
-       * @description When it was made.
+       * @description Time of creation.
        */
       created_at: string;
-      /** @description The key itself. Shown this once: only its hash is stored. */
+      /** @description The API key. Returned only once: the service stores only its hash. */
       key: string;
     };
     ApiKey: {
       /**
        * Format: uuid
-       * @description Names the key when it is deleted.
+       * @description Id of the key, for deleting it.
        */
       id: string;
-      /** @description The label it was given. */
+      /** @description Display name of the key. */
       name: string;
-      /** @description The first 12 characters, to tell keys apart. */
+      /** @description The first 12 characters of the key, to recognize it. */
       key_prefix: string;
       /**
        * Format: date-time
-       * @description When it was made.
+       * @description Time of creation.
        */
       created_at: string;
       /**
        * Format: date-time
-       * @description When it was used last, to the minute; null before its first use.
+       * @description Time of the last use, accurate to a minute; null = never used.
        */
       last_used_at: string | null;
     };
     Project: {
       /**
        * Format: uuid
-       * @description Names the project in paths.
+       * @description Id of the project, as used in paths.
        */
       id: string;
-      /** @description What the platform calls it. */
+      /** @description Name of the project on the platform. */
       name: string;
       /**
-       * @description What the caller may do in it.
+       * @description Role of the caller in the project.
        *
-       *     - `admin`: see and change
-       *     - `viewer`: see
+       *     - `admin`: may read and change
+       *     - `viewer`: may read
        * @enum {string}
        */
       role: "admin" | "viewer";
       /**
        * Format: date-time
-       * @description When the caller became a member.
+       * @description Time at which the caller became a member.
        */
       created_at: string;
     };
     CreatedWebhook: {
       /**
        * Format: uuid
-       * @description Names the webhook in paths.
+       * @description Id of the webhook, as used in paths.
        */
       id: string;
       /**
        * Format: uuid
-       * @description The project whose deployments it tells about.
+       * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description Where events are posted to. */
+      /** @description URL that events are sent to, as a POST request. */
       url: string;
-      /** @description Which events are sent. */
+      /** @description The events that are sent. */
       events: components["schemas"]["EventName"][];
       /**
        * Format: date-time
-       * @description When it was made.
+       * @description Time of creation.
        */
       created_at: string;
-      /** @description Signs every delivery. Shown this once. */
+      /** @description Secret that signs every delivery. Returned only once. */
       secret: string;
     };
     WebhookInList: {
       /**
        * Format: uuid
-       * @description Names the webhook in paths.
+       * @description Id of the webhook, as used in paths.
        */
       id: string;
       /**
        * Format: uuid
-       * @description The project whose deployments it tells about.
+       * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description Where events are posted to. */
+      /** @description URL that events are sent to, as a POST request. */
       url: string;
-      /** @description Which events are sent. */
+      /** @description The events that are sent. */
       events: components["schemas"]["EventName"][];
       /**
        * Format: date-time
-       * @description When it was made.
+       * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false they are kept as `held`. */
+      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
-       * @description Why it is disabled; null while it is enabled.
+       * @description Reason for disabling; null = enabled.
        *
-       *     - `gone`: the receiver answered 410
-       *     - `failing`: no success for days
-       *     - `manual`: somebody turned it off
+       *     - `gone`: the receiver responded with 410
+       *     - `failing`: no delivery succeeded for days
+       *     - `manual`: disabled by a user
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
@@ -472,77 +472,77 @@ export interface components {
     Webhook: {
       /**
        * Format: uuid
-       * @description Names the webhook in paths.
+       * @description Id of the webhook, as used in paths.
        */
       id: string;
       /**
        * Format: uuid
-       * @description The project whose deployments it tells about.
+       * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description Where events are posted to. */
+      /** @description URL that events are sent to, as a POST request. */
       url: string;
-      /** @description Which events are sent. */
+      /** @description The events that are sent. */
       events: components["schemas"]["EventName"][];
       /**
        * Format: date-time
-       * @description When it was made.
+       * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false they are kept as `held`. */
+      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
-       * @description Why it is disabled; null while it is enabled.
+       * @description Reason for disabling; null = enabled.
        *
-       *     - `gone`: the receiver answered 410
-       *     - `failing`: no success for days
-       *     - `manual`: somebody turned it off
+       *     - `gone`: the receiver responded with 410
+       *     - `failing`: no delivery succeeded for days
+       *     - `manual`: disabled by a user
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
       /**
        * Format: date-time
-       * @description Since when it is disabled; null while it is enabled.
+       * @description Time of disabling; null = enabled.
        */
       disabled_at: string | null;
     };
     RotatedWebhook: {
       /**
        * Format: uuid
-       * @description Names the webhook in paths.
+       * @description Id of the webhook, as used in paths.
        */
       id: string;
       /**
        * Format: uuid
-       * @description The project whose deployments it tells about.
+       * @description Id of the project whose events are sent.
        */
       project_id: string;
-      /** @description Where events are posted to. */
+      /** @description URL that events are sent to, as a POST request. */
       url: string;
-      /** @description Which events are sent. */
+      /** @description The events that are sent. */
       events: components["schemas"]["EventName"][];
       /**
        * Format: date-time
-       * @description When it was made.
+       * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false they are kept as `held`. */
+      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
-       * @description Why it is disabled; null while it is enabled.
+       * @description Reason for disabling; null = enabled.
        *
-       *     - `gone`: the receiver answered 410
-       *     - `failing`: no success for days
-       *     - `manual`: somebody turned it off
+       *     - `gone`: the receiver responded with 410
+       *     - `failing`: no delivery succeeded for days
+       *     - `manual`: disabled by a user
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
       /**
        * Format: date-time
-       * @description Since when it is disabled; null while it is enabled.
+       * @description Time of disabling; null = enabled.
        */
       disabled_at: string | null;
-      /** @description Signs every delivery. Shown this once. */
+      /** @description Secret that signs every delivery. Returned only once. */
       secret: string;
     };
     Delivery: {
@@ -692,7 +692,7 @@ export interface components {
       count: number;
     };
     /**
-     * @description What has happened.
+     * @description Name of the event.
      *
      *     - `deploy.started`: a build has started
      *     - `deploy.succeeded`: the deployment is live and healthy
@@ -702,18 +702,18 @@ export interface components {
     EventName: "deploy.started" | "deploy.succeeded" | "deploy.failed";
     DeployStarted: {
       /**
-       * @description The event.
+       * @description Name of the event.
        * @constant
        */
       event: "deploy.started";
       /**
        * Format: uuid
-       * @description The project that was deployed.
+       * @description Id of the project.
        */
       project_id: string;
       /**
        * Format: uuid
-       * @description The deployment.
+       * @description Id of the deployment.
        */
       deployment_id: string;
       /**
@@ -721,25 +721,25 @@ export interface components {
        * @description Time of the event, ISO 8601 in UTC.
        */
       timestamp: string;
-      /** @description What the pipeline tells, as it came; `{}` when it tells nothing. */
+      /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
       data: {
         [key: string]: unknown;
       };
     };
     DeploySucceeded: {
       /**
-       * @description The event.
+       * @description Name of the event.
        * @constant
        */
       event: "deploy.succeeded";
       /**
        * Format: uuid
-       * @description The project that was deployed.
+       * @description Id of the project.
        */
       project_id: string;
       /**
        * Format: uuid
-       * @description The deployment.
+       * @description Id of the deployment.
        */
       deployment_id: string;
       /**
@@ -747,7 +747,7 @@ export interface components {
        * @description Time of the event, ISO 8601 in UTC.
        */
       timestamp: string;
-      /** @description Where the app runs; more fields that the pipeline sends are passed on as they came. */
+      /** @description URL and status of the app. Other fields of the pipeline are passed on unchanged. */
       data: {
         /** @description Public URL of the app. */
         url: string;
@@ -762,18 +762,18 @@ export interface components {
     };
     DeployFailed: {
       /**
-       * @description The event.
+       * @description Name of the event.
        * @constant
        */
       event: "deploy.failed";
       /**
        * Format: uuid
-       * @description The project that was deployed.
+       * @description Id of the project.
        */
       project_id: string;
       /**
        * Format: uuid
-       * @description The deployment.
+       * @description Id of the deployment.
        */
       deployment_id: string;
       /**
@@ -781,7 +781,7 @@ export interface components {
        * @description Time of the event, ISO 8601 in UTC.
        */
       timestamp: string;
-      /** @description What the pipeline tells, as it came; `{}` when it tells nothing. */
+      /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
       data: {
         [key: string]: unknown;
       };
@@ -803,15 +803,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "method_not_allowed";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -836,22 +836,22 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "invalid_json" | "validation_error";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
-            /** @description One entry for each thing that is wrong with the input. */
+            /** @description One entry for each invalid field of the input. */
             details?: {
-              /** @description Which field, `events.0`; empty for the whole body. */
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
               path: string;
-              /** @description What is wrong with it. */
+              /** @description The rule that the field violates. */
               message: string;
             }[];
           };
@@ -881,15 +881,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "unauthorized" | "invalid_token" | "token_expired" | "invalid_api_key";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -910,15 +910,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "session_required";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -939,15 +939,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "api_key_limit_reached";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -968,15 +968,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "payload_too_large";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -997,15 +997,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "unsupported_media_type";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -1027,15 +1027,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "rate_limited";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -1056,15 +1056,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "internal_error";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -1086,15 +1086,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "service_unavailable";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -1115,15 +1115,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "not_found";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -1144,15 +1144,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "forbidden";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -1173,15 +1173,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "webhook_limit_reached";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
@@ -1202,22 +1202,22 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "validation_error";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
-            /** @description One entry for each thing that is wrong with the input. */
+            /** @description One entry for each invalid field of the input. */
             details?: {
-              /** @description Which field, `events.0`; empty for the whole body. */
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
               path: string;
-              /** @description What is wrong with it. */
+              /** @description The rule that the field violates. */
               message: string;
             }[];
           };
@@ -1238,15 +1238,15 @@ export interface components {
         "application/json": {
           error: {
             /**
-             * @description What is wrong, for programs. Part of the API.
+             * @description Error code for programs. Part of the API.
              * @enum {string}
              */
             code: "conflict";
-            /** @description What is wrong, for people. May change. */
+            /** @description Error message for people. May change. */
             message: string;
             /**
              * Format: uuid
-             * @description The id of the request, as in `x-request-id`.
+             * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
           };
