@@ -1,48 +1,55 @@
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
 import type { Measured } from "../platform/metrics.ts";
 
-/** What came of an attempt beyond its own outcome. */
+/** Consequences of an attempt that its outcome alone does not show. */
 export interface AttemptEffects {
-  /** The attempt decided about its delivery: it was recorded, by this process, and nobody has asked for another meanwhile. */
+  /** This process recorded the attempt, and no one requested another one while it was in flight. */
   isDecisive: boolean;
   /** No further attempt follows. */
-  isOver: boolean;
-  /** The webhook was disabled because of it. */
-  hasDisabled: boolean;
+  isLast: boolean;
+  /** The webhook was disabled because of this attempt. */
+  hasDisabledWebhook: boolean;
 }
 
 /**
- * What an attempt counts for. Requests are counted as they are made: one that is repeated after a crash counts twice.
- * Deliveries are counted once, by the attempt that decided about them.
+ * Returns the metrics of one attempt. Requests are counted when they are sent, so a request repeated after a crash
+ * counts twice. Each delivery is counted once, by its decisive attempt.
  *
- * Times begin with the event's arrival on our queue, by the clock of SQS: the event's own timestamp is by the pipeline's
- * clock, and the row's `created_at` leaves out how long the event waited for us. What would say more about the receiver, or
- * about the person who asked, than about us is left out of what is ours: samples, redeliveries and recoveries are no first
- * attempts, nor are those that have waited for a receiver that was down or busy.
- * @param delivery the row as it was before the attempt
- * @param hasWaitedForSlot the attempt has waited for a receiver that was busy
+ * Latency starts when SQS received the event, by the clock of SQS. The event's own timestamp comes from the pipeline's
+ * clock, and `created_at` leaves out the time that the event waited in our queue. Latency and first-attempt metrics
+ * measure this service only. They leave out redeliveries, recoveries, test deliveries and first attempts that waited
+ * for a receiver that was down or busy.
+ * @param delivery the row before the attempt
+ * @param hasWaitedForSlot the attempt waited because too many requests to its webhook were in flight
  */
-export function attemptMetrics(delivery: Delivery, attempt: Attempt, hasWaitedForSlot: boolean, came: AttemptEffects) {
+export function attemptMetrics(
+  delivery: Delivery,
+  attempt: Attempt,
+  hasWaitedForSlot: boolean,
+  { isDecisive, isLast, hasDisabledWebhook }: AttemptEffects,
+) {
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";
-  const isFirst =
-    isScheduled && attempt.number === 1 && !hasWaitedForSlot && !wasPostponed(delivery) && came.isDecisive;
-  // Since somebody asked for an attempt, the time that has passed is theirs.
-  const isOurs = isScheduled && delivery.requested_at === undefined && came.isDecisive;
-  const untilSentMs = Math.max(0, Date.parse(attempt.at) - Date.parse(delivery.arrived_at ?? delivery.created_at));
+  const isFirst = isScheduled && attempt.number === 1 && !hasWaitedForSlot && !wasPostponed(delivery) && isDecisive;
+  // After a redelivery or a recovery, the time since the event is the requester's delay, not the service's.
+  const isLatencyOurs = isScheduled && delivery.requested_at === undefined && isDecisive;
+  const untilSentMs = Math.max(
+    0,
+    Date.parse(attempt.at) - Date.parse(delivery.event_received_at ?? delivery.created_at),
+  );
   return {
     attempts: 1,
     firstAttemptSuccess: isFirst ? Number(isSuccess) : undefined,
     eventToFirstAttempt: isFirst ? untilSentMs : undefined,
-    deliveryLatency: isOurs && isSuccess ? untilSentMs + attempt.duration_ms : undefined,
-    retries: when(isScheduled && attempt.number > 1),
-    exhausted: when(came.isDecisive && came.isOver && !isSuccess && !delivery.test),
-    webhooksDisabled: when(came.hasDisabled),
-    blockedAddresses: when(attempt.error_code === "address_blocked"),
+    deliveryLatency: isLatencyOurs && isSuccess ? untilSentMs + attempt.duration_ms : undefined,
+    retries: countIf(isScheduled && attempt.number > 1),
+    exhausted: countIf(isDecisive && isLast && !isSuccess && !delivery.test),
+    webhooksDisabled: countIf(hasDisabledWebhook),
+    blockedAddresses: countIf(attempt.error_code === "address_blocked"),
   } satisfies Measured;
 }
 
-/** A delivery's first attempt is planned for the moment it is made; only the breaker moves it. */
+/** The first attempt of a delivery is planned for `created_at`. Only the circuit breaker moves it. */
 const wasPostponed = ({ next_attempt_at, created_at }: Delivery): boolean => next_attempt_at !== created_at;
 
-const when = (isSo: boolean): 1 | undefined => (isSo ? 1 : undefined);
+const countIf = (isTrue: boolean): 1 | undefined => (isTrue ? 1 : undefined);

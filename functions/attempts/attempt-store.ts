@@ -5,14 +5,16 @@ import { tableName } from "../platform/env.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../webhooks/webhook-secret-store.ts";
 
-/** What an attempt has to know. What was deleted is absent. */
+/** The rows that an attempt needs. A deleted row is absent. */
 interface AttemptInputs {
   delivery?: Delivery | undefined;
   webhook?: Webhook | undefined;
   secrets?: SigningSecrets | undefined;
 }
 
-/** Reads all of it in one request, which takes two thirds of the time and half of the CPU of three. */
+/**
+ * Reads all inputs in one request. Compared with three requests it takes two thirds of the time and half of the CPU.
+ */
 export async function readForAttempt({ project_id, webhook_id, delivery_id }: DueAttempt): Promise<AttemptInputs> {
   const [deliveries, webhooks, secrets] = [tableName("deliveries"), tableName("webhooks"), tableName("webhookSecrets")];
   const found = await batchGet({

@@ -17,93 +17,105 @@ import { KeyedSemaphore } from "./keyed-semaphore.ts";
 import { DEFAULT_SCHEDULE, type Decision, decide, readRetryAfter } from "./retry.ts";
 
 /*
- * One attempt: read the row, send, record. At-least-once: the record is written after the answer, so a crash in between
- * repeats the attempt, under the same delivery id.
+ * One attempt: read the row, send the request, record the outcome. Delivery is at least once: the outcome is recorded
+ * after the response, so a crash in between repeats the attempt under the same delivery id.
  */
 
-/** Attempts that this process works on now. A second message for one of them is dropped; the row would refuse it later. */
-const inProgress = new Set<string>();
+/**
+ * Attempts in flight in this process. A duplicate message for one of them is dropped early; its write would fail
+ * anyway.
+ */
+const inFlight = new Set<string>();
 
-/** Makes the attempt that a message asks for, unless it was made before or nothing is to be sent any more. */
+/**
+ * Makes the attempt that a message requests. Does nothing if it was made before or the delivery is no longer pending.
+ */
 export async function makeAttempt(due: DueAttempt): Promise<void> {
-  // The next attempt of a delivery is another one: its message may be here before this process has finished with the last.
+  // The number is part of the key: the message of the next attempt may arrive before this attempt is finished.
   const key = `${due.delivery_id} ${due.attempt}`;
-  if (inProgress.has(key)) return;
-  inProgress.add(key);
+  if (inFlight.has(key)) return;
+  inFlight.add(key);
   try {
     await attemptOnce(due);
   } finally {
-    inProgress.delete(key);
+    inFlight.delete(key);
   }
 }
 
 async function attemptOnce(due: DueAttempt): Promise<void> {
   const { project_id, webhook_id, delivery_id, attempt, waited_for_slot } = due;
   log.tag({ project_id, webhook_id, delivery_id, attempt });
-  // URL and secret as they are now: a delivery that waited for hours follows the webhook's changes.
+  // The current URL and secret: a delivery that waited for hours follows changes of its webhook.
   const { delivery, webhook, secrets } = await readForAttempt(due);
   if (delivery?.status !== "pending" || delivery.attempt_count !== attempt - 1) return;
   if (!webhook || !secrets) return finishWithoutAttempt(delivery, "cancelled");
 
   const trigger = delivery.trigger ?? "schedule";
-  if (!isAskedFor(trigger)) {
+  if (!ignoresWebhookHealth(trigger)) {
     if (webhook.disabled_at !== undefined) return finishWithoutAttempt(delivery, "held");
-    const waitSeconds = await breakerWait(webhook);
+    const waitSeconds = await circuitWaitSeconds(webhook);
     if (waitSeconds !== undefined) return postpone(delivery, waitSeconds);
   }
-  await withSlot(delivery, async () => {
+  await withinConcurrencyLimit(delivery, async () => {
     const at = new Date();
-    const outcome = await receivers.post(webhook.url, headersOf(delivery, secrets, at), delivery.body);
-    await record(delivery, webhook, { trigger, at, outcome, hasWaitedForSlot: waited_for_slot ?? false });
+    const outcome = await receivers.post(webhook.url, requestHeaders(delivery, secrets, at), delivery.body);
+    await finishAttempt(delivery, webhook, { trigger, at, outcome, hasWaitedForSlot: waited_for_slot ?? false });
   });
 }
 
-/** Somebody wants this one attempt, on this webhook as it is: neither its being disabled nor the breaker stands in the way. */
-const isAskedFor = (trigger: Trigger): boolean => trigger === "redeliver" || trigger === "test";
+/** Redeliveries and test deliveries are sent even when the webhook is disabled or its circuit is open. */
+const ignoresWebhookHealth = (trigger: Trigger): boolean => trigger === "redeliver" || trigger === "test";
 
-/** Seconds to wait for a webhook that keeps failing; undefined to go ahead. */
-async function breakerWait(webhook: Webhook): Promise<number | undefined> {
+/** Seconds to wait while the webhook's circuit is open; undefined to send now. */
+async function circuitWaitSeconds(webhook: Webhook): Promise<number | undefined> {
   const now = new Date();
-  const verdict = checkCircuit(webhook, now, Math.random());
-  if (verdict.kind === "send") return undefined;
-  if (verdict.kind === "wait") return verdict.afterSeconds;
-  if (await webhooks.claimProbe(webhook, verdict.nextProbeAt)) return undefined;
-  // Another sender was faster: as if its claim had been there before.
-  const second = checkCircuit({ ...webhook, probe_at: verdict.nextProbeAt }, now, Math.random());
+  const decision = checkCircuit(webhook, now, Math.random());
+  if (decision.kind === "send") return undefined;
+  if (decision.kind === "wait") return decision.afterSeconds;
+  if (await webhooks.claimProbe(webhook, decision.nextProbeAt)) return undefined;
+  // Another sender claimed the probe first. Decide again with its claim in place.
+  const second = checkCircuit({ ...webhook, probe_at: decision.nextProbeAt }, now, Math.random());
   return second.kind === "wait" ? second.afterSeconds : 0;
 }
 
 async function postpone(delivery: Delivery, afterSeconds: number): Promise<void> {
   const now = new Date();
   const due = dueAt(now, afterSeconds, settings.deliveryGraceSeconds());
-  const isOurs = await deliveries.postpone(delivery, addSeconds(now, afterSeconds), due);
-  await (isOurs ? enqueueAfter(delivery, afterSeconds) : enqueue([delivery]));
+  const isPostponed = await deliveries.postpone(delivery, addSeconds(now, afterSeconds), due);
+  await (isPostponed ? enqueueAfter(delivery, afterSeconds) : enqueue([delivery]));
 }
 
-/** When somebody has asked for an attempt meanwhile, its message may have come while this one was in work: it is sent again. */
+/**
+ * Ends a delivery without an attempt. If a new attempt was requested in the meantime, its message may have been dropped
+ * as a duplicate of this one, so it is enqueued again.
+ */
 async function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancelled"): Promise<void> {
   if (!(await deliveries.finishWithoutAttempt(delivery, status))) await enqueue([delivery]);
 }
 
 const MAX_PER_WEBHOOK = 5;
-/** How long none of its places may come free, and how long all may take that are before. */
-const SLOT_PATIENCE_MS = 200;
+/** Max wait without any slot being released. */
+const MAX_WAIT_WITHOUT_RELEASE_MS = 200;
+/** Max wait overall. */
 const MAX_SLOT_WAIT_MS = 2_000;
 const BUSY_DELAY_SECONDS = 5;
 const slots = new KeyedSemaphore(MAX_PER_WEBHOOK);
 
-/** A receiver that hangs takes up a few places, not all; the rest of its deliveries go back to the queue for a while. */
-async function withSlot(delivery: Delivery, send: () => Promise<void>): Promise<void> {
-  const giveBack = await slots.acquire(delivery.webhook_id, SLOT_PATIENCE_MS, MAX_SLOT_WAIT_MS);
-  if (!giveBack) return enqueue([delivery], BUSY_DELAY_SECONDS, { waited_for_slot: true });
+/**
+ * Sends if the webhook has a free slot, so that a hanging receiver blocks few slots. Otherwise enqueues it with a
+ * delay.
+ */
+async function withinConcurrencyLimit(delivery: Delivery, send: () => Promise<void>): Promise<void> {
+  const release = await slots.acquire(delivery.webhook_id, MAX_WAIT_WITHOUT_RELEASE_MS, MAX_SLOT_WAIT_MS);
+  if (!release) return enqueue([delivery], BUSY_DELAY_SECONDS, { waited_for_slot: true });
   try {
     await send();
   } finally {
-    giveBack();
+    release();
   }
 }
 
-function headersOf({ id, event, body }: Delivery, secrets: SigningSecrets, at: Date): Record<string, string> {
+function requestHeaders({ id, event, body }: Delivery, secrets: SigningSecrets, at: Date): Record<string, string> {
   return {
     "Content-Type": "application/json",
     "User-Agent": "Deployment-Webhooks/1.0",
@@ -113,18 +125,28 @@ function headersOf({ id, event, body }: Delivery, secrets: SigningSecrets, at: D
   };
 }
 
-interface CompletedAttempt {
+/** A request that was sent, with its outcome. */
+interface CompletedRequest {
   trigger: Trigger;
   at: Date;
   outcome: Outcome;
-  /** It has waited for one of the webhook's places. */
+  /** The attempt waited because too many requests to its webhook were in flight. */
   hasWaitedForSlot: boolean;
 }
 
-async function record(delivery: Delivery, webhook: Webhook, made: CompletedAttempt): Promise<void> {
-  const { trigger, at, outcome, hasWaitedForSlot } = made;
-  const attempt: Attempt = {
-    number: delivery.attempt_count + 1,
+/**
+ * Records the attempt and writes its one log line. A request that was sent but could not be recorded has a line, too.
+ */
+async function finishAttempt(delivery: Delivery, webhook: Webhook, request: CompletedRequest): Promise<void> {
+  const attempt = toAttempt(delivery, request);
+  const stage = await record(delivery, webhook, attempt, request.outcome);
+  logAttempt(delivery, attempt, request.hasWaitedForSlot, stage.effects);
+  if (stage.reached !== "completed") throw stage.error;
+}
+
+function toAttempt({ attempt_count }: Delivery, { trigger, at, outcome }: CompletedRequest): Attempt {
+  return {
+    number: attempt_count + 1,
     at: at.toISOString(),
     duration_ms: outcome.durationMs,
     status_code: outcome.statusCode,
@@ -133,53 +155,86 @@ async function record(delivery: Delivery, webhook: Webhook, made: CompletedAttem
     trigger,
     detail: outcome.detail,
   };
-  const came: AttemptEffects = { isDecisive: false, isOver: true, hasDisabled: false };
-  try {
-    if (attempt.error_code === undefined) await recordSuccess(delivery, webhook, attempt, came);
-    else await recordFailure(delivery, webhook, attempt, outcome, came);
-  } finally {
-    // The one line of this attempt. A request that was made but could not be recorded has one too.
-    const { number, duration_ms, status_code, error_code } = attempt;
-    const { project_id, webhook_id, id, event, deployment_id } = delivery;
-    const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
-    const fields = { attempt: number, trigger, outcome: error_code ?? "succeeded", duration_ms, status_code };
-    log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot, came));
-  }
 }
 
-async function recordSuccess(
-  delivery: Delivery,
-  webhook: Webhook,
-  attempt: Attempt,
-  came: AttemptEffects,
-): Promise<void> {
-  came.isDecisive = await recordAttemptResult(delivery, attempt, { status: "succeeded" });
-  if (webhook.failing_since !== undefined) await webhooks.clearFailing(webhook);
+function logAttempt(delivery: Delivery, attempt: Attempt, hasWaitedForSlot: boolean, effects: AttemptEffects): void {
+  const { project_id, webhook_id, id, event, deployment_id } = delivery;
+  const { number, trigger, duration_ms, status_code, error_code } = attempt;
+  const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
+  const fields = { attempt: number, trigger, outcome: error_code ?? "succeeded", duration_ms, status_code };
+  log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot, effects));
 }
 
-async function recordFailure(
+/** The last stage that the work after a request reached, with the effects that are certain by then. */
+type RecordingStage =
+  /** The request was sent. Its outcome is not recorded. */
+  | { reached: "sent"; effects: AttemptEffects; error: unknown }
+  /** The outcome is recorded. Updating the webhook's health or enqueueing the next attempt failed. */
+  | { reached: "recorded"; effects: AttemptEffects; error: unknown }
+  | { reached: "completed"; effects: AttemptEffects };
+
+const NO_EFFECTS: AttemptEffects = { isDecisive: false, isLast: false, hasDisabledWebhook: false };
+
+/** Records an attempt and applies its consequences. Does not throw: a failure is part of the returned stage. */
+async function record(
   delivery: Delivery,
   webhook: Webhook,
   attempt: Attempt,
   outcome: Outcome,
-  came: AttemptEffects,
-): Promise<void> {
+): Promise<RecordingStage> {
+  const [recorded] = await Promise.allSettled([recordOutcome(delivery, webhook, attempt, outcome)]);
+  if (recorded.status === "rejected") return { reached: "sent", effects: NO_EFFECTS, error: recorded.reason };
+  const { decision, isDecisive } = recorded.value;
+  const effects = { ...NO_EFFECTS, isDecisive, isLast: decision.kind !== "retry" };
+  const [applied] = await Promise.allSettled([applyConsequences(delivery, webhook, attempt, recorded.value)]);
+  if (applied.status === "rejected") return { reached: "recorded", effects, error: applied.reason };
+  return { reached: "completed", effects: { ...effects, hasDisabledWebhook: applied.value.hasDisabledWebhook } };
+}
+
+interface RecordedOutcome {
+  decision: { kind: "succeeded" } | Decision;
+  /** When the decision was taken. */
+  decidedAt: Date;
+  isDecisive: boolean;
+}
+
+async function recordOutcome(
+  delivery: Delivery,
+  webhook: Webhook,
+  attempt: Attempt,
+  outcome: Outcome,
+): Promise<RecordedOutcome> {
   const now = new Date();
-  const decision = decideOn(delivery, webhook, outcome, now);
-  came.isOver = decision.kind === "give_up";
-  came.isDecisive = await recordAttemptResult(delivery, attempt, nextOf(decision, now));
+  const isSuccess = outcome.errorCode === undefined;
+  const decision = isSuccess ? ({ kind: "succeeded" } as const) : decideOn(delivery, webhook, outcome, now);
+  const isDecisive = await recordAttemptResult(delivery, attempt, nextStateOf(decision, now));
+  return { decision, decidedAt: now, isDecisive };
+}
+
+/** Updates the webhook's health and enqueues the next attempt. */
+async function applyConsequences(
+  delivery: Delivery,
+  webhook: Webhook,
+  attempt: Attempt,
+  { decision, decidedAt, isDecisive }: RecordedOutcome,
+): Promise<Pick<AttemptEffects, "hasDisabledWebhook">> {
+  if (decision.kind === "succeeded") {
+    if (webhook.failing_since !== undefined) await webhooks.clearFailing(webhook);
+    return { hasDisabledWebhook: false };
+  }
   if (!delivery.test && webhook.failing_since === undefined) await webhooks.markFailing(webhook, attempt.at);
-  if (decision.kind === "give_up" && decision.disable) {
-    came.hasDisabled = await webhooks.disable(webhook, decision.disable, now.toISOString());
+  if (decision.kind === "give_up") {
+    if (!decision.disable) return { hasDisabledWebhook: false };
+    return { hasDisabledWebhook: await webhooks.disable(webhook, decision.disable, decidedAt.toISOString()) };
   }
-  if (decision.kind === "retry" && came.isDecisive) {
-    await enqueueAfter({ ...delivery, attempt_count: attempt.number }, decision.afterSeconds);
-  }
+  if (isDecisive) await enqueueAfter({ ...delivery, attempt_count: attempt.number }, decision.afterSeconds);
+  return { hasDisabledWebhook: false };
 }
 
 /**
- * @returns false when nothing follows from this attempt: it was recorded before, or somebody asked for another one while it
- * was made, which is due now
+ * Writes the attempt and the next state of its delivery.
+ * @returns false when nothing follows from this attempt, because it was recorded before, or because a new attempt was
+ *   requested while it was in flight. The new attempt is due now and is enqueued here.
  */
 async function recordAttemptResult(delivery: Delivery, attempt: Attempt, next: deliveries.NextState): Promise<boolean> {
   if (await deliveries.recordAttempt(delivery, attempt, next)) return true;
@@ -189,29 +244,30 @@ async function recordAttemptResult(delivery: Delivery, attempt: Attempt, next: d
 }
 
 function decideOn(delivery: Delivery, webhook: Webhook, outcome: Outcome, now: Date): Decision {
-  // A sample is sent once. On a disabled webhook the one attempt asked for is all there is.
-  const isOnce = delivery.test || webhook.disabled_at !== undefined;
-  const failure = {
-    attempt: delivery.attempt_count + 1 - (delivery.schedule_from ?? 0),
+  // A test delivery is sent once, and so is a redelivery to a disabled webhook.
+  const isSingleAttempt = delivery.test || webhook.disabled_at !== undefined;
+  const failed = {
+    attempt: delivery.attempt_count + 1 - (delivery.attempts_before_schedule ?? 0),
     statusCode: outcome.statusCode,
     retryAfterSeconds: readRetryAfter(outcome.retryAfter, now),
     failingSince: webhook.failing_since,
   };
   const policy = {
-    schedule: isOnce ? [] : (settings.retrySchedule() ?? DEFAULT_SCHEDULE),
-    disableAfterSeconds: isOnce ? Number.POSITIVE_INFINITY : settings.disableAfterSeconds(),
+    schedule: isSingleAttempt ? [] : (settings.retrySchedule() ?? DEFAULT_SCHEDULE),
+    disableAfterSeconds: isSingleAttempt ? Number.POSITIVE_INFINITY : settings.disableAfterSeconds(),
   };
-  return decide(failure, policy, now, Math.random());
+  return decide(failed, policy, now, Math.random());
 }
 
-function nextOf(decision: Decision, now: Date): deliveries.NextState {
+function nextStateOf(decision: RecordedOutcome["decision"], now: Date): deliveries.NextState {
+  if (decision.kind === "succeeded") return { status: "succeeded" };
   if (decision.kind === "give_up") return { status: "failed" };
   const { afterSeconds } = decision;
   const due = dueAt(now, afterSeconds, settings.deliveryGraceSeconds());
   return { status: "pending", nextAttemptAt: addSeconds(now, afterSeconds), dueAt: due };
 }
 
-/** What is further away than the queue can delay, the sweep hands over when its time has come. */
+/** Enqueues an attempt with a delay. An attempt beyond the queue's maximum delay is left to the sweep. */
 async function enqueueAfter(delivery: Delivery, afterSeconds: number): Promise<void> {
   if (afterSeconds <= MAX_QUEUE_DELAY_SECONDS) await enqueue([delivery], Math.round(afterSeconds));
 }

@@ -1,70 +1,79 @@
-/** Those that wait for a place, and when one last came free. */
-interface Queue {
-  turns: Set<() => void>;
-  movedAt: number;
+/** The callers that wait for a slot of one key, in order of arrival. */
+interface WaitQueue {
+  grants: Set<() => void>;
+  /** When a slot of this key was last released, on the clock of `performance`. */
+  lastReleasedAt: number;
 }
 
 /**
- * Bounds how many things are in work at once for each key. Who finds no place waits for one as long as places come free. When
- * none does, it goes soon: a place that a hanging receiver holds is held for many seconds.
+ * Limits how many operations run at once for each key. When all slots are in use, a caller waits as long as slots are
+ * being released. When none is, it gives up early: a hanging receiver keeps its slot for many seconds.
  */
 export class KeyedSemaphore {
   readonly #limit: number;
-  readonly #taken = new Map<string, number>();
-  readonly #waiting = new Map<string, Queue>();
+  readonly #inUse = new Map<string, number>();
+  readonly #waiting = new Map<string, WaitQueue>();
 
+  /** @param limit slots per key */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
   /**
-   * @returns what gives the place back, or undefined when none became free for anybody within `patienceMs`, or for this one
-   * within `maxWaitMs`
+   * Acquires a slot.
+   * @param maxWaitWithoutReleaseMs max wait without any slot of this key being released
+   * @param maxWaitMs max wait overall
+   * @returns a function that releases the slot, to be called once; undefined when no slot was acquired in time
    */
-  async acquire(key: string, patienceMs: number, maxWaitMs = patienceMs): Promise<(() => void) | undefined> {
-    const taken = this.#taken.get(key) ?? 0;
-    if (taken < this.#limit) {
-      this.#taken.set(key, taken + 1);
-      return () => this.#giveBack(key);
+  async acquire(
+    key: string,
+    maxWaitWithoutReleaseMs: number,
+    maxWaitMs = maxWaitWithoutReleaseMs,
+  ): Promise<(() => void) | undefined> {
+    const inUse = this.#inUse.get(key) ?? 0;
+    if (inUse < this.#limit) {
+      this.#inUse.set(key, inUse + 1);
+      return () => this.#release(key);
     }
-    const isHandedOver = await this.#waitForTurn(key, patienceMs, maxWaitMs);
-    return isHandedOver ? () => this.#giveBack(key) : undefined;
+    const isGranted = await this.#wait(key, maxWaitWithoutReleaseMs, maxWaitMs);
+    return isGranted ? () => this.#release(key) : undefined;
   }
 
-  #waitForTurn(key: string, patienceMs: number, maxWaitMs: number): Promise<boolean> {
+  #wait(key: string, maxWaitWithoutReleaseMs: number, maxWaitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const cameAt = performance.now();
-      const queue: Queue = this.#waiting.get(key) ?? { turns: new Set(), movedAt: cameAt };
+      const startedAt = performance.now();
+      const queue: WaitQueue = this.#waiting.get(key) ?? { grants: new Set(), lastReleasedAt: startedAt };
       this.#waiting.set(key, queue);
-      const end = (isHandedOver: boolean) => {
+      const end = (isGranted: boolean) => {
         clearTimeout(timer);
-        queue.turns.delete(turn);
-        if (queue.turns.size === 0) this.#waiting.delete(key);
-        resolve(isHandedOver);
+        queue.grants.delete(grant);
+        if (queue.grants.size === 0) this.#waiting.delete(key);
+        resolve(isGranted);
       };
-      const turn = () => end(true);
-      const giveUp = () => {
-        const since = Math.max(queue.movedAt, cameAt);
-        const leftMs = Math.min(since + patienceMs, cameAt + maxWaitMs) - performance.now();
+      const grant = () => end(true);
+      const giveUpIfLate = () => {
+        const lastProgressAt = Math.max(queue.lastReleasedAt, startedAt);
+        const giveUpAt = Math.min(lastProgressAt + maxWaitWithoutReleaseMs, startedAt + maxWaitMs);
+        const leftMs = giveUpAt - performance.now();
         if (leftMs < 1) end(false);
-        else timer = setTimeout(giveUp, leftMs);
+        else timer = setTimeout(giveUpIfLate, leftMs);
       };
-      let timer = setTimeout(giveUp, patienceMs);
-      queue.turns.add(turn);
+      let timer = setTimeout(giveUpIfLate, maxWaitWithoutReleaseMs);
+      queue.grants.add(grant);
     });
   }
 
-  /** To the one that waits longest; free for anybody when none does. */
-  #giveBack(key: string): void {
+  /** Hands the slot to the caller that has waited longest, or frees it when none waits. */
+  #release(key: string): void {
     const queue = this.#waiting.get(key);
-    const next = queue?.turns.values().next().value;
-    if (queue && next) {
-      queue.movedAt = performance.now();
-      next();
+    const grant = queue?.grants.values().next().value;
+    if (queue && grant) {
+      queue.lastReleasedAt = performance.now();
+      grant();
       return;
     }
-    const taken = (this.#taken.get(key) ?? 1) - 1;
-    if (taken === 0) this.#taken.delete(key);
-    else this.#taken.set(key, taken);
+    const inUse = (this.#inUse.get(key) ?? 1) - 1;
+    if (inUse === 0) this.#inUse.delete(key);
+    else this.#inUse.set(key, inUse);
   }
 }

@@ -4,16 +4,16 @@ import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, time, uuid } from "../schema/input.ts";
 import { type Delivery, type DeliveryStatus, deliveryStatuses } from "./delivery.ts";
 
-/* Deliveries as the API shows them, and how it is asked for them. */
+/* The API representation of deliveries, and the inputs of their endpoints. */
 
-/** A delivery as it stands in a list. */
+/** Converts a delivery to an item of a list. */
 export function toListItem(delivery: Delivery) {
   const { id, webhook_id, event, deployment_id, status, test = false, created_at, attempt_count } = delivery;
   const next_attempt_at = delivery.next_attempt_at ?? null;
   return { id, webhook_id, event, deployment_id, status, test, created_at, next_attempt_at, attempt_count };
 }
 
-/** A delivery on its own: with what was sent, and what came of it each time. */
+/** Converts a delivery to the full representation, with its payload and attempts. */
 export function toDetail(delivery: Delivery) {
   const attempts = (delivery.attempts ?? []).map((attempt) => ({
     number: attempt.number,
@@ -32,7 +32,7 @@ const MAX_PAGE = 100;
 const DEFAULT_PAGE = 20;
 const limitRule = `must be a whole number from 1 to ${MAX_PAGE}`;
 
-/** The query of a list of deliveries. `given` is what came, for the link to the next page. */
+/** Query parameters of the delivery list. `given` holds them unchanged, for the link to the next page. */
 export const listQuery = z.pipe(
   fields({
     status: z.optional(z.enum(deliveryStatuses, `must be one of ${deliveryStatuses.join(", ")}`)),
@@ -47,13 +47,13 @@ export const listQuery = z.pipe(
 );
 export type ListQuery = Pick<z.infer<typeof listQuery>, "status" | "limit" | "cursor">;
 
-/** Which deliveries are to be sent once more: those of events since a time. */
+/** Body of a recovery: the deliveries of events since a time, optionally with one status only. */
 export const recoverInput = fields({
   since: time,
   status: z.optional(z.enum(["failed", "held"], "must be failed or held")),
 });
 
-/** Which event a test delivery pretends. */
+/** Body of a test delivery: the event to simulate. */
 export const testDeliveryInput = fields({
   event: z._default(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`), "deploy.succeeded"),
 });

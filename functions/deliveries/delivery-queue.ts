@@ -5,46 +5,48 @@ import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** A message of the deliveries queue: which attempt of which delivery is due. The row decides whether it is made. */
+/** A message of the deliveries queue: the attempt that is due. Whether it is made depends on the row. */
 export interface DueAttempt {
   project_id: string;
   webhook_id: string;
   delivery_id: string;
-  /** Counts from 1. */
+  /** Number of the attempt, from 1. */
   attempt: number;
-  /** This first attempt has had to wait for its receiver, which was busy with others: its delay is not ours. */
+  /** The attempt waited because too many requests to its webhook were in flight. Latency metrics leave it out. */
   waited_for_slot?: boolean | undefined;
 }
 
 /**
- * Reads what `enqueue` wrote. By hand: a schema would bring its library into three functions, for 14 KB and 4 % of a cold start.
- * @throws Error for what is no such message
+ * Parses a message that `enqueue` wrote. Not with a schema: its library would add 14 KB and 4 % of the cold start to
+ * three functions.
+ * @throws Error for a message that is not valid
  */
 export function readDueAttempt(message: string): DueAttempt {
   const { project_id, webhook_id, delivery_id, attempt, waited_for_slot } = JSON.parse(message) as Partial<DueAttempt>;
-  const isText = [project_id, webhook_id, delivery_id].every((id) => typeof id === "string");
-  if (!isText || typeof attempt !== "number") throw new Error("A message of the deliveries queue names no attempt");
+  const hasIds = [project_id, webhook_id, delivery_id].every((id) => typeof id === "string");
+  if (!hasIds || typeof attempt !== "number") throw new Error("The message is not a valid due attempt.");
   return { project_id, webhook_id, delivery_id, attempt, waited_for_slot } as DueAttempt;
 }
 
-type Due = Pick<Delivery, "project_id" | "webhook_id" | "id" | "attempt_count">;
+type EnqueueableDelivery = Pick<Delivery, "project_id" | "webhook_id" | "id" | "attempt_count">;
 
 const MAX_BATCH = 10;
 const MAX_PARALLEL_BATCHES = 10;
 const MAX_TRIES = 3;
 
 /**
- * Hands the next attempt of each delivery to the sender, in `delaySeconds` (0–900). What the queue does not take is logged
- * and left to the sweep: the row has a due time.
- * @param note goes into the messages
+ * Enqueues the next attempt of each delivery. Does not throw: a message that SQS does not accept is logged and left to
+ * the sweep, which finds its row by the due time.
+ * @param delaySeconds 0–900, rounded by the caller
+ * @param extraFields added to each message
  */
 export async function enqueue(
-  deliveries: Due[],
+  deliveries: EnqueueableDelivery[],
   delaySeconds = 0,
-  note: Pick<DueAttempt, "waited_for_slot"> = {},
+  extraFields: Pick<DueAttempt, "waited_for_slot"> = {},
 ): Promise<void> {
   const attempts = deliveries.map(({ project_id, webhook_id, id, attempt_count }): DueAttempt => {
-    return { project_id, webhook_id, delivery_id: id, attempt: attempt_count + 1, ...note };
+    return { project_id, webhook_id, delivery_id: id, attempt: attempt_count + 1, ...extraFields };
   });
   const batches: DueAttempt[][] = [];
   for (let start = 0; start < attempts.length; start += MAX_BATCH)
@@ -72,16 +74,16 @@ async function enqueueBatch(attempts: DueAttempt[], delaySeconds: number): Promi
       const failed = new Set(Failed.map(({ Id }) => Number(Id)));
       waiting = waiting.filter((_, index) => failed.has(index));
     } catch (error) {
-      // The SDK has tried again already.
-      log.error("deliveries not queued, left to the sweep", error, namesOf(waiting));
+      // The SDK has already retried.
+      log.error("enqueue failed, deliveries left to the sweep", error, idsForLog(waiting));
       return;
     }
   }
-  if (waiting.length > 0) log.warn("deliveries refused by the queue, left to the sweep", namesOf(waiting));
+  if (waiting.length > 0) log.warn("queue rejected deliveries, left to the sweep", idsForLog(waiting));
 }
 
-/** A batch is ten at most, so all of them are named. */
-const namesOf = (attempts: DueAttempt[]) => ({
+/** A batch has at most ten messages, so all ids fit into one line. */
+const idsForLog = (attempts: DueAttempt[]) => ({
   count: attempts.length,
   delivery_ids: attempts.map(({ delivery_id }) => delivery_id).join(" "),
 });

@@ -6,63 +6,65 @@ import type { DeliveryStatus, Trigger } from "./delivery.ts";
 import type { toDetail, toListItem } from "./delivery-presenter.ts";
 
 const inList = {
-  id: id("Names the delivery in paths. Receivers get it as `X-Service-Delivery`, the same at every attempt."),
-  webhook_id: id("The webhook that it goes to."),
+  id: id("The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt."),
+  webhook_id: id("The webhook that receives the delivery."),
   event: eventNameSchema,
-  deployment_id: id("The deployment that the event tells about."),
-  status: oneOf<DeliveryStatus>("Where it stands.", {
-    pending: "an attempt is due, or will be at `next_attempt_at`",
-    succeeded: "the receiver answered 2xx",
+  deployment_id: id("The deployment that the event is about."),
+  status: oneOf<DeliveryStatus>("The status of the delivery.", {
+    pending: "an attempt is due now, or at `next_attempt_at`",
+    succeeded: "the receiver returned 2xx",
     failed: "all attempts failed",
-    held: "the webhook was disabled when the event or its next attempt came",
-    cancelled: "the webhook was deleted before",
+    held: "the webhook was disabled when the event arrived or the next attempt was due",
+    cancelled: "the webhook was deleted before the delivery succeeded",
   }),
-  test: flag("Whether it is a sample that somebody sent to try the webhook out."),
-  created_at: instant("When the event came in."),
-  next_attempt_at: z.nullable(instant("When the next attempt is planned; null when none is.")),
-  attempt_count: count("How many attempts were made."),
+  test: flag("Whether this is a test delivery with sample data."),
+  created_at: instant("When the delivery was created, shortly after the event arrived."),
+  next_attempt_at: z.nullable(instant("When the next attempt is planned; null when no attempt is planned.")),
+  attempt_count: count("The number of attempts made so far."),
 };
 
-/** A delivery as it stands in a list. */
+/** A delivery as an item of a list. */
 export const deliverySchema = z.strictObject(inList satisfies FieldsOf<ReturnType<typeof toListItem>>);
 
 type ShownDelivery = ReturnType<typeof toDetail>;
 
 export const attemptSchema = z.strictObject({
-  number: z.int().check(z.minimum(1), z.describe("Counts from 1.")),
-  at: instant("When it was made."),
-  duration_ms: z.number().check(z.minimum(0), z.describe("From dial to the last byte read.")),
-  status_code: z.nullable(z.int().check(z.describe("What the receiver answered; null for no answer."))),
+  number: z.int().check(z.minimum(1), z.describe("The number of the attempt, from 1.")),
+  at: instant("When the attempt was made."),
+  duration_ms: z.number().check(z.minimum(0), z.describe("Milliseconds from connecting to the last byte read.")),
+  status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
   error_code: z.nullable(
-    oneOf<FailureCode>("What went wrong; null for a success.", {
-      http_status: "it answered something else than 2xx",
-      timeout: "no complete answer in 15 seconds",
+    oneOf<FailureCode>("Why the attempt failed; null for a success.", {
+      http_status: "the receiver returned a status other than 2xx",
+      timeout: "no complete response within 15 seconds",
       dns_error: "the host name does not resolve",
-      connection_refused: "nothing accepts connections there",
-      connection_reset: "the connection was closed before the answer was complete",
-      tls_error: "the TLS connection failed; the hint says why",
-      address_blocked: "the host leads to an address that is not public",
-      invalid_response: "what came back is not HTTP/1.1, or its headers are too large",
+      connection_refused: "nothing accepts connections at the host and port",
+      connection_reset: "the connection was closed before the response was complete",
+      tls_error: "the TLS connection failed; the hint names the cause",
+      address_blocked: "the host resolves to an address that is not public",
+      invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
     }),
   ),
-  response_excerpt: z.nullable(text("The first of what the receiver answered, at most 1 KB; null for nothing.")),
-  trigger: oneOf<Trigger>("Why it was made.", {
-    schedule: "its time had come",
-    redeliver: "somebody asked for this delivery once more",
-    recover: "somebody asked for all that failed or were held",
-    test: "somebody tried the webhook out",
+  response_excerpt: z.nullable(text("The start of the response body, at most 1 KB; null when it is empty.")),
+  trigger: oneOf<Trigger>("Why the attempt was made.", {
+    schedule: "it was due according to the retry schedule",
+    redeliver: "a redelivery of this delivery was requested",
+    recover: "a recovery of failed or held deliveries was requested",
+    test: "a test delivery was requested",
   }),
-  hint: z.nullable(text("One sentence on what the receiver's owner should mend; null for a success.")),
+  hint: z.nullable(text("One sentence on how to fix the receiver; null for a success.")),
 } satisfies FieldsOf<ShownDelivery["attempts"][number]>);
 
-/** A delivery on its own. */
+/** A delivery with its payload and attempts. */
 export const deliveryDetailSchema = z.strictObject({
   ...inList,
   payload: payloadSchema,
-  attempts: z.array(attemptSchema).check(z.describe("What was tried, oldest first.")),
+  attempts: z.array(attemptSchema).check(z.describe("The attempts so far, oldest first.")),
 } satisfies FieldsOf<ShownDelivery>);
 
-/** How many deliveries a recovery has sent once more. */
+/** The result of a recovery. */
 export const recoveryResultSchema = z.strictObject({
-  count: count("How many are sent once more. At 10,000, or after 20 seconds, the same call continues."),
+  count: count(
+    "The number of deliveries that are sent again. A call stops at 10,000 or after 20 seconds; repeat it to continue.",
+  ),
 });

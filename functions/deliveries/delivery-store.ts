@@ -3,10 +3,18 @@ import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { inParallel } from "../platform/parallel.ts";
-import { type Attempt, type Delivery, type DeliveryStatus, dueNow, expiresAt, MAX_ATTEMPTS } from "./delivery.ts";
+import {
+  type Attempt,
+  type Delivery,
+  type DeliveryStatus,
+  expiresAt,
+  MAX_ATTEMPTS,
+  nextAttemptNow,
+} from "./delivery.ts";
 
 /*
- * Invariant: a row is pending if and only if it is in the `due` index. So whatever dies, the sweep finds what is unfinished.
+ * Invariant: a row is pending if and only if it is in the `due` index. After any crash the sweep finds the unfinished
+ * rows.
  */
 
 const keyOf = ({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">) => ({
@@ -14,7 +22,10 @@ const keyOf = ({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">) => ({
   Key: { webhook_id, id },
 });
 
-/** @returns false when the row exists: the event was here before */
+/**
+ * Inserts a delivery.
+ * @returns false when the row already exists, because the event is a duplicate
+ */
 export async function insert(delivery: Delivery): Promise<boolean> {
   try {
     await dynamo().send(
@@ -31,6 +42,7 @@ export async function insert(delivery: Delivery): Promise<boolean> {
   }
 }
 
+/** @returns undefined when the webhook has no such delivery */
 export async function find(webhook_id: string, id: string): Promise<Delivery | undefined> {
   const { Item } = await dynamo().send(new GetCommand({ ...keyOf({ webhook_id, id }), ConsistentRead: true }));
   return Item as Delivery | undefined;
@@ -43,50 +55,68 @@ export async function get(webhookId: string, id: string): Promise<Delivery> {
   return delivery;
 }
 
-const noSuchDelivery = (cause?: unknown) => new ApiError("not_found", "There is no such delivery.", { cause });
+const noSuchDelivery = () => new ApiError("not_found", "No such delivery.");
 
 /**
- * Makes a delivery pending once more, whatever it was, with an attempt due now and the schedule from its start.
- * @throws ApiError `not_found`, or `conflict` when it has been attempted too often
+ * Makes a delivery of any status pending again. An attempt is due now, and the retry schedule restarts.
+ * @throws ApiError `not_found`, or `conflict` when the delivery has reached the maximum number of attempts
  */
 export async function reschedule(webhook_id: string, id: string, now: Date, graceSeconds: number): Promise<Delivery> {
-  const reopened = await rescheduleIf("attribute_exists(id)", {}, { webhook_id, id }, "redeliver", now, graceSeconds);
-  if (reopened) return reopened;
+  const rescheduled = await rescheduleWhen(exists, { webhook_id, id }, "redeliver", now, graceSeconds);
+  if (rescheduled) return rescheduled;
   if (!(await find(webhook_id, id))) throw noSuchDelivery();
-  throw new ApiError("conflict", `This delivery has been attempted ${MAX_ATTEMPTS} times or more. No more are made.`);
+  throw new ApiError(
+    "conflict",
+    `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`,
+  );
 }
 
 const PARALLEL_WRITES = 50;
 
-/** Makes those of the deliveries pending that have not changed meanwhile, nor been attempted too often. */
-export async function rescheduleAll(ended: Delivery[], graceSeconds: number): Promise<Delivery[]> {
-  const reopened = await inParallel(ended, PARALLEL_WRITES, (delivery) => {
-    const unchanged = { ":seen": delivery.status };
-    return rescheduleIf("#status = :seen", unchanged, delivery, "recover", new Date(), graceSeconds);
-  });
-  return reopened.flatMap((delivery) => delivery ?? []);
+/**
+ * Makes deliveries pending again. Skips those whose status has changed since they were read, and those that have
+ * reached the maximum number of attempts.
+ * @returns the rescheduled deliveries, in the order given
+ */
+export async function rescheduleAll(finished: Delivery[], graceSeconds: number): Promise<Delivery[]> {
+  const rescheduled = await inParallel(finished, PARALLEL_WRITES, (delivery) =>
+    rescheduleWhen(statusIsUnchanged(delivery), delivery, "recover", new Date(), graceSeconds),
+  );
+  return rescheduled.flatMap((delivery) => delivery ?? []);
 }
 
-async function rescheduleIf(
-  condition: string,
-  values: Record<string, unknown>,
+/** A condition expression and the values that it uses. `#status` is defined wherever a condition is used. */
+interface Condition {
+  expression: string;
+  values: Record<string, unknown>;
+}
+
+const exists: Condition = { expression: "attribute_exists(id)", values: {} };
+
+const statusIsUnchanged = (read: Delivery): Condition => ({
+  expression: "#status = :readStatus",
+  values: { ":readStatus": read.status },
+});
+
+async function rescheduleWhen(
+  condition: Condition,
   key: Pick<Delivery, "webhook_id" | "id">,
   trigger: "redeliver" | "recover",
   now: Date,
   graceSeconds: number,
 ): Promise<Delivery | undefined> {
-  const { next_attempt_at, due_at, due_shard } = dueNow(key.id, now, graceSeconds);
+  const { next_attempt_at, due_at, due_shard } = nextAttemptNow(key.id, now, graceSeconds);
   try {
     const { Attributes } = await dynamo().send(
       new UpdateCommand({
         ...keyOf(key),
         UpdateExpression:
-          "SET #status = :pending, #trigger = :trigger, requested_at = :nextAttemptAt, schedule_from = attempt_count, " +
-          "next_attempt_at = :nextAttemptAt, due_at = :dueAt, due_shard = :dueShard, expires_at = :expiresAt",
-        ConditionExpression: `${condition} AND attempt_count < :max`,
+          "SET #status = :pending, #trigger = :trigger, requested_at = :nextAttemptAt, " +
+          "attempts_before_schedule = attempt_count, next_attempt_at = :nextAttemptAt, due_at = :dueAt, due_shard = :dueShard, expires_at = :expiresAt",
+        ConditionExpression: `${condition.expression} AND attempt_count < :max`,
         ExpressionAttributeNames: { "#status": "status", "#trigger": "trigger" },
         ExpressionAttributeValues: {
-          ...values,
+          ...condition.values,
           ":pending": "pending",
           ":trigger": trigger,
           ":nextAttemptAt": next_attempt_at,
@@ -105,44 +135,51 @@ async function rescheduleIf(
   }
 }
 
-/** What an attempt leads to: another one, planned for `nextAttemptAt`, or an end. */
+/** The state of a delivery after an attempt: pending with the next attempt at `nextAttemptAt`, or finished. */
 export type NextState =
   | { status: "pending"; nextAttemptAt: string; dueAt: string }
   | { status: Exclude<DeliveryStatus, "pending"> };
 
 /**
- * Records an attempt and what follows from it, in one write.
- * @returns false when this attempt was recorded before, by somebody who held the same message, or when somebody asked for
- * another one while it was made
+ * Records an attempt and the next state of its delivery in one write.
+ * @returns false when this attempt was recorded before by another process with the same message, or when a new attempt
+ *   was requested while it was in flight
  */
 export function recordAttempt(delivery: Delivery, attempt: Attempt, next: NextState): Promise<boolean> {
   return changePending(delivery, next, {
     set: ["attempt_count = :number", "attempts = list_append(if_not_exists(attempts, :none), :attempts)"],
-    // Why this attempt was made stands with it now; the next one is the schedule's.
+    // The trigger of this attempt is stored with it. The next attempt is made by the schedule.
     remove: ["#trigger"],
     values: { ":number": attempt.number, ":attempts": [attempt], ":none": [] },
   });
 }
 
 /**
- * Records an attempt during which somebody asked for another one. Whatever came of it, that one is due, and begins the
- * schedule.
- * @returns false when nobody did
+ * Records an attempt during which a new one was requested. The new attempt is due whatever the outcome of this one, and
+ * restarts the retry schedule.
+ * @returns false when no new attempt was requested, or when this attempt was recorded before
  */
 export function recordOvertaken(delivery: Delivery, attempt: Attempt): Promise<boolean> {
-  return updateIf("NOT", delivery, {
+  return updateWhen(pendingWithNewRequest(delivery), delivery, {
     expression:
-      "SET attempt_count = :number, schedule_from = :number, attempts = list_append(if_not_exists(attempts, :none), :attempts)",
+      "SET attempt_count = :number, attempts_before_schedule = :number, " +
+      "attempts = list_append(if_not_exists(attempts, :none), :attempts)",
     values: { ":number": attempt.number, ":attempts": [attempt], ":none": [] },
   });
 }
 
-/** Puts the next attempt off. It counts for nothing. */
+/**
+ * Postpones the next attempt without counting one.
+ * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
+ */
 export function postpone(delivery: Delivery, nextAttemptAt: string, dueAt: string): Promise<boolean> {
   return changePending(delivery, { status: "pending", nextAttemptAt, dueAt });
 }
 
-/** Ends a delivery without an attempt. */
+/**
+ * Finishes a delivery without an attempt.
+ * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
+ */
 export function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancelled"): Promise<boolean> {
   return changePending(delivery, { status });
 }
@@ -159,7 +196,7 @@ function changePending(
     ...set,
   ];
   const removes = [...(isPending ? [] : ["next_attempt_at", "due_shard", "due_at"]), ...remove];
-  return updateIf("", delivery, {
+  return updateWhen(pendingWithoutNewRequest(delivery), delivery, {
     expression: `SET ${sets.join(", ")}${removes.length > 0 ? ` REMOVE ${removes.join(", ")}` : ""}`,
     names: remove.includes("#trigger") ? { "#trigger": "trigger" } : {},
     values: {
@@ -176,27 +213,52 @@ interface Update {
   values: Record<string, unknown>;
 }
 
-/**
- * Changes a row that is pending as it was seen, and for which nobody has asked for an attempt since. With `NOT`, one for
- * which somebody has.
+/*
+ * Conditions of the sender's writes. The sender reads the row, sends the request, and writes the row. In between, the
+ * API may request another attempt (redeliver or recover), which changes `requested_at`:
+ *
+ *   sender  ──── read ─────── send ─────── write ────>
+ *   API     ───────── (another attempt?) ────────────>
+ *
+ *   pendingWithoutNewRequest   requested_at is as read   no attempt was requested in between
+ *   pendingWithNewRequest      requested_at has changed  an attempt was requested in between
+ *
+ * With both, `attempt_count` is as read. If it has changed, another process has recorded this attempt.
  */
-async function updateIf(not: "" | "NOT", delivery: Delivery, { expression, names, values }: Update): Promise<boolean> {
-  const { requested_at, attempt_count } = delivery;
-  const hasNoNewRequest =
-    requested_at === undefined ? "attribute_not_exists(requested_at)" : "requested_at = :requestedAt";
+const pendingAsRead = (read: Delivery): Condition => ({
+  expression: "#status = :pending AND attempt_count = :readCount",
+  values: { ":pending": "pending", ":readCount": read.attempt_count },
+});
+
+const pendingWithoutNewRequest = (read: Delivery): Condition =>
+  read.requested_at === undefined
+    ? and(pendingAsRead(read), "attribute_not_exists(requested_at)")
+    : and(pendingAsRead(read), "requested_at = :readRequest", { ":readRequest": read.requested_at });
+
+const pendingWithNewRequest = (read: Delivery): Condition =>
+  read.requested_at === undefined
+    ? and(pendingAsRead(read), "attribute_exists(requested_at)")
+    : and(pendingAsRead(read), "requested_at <> :readRequest", { ":readRequest": read.requested_at });
+
+const and = (first: Condition, expression: string, values: Record<string, unknown> = {}): Condition => ({
+  expression: `${first.expression} AND ${expression}`,
+  values: { ...first.values, ...values },
+});
+
+/** @returns false when the condition does not hold */
+async function updateWhen(
+  condition: Condition,
+  delivery: Delivery,
+  { expression, names, values }: Update,
+): Promise<boolean> {
   try {
     await dynamo().send(
       new UpdateCommand({
         ...keyOf(delivery),
         UpdateExpression: expression,
-        ConditionExpression: `#status = :pending AND attempt_count = :before AND ${not} ${hasNoNewRequest}`,
+        ConditionExpression: condition.expression,
         ExpressionAttributeNames: { "#status": "status", ...names },
-        ExpressionAttributeValues: {
-          ...values,
-          ":pending": "pending",
-          ":before": attempt_count,
-          ":requestedAt": requested_at,
-        },
+        ExpressionAttributeValues: { ...values, ...condition.values },
       }),
     );
     return true;

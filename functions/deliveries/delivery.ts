@@ -5,19 +5,19 @@ import type { FailureCode } from "../receivers/failure-code.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 
 /**
- * - `pending`: an attempt is due or will be. Only these rows have a due time.
- * - `succeeded`: the receiver answered 2xx.
+ * - `pending`: an attempt is due now or later. Only these rows have a due time.
+ * - `succeeded`: the receiver returned 2xx.
  * - `failed`: all attempts failed.
  * - `held`: the webhook was disabled before an attempt could be made.
- * - `cancelled`: the webhook was deleted before.
+ * - `cancelled`: the webhook was deleted before the delivery succeeded.
  */
 export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
-/** Why an attempt is made: because its time has come, or because somebody asked for it. */
+/** Why an attempt is made: by the retry schedule, or by a request of a user. */
 export type Trigger = "schedule" | "redeliver" | "recover" | "test";
 
-/** One event on its way to one webhook: the truth about it, whatever happens to messages and processes. */
+/** The delivery of one event to one webhook. This row is the truth: queue messages only point to it. */
 export interface Delivery {
   webhook_id: string;
   id: string;
@@ -28,68 +28,75 @@ export interface Delivery {
   body: string;
   status: DeliveryStatus;
   created_at: string;
-  /** When the event came to our queue, by its clock; absent for a sample. */
-  arrived_at?: string;
-  /** A sample that somebody sent to try the webhook out. */
+  /** When SQS received the event, by the clock of SQS; absent for a test delivery. */
+  event_received_at?: string;
+  /** Present for a test delivery with sample data. */
   test?: boolean;
   attempt_count: number;
   attempts?: Attempt[];
-  /** Why the next attempt is made; absent for the schedule. */
+  /** Why the next attempt is made; absent for `schedule`. */
   trigger?: Trigger;
-  /** When somebody asked for the next attempt; absent when nobody ever did. */
+  /** When a user last requested an attempt by a redelivery or a recovery; absent when no one did. */
   requested_at?: string;
-  /** Attempts made before the schedule started anew with a redelivery; absent for none. */
-  schedule_from?: number;
-  /** When the next attempt is planned. */
+  /** Attempts made before a redelivery or a recovery restarted the retry schedule; absent when none did. */
+  attempts_before_schedule?: number;
+  /** When the next attempt is planned; absent when none is. */
   next_attempt_at?: string;
-  /** Partition and sort key of the sparse `due` index: when the sweep hands the delivery to the queue (again). */
+  /** Partition and sort key of the sparse `due` index. At `due_at` the sweep enqueues the delivery (again). */
   due_shard?: number;
   due_at?: string;
-  /** Epoch second after which DynamoDB removes the row. */
+  /** Time to live, in epoch seconds. DynamoDB deletes the row after it. */
   expires_at: number;
 }
 
 export interface Attempt {
-  /** Counts from 1. */
+  /** From 1. */
   number: number;
   at: string;
-  /** From dial to the last byte read. */
+  /** From connecting to the last byte read. */
   duration_ms: number;
   status_code?: number | undefined;
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
-  /** The first of what the receiver answered, at most 1 KB of text. */
+  /** Start of the response body, at most 1 KB of text. */
   response_excerpt?: string | undefined;
   trigger: Trigger;
-  /** What the hint needs to know: where a redirect leads, or the cause of a TLS failure. */
+  /** Input of the failure hint: the target of a redirect, or the cause of a TLS failure. */
   detail?: string | undefined;
 }
 
 const RETENTION_DAYS = 30;
 
-/** When a row is removed that was last asked for now. */
+/** Returns the time to live, in epoch seconds, of a row that is created or requested again now. */
 export const expiresAt = (now: Date): number => Math.floor(now.getTime() / 1000) + RETENTION_DAYS * 24 * 3600;
 
 /**
- * After so many attempts a delivery is not sent again on request. With the schedule that the last request began, and 1 KB of
- * answer each, the attempts stay below 100 KB, and the row with its body below the 400 KB that DynamoDB takes.
+ * A delivery with this many attempts cannot be requested again. Even with the retry schedule of the last request and 1
+ * KB of response each, its attempts stay below 100 KB, and the row with its body below DynamoDB's limit of 400 KB.
  */
 export const MAX_ATTEMPTS = 50;
 
-/** DynamoDB takes 1,000 writes a second per partition key, indexes included: so many keys for some ten thousand deliveries. */
+/**
+ * Partition keys of the `due` index. DynamoDB accepts 1,000 writes a second for each, so 32 carry about 10,000
+ * deliveries a second.
+ */
 export const DUE_SHARDS = 32;
 
-/** SQS delays a message by 15 minutes at most. Later attempts wait in the index. */
+/** The longest delay of an SQS message: 15 minutes. Later attempts wait in the `due` index. */
 export const MAX_QUEUE_DELAY_SECONDS = 900;
 
-/** When the sweep has to step in for an attempt that is planned in `afterSeconds`. */
+/**
+ * Returns the due time of an attempt: when the sweep enqueues it. An attempt that the queue can delay has a message, so
+ * the sweep leaves it alone for the grace period.
+ */
 export function dueAt(now: Date, afterSeconds: number, graceSeconds: number): string {
   return addSeconds(now, afterSeconds + (afterSeconds > MAX_QUEUE_DELAY_SECONDS ? 0 : graceSeconds));
 }
 
 /**
- * The delivery of an event to a webhook: held while the webhook is disabled.
- * @param trigger `test` for a sample, which is sent in any case
+ * Creates the delivery of an event to a webhook: `held` when the webhook is disabled, else `pending`.
+ * @param graceSeconds how long the sweep waits for the message of the first attempt
+ * @param trigger `test` for a test delivery, which is pending even when the webhook is disabled
  */
 export function createDelivery(
   event: DeploymentEvent,
@@ -113,11 +120,11 @@ export function createDelivery(
     ...(isTest && { test: true, trigger }),
   };
   if (webhook.disabled_at !== undefined && !isTest) return { ...delivery, status: "held" };
-  return { ...delivery, status: "pending", ...dueNow(id, now, graceSeconds) };
+  return { ...delivery, status: "pending", ...nextAttemptNow(id, now, graceSeconds) };
 }
 
-/** The fields of a row whose next attempt is to be made now. */
-export function dueNow(id: string, now: Date, graceSeconds: number) {
+/** Returns the fields of a row whose next attempt is due now. */
+export function nextAttemptNow(id: string, now: Date, graceSeconds: number) {
   return { next_attempt_at: now.toISOString(), due_shard: shardOf(id), due_at: dueAt(now, 0, graceSeconds) };
 }
 

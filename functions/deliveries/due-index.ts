@@ -3,11 +3,13 @@ import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import type { Delivery } from "./delivery.ts";
 
-/* The `due` index: which rows wait for the sweep. */
+/* The `due` index: the pending rows by due time. */
 
 type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
 
-/** The rows of a shard whose due time has passed, longest overdue first, one page. The index lags by milliseconds. */
+/**
+ * Reads one page of a shard's rows whose due time has passed, longest overdue first. The index lags by milliseconds.
+ */
 export async function findDue(shard: number, now: Date, limit: number): Promise<DueKey[]> {
   const { Items } = await dynamo().send(
     new QueryCommand({
@@ -22,8 +24,9 @@ export async function findDue(shard: number, now: Date, limit: number): Promise<
 }
 
 /**
- * Takes a due row for the sweep that saw it, and moves its due time to `until`: should its message be lost, it is due again.
- * @returns the row, or undefined when another sweep or an attempt was faster
+ * Claims a due row: moves its due time to `until`, the end of the lease. If the message is lost, the row is due again
+ * then.
+ * @returns the row, or undefined when the row has changed since it was read, by another sweep or by an attempt
  */
 export async function claim({ webhook_id, id, due_at }: DueKey, until: string): Promise<Delivery | undefined> {
   try {
@@ -32,8 +35,8 @@ export async function claim({ webhook_id, id, due_at }: DueKey, until: string): 
         TableName: tableName("deliveries"),
         Key: { webhook_id, id },
         UpdateExpression: "SET due_at = :until",
-        ConditionExpression: "due_at = :seen",
-        ExpressionAttributeValues: { ":until": until, ":seen": due_at },
+        ConditionExpression: "due_at = :readDueAt",
+        ExpressionAttributeValues: { ":until": until, ":readDueAt": due_at },
         ReturnValues: "ALL_NEW",
       }),
     );

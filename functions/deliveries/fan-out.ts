@@ -11,43 +11,48 @@ import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /**
- * Turns each deployment event into one delivery per webhook that subscribed to it. Rows first, then messages, for all events
- * of a batch together (a message by itself costs as much as ten); the events are deleted only after both.
+ * Creates one delivery for each deployment event and subscribed webhook. Inserts the rows first, then enqueues the
+ * messages of all events of the batch together, because one message costs as much as ten. The events are deleted only
+ * after both.
  */
 export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
   const inserted: Delivery[] = [];
   const work = sqsConsumer(async ({ body, messageId, attributes }) => {
     const message = readDeploymentEvent(body);
-    if (message.ok) return fanOut(message.event, new Date(Number(attributes.SentTimestamp)), inserted);
-    // It would fail the same way every time: straight to the dead letter queue, and out of the way of the others.
+    if (message.ok) {
+      const receivedAt = new Date(Number(attributes.SentTimestamp));
+      return fanOut(message.event, receivedAt, (delivery) => inserted.push(delivery));
+    }
+    // An invalid event would fail every time. Move it to the dead-letter queue at once, so that it does not delay
+    // others.
     await reject(body, message.reason);
     log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
   })(batch);
-  const send = () => enqueue(inserted.splice(0).filter(({ status }) => status === "pending"));
-  // One project whose table is busy holds up the messages of the others for so long and no longer.
-  await Promise.race([work, sleep(PATIENCE_MS, undefined, { ref: false })]);
-  await send();
+  const enqueueInserted = () => enqueue(inserted.splice(0).filter(({ status }) => status === "pending"));
+  // Upper bound on how long an event with slow reads or writes delays the messages of the other events.
+  await Promise.race([work, sleep(MAX_ENQUEUE_DELAY_MS, undefined, { ref: false })]);
+  await enqueueInserted();
   const response = await work;
-  await send();
+  await enqueueInserted();
   return response;
 }
 
-const PATIENCE_MS = 1_000;
+const MAX_ENQUEUE_DELAY_MS = 1_000;
 
 /**
- * A row that exists already belongs to an event that was here before: its message is on its way, or the sweep will see that it
- * is missing.
- * @param inserted takes up the rows that were written, those of an event that fails and comes back too
+ * Inserts the deliveries of an event. A row that already exists comes from a duplicate of the event: its message is
+ * enqueued already, or the sweep will find the row.
+ * @param onInsert called for each inserted row, also when the insert of another row fails and the event is retried
  */
-async function fanOut(event: DeploymentEvent, arrivedAt: Date, inserted: Delivery[]): Promise<void> {
+async function fanOut(event: DeploymentEvent, receivedAt: Date, onInsert: (delivery: Delivery) => void): Promise<void> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
   const graceSeconds = settings.deliveryGraceSeconds();
   const subscribed = (await webhooks.list(event.project_id)).filter(({ events }) => events.includes(event.event));
   const inserts = await Promise.allSettled(
     subscribed.map(async (webhook) => {
-      const opened = createDelivery(event, webhook, new Date(), graceSeconds);
-      const delivery = { ...opened, arrived_at: arrivedAt.toISOString() };
-      if (await deliveries.insert(delivery)) inserted.push(delivery);
+      const created = createDelivery(event, webhook, new Date(), graceSeconds);
+      const delivery = { ...created, event_received_at: receivedAt.toISOString() };
+      if (await deliveries.insert(delivery)) onInsert(delivery);
     }),
   );
   const failure = inserts.find((insert) => insert.status === "rejected");

@@ -3,7 +3,7 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { toDetail } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
 
-/** One delivery, with what was sent and what came back at each attempt. */
+/** Returns one delivery with its payload and attempts. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}", {
   async run({ params }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);

@@ -3,14 +3,14 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { listPage } from "./delivery-list-store.ts";
 import { listQuery, toListItem } from "./delivery-presenter.ts";
 
-/** The deliveries of a webhook, newest first. The next page is in the `Link` header (RFC 8288). */
+/** Lists the deliveries of a webhook, newest first. The `Link` header (RFC 8288) has the URL of the next page. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries", {
   query: listQuery,
-  async run({ params, query, requestUrl: self }) {
+  async run({ params, query, requestUrl }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     const { items, nextCursor } = await listPage(webhook.id, query);
     if (nextCursor === undefined) return ok(items.map(toListItem));
-    self.search = new URLSearchParams({ ...query.given, cursor: nextCursor }).toString();
-    return ok(items.map(toListItem), { Link: `<${self}>; rel="next"` });
+    requestUrl.search = new URLSearchParams({ ...query.given, cursor: nextCursor }).toString();
+    return ok(items.map(toListItem), { Link: `<${requestUrl}>; rel="next"` });
   },
 });

@@ -5,7 +5,7 @@ import { toListItem } from "./delivery-presenter.ts";
 import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
-/** Sends a delivery once more, whatever became of it, under the same id. Should that fail, the schedule starts anew. */
+/** Sends a delivery of any status again, under the same id. If the attempt fails, the retry schedule restarts. */
 export const handler = defineEndpoint(
   "POST /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
   {

@@ -1,4 +1,4 @@
-/** Why a request to a receiver failed. A closed set; `http_status` means any complete answer other than 2xx. */
+/** Why a request to a receiver failed. `http_status` is any complete response other than 2xx. */
 export type FailureCode =
   | "timeout"
   | "dns_error"

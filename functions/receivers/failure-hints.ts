@@ -1,16 +1,16 @@
 import type { FailureCode } from "./failure-code.ts";
 
-/** What a hint is derived from. */
+/** The fields of an attempt that a hint depends on. */
 interface FailedAttempt {
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
   status_code?: number | undefined;
-  /** Where a redirect leads, or the cause of a TLS failure. */
+  /** The target of a redirect, or the cause of a TLS failure. */
   detail?: string | undefined;
 }
 
 /**
- * One sentence on what the receiver's owner should mend, for a failed attempt.
+ * Returns one sentence on how the owner can fix the receiver after a failed attempt.
  * @returns undefined for a success
  */
 export function failureHint({ error_code, status_code, detail }: FailedAttempt): string | undefined {
@@ -18,55 +18,56 @@ export function failureHint({ error_code, status_code, detail }: FailedAttempt):
     case undefined:
       return undefined;
     case "timeout":
-      return "Answer within 15 seconds: accept the delivery first and do the work afterwards.";
+      return "Respond within 15 seconds: accept the delivery first and do the work afterwards.";
     case "dns_error":
       return "The host name of the URL does not resolve: check its spelling and its DNS records.";
     case "connection_refused":
-      return "Nothing accepts connections at the host and port of the URL: check that the receiver runs and no firewall is in between.";
+      return "Nothing accepts connections at the host and port of the URL: check that the receiver runs and for a firewall.";
     case "connection_reset":
-      return "The receiver closed the connection before it had answered: look for a crash, or a proxy that gives up, at the time of the attempt.";
+      return "The connection was closed before the response was complete: check for a crash or a proxy timeout at that time.";
     case "tls_error":
       return tlsHint(detail);
     case "address_blocked":
-      return "The host resolves to an address that is not public: webhooks reach public addresses only.";
+      return "The host resolves to an address that is not public: use a host with public addresses only.";
     case "invalid_response":
-      return "What came back is not a valid HTTP/1.1 response: check that the port speaks HTTP, and how large the headers are.";
+      return "The response is not valid HTTP/1.1: check that the port serves HTTP, and the size of the headers.";
     case "http_status":
       return statusHint(status_code ?? 0, detail);
   }
 }
 
 function tlsHint(cause = "unknown cause"): string {
-  const mend = tlsMends.find(({ causes }) => causes.test(cause))?.mend ?? "check the receiver's TLS configuration.";
-  return `The TLS connection failed (${cause}): ${mend}`;
+  const fix = tlsFixes.find(({ causes }) => causes.test(cause))?.fix ?? "check the receiver's TLS configuration.";
+  return `The TLS connection failed (${cause}): ${fix}`;
 }
 
-const tlsMends = [
-  { causes: /EXPIRED/, mend: "renew the certificate." },
-  { causes: /SELF_SIGNED/, mend: "use a certificate from a public authority." },
-  { causes: /UNABLE_TO|UNTRUSTED/, mend: "send the full certificate chain, intermediate certificates included." },
-  { causes: /ALTNAME|HOSTNAME/, mend: "use a certificate that names the host of the URL." },
+const tlsFixes = [
+  { causes: /EXPIRED/, fix: "renew the certificate." },
+  { causes: /SELF_SIGNED/, fix: "use a certificate from a public authority." },
+  { causes: /UNABLE_TO|UNTRUSTED/, fix: "send the full certificate chain, intermediate certificates included." },
+  { causes: /ALTNAME|HOSTNAME/, fix: "use a certificate that names the host of the URL." },
 ];
 
 function statusHint(status: number, location?: string): string {
   if (status >= 300 && status < 400) {
-    if (location === undefined) return `The receiver answered ${status}: answer 2xx, redirects are not followed.`;
+    if (location === undefined)
+      return `The receiver returned ${status}: return 2xx instead, redirects are not followed.`;
     return `Redirects are not followed: register ${location} instead.`;
   }
-  return `The receiver answered ${status}: ${statusMends[status] ?? generalMend(status)}`;
+  return `The receiver returned ${status}: ${statusFixes[status] ?? generalFix(status)}`;
 }
 
-const statusMends: Record<number, string> = {
-  400: "it did not accept the request; see its answer for the reason.",
-  401: "it wants credentials that deliveries do not carry; let the path in without them and verify the signature.",
-  403: "it refuses the request; let the path in and verify the signature, and check for a firewall that blocks it.",
-  404: "the path of the URL does not exist there.",
-  405: "the path does not take POST requests.",
-  410: "it says that it is gone for good, so the webhook was disabled.",
-  413: "it does not take bodies of this size; raise its limit to 256 KB.",
-  415: "it does not take application/json.",
-  429: "it is asked too often; let it answer with Retry-After.",
+const statusFixes: Record<number, string> = {
+  400: "it did not accept the request; see the response for the reason.",
+  401: "it requires credentials that deliveries do not carry; allow the path without them and verify the signature.",
+  403: "it rejects the request; allow the path and verify the signature, and check for a firewall that blocks it.",
+  404: "the path of the URL does not exist on the receiver.",
+  405: "the path does not accept POST requests.",
+  410: "it is removed permanently, so the webhook was disabled.",
+  413: "it does not accept bodies of this size; raise its limit to 256 KB.",
+  415: "it does not accept application/json.",
+  429: "it receives too many requests; return Retry-After to slow deliveries down.",
 };
 
-const generalMend = (status: number): string =>
-  status >= 500 ? "look into its log at the time of the attempt." : "answer 2xx to confirm a delivery.";
+const generalFix = (status: number): string =>
+  status >= 500 ? "check its log at the time of the attempt." : "return 2xx to confirm a delivery.";

@@ -2,14 +2,18 @@ import ipaddr from "ipaddr.js";
 import { SettingError } from "../platform/errors.ts";
 
 /*
- * Which network addresses a webhook may reach. A receiver's URL comes from a user, and we send from inside our own network:
- * without this rule it could name our neighbours (server-side request forgery).
- * https://www.iana.org/assignments/iana-ipv4-special-registry, https://www.iana.org/assignments/iana-ipv6-special-registry
+ * Which network addresses a webhook may reach. A receiver's URL is user input, and the sender runs inside our own
+ * network. Without this rule a URL could reach internal services (server-side request forgery).
+ * https://www.iana.org/assignments/iana-ipv4-special-registry,
+ * https://www.iana.org/assignments/iana-ipv6-special-registry
  */
 
 export type Cidr = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** @throws SettingError naming the entry that is no address range */
+/**
+ * Parses the ranges of `WEBHOOK_ALLOW_CIDRS`.
+ * @throws SettingError that names the invalid entry
+ */
 export function parseCidrs(texts: string[]): Cidr[] {
   return texts.map((text) => {
     if (!ipaddr.isValidCIDR(text)) throw new SettingError(`WEBHOOK_ALLOW_CIDRS: "${text}" is not an address range`);
@@ -18,9 +22,9 @@ export function parseCidrs(texts: string[]): Cidr[] {
 }
 
 /**
- * Whether an IPv6 address lies in 2000::/3, the only space that is routed globally so far (all forms that wrap an IPv4 address
- * lie outside or are singled out), and not in 3fff::/20, which is for documentation (RFC 9637). By bits, not by parsing the
- * ranges, which would be 2 % of a cold start.
+ * Checks that an IPv6 address is in 2000::/3 and not in 3fff::/20. 2000::/3 is the only space that is routed globally
+ * so far; all forms that wrap an IPv4 address are outside of it, or are special ranges of their own. 3fff::/20 is for
+ * documentation (RFC 9637). The check compares bits because parsing the ranges would take 2 % of a cold start.
  */
 function isGlobalIpv6({ parts: [first = 0, second = 0] }: ipaddr.IPv6): boolean {
   const isDocumentation = first === 0x3fff && second >> 12 === 0;
@@ -28,8 +32,9 @@ function isGlobalIpv6({ parts: [first = 0, second = 0] }: ipaddr.IPv6): boolean 
 }
 
 /**
- * Whether an address is globally routable. `unicast` is what remains when every special range is taken out: private,
- * loopback, link-local (cloud metadata with it), shared, multicast, reserved, v4-mapped, NAT64, 6to4, Teredo and so on.
+ * Checks that an address is globally routable. `unicast` excludes every special range: private, loopback, link-local
+ * (which includes cloud metadata), shared, multicast, reserved, v4-mapped, NAT64, 6to4, Teredo and so on.
+ * @returns false for a text that is not an address
  */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
@@ -38,7 +43,10 @@ export function isPublicAddress(text: string): boolean {
   return !(address instanceof ipaddr.IPv6) || isGlobalIpv6(address);
 }
 
-/** Whether an address lies in one of the ranges that the operator opened. */
+/**
+ * Checks that an address is in one of the ranges that the operator allowed.
+ * @returns false for a text that is not an address
+ */
 export function isAllowedAddress(text: string, allowed: Cidr[]): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);

@@ -2,15 +2,18 @@ import { settings } from "../platform/env.ts";
 import { parseCidrs } from "./receiver-address.ts";
 import { createReceiverClient, type Outcome, type ReceiverClient } from "./receiver-client.ts";
 
-/* The one receiver client of this process, and when not to trust its connections any more. */
+/* The receiver client that all attempts of this process share. */
 
-/** After a pause this long, Lambda had the process frozen or receivers have hung up: the next request dials anew. */
+/**
+ * Longest pause after which connections are reused. Lambda may have frozen the process, and receivers close idle ones.
+ */
 const MAX_IDLE_MS = 3_000;
 
 let client: ReceiverClient | undefined;
 let lastUsedAt = 0;
 let inFlight = 0;
 
+/** Sends a request, over a new connection when the process was idle for more than `MAX_IDLE_MS`. Does not throw. */
 export async function post(url: string, headers: Record<string, string>, body: string): Promise<Outcome> {
   if (inFlight === 0 && Date.now() - lastUsedAt > MAX_IDLE_MS) {
     void client?.close();

@@ -1,18 +1,20 @@
 import http from "node:http";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTick } from "node:timers/promises";
 import type { FailureCode } from "./failure-code.ts";
 import { type Agents, guardedAgents } from "./guarded-connect.ts";
 import type { Cidr } from "./receiver-address.ts";
 
 /*
- * One POST to a stranger's server, which may be slow, endless, broken or hostile. Whatever it does, the call ends within the
- * deadline, reads a bounded number of bytes, follows nowhere and returns an outcome: it never throws.
+ * One POST to a server that may be slow, endless, broken or hostile. The call always ends within the deadline, reads a
+ * bounded number of bytes, follows no redirect, and returns an outcome. It never throws.
  */
 
 export interface Limits {
-  /** One deadline for all of it, from the dial to the last byte read. Idle timeouts would let a dripping body live on. */
+  /** Total time from connecting to the last byte read. An idle timeout would never end a slowly dripping body. */
   deadlineMs: number;
+  /** Bytes of the response body to read. A longer body is cut and does not make the request fail. */
   maxResponseBytes: number;
+  /** Bytes of the response body to return. */
   maxExcerptBytes: number;
 }
 
@@ -22,28 +24,34 @@ export interface Outcome {
   durationMs: number;
   /** Absent for a 2xx whose body was read in time. */
   errorCode?: FailureCode;
-  /** Absent when no response came. */
+  /** Absent when no response arrived. */
   statusCode?: number;
+  /** The `Retry-After` header, not validated. */
   retryAfter?: string;
+  /** Start of the response body as text; absent when it is empty. */
   excerpt?: string;
-  /** Where a redirect leads, or the cause of a TLS failure. */
+  /** The target of a redirect, or the cause of a TLS failure. */
   detail?: string;
 }
 
 export interface ReceiverClient {
+  /** Sends one request. Never throws. */
   post(url: string, headers: Record<string, string>, body: string): Promise<Outcome>;
-  /** Closes all connections, at once. */
+  /** Closes all connections at once. Requests in flight fail. */
   close(): Promise<void>;
 }
 
-/** @param allowed ranges beyond the public ones that may be reached */
+/**
+ * Creates a client with its own connections.
+ * @param allowed ranges beyond the public ones that may be reached
+ */
 export function createReceiverClient(allowed: Cidr[], limits: Limits = DEFAULT_LIMITS): ReceiverClient {
-  const kept = guardedAgents(allowed, { keepAlive: true, timeout: KEEP_ALIVE_MS });
-  const fresh = guardedAgents(allowed, { keepAlive: false });
+  const reusable = guardedAgents(allowed, { keepAlive: true, timeout: KEEP_ALIVE_MS });
+  const singleUse = guardedAgents(allowed, { keepAlive: false });
   return {
-    post: (url, headers, body) => post({ kept, fresh }, { url: new URL(url), headers, body }, limits),
+    post: (url, headers, body) => post({ reusable, singleUse }, { url: new URL(url), headers, body }, limits),
     async close() {
-      for (const agent of [...Object.values(kept), ...Object.values(fresh)]) agent.destroy();
+      for (const agent of [...Object.values(reusable), ...Object.values(singleUse)]) agent.destroy();
     },
   };
 }
@@ -51,8 +59,10 @@ export function createReceiverClient(allowed: Cidr[], limits: Limits = DEFAULT_L
 const KEEP_ALIVE_MS = 4_000;
 
 interface Connections {
-  kept: Agents;
-  fresh: Agents;
+  /** Keep connections open for further requests. */
+  reusable: Agents;
+  /** Open one connection per request. */
+  singleUse: Agents;
 }
 
 interface Request {
@@ -61,23 +71,23 @@ interface Request {
   body: string;
 }
 
-async function post({ kept, fresh }: Connections, request: Request, limits: Limits): Promise<Outcome> {
+async function post({ reusable, singleUse }: Connections, request: Request, limits: Limits): Promise<Outcome> {
   const startedAt = performance.now();
   const durationMs = () => Math.round(performance.now() - startedAt);
   let head: Head = {};
   const send = (agents: Agents) =>
-    exchange(agents, request, limits, startedAt + limits.deadlineMs, (response) => {
+    sendRequest(agents, request, limits, startedAt + limits.deadlineMs, (response) => {
       head = readHead(response, request.url);
     });
-  // Requests that come up in one turn of the event loop are written one after the other, not each between the answers to
-  // others: a third off the CPU of a delivery (80 to 50 µs, 50 at a time over loopback).
-  await nextTurn();
+  // Requests started in one turn of the event loop are then written together, not between the responses to others. This
+  // saves a third of the CPU of a delivery (80 to 50 µs, 50 at a time over loopback).
+  await nextTick();
   try {
-    // A receiver may hang up on an idle connection at the very moment in which it is used again. That says nothing about the
-    // receiver, so the request is made once more, on a connection of its own. If the first one was seen after all, the
-    // delivery arrives twice under one id, as it may.
-    const body = await send(kept).catch((error: unknown) => {
-      if (error instanceof ConnectionStale) return send(fresh);
+    // A receiver may close an idle connection at the moment it is reused. That is not a failure of the receiver, so the
+    // request is sent again over a new connection. If the receiver processed the first request after all, the delivery
+    // arrives twice under the same id, which at-least-once delivery allows.
+    const body = await send(reusable).catch((error: unknown) => {
+      if (error instanceof StaleConnectionError) return send(singleUse);
       throw error;
     });
     const excerpt = safeText(body, limits.maxExcerptBytes);
@@ -94,30 +104,31 @@ async function post({ kept, fresh }: Connections, request: Request, limits: Limi
   }
 }
 
-class DeadlineExceeded extends Error {
+class DeadlineExceededError extends Error {
   readonly code = "ETIMEDOUT";
 }
 
-class ConnectionLost extends Error {
+class ConnectionLostError extends Error {
   readonly code = "ECONNRESET";
 }
 
-/** The connection of an earlier request ended before any answer to this one. */
-class ConnectionStale extends Error {}
+/** A reused connection was closed before any response to this request. */
+class StaleConnectionError extends Error {}
 
-/** One that had been closed says so within a round trip. What comes later is a receiver that gave up on this very request. */
+/** A stale connection fails within a round trip. A later failure means that the receiver gave up on this request. */
 const STALE_WITHIN_MS = 1_000;
 
-/** Whoever announces that an answer is to come, again and again, does not mean it. */
-const MAX_INTERIM_ANSWERS = 100;
+/** Upper bound on 1xx responses. */
+const MAX_INTERIM_RESPONSES = 100;
 
 /**
- * Makes the request and reads the answer up to the bound. Rejects for whatever keeps it from a complete answer.
+ * Sends the request and reads the response up to the limit.
  * @param deadlineAt on the clock of `performance`
- * @param onHead is called as soon as status and headers are here, whatever becomes of the body
- * @returns the first bytes of the body, as many as are kept
+ * @param onHead called when status and headers have arrived, even if reading the body fails later
+ * @returns the first `maxExcerptBytes` of the body
+ * @throws when no complete response arrives
  */
-function exchange(
+function sendRequest(
   agents: Agents,
   { url, headers, body }: Request,
   limits: Limits,
@@ -128,16 +139,16 @@ function exchange(
     const request = http.request({
       agent: agents[url.protocol],
       protocol: url.protocol,
-      // The brackets of an IPv6 address belong to the URL.
+      // A URL has brackets around an IPv6 address, `hostname` must not.
       hostname: url.hostname.replace(/^\[|\]$/g, ""),
       port: url.port,
       method: "POST",
       path: url.pathname + url.search,
-      headers: wireHeaders(url, headers, body),
+      headers: rawHeaders(url, headers, body),
     });
     const sentAt = performance.now();
-    const timer = setTimeout(() => fail(new DeadlineExceeded()), Math.max(0, deadlineAt - sentAt));
-    // The first end counts; what follows from it (a connection cut, an answer half read) changes nothing.
+    const timer = setTimeout(() => fail(new DeadlineExceededError()), Math.max(0, deadlineAt - sentAt));
+    // Only the first end of the promise counts. Errors that follow from it, such as a closed connection, are ignored.
     const fail = (error: Error) => {
       clearTimeout(timer);
       reject(error);
@@ -149,28 +160,28 @@ function exchange(
       resolve(Buffer.concat(kept));
     };
 
-    let interimAnswers = 0;
+    let interimResponses = 0;
     let response: http.IncomingMessage | undefined;
     request.on("information", () => {
-      interimAnswers += 1;
-      if (interimAnswers > MAX_INTERIM_ANSWERS) fail(new Error("too many interim answers"));
+      interimResponses += 1;
+      if (interimResponses > MAX_INTERIM_RESPONSES) fail(new Error("too many interim responses"));
     });
-    // Node hands the connection over: it is nobody's then but ours.
+    // After an upgrade Node no longer manages the socket, so close it here.
     request.on("upgrade", (_, socket) => {
       socket.destroy();
-      fail(new ConnectionLost());
+      fail(new ConnectionLostError());
     });
     request.on("error", (error) => {
-      const isUnanswered = !response && interimAnswers === 0 && performance.now() - sentAt < STALE_WITHIN_MS;
+      const isUnanswered = !response && interimResponses === 0 && performance.now() - sentAt < STALE_WITHIN_MS;
       const isStale = request.reusedSocket && isUnanswered && errorCodeOf(error) === "connection_reset";
-      fail(isStale ? new ConnectionStale(undefined, { cause: error }) : error);
+      fail(isStale ? new StaleConnectionError(undefined, { cause: error }) : error);
     });
-    request.on("response", (answer) => {
-      response = answer;
-      onHead(answer);
+    request.on("response", (incoming) => {
+      response = incoming;
+      onHead(incoming);
       let bytesRead = 0;
       let bytesKept = 0;
-      answer.on("data", (chunk: Uint8Array) => {
+      incoming.on("data", (chunk: Uint8Array) => {
         if (bytesKept < limits.maxExcerptBytes) {
           const part = chunk.subarray(0, limits.maxExcerptBytes - bytesKept);
           kept.push(part);
@@ -181,26 +192,26 @@ function exchange(
         finish();
         request.destroy();
       });
-      answer.on("end", () => {
+      incoming.on("end", () => {
         finish();
-        // An answer that came before the receiver took the request: nothing would ever end this connection.
+        // The receiver responded before it had read the request: nothing else would close this connection.
         if (!request.writableFinished) request.destroy();
       });
-      answer.on("error", fail);
+      incoming.on("error", fail);
     });
     request.end(body);
   });
 }
 
 /**
- * Names and values in turn, as they go out. Given this way Node writes them as they are, which takes a tenth off the CPU of a
+ * Returns names and values in turn. Node writes headers in this form unchanged, which saves a tenth of the CPU of a
  * delivery, and adds only `Connection`.
  */
-function wireHeaders({ host }: URL, headers: Record<string, string>, body: string): string[] {
-  // Compression is declined: what is never inflated cannot be a bomb.
-  const wire = ["Host", host, "Accept-Encoding", "identity", "Content-Length", String(Buffer.byteLength(body))];
-  for (const name in headers) wire.push(name, headers[name] ?? "");
-  return wire;
+function rawHeaders({ host }: URL, headers: Record<string, string>, body: string): string[] {
+  // No compression: a response that is never inflated cannot be a zip bomb.
+  const raw = ["Host", host, "Accept-Encoding", "identity", "Content-Length", String(Buffer.byteLength(body))];
+  for (const name in headers) raw.push(name, headers[name] ?? "");
+  return raw;
 }
 
 const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
@@ -208,7 +219,7 @@ const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 const MAX_TARGET_CHARACTERS = 300;
 
-/** The absolute URL that a redirect leads to, fit to be shown; undefined when there is none that could be registered. */
+/** Returns the absolute target of a redirect; undefined when it is absent, or cannot be shown as a URL to register. */
 function redirectTarget(location: string | undefined, from: URL): string | undefined {
   if (location === undefined || !URL.canParse(location, from.href)) return undefined;
   const { href, protocol, username, password } = new URL(location, from);
@@ -218,16 +229,16 @@ function redirectTarget(location: string | undefined, from: URL): string | undef
 
 type Head = Pick<Outcome, "statusCode" | "retryAfter" | "detail">;
 
-/** What is known once the headers are here. */
+/** Reads the part of the outcome that depends on status and headers only. */
 function readHead({ statusCode = 0, headers }: http.IncomingMessage, url: URL): Head {
   const { "retry-after": retryAfter, location } = headers;
   const detail = isRedirect(statusCode) ? redirectTarget(location, url) : undefined;
   return { statusCode, ...(retryAfter !== undefined && { retryAfter }), ...(detail !== undefined && { detail }) };
 }
 
-/** Text without control characters, at most so many bytes in UTF-8. Invalid bytes show as U+FFFD. */
+/** Decodes UTF-8, without control characters, to at most `maxBytes` of UTF-8. Invalid bytes become U+FFFD. */
 function safeText(bytes: Uint8Array, maxBytes: number): string {
-  // `stream` drops a character that was cut in half at the end.
+  // `stream` drops an incomplete character at the end.
   const text = new TextDecoder().decode(bytes, { stream: true }).replace(/[^\P{C}\t\n]/gu, "");
   return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes), { stream: true });
 }
@@ -239,7 +250,7 @@ const RESET = /^(ECONNRESET|EPIPE|ECONNABORTED)$/;
 const TLS =
   /^(EPROTO|ERR_TLS_\w+|ERR_SSL_\w+|CERT_\w+|\w+_CERT|\w+_CERT_\w+|\w*SELF_SIGNED\w*|UNABLE_TO_\w+|HOSTNAME_MISMATCH)$/;
 
-/** Why no complete response came. What none of the rules knows is something that the HTTP parser refused. */
+/** Classifies why no complete response arrived. An unknown code is an error of the HTTP parser. */
 function errorCodeOf(error: unknown): FailureCode {
   const { code = "", cause } = error as { code?: string; cause?: unknown };
   if (code === "ADDRESS_BLOCKED") return "address_blocked";

@@ -3,29 +3,31 @@ import { type Cidr, isAllowedAddress, isPublicAddress } from "./receiver-address
 
 const MAX_URL_CHARACTERS = 2048;
 
-/** Names of hosts nearby (`localhost`, RFC 6762, RFC 8375, ICANN's `internal`), and those in common private use. */
+/** Names of local hosts (`localhost`, RFC 6762, RFC 8375, ICANN's `internal`), and names in common private use. */
 const RESERVED_NAME = /(^|\.)(localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
 
-/** The host of a URL as text for a name or an address: IPv6 without brackets, a name without its root dot. */
+/** Returns the host of a URL as a name or an address: IPv6 without brackets, a name without its root dot. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
 }
 
 /**
- * Why a URL cannot be a receiver, as a sentence for its owner; undefined when it can. No name is resolved: one that does not
- * resolve today may do so tomorrow, and the address is judged anew at every delivery.
- * @param allowed ranges the operator opened for local use; plain http and `localhost` come with them
+ * Validates the URL of a receiver. Names are not resolved: a name that does not resolve today may do so tomorrow, and
+ * the address is checked at every delivery.
+ * @param allowed ranges that the operator allowed for local use; they also allow plain http and `localhost`
+ * @returns the broken rule as text for the user; undefined when the URL is valid
  */
 export function validateReceiverUrl(text: string, allowed: Cidr[]): string | undefined {
   if (text.length > MAX_URL_CHARACTERS) return `must be at most ${MAX_URL_CHARACTERS} characters long`;
-  // The URL parser would drop these without a word. Outside of ASCII it would also re-spell; what we show is what we dial.
+  // The URL parser would silently drop these characters, and convert others than ASCII. The URL shown must be the URL
+  // used.
   if (!/^[\x21-\x7e]+$/.test(text)) return "must not contain spaces, control characters or unencoded Unicode";
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:\/\//i.test(text)) return "must be an absolute URL that starts with https://";
   if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
   const host = hostOf(url);
-  const isOpened = isAllowedAddress(host, allowed) || (host === "localhost" && allowed.length > 0);
-  if (isOpened) return undefined;
+  const isAllowed = isAllowedAddress(host, allowed) || (host === "localhost" && allowed.length > 0);
+  if (isAllowed) return undefined;
   if (url.protocol !== "https:") return "must start with https://";
   if (isIP(host) !== 0) return isPublicAddress(host) ? undefined : "must not point to a private or reserved address";
   if (!host.includes(".") || RESERVED_NAME.test(host)) return "must have a public host name";

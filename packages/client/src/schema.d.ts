@@ -548,118 +548,118 @@ export interface components {
     Delivery: {
       /**
        * Format: uuid
-       * @description Names the delivery in paths. Receivers get it as `X-Service-Delivery`, the same at every attempt.
+       * @description The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt.
        */
       id: string;
       /**
        * Format: uuid
-       * @description The webhook that it goes to.
+       * @description The webhook that receives the delivery.
        */
       webhook_id: string;
       event: components["schemas"]["EventName"];
       /**
        * Format: uuid
-       * @description The deployment that the event tells about.
+       * @description The deployment that the event is about.
        */
       deployment_id: string;
       /**
-       * @description Where it stands.
+       * @description The status of the delivery.
        *
-       *     - `pending`: an attempt is due, or will be at `next_attempt_at`
-       *     - `succeeded`: the receiver answered 2xx
+       *     - `pending`: an attempt is due now, or at `next_attempt_at`
+       *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: all attempts failed
-       *     - `held`: the webhook was disabled when the event or its next attempt came
-       *     - `cancelled`: the webhook was deleted before
+       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
       status: "pending" | "succeeded" | "failed" | "held" | "cancelled";
-      /** @description Whether it is a sample that somebody sent to try the webhook out. */
+      /** @description Whether this is a test delivery with sample data. */
       test: boolean;
       /**
        * Format: date-time
-       * @description When the event came in.
+       * @description When the delivery was created, shortly after the event arrived.
        */
       created_at: string;
       /**
        * Format: date-time
-       * @description When the next attempt is planned; null when none is.
+       * @description When the next attempt is planned; null when no attempt is planned.
        */
       next_attempt_at: string | null;
-      /** @description How many attempts were made. */
+      /** @description The number of attempts made so far. */
       attempt_count: number;
     };
     DeliveryWithAttempts: {
       /**
        * Format: uuid
-       * @description Names the delivery in paths. Receivers get it as `X-Service-Delivery`, the same at every attempt.
+       * @description The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt.
        */
       id: string;
       /**
        * Format: uuid
-       * @description The webhook that it goes to.
+       * @description The webhook that receives the delivery.
        */
       webhook_id: string;
       event: components["schemas"]["EventName"];
       /**
        * Format: uuid
-       * @description The deployment that the event tells about.
+       * @description The deployment that the event is about.
        */
       deployment_id: string;
       /**
-       * @description Where it stands.
+       * @description The status of the delivery.
        *
-       *     - `pending`: an attempt is due, or will be at `next_attempt_at`
-       *     - `succeeded`: the receiver answered 2xx
+       *     - `pending`: an attempt is due now, or at `next_attempt_at`
+       *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: all attempts failed
-       *     - `held`: the webhook was disabled when the event or its next attempt came
-       *     - `cancelled`: the webhook was deleted before
+       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
       status: "pending" | "succeeded" | "failed" | "held" | "cancelled";
-      /** @description Whether it is a sample that somebody sent to try the webhook out. */
+      /** @description Whether this is a test delivery with sample data. */
       test: boolean;
       /**
        * Format: date-time
-       * @description When the event came in.
+       * @description When the delivery was created, shortly after the event arrived.
        */
       created_at: string;
       /**
        * Format: date-time
-       * @description When the next attempt is planned; null when none is.
+       * @description When the next attempt is planned; null when no attempt is planned.
        */
       next_attempt_at: string | null;
-      /** @description How many attempts were made. */
+      /** @description The number of attempts made so far. */
       attempt_count: number;
       payload:
         | components["schemas"]["DeployStarted"]
         | components["schemas"]["DeploySucceeded"]
         | components["schemas"]["DeployFailed"];
-      /** @description What was tried, oldest first. */
+      /** @description The attempts so far, oldest first. */
       attempts: components["schemas"]["Attempt"][];
     };
     Attempt: {
-      /** @description Counts from 1. */
+      /** @description The number of the attempt, from 1. */
       number: number;
       /**
        * Format: date-time
-       * @description When it was made.
+       * @description When the attempt was made.
        */
       at: string;
-      /** @description From dial to the last byte read. */
+      /** @description Milliseconds from connecting to the last byte read. */
       duration_ms: number;
-      /** @description What the receiver answered; null for no answer. */
+      /** @description The status code of the response; null when no response arrived. */
       status_code: number | null;
       /**
-       * @description What went wrong; null for a success.
+       * @description Why the attempt failed; null for a success.
        *
-       *     - `http_status`: it answered something else than 2xx
-       *     - `timeout`: no complete answer in 15 seconds
+       *     - `http_status`: the receiver returned a status other than 2xx
+       *     - `timeout`: no complete response within 15 seconds
        *     - `dns_error`: the host name does not resolve
-       *     - `connection_refused`: nothing accepts connections there
-       *     - `connection_reset`: the connection was closed before the answer was complete
-       *     - `tls_error`: the TLS connection failed; the hint says why
-       *     - `address_blocked`: the host leads to an address that is not public
-       *     - `invalid_response`: what came back is not HTTP/1.1, or its headers are too large
+       *     - `connection_refused`: nothing accepts connections at the host and port
+       *     - `connection_reset`: the connection was closed before the response was complete
+       *     - `tls_error`: the TLS connection failed; the hint names the cause
+       *     - `address_blocked`: the host resolves to an address that is not public
+       *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
        * @enum {string|null}
        */
       error_code:
@@ -672,23 +672,23 @@ export interface components {
         | "address_blocked"
         | "invalid_response"
         | null;
-      /** @description The first of what the receiver answered, at most 1 KB; null for nothing. */
+      /** @description The start of the response body, at most 1 KB; null when it is empty. */
       response_excerpt: string | null;
       /**
-       * @description Why it was made.
+       * @description Why the attempt was made.
        *
-       *     - `schedule`: its time had come
-       *     - `redeliver`: somebody asked for this delivery once more
-       *     - `recover`: somebody asked for all that failed or were held
-       *     - `test`: somebody tried the webhook out
+       *     - `schedule`: it was due according to the retry schedule
+       *     - `redeliver`: a redelivery of this delivery was requested
+       *     - `recover`: a recovery of failed or held deliveries was requested
+       *     - `test`: a test delivery was requested
        * @enum {string}
        */
       trigger: "schedule" | "redeliver" | "recover" | "test";
-      /** @description One sentence on what the receiver's owner should mend; null for a success. */
+      /** @description One sentence on how to fix the receiver; null for a success. */
       hint: string | null;
     };
     Recovered: {
-      /** @description How many are sent once more. At 10,000, or after 20 seconds, the same call continues. */
+      /** @description The number of deliveries that are sent again. A call stops at 10,000 or after 20 seconds; repeat it to continue. */
       count: number;
     };
     /**
@@ -2021,7 +2021,7 @@ export interface operations {
            *             "error_code": "http_status",
            *             "response_excerpt": "upstream is restarting",
            *             "trigger": "schedule",
-           *             "hint": "The receiver answered 503: look into its log at the time of the attempt."
+           *             "hint": "The receiver returned 503: check its log at the time of the attempt."
            *           }
            *         ]
            *       }

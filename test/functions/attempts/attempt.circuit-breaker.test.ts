@@ -1,3 +1,4 @@
+import { jest } from "@jest/globals";
 import { handler as send } from "../../../functions/attempts/send.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -16,7 +17,10 @@ import {
 } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
-/* A webhook that keeps failing is probed by one delivery at a time; the others wait without using up their attempts. */
+/*
+ * The circuit breaker where it is wired: one delivery probes a failing webhook, the others wait without using up
+ * attempts.
+ */
 
 let receiver: Receiver;
 let webhook: Webhook;
@@ -29,6 +33,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   restoreAws();
+  jest.restoreAllMocks();
   await takeDueAttempts();
   await receiver.close();
 });
@@ -42,7 +47,7 @@ const rowsNow = () => Promise.all(waiting.map(rowOf));
 const isUntouched = ({ status, attempt_count, attempts }: Delivery) =>
   status === "pending" && attempt_count === 0 && attempts === undefined;
 
-test("after half a minute of failures one delivery probes, and the others are put off without an attempt", async () => {
+test("the sender sends one probe after 30 seconds of failures and postpones the other deliveries", async () => {
   receiver.answerWith(500);
   await changeWebhook(webhook, { failing_since: at(-31) });
   const batches = watchQueue();
@@ -53,7 +58,7 @@ test("after half a minute of failures one delivery probes, and the others are pu
   expect(probe).toMatchObject({ status: "pending", attempt_count: 1 });
   expect(others.filter(isUntouched)).toHaveLength(4);
   for (const { id, next_attempt_at = "", due_at = "", due_shard = -1 } of others) {
-    // Behind the next probe, which is half a minute away, and not at one time.
+    // After the next probe, which is 30 seconds away, and spread over the next 30 seconds.
     const seconds = (Date.parse(next_attempt_at) - Date.now()) / 1000;
     expect(seconds).toBeGreaterThan(25);
     expect(seconds).toBeLessThan(60.1);
@@ -65,7 +70,24 @@ test("after half a minute of failures one delivery probes, and the others are pu
   }
 });
 
-test("a probe that fails lets nobody else go before the next one", async () => {
+test.each([
+  [0, 60],
+  [1, 360],
+])(
+  "with a random number of %p, a delivery waits %i s when the next probe is due in 60 s after ten minutes of failures",
+  async (random, waitSeconds) => {
+    const [delivery] = waiting;
+    if (!delivery) throw new Error("no deliveries given");
+    await changeWebhook(webhook, { failing_since: at(-600), probe_at: at(60) });
+    jest.spyOn(Math, "random").mockReturnValue(random);
+    await sendAll([delivery]);
+    const seconds = (Date.parse((await rowOf(delivery)).next_attempt_at ?? "") - Date.now()) / 1000;
+    expect(seconds).toBeGreaterThan(waitSeconds - 5);
+    expect(seconds).toBeLessThanOrEqual(waitSeconds + 1);
+  },
+);
+
+test("the sender sends nothing between a failed probe and the next probe", async () => {
   receiver.answerWith(500);
   await changeWebhook(webhook, { failing_since: at(-31) });
   await sendAll(waiting);
@@ -76,7 +98,7 @@ test("a probe that fails lets nobody else go before the next one", async () => {
   expect((await rowsNow()).filter(isUntouched)).toHaveLength(4);
 });
 
-test("when the time of the next probe has come, one goes", async () => {
+test("the sender sends one delivery when the next probe is due", async () => {
   receiver.answerWith(500);
   const failing_since = at(-600);
   await changeWebhook(webhook, { failing_since, probe_at: at(-1) });
@@ -87,7 +109,7 @@ test("when the time of the next probe has come, one goes", async () => {
   expect((Date.parse(probe_at) - Date.now()) / 1000).toBeCloseTo(60, -1);
 });
 
-test("a probe that succeeds lets all go", async () => {
+test("the sender sends all deliveries after a successful probe", async () => {
   await changeWebhook(webhook, { failing_since: at(-3_600), probe_at: at(-1) });
   await sendAll(waiting);
   expect(receiver.received).toHaveLength(1);
@@ -99,23 +121,23 @@ test("a probe that succeeds lets all go", async () => {
   for (const row of await rowsNow()) expect(row).toMatchObject({ status: "succeeded", attempt_count: 1 });
 });
 
-test("before half a minute is over all go, though they fail", async () => {
+test("the sender sends all deliveries during the first 30 seconds of failures", async () => {
   receiver.answerWith(500);
   await changeWebhook(webhook, { failing_since: at(-25) });
   await sendAll(waiting);
   expect(receiver.received).toHaveLength(5);
 });
 
-test("of two senders that see the same moment, one probes", async () => {
+test("the sender sends one probe when two senders claim it at the same time", async () => {
   receiver.answerWith(500);
   const [first, second] = waiting;
-  if (!first || !second) throw new Error("there are no deliveries");
+  if (!first || !second) throw new Error("no deliveries given");
   await changeWebhook(webhook, { failing_since: at(-31) });
   interceptDynamo(async ({ command, input }, proceed) => {
     const isClaim = command === "UpdateItemCommand" && String(input.UpdateExpression).startsWith("SET probe_at");
     if (!isClaim) return proceed();
     restoreAws();
-    // The other sender is faster, between this one's look at the webhook and its claim.
+    // The other sender claims the probe after this one has read the webhook.
     await sendAll([second]);
     return proceed();
   });
@@ -125,7 +147,7 @@ test("of two senders that see the same moment, one probes", async () => {
   expect(Date.parse((await rowOf(first)).next_attempt_at ?? "")).toBeGreaterThan(Date.now() + 25_000);
 });
 
-test("one webhook's failures do not hold up another", async () => {
+test("the sender does not postpone deliveries of another webhook in the project", async () => {
   const { webhook: healthy } = await givenWebhook({ url: receiver.url, projectId: webhook.project_id });
   const delivery = await givenDelivery(healthy);
   await changeWebhook(webhook, { failing_since: at(-3_600), probe_at: at(60) });

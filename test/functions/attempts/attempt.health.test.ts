@@ -17,7 +17,7 @@ import {
 } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
-/* What attempts tell about the health of a webhook, and what follows for it. */
+/* How attempts change the health of a webhook, and when they disable it. */
 
 let receiver: Receiver;
 let webhook: Webhook;
@@ -37,7 +37,7 @@ afterEach(async () => {
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).toISOString();
 const webhookNow = async () => await webhooks.find(webhook.project_id, webhook.id);
 
-test("410 ends the delivery and disables the webhook as gone; what comes later is held", async () => {
+test("410 fails the delivery, disables the webhook as gone and holds later deliveries", async () => {
   receiver.answerWith(410);
   await makeAttempt(dueAttempt(delivery));
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempts: [{ status_code: 410 }] });
@@ -48,7 +48,7 @@ test("410 ends the delivery and disables the webhook as gone; what comes later i
 });
 
 test.each([410, 500])(
-  "%i from the URL that the webhook had before tells nothing about the one it has now",
+  "%i from the previous URL does not change the health of a webhook whose URL has changed",
   async (status) => {
     receiver.answerWith(async (_, response) => {
       await changeWebhook(webhook, { url: "https://example.com/new" });
@@ -60,7 +60,7 @@ test.each([410, 500])(
   },
 );
 
-test("a webhook that fails for days is disabled although none of its deliveries has run out of attempts", async () => {
+test("a webhook without a success for five days is disabled while its deliveries have attempts left", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(6) });
   receiver.answerWith(500);
   const second = await givenDelivery(webhook, { attempt_count: 1 });
@@ -70,7 +70,7 @@ test("a webhook that fails for days is disabled although none of its deliveries 
   expect((await rowOf(delivery)).status).toBe("held");
 });
 
-test("the first failure since a success is noted, and later ones leave the note", async () => {
+test("failing_since is set at the first failure and kept by later ones", async () => {
   receiver.answerWith(500);
   await makeAttempt(dueAttempt(delivery));
   const [first] = (await rowOf(delivery)).attempts ?? [];
@@ -81,30 +81,30 @@ test("the first failure since a success is noted, and later ones leave the note"
   expect((await webhookNow())?.failing_since).toBe(first?.at);
 });
 
-test("of failures at once, the first that was noted stays", async () => {
-  const noted = daysAgo(0.1);
+test("failing_since keeps the value of the first of two concurrent failures", async () => {
+  const firstFailure = daysAgo(0.1);
   receiver.answerWith(async (_, response) => {
-    await changeWebhook(webhook, { failing_since: noted });
+    await changeWebhook(webhook, { failing_since: firstFailure });
     response.writeHead(500).end();
   });
   await makeAttempt(dueAttempt(delivery));
   expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 });
-  expect((await webhookNow())?.failing_since).toBe(noted);
+  expect((await webhookNow())?.failing_since).toBe(firstFailure);
 });
 
-test("a success clears the note", async () => {
+test("a success clears failing_since", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(4) });
   await makeAttempt(dueAttempt(delivery));
   expect(await webhookNow()).toEqual(webhook);
 });
 
-test("a success on the fifth day saves the webhook", async () => {
+test("a success after six days of failures keeps the webhook enabled", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(6) });
   await makeAttempt(dueAttempt(delivery));
   expect(await webhookNow()).toEqual(webhook);
 });
 
-test("a delivery that is given up after five days of nothing but failures disables the webhook as failing", async () => {
+test("the last attempt after five days without a success disables the webhook as failing", async () => {
   process.env.RETRY_SCHEDULE = "60";
   receiver.answerWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(5), probe_at: daysAgo(1) });
@@ -114,7 +114,7 @@ test("a delivery that is given up after five days of nothing but failures disabl
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
 
-test("one that has attempts left does not, however long the webhook has failed", async () => {
+test("a failed first attempt does not disable the webhook after 50 days of failures", async () => {
   receiver.answerWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(50) });
   await makeAttempt(dueAttempt(delivery));
@@ -122,7 +122,7 @@ test("one that has attempts left does not, however long the webhook has failed",
   expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
 });
 
-test("a webhook that has recovered meanwhile is not disabled as failing", async () => {
+test("a webhook with a success during the attempt is not disabled as failing", async () => {
   process.env.RETRY_SCHEDULE = "60";
   await changeWebhook(webhook, { failing_since: daysAgo(5) });
   delivery = await givenDelivery(webhook, { attempt_count: 1 });
@@ -135,7 +135,7 @@ test("a webhook that has recovered meanwhile is not disabled as failing", async 
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
 });
 
-test("a delivery that is given up after less than five days does not", async () => {
+test("the last attempt after less than five days without a success keeps the webhook enabled", async () => {
   receiver.answerWith(500);
   process.env.RETRY_SCHEDULE = "60";
   await changeWebhook(webhook, { failing_since: daysAgo(4.99) });
@@ -145,7 +145,7 @@ test("a delivery that is given up after less than five days does not", async () 
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
 
-test.each([500, 410])("a webhook that is deleted while it answers %i is not brought back", async (status) => {
+test.each([500, 410])("a webhook that is deleted while it returns %i is not recreated", async (status) => {
   receiver.answerWith(async (_, response) => {
     await webhooks.remove(webhook.project_id, webhook.id);
     response.writeHead(status).end();

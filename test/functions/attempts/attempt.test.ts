@@ -1,11 +1,13 @@
 import { createHmac, randomBytes } from "node:crypto";
+import type http from "node:http";
+import { jest } from "@jest/globals";
 import { Webhook as Verifier } from "standardwebhooks";
 import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { generateSecret, type Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { restoreAws, watchQueue } from "../../support/aws-calls.ts";
+import { interceptDynamo, restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import {
   changeSecrets,
   changeWebhook,
@@ -17,10 +19,11 @@ import {
   rowOf,
   takeDueAttempts,
 } from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
 let receiver: Receiver;
-/** Where the webhook leads after a change. */
+/** A second receiver: the new URL of a changed webhook, or the target of a redirect. */
 let next: Receiver | undefined;
 let webhook: Webhook;
 let secret: string;
@@ -33,6 +36,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   restoreAws();
+  jest.restoreAllMocks();
   delete process.env.RETRY_SCHEDULE;
   await takeDueAttempts();
   await Promise.all([receiver.close(), next?.close()]);
@@ -43,7 +47,7 @@ const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).to
 const webhookNow = async () => await webhooks.find(webhook.project_id, webhook.id);
 const isDue = async () => (await dueIds(delivery.due_shard ?? -1)).includes(delivery.id);
 
-/** Makes the attempts that a schedule without waits leads to, one after the other. */
+/** Makes all attempts of a schedule without waits, one after the other. */
 async function makeAllAttempts(): Promise<void> {
   let due = [dueAttempt(delivery)];
   while (due.length > 0) {
@@ -53,7 +57,7 @@ async function makeAllAttempts(): Promise<void> {
 }
 
 describe("a successful attempt", () => {
-  test("is recorded, and the delivery is over", async () => {
+  test("is recorded and finishes the delivery", async () => {
     receiver.answerWith((_, response) => response.writeHead(202).end("thank you"));
     await makeAttempt(dueAttempt(delivery));
     const { status, attempt_count, attempts, ...row } = await rowOf(delivery);
@@ -73,28 +77,49 @@ describe("a successful attempt", () => {
     expect(await takeDueAttempts()).toEqual([]);
   });
 
-  test("carries the headers of the contract and of Standard Webhooks, and the stored body", async () => {
+  test("sends the stored body, with a signature that the Standard Webhooks library accepts", async () => {
     await makeAttempt(dueAttempt(delivery));
     const [request] = await receiver.waitFor(1);
     const { body = "", headers = {}, method } = request ?? {};
     expect(method).toBe("POST");
     expect(body).toBe(delivery.body);
-    expect(headers).toMatchObject({
-      "content-type": "application/json",
-      "user-agent": "Deployment-Webhooks/1.0",
-      "x-service-signature": `sha256=${createHmac("sha256", secret).update(body, "utf8").digest("hex")}`,
-      "x-service-event": "deploy.started",
-      "x-service-delivery": delivery.id,
-      "webhook-id": delivery.id,
-    });
-    expect(headers).not.toHaveProperty("x-service-signature-previous");
     const { data } = new Verifier(secret).verify(body, headers as Record<string, string>) as { data: unknown };
     expect(data).toEqual({ commit: "c0ffee" });
+  });
+
+  test("sends exactly the headers of the contract, in this spelling", async () => {
+    let raw: string[] = [];
+    receiver.answerWith((_, response) => {
+      raw = response.req.rawHeaders;
+      response.end();
+    });
+    const before = Math.floor(Date.now() / 1000);
+    await makeAttempt(dueAttempt(delivery));
+    const names = raw.filter((_, index) => index % 2 === 0);
+    const headers = Object.fromEntries(names.map((name, index) => [name, raw[2 * index + 1]]));
+    expect(names).toHaveLength(Object.keys(headers).length);
+    expect(headers).toEqual({
+      Host: new URL(receiver.url).host,
+      Connection: "keep-alive",
+      "Accept-Encoding": "identity",
+      "Content-Length": String(Buffer.byteLength(delivery.body)),
+      "Content-Type": "application/json",
+      "User-Agent": "Deployment-Webhooks/1.0",
+      "X-Service-Event": "deploy.started",
+      "X-Service-Delivery": delivery.id,
+      "X-Service-Signature": `sha256=${createHmac("sha256", secret).update(delivery.body, "utf8").digest("hex")}`,
+      "webhook-id": delivery.id,
+      "webhook-timestamp": expect.stringMatching(/^\d{10}$/),
+      "webhook-signature": expect.stringMatching(/^v1,[\w+/]{43}=$/),
+    });
+    const timestamp = Number(headers["webhook-timestamp"]);
+    expect(timestamp).toBeGreaterThanOrEqual(before);
+    expect(timestamp).toBeLessThanOrEqual(Date.now() / 1000);
   });
 });
 
 describe("a failed attempt", () => {
-  test("is recorded, and the next one is queued for its time", async () => {
+  test("is recorded, and the next attempt is enqueued with its delay", async () => {
     const batches = watchQueue();
     receiver.answerWith((_, response) => response.writeHead(503).end("down"));
     const before = Date.now();
@@ -115,7 +140,7 @@ describe("a failed attempt", () => {
     expect([4, 5, 6]).toContain(entry?.DelaySeconds);
   });
 
-  test("whose next one is further away than the queue can delay is left to the sweep, on time", async () => {
+  test("leaves a next attempt beyond the queue's maximum delay to the sweep, without grace", async () => {
     process.env.RETRY_SCHEDULE = "7200";
     const batches = watchQueue();
     receiver.answerWith(500);
@@ -127,7 +152,7 @@ describe("a failed attempt", () => {
     expect(batches).toEqual([]);
   });
 
-  test("repeats under the same delivery id and with the same body, until the schedule is exhausted", async () => {
+  test("is retried with the same delivery id and body until the schedule is exhausted", async () => {
     process.env.RETRY_SCHEDULE = "0,0";
     receiver.answerWith(500);
     await makeAllAttempts();
@@ -143,7 +168,7 @@ describe("a failed attempt", () => {
     expect((await webhookNow())?.disabled_at).toBeUndefined();
   });
 
-  test("without an answer is recorded with what went wrong", async () => {
+  test("without a response is recorded with its error code", async () => {
     await receiver.close();
     await makeAttempt(dueAttempt(delivery));
     const [attempt] = (await rowOf(delivery)).attempts ?? [];
@@ -151,7 +176,7 @@ describe("a failed attempt", () => {
     expect(attempt).not.toHaveProperty("status_code");
   });
 
-  test("is followed by a success", async () => {
+  test("can be followed by a success", async () => {
     process.env.RETRY_SCHEDULE = "0,0";
     receiver.answerWith((_, response) => response.writeHead(receiver.received.length < 2 ? 500 : 200).end());
     await makeAllAttempts();
@@ -161,7 +186,7 @@ describe("a failed attempt", () => {
     });
   });
 
-  test("is not repeated before the time that the receiver asks for", async () => {
+  test("is not retried before the time of Retry-After", async () => {
     const batches = watchQueue();
     receiver.answerWith((_, response) => response.writeHead(429, { "Retry-After": "600" }).end());
     await makeAttempt(dueAttempt(delivery));
@@ -171,10 +196,140 @@ describe("a failed attempt", () => {
   });
 });
 
+describe("the jitter of a retry", () => {
+  test.each([
+    [0, 4_000],
+    [0.5, 5_000],
+    [1, 6_000],
+  ])("for a random number of %p makes the first wait of 5 s last %i ms", async (random, waitMs) => {
+    receiver.answerWith(500);
+    jest.spyOn(Math, "random").mockReturnValue(random);
+    const before = Date.now();
+    await makeAttempt(dueAttempt(delivery));
+    const planned = Date.parse((await rowOf(delivery)).next_attempt_at ?? "");
+    expect(planned).toBeGreaterThanOrEqual(before + waitMs);
+    expect(planned).toBeLessThanOrEqual(Date.now() + waitMs);
+  });
+
+  test("differs between deliveries that fail together", async () => {
+    receiver.answerWith(500);
+    const second = await givenDelivery(webhook);
+    const random = jest.spyOn(Math, "random").mockReturnValue(0);
+    await makeAttempt(dueAttempt(delivery));
+    random.mockReturnValue(1);
+    await makeAttempt(dueAttempt(second));
+    const [first, later] = await Promise.all([rowOf(delivery), rowOf(second)]);
+    const apartMs = Date.parse(later.next_attempt_at ?? "") - Date.parse(first.next_attempt_at ?? "");
+    expect(apartMs).toBeGreaterThanOrEqual(2_000);
+  });
+});
+
+describe("without a setting, a receiver that returns", () => {
+  /** The waits of the default schedule without jitter, in seconds. */
+  const waits = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
+
+  test.each([300, 302, 307, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 451, 500, 501, 502, 503, 504, 599])(
+    "%i gets all eight attempts of the schedule",
+    async (status) => {
+      receiver.answerWith(status);
+      jest.spyOn(Math, "random").mockReturnValue(0.5);
+      for (const [index, seconds] of waits.entries()) {
+        const before = Date.now();
+        await makeAttempt(dueAttempt(delivery, index + 1));
+        const { status, next_attempt_at = "" } = await rowOf(delivery);
+        expect(status).toBe("pending");
+        expect(Date.parse(next_attempt_at)).toBeGreaterThanOrEqual(before + seconds * 1000);
+        expect(Date.parse(next_attempt_at)).toBeLessThanOrEqual(Date.now() + seconds * 1000);
+      }
+      await makeAttempt(dueAttempt(delivery, 8));
+      expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 8 });
+      expect(receiver.received).toHaveLength(8);
+      expect(await webhookNow()).not.toHaveProperty("disabled_at");
+    },
+  );
+});
+
+test.each([301, 302, 303, 307, 308])("a redirect with %i is not followed", async (status) => {
+  next = await startReceiver();
+  const { url } = next;
+  receiver.answerWith((_, response) => response.writeHead(status, { Location: url }).end());
+  await makeAttempt(dueAttempt(delivery));
+  expect(receiver.received).toHaveLength(1);
+  expect(next.received).toEqual([]);
+  const [attempt] = (await rowOf(delivery)).attempts ?? [];
+  expect(attempt).toMatchObject({ status_code: status, error_code: "http_status", detail: url });
+});
+
+describe("one webhook", () => {
+  /** Attempts of new deliveries of the webhook. Their receiver responds only when `respond` is called. */
+  async function startAttempts(count: number) {
+    const waiting: http.ServerResponse[] = [];
+    receiver.answerWith((_, response) => void waiting.push(response));
+    const started = await Promise.all(Array.from({ length: count }, () => givenDelivery(webhook)));
+    const done = Promise.all(started.map((each) => makeAttempt(dueAttempt(each))));
+    return { started, done, respond: () => waiting.splice(0).map((response) => response.writeHead(500).end()) };
+  }
+
+  test("has at most five requests in flight; the others are enqueued with a delay of 5 s", async () => {
+    const batches = watchQueue();
+    const { started, done, respond } = await startAttempts(7);
+    const busy = await eventually(() => {
+      const entries = batches.flatMap(({ Entries }) => Entries);
+      expect(entries).toHaveLength(2);
+      return entries;
+    });
+    expect(receiver.received).toHaveLength(5);
+    const sent = receiver.received.map(({ headers }) => headers["x-service-delivery"]);
+    const waiting = started.filter(({ id }) => !sent.includes(id));
+    for (const entry of busy) expect(entry.DelaySeconds).toBe(5);
+    const messages = busy.map(({ MessageBody }) => JSON.parse(MessageBody));
+    expect(messages).toEqual(
+      expect.arrayContaining(waiting.map((each) => ({ ...dueAttempt(each), waited_for_slot: true }))),
+    );
+    for (const each of waiting) expect(await rowOf(each)).toEqual(each);
+    respond();
+    await done;
+    expect(receiver.received).toHaveLength(5);
+  });
+
+  test("does not use up the slots of another webhook", async () => {
+    const { done, respond } = await startAttempts(5);
+    await receiver.waitFor(5);
+    next = await startReceiver();
+    const { webhook: other } = await givenWebhook({ url: next.url });
+    const otherDelivery = await givenDelivery(other);
+    await makeAttempt(dueAttempt(otherDelivery));
+    expect(await rowOf(otherDelivery)).toMatchObject({ status: "succeeded" });
+    respond();
+    await done;
+  });
+
+  test("sends a waiting delivery as soon as a request has finished", async () => {
+    const { done, respond } = await startAttempts(6);
+    await receiver.waitFor(5);
+    respond();
+    await receiver.waitFor(6);
+    respond();
+    await done;
+    expect(receiver.received).toHaveLength(6);
+  });
+
+  test("has all slots free again after attempts that could not be recorded", async () => {
+    interceptDynamo(async ({ command }, send) => {
+      if (command === "UpdateItemCommand") throw new Error("DynamoDB is unavailable");
+      return send();
+    });
+    for (let round = 0; round < 6; round++) {
+      await expect(makeAttempt(dueAttempt(delivery))).rejects.toThrow("DynamoDB is unavailable");
+    }
+    expect(receiver.received).toHaveLength(6);
+  });
+});
+
 describe("a message", () => {
   test.each([
-    ["of an attempt that was made", 1],
-    ["of an attempt that is not next", 3],
+    ["for an attempt that was made before", 1],
+    ["for an attempt that is not the next", 3],
   ])("%s sends nothing", async (_, number) => {
     receiver.answerWith(500);
     await makeAttempt(dueAttempt(delivery));
@@ -185,7 +340,7 @@ describe("a message", () => {
   });
 
   test.each<Delivery["status"]>(["succeeded", "failed", "held", "cancelled"])(
-    "of a delivery that is %s sends nothing",
+    "for a delivery that is %s sends nothing",
     async (status) => {
       const over = await givenDelivery(webhook, { status });
       await makeAttempt(dueAttempt(over));
@@ -194,14 +349,14 @@ describe("a message", () => {
     },
   );
 
-  test("of a delivery that does not exist sends nothing", async () => {
+  test("for a delivery that does not exist sends nothing", async () => {
     await makeAttempt({ ...dueAttempt(delivery), delivery_id: "01930000-0000-7000-8000-000000000000" });
     expect(receiver.received).toEqual([]);
   });
 });
 
-describe("a webhook that changed since the event", () => {
-  test("deleted: nothing is sent and the delivery is cancelled", async () => {
+describe("a webhook that has changed since the event", () => {
+  test("was deleted: sends nothing and cancels the delivery", async () => {
     await webhooks.remove(webhook.project_id, webhook.id);
     await makeAttempt(dueAttempt(delivery));
     expect(receiver.received).toEqual([]);
@@ -209,7 +364,7 @@ describe("a webhook that changed since the event", () => {
     expect(await isDue()).toBe(false);
   });
 
-  test("disabled: nothing is sent and the delivery is held", async () => {
+  test("was disabled: sends nothing and holds the delivery", async () => {
     await changeWebhook(webhook, { disabled_at: daysAgo(1), disabled_reason: "failing" });
     await makeAttempt(dueAttempt(delivery));
     expect(receiver.received).toEqual([]);
@@ -217,7 +372,7 @@ describe("a webhook that changed since the event", () => {
     expect(await isDue()).toBe(false);
   });
 
-  test("another URL and secret: the next attempt uses them", async () => {
+  test("has a new URL and secret: the next attempt uses them", async () => {
     process.env.RETRY_SCHEDULE = "0";
     receiver.answerWith(500);
     await makeAttempt(dueAttempt(delivery));
@@ -231,9 +386,9 @@ describe("a webhook that changed since the event", () => {
   });
 
   test.each([
-    ["not yet expired: it signs too", 60_000, true],
-    ["expired: it signs no more", -1, false],
-  ])("a previous secret, %s", async (_, expiresInMs, isSigning) => {
+    ["not yet expired: signs as well", 60_000, true],
+    ["expired: does not sign", -1, false],
+  ])("has a previous secret, %s", async (_, expiresInMs, isSigning) => {
     const current = generateSecret(randomBytes(32));
     const previous_1_expires_at = new Date(Date.now() + expiresInMs).toISOString();
     await changeSecrets(webhook, { current, previous_1: secret, previous_1_expires_at });

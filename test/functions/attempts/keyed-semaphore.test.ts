@@ -3,125 +3,125 @@ import { eventually } from "../../support/eventually.ts";
 
 const LONG_MS = 20_000;
 
-/** Takes a slot that has to be free. */
-async function takeFree(slots: KeyedSemaphore, key = "a"): Promise<() => void> {
-  const giveBack = await slots.acquire(key, 0);
-  if (!giveBack) throw new Error(`no slot is free for ${key}`);
-  return giveBack;
+/** Acquires a slot and fails when none is free. */
+async function acquireFree(slots: KeyedSemaphore, key = "a"): Promise<() => void> {
+  const release = await slots.acquire(key, 0);
+  if (!release) throw new Error(`no slot is free for ${key}`);
+  return release;
 }
 
-/** Which of those that wait have got a slot, in the order in which they got it. */
-function queueOf(slots: KeyedSemaphore, names: string[], key = "a") {
+/** Starts one waiting caller per name. `served` lists the names in the order in which they acquired the slot. */
+function startWaiting(slots: KeyedSemaphore, names: string[], key = "a") {
   const served: string[] = [];
-  const givers = new Map<string, () => void>();
+  const releases = new Map<string, () => void>();
   const waiting = names.map(async (name) => {
-    const giveBack = await slots.acquire(key, LONG_MS);
-    if (!giveBack) return;
+    const release = await slots.acquire(key, LONG_MS);
+    if (!release) return;
     served.push(name);
-    givers.set(name, giveBack);
+    releases.set(name, release);
   });
-  return { served, giveBack: (name: string) => givers.get(name)?.(), all: Promise.all(waiting) };
+  return { served, release: (name: string) => releases.get(name)?.(), all: Promise.all(waiting) };
 }
 
-test("so many slots are free for each key, and no more", async () => {
+test("KeyedSemaphore grants as many slots per key as the limit", async () => {
   const slots = new KeyedSemaphore(3);
-  for (let taken = 0; taken < 3; taken++) await takeFree(slots);
+  for (let acquired = 0; acquired < 3; acquired++) await acquireFree(slots);
   expect(await slots.acquire("a", 0)).toBeUndefined();
 });
 
-test("one key does not use up the slots of another", async () => {
+test("KeyedSemaphore counts the slots of each key separately", async () => {
   const slots = new KeyedSemaphore(1);
-  await takeFree(slots, "a");
-  await takeFree(slots, "b");
+  await acquireFree(slots, "a");
+  await acquireFree(slots, "b");
   expect(await slots.acquire("a", 0)).toBeUndefined();
 });
 
-test("a slot that was given back is free for the next", async () => {
+test("KeyedSemaphore grants a released slot again", async () => {
   const slots = new KeyedSemaphore(1);
-  for (let round = 0; round < 10; round++) (await takeFree(slots))();
-  await takeFree(slots);
+  for (let round = 0; round < 10; round++) (await acquireFree(slots))();
+  await acquireFree(slots);
 });
 
-test("who waits gets the slot as soon as it is given back", async () => {
+test("KeyedSemaphore grants the slot to a waiting caller as soon as it is released", async () => {
   const slots = new KeyedSemaphore(1);
-  const giveBack = await takeFree(slots);
+  const release = await acquireFree(slots);
   const waiting = slots.acquire("a", LONG_MS);
-  giveBack();
+  release();
   expect(await waiting).toEqual(expect.any(Function));
 });
 
-test("a slot is handed to the one that waits, not to one that comes at that moment", async () => {
+test("KeyedSemaphore grants a released slot to the waiting caller, not to a new caller", async () => {
   const slots = new KeyedSemaphore(1);
-  const giveBack = await takeFree(slots);
+  const release = await acquireFree(slots);
   const waiting = slots.acquire("a", LONG_MS);
-  giveBack();
+  release();
   expect(await slots.acquire("a", 0)).toBeUndefined();
   (await waiting)?.();
-  await takeFree(slots);
+  await acquireFree(slots);
 });
 
-test("those that wait are served in the order in which they came", async () => {
+test("KeyedSemaphore grants slots to waiting callers in order of arrival", async () => {
   const slots = new KeyedSemaphore(1);
-  const first = await takeFree(slots);
-  const queue = queueOf(slots, ["b", "c", "d"]);
+  const first = await acquireFree(slots);
+  const queue = startWaiting(slots, ["b", "c", "d"]);
   first();
   for (const name of ["b", "c", "d"]) {
     await eventually(() => expect(queue.served.at(-1)).toBe(name));
-    queue.giveBack(name);
+    queue.release(name);
   }
   await queue.all;
   expect(queue.served).toEqual(["b", "c", "d"]);
 });
 
-test("who waits longer than its patience gets none, and no earlier", async () => {
+test("KeyedSemaphore returns undefined after maxWaitWithoutReleaseMs, not earlier", async () => {
   const slots = new KeyedSemaphore(1);
-  await takeFree(slots);
+  await acquireFree(slots);
   const startedAt = performance.now();
   expect(await slots.acquire("a", 100)).toBeUndefined();
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(95);
 });
 
-test("who has given up is passed over, and the slot goes to the next in line", async () => {
+test("KeyedSemaphore skips a caller that has given up and grants the slot to the next", async () => {
   const slots = new KeyedSemaphore(1);
-  const giveBack = await takeFree(slots);
+  const release = await acquireFree(slots);
   const impatient = slots.acquire("a", 10);
   const patient = slots.acquire("a", LONG_MS);
   expect(await impatient).toBeUndefined();
-  giveBack();
+  release();
   expect(await patient).toEqual(expect.any(Function));
 });
 
-test("who has given up leaves no slot taken behind", async () => {
+test("KeyedSemaphore keeps no slot in use for a caller that has given up", async () => {
   const slots = new KeyedSemaphore(1);
-  const giveBack = await takeFree(slots);
+  const release = await acquireFree(slots);
   await Promise.all(Array.from({ length: 5 }, () => slots.acquire("a", 5)));
-  giveBack();
-  const again = await takeFree(slots);
+  release();
+  const again = await acquireFree(slots);
   expect(await slots.acquire("a", 0)).toBeUndefined();
   again();
 });
 
-test("after a storm of takers all slots are free again, and never more were taken than there are", async () => {
+test("KeyedSemaphore under 500 concurrent callers never exceeds the limit and frees all slots at the end", async () => {
   const slots = new KeyedSemaphore(4);
-  let inWork = 0;
-  let most = 0;
+  let inUse = 0;
+  let maxInUse = 0;
   let served = 0;
   await Promise.all(
     Array.from({ length: 500 }, async (_, index) => {
-      const giveBack = await slots.acquire(`key-${index % 2}`, index % 7 === 0 ? 1 : LONG_MS);
-      if (!giveBack) return;
+      const release = await slots.acquire(`key-${index % 2}`, index % 7 === 0 ? 1 : LONG_MS);
+      if (!release) return;
       served += 1;
-      inWork += 1;
-      most = Math.max(most, inWork);
+      inUse += 1;
+      maxInUse = Math.max(maxInUse, inUse);
       await new Promise((resolve) => setImmediate(resolve));
-      inWork -= 1;
-      giveBack();
+      inUse -= 1;
+      release();
     }),
   );
-  expect(most).toBe(8);
+  expect(maxInUse).toBe(8);
   expect(served).toBeGreaterThanOrEqual(428);
   for (const key of ["key-0", "key-1"]) {
     const all = await Promise.all(Array.from({ length: 5 }, () => slots.acquire(key, 0)));
-    expect(all.filter((giveBack) => giveBack !== undefined)).toHaveLength(4);
+    expect(all.filter((release) => release !== undefined)).toHaveLength(4);
   }
 });

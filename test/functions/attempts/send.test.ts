@@ -1,6 +1,7 @@
 import { handler } from "../../../functions/attempts/send.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
+import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, interceptSqs, restoreAws, watchDynamo, watchQueue } from "../../support/aws-calls.ts";
@@ -47,33 +48,33 @@ test("a delivery costs three reads, in one request, and one write", async () => 
   expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
 });
 
-test.each([200, 500])("a receiver that answers %i is no fault of ours", async (status) => {
+test.each([200, 500])("a receiver that returns %i does not return the message to the queue", async (status) => {
   receiver.answerWith(status);
   expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
   expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 });
 });
 
-test("a receiver that hangs does not hold up the others of its batch", async () => {
+test("a hanging receiver does not delay the others of its batch", async () => {
   const { webhook: stuck } = await givenWebhook({ url: receiver.url.replace("/hook", "/stuck") });
   const hanging = await givenDelivery(stuck);
-  let letGo = () => {};
+  let respondToStuck = () => {};
   receiver.answerWith(({ path }, response) => {
-    if (path === "/stuck") letGo = () => response.end();
+    if (path === "/stuck") respondToStuck = () => response.end();
     else response.end();
   });
   const batch = handler(sqsEvent(dueAttempt(hanging), dueAttempt(delivery)));
   await eventually(async () => expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" }));
   expect(await rowOf(hanging)).toMatchObject({ status: "pending", attempt_count: 0 });
-  letGo();
+  respondToStuck();
   expect(await batch).toEqual(allDone);
   expect(await rowOf(hanging)).toMatchObject({ status: "succeeded" });
 });
 
-describe("a message that comes twice", () => {
+describe("a duplicate message", () => {
   test.each([
     ["in one batch", (due: object) => [handler(sqsEvent(due, due))]],
     ["in two batches at once", (due: object) => [handler(sqsEvent(due)), handler(sqsEvent(due))]],
-  ])("%s makes one POST", async (_, run) => {
+  ])("%s sends one request", async (_, run) => {
     for (const result of await Promise.all(run(dueAttempt(delivery)))) expect(result).toEqual(allDone);
     expect(receiver.received).toHaveLength(1);
     expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
@@ -82,8 +83,8 @@ describe("a message that comes twice", () => {
   const soon = new Date(Date.now() + 60_000).toISOString();
   test.each<[string, deliveries.NextState]>([
     ["a success", { status: "succeeded" }],
-    ["a failure with another attempt to come", { status: "pending", nextAttemptAt: soon, dueAt: soon }],
-  ])("to two processes counts once: the other has recorded %s while ours waits for the receiver", async (_, next) => {
+    ["a failure with a retry", { status: "pending", nextAttemptAt: soon, dueAt: soon }],
+  ])("in another process, which recorded %s while this one waited for the response, counts once", async (_, next) => {
     const batches = watchQueue();
     const other = { number: 1, at: new Date().toISOString(), duration_ms: 1, trigger: "schedule" as const };
     receiver.answerWith(async (_, response) => {
@@ -97,12 +98,12 @@ describe("a message that comes twice", () => {
   });
 });
 
-test("the next attempt is made even if its message is here before the one before is quite finished", async () => {
+test("the next attempt is made when its message arrives before the previous attempt is finished", async () => {
   process.env.RETRY_SCHEDULE = "0";
   receiver.answerWith((_, response) => response.writeHead(receiver.received.length < 2 ? 500 : 200).end());
   interceptSqs(async ({ command }, send) => {
     const output = await send();
-    // The queue hands the message out while its sender still waits to hear that the queue has it.
+    // The message is delivered before the response of SendMessageBatch arrives.
     if (command === "SendMessageBatchCommand") await handler(sqsEvent(dueAttempt(delivery, 2)));
     return output;
   });
@@ -110,18 +111,64 @@ test("the next attempt is made even if its message is here before the one before
   expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 2 });
 });
 
-describe("our own fault", () => {
+describe("the log line of an attempt", () => {
+  const lines: { message: string; [field: string]: unknown }[] = [];
+  const write = logSink.write;
+  beforeEach(() => {
+    lines.length = 0;
+    logSink.write = (_, line) => void lines.push(line);
+  });
+  afterEach(() => {
+    logSink.write = write;
+  });
+
+  /** Fails writes to one table. */
+  const failWritesTo = (table: string) =>
+    interceptDynamo(async ({ command, input }, send) => {
+      if (command === "UpdateItemCommand" && String(input.TableName).endsWith(`-${table}`))
+        throw new Error("unavailable");
+      return send();
+    });
+  const first = { message: "attempt", attempt: 1, trigger: "schedule", Attempts: 1 };
+
+  test("is written once, before the failure, when recording fails, and counts the request only", async () => {
+    failWritesTo("deliveries");
+    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
+    expect(lines).toMatchObject([{ ...first, outcome: "succeeded" }, { message: "message failed" }]);
+    expect(lines[0]).not.toHaveProperty("FirstAttemptSuccess");
+  });
+
+  test("is written once, before the failure, when updating the webhook fails, and counts the delivery", async () => {
+    receiver.answerWith(410);
+    failWritesTo("webhooks");
+    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
+    expect(lines).toMatchObject([
+      { ...first, outcome: "http_status", FirstAttemptSuccess: 0, Exhausted: 1 },
+      { message: "message failed" },
+    ]);
+    expect(lines[0]).not.toHaveProperty("WebhooksDisabled");
+  });
+
+  test("is written when a setting for the decision is not valid", async () => {
+    process.env.RETRY_SCHEDULE = "soon";
+    receiver.answerWith(500);
+    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
+    expect(lines).toMatchObject([{ ...first, outcome: "http_status" }, { message: "message failed" }]);
+  });
+});
+
+describe("a fault of this service", () => {
   test.each(["attempt", '{"attempt":1}', ""])(
-    "of a message that cannot be read (%p) brings that message back",
+    "an invalid message (%p) returns to the queue, and the others are processed",
     async (junk) => {
       expect(await handler(sqsEvent(junk, dueAttempt(delivery)))).toEqual(failed("m0"));
       expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
     },
   );
 
-  test("of not reading sends nothing and brings the message back", async () => {
+  test("when reading fails, sends nothing and returns the message to the queue", async () => {
     interceptDynamo(async ({ command }, send) => {
-      if (command === "BatchGetItemCommand") throw new Error("away");
+      if (command === "BatchGetItemCommand") throw new Error("unavailable");
       return send();
     });
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
@@ -131,34 +178,34 @@ describe("our own fault", () => {
   });
 
   test.each(["deliveries", "webhooks", "webhook-secrets"])(
-    "of reading the table %s at first is made up for: what was left unread is asked for again",
+    "when %s is among the unprocessed keys, reads it again",
     async (table) => {
-      let answers = 0;
+      let reads = 0;
       interceptDynamo(async ({ command, input }, send) => {
         if (command !== "BatchGetItemCommand") return send();
-        answers += 1;
+        reads += 1;
         const items = Object.entries(input.RequestItems as Record<string, unknown>);
         const left = items.filter(([name]) => name.endsWith(`-${table}`));
-        if (answers > 2 || left.length === 0) return send();
+        if (reads > 2 || left.length === 0) return send();
         const others = items.filter(([name]) => !name.endsWith(`-${table}`));
         const output = others.length > 0 ? await send({ RequestItems: Object.fromEntries(others) }) : {};
         return { ...output, UnprocessedKeys: Object.fromEntries(left) };
       });
       expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-      expect(answers).toBe(3);
+      expect(reads).toBe(3);
       expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
     },
   );
 
-  test("of not recording an attempt brings the message back, and it is repeated under the same id", async () => {
+  test("when recording fails, returns the message and repeats the attempt under the same id", async () => {
     interceptDynamo(async ({ command }, send) => {
-      if (command === "UpdateItemCommand") throw new Error("DynamoDB is away");
+      if (command === "UpdateItemCommand") throw new Error("DynamoDB is unavailable");
       return send();
     });
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
     expect(receiver.received).toHaveLength(1);
     restoreAws();
-    // Still pending and still due: even without the message it would not be lost.
+    // Still pending and due: the sweep would find it even without the message.
     expect(await rowOf(delivery)).toEqual(delivery);
     expect(await dueIds(delivery.due_shard ?? -1)).toContain(delivery.id);
 
@@ -167,18 +214,19 @@ describe("our own fault", () => {
     expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
   });
 
-  test("of not queueing the next attempt leaves it to the sweep", async () => {
+  test("when enqueueing the next attempt fails, leaves it to the sweep", async () => {
     receiver.answerWith(500);
-    interceptSqs(() => Promise.reject(new Error("SQS is away")));
+    interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
     expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
     expect(await dueIds(delivery.due_shard ?? -1)).toContain(delivery.id);
   });
 
-  test("of not noting that the receiver fails brings the message back, and the attempt is not repeated", async () => {
+  test("when updating the webhook fails, returns the message and does not repeat the attempt", async () => {
     receiver.answerWith(500);
     interceptDynamo(async ({ command, input }, send) => {
-      if (command === "UpdateItemCommand" && String(input.TableName).endsWith("-webhooks")) throw new Error("away");
+      if (command === "UpdateItemCommand" && String(input.TableName).endsWith("-webhooks"))
+        throw new Error("unavailable");
       return send();
     });
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
@@ -190,10 +238,10 @@ describe("our own fault", () => {
   });
 });
 
-test("a webhook that is deleted while it is read gets nothing, least of all unsigned", async () => {
+test("a webhook that is deleted while it is read receives no request", async () => {
   interceptDynamo(async ({ command, input }, send) => {
     if (command !== "BatchGetItemCommand") return send();
-    // The secret's row is read last, and is gone by then.
+    // The row of the secret is read last and is deleted by then.
     const items = Object.entries(input.RequestItems as Record<string, unknown>);
     const secrets = items.filter(([name]) => name.endsWith("-webhook-secrets"));
     const before = await send({ RequestItems: Object.fromEntries(items.filter((item) => !secrets.includes(item))) });

@@ -16,7 +16,7 @@ const newDeliveries = (count: number) =>
     id: randomUUID(),
     attempt_count: index,
   }));
-/** What is due of a delivery: the attempt after those that were made. */
+/** The due attempt of a delivery: the one after those that were made. */
 const dueOf = ({
   project_id,
   webhook_id,
@@ -35,9 +35,9 @@ test.each([
   [1, [1]],
   [10, [10]],
   [23, [10, 10, 3]],
-  // More batches than go out side by side.
+  // More batches than are sent in parallel.
   [125, [10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 5]],
-])("the next attempts of %i deliveries go out in batches of %j and arrive whole", async (count, sizes) => {
+])("the next attempts of %i deliveries are sent in batches of %j and arrive unchanged", async (count, sizes) => {
   const deliveries = newDeliveries(count);
   const batches = watchQueue();
   await enqueue(deliveries);
@@ -45,7 +45,7 @@ test.each([
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
 });
 
-test("a message carries the delay and the group of its webhook", async () => {
+test("a message has the delay and its webhook as message group", async () => {
   const deliveries = newDeliveries(1);
   const batches = watchQueue();
   await enqueue(deliveries, 900);
@@ -60,19 +60,19 @@ test("a message carries the delay and the group of its webhook", async () => {
   expect(await takeDueAttempts()).toEqual([]);
 });
 
-test("only what the queue refused is sent again", async () => {
+test("only the messages that SQS rejected are sent again", async () => {
   const deliveries = newDeliveries(4);
   const sizes: number[] = [];
   interceptSqs(async ({ command, input }, send) => {
     if (command !== "SendMessageBatchCommand") return send();
     const { Entries } = input as unknown as QueueBatch;
     sizes.push(Entries.length);
-    // The second and the last fail, at the first try and at the second.
-    const refused = sizes.length < 3 ? Entries.filter((_, index) => index === 1 || index === Entries.length - 1) : [];
-    const taken = Entries.filter((entry) => !refused.includes(entry));
+    // The second and the last message fail, at the first and the second try.
+    const rejected = sizes.length < 3 ? Entries.filter((_, index) => index === 1 || index === Entries.length - 1) : [];
+    const accepted = Entries.filter((entry) => !rejected.includes(entry));
     return {
-      ...(taken.length > 0 && (await send({ ...input, Entries: taken }))),
-      Failed: refused.map(({ Id }) => ({ Id, Code: "ThrottlingException", SenderFault: false })),
+      ...(accepted.length > 0 && (await send({ ...input, Entries: accepted }))),
+      Failed: rejected.map(({ Id }) => ({ Id, Code: "ThrottlingException", SenderFault: false })),
     };
   });
   await enqueue(deliveries);
@@ -80,7 +80,7 @@ test("only what the queue refused is sent again", async () => {
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
 });
 
-test("what the queue refuses three times is left to the sweep", async () => {
+test("a message that SQS rejects three times is left to the sweep", async () => {
   let tries = 0;
   interceptSqs(async () => {
     tries++;
@@ -90,10 +90,10 @@ test("what the queue refuses three times is left to the sweep", async () => {
   expect(tries).toBe(3);
 });
 
-test("a batch that fails as a whole does not keep the next one", async () => {
+test("a batch that fails as a whole does not stop the next batch", async () => {
   let calls = 0;
   interceptSqs(async (_, send) => {
-    if (calls++ === 0) throw new Error("SQS is away");
+    if (calls++ === 0) throw new Error("SQS is unavailable");
     return send();
   });
   const deliveries = newDeliveries(12);
@@ -101,18 +101,18 @@ test("a batch that fails as a whole does not keep the next one", async () => {
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.slice(10).map(dueOf));
 });
 
-test("a message reads as it was written, and fields that a later version adds are no harm", () => {
+test("a message is parsed as it was written, and unknown fields are ignored", () => {
   const [attempt] = newDeliveries(1).map(dueOf);
   expect(readDueAttempt(JSON.stringify({ ...attempt, added: true }))).toEqual(attempt);
 });
 
 test.each([
-  ["no JSON", "attempt"],
-  ["nothing", ""],
+  ["invalid JSON", "attempt"],
+  ["an empty text", ""],
   ["null", "null"],
   ["an array", "[]"],
   ["an object without ids", '{"attempt":1}'],
-  ["a number that is a text", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], attempt: "1" })],
-])("a message of %s is an error", (_, message) => {
+  ["an attempt that is a string", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], attempt: "1" })],
+])("a message with %s throws", (_, message) => {
   expect(() => readDueAttempt(message)).toThrow();
 });

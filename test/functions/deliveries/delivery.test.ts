@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { createDelivery, DUE_SHARDS, dueAt } from "../../../functions/deliveries/delivery.ts";
+import {
+  createDelivery,
+  dueAt,
+  expiresAt,
+  MAX_ATTEMPTS,
+  MAX_QUEUE_DELAY_SECONDS,
+} from "../../../functions/deliveries/delivery.ts";
 import { deliveryIdOf, readDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { settings } from "../../../functions/platform/env.ts";
 import { DEFAULT_LIMITS } from "../../../functions/receivers/receiver-client.ts";
@@ -21,7 +27,7 @@ function newEvent() {
   return message.event;
 }
 
-test("a new delivery is pending, planned for now, due after the grace, and kept for 30 days", () => {
+test("a new delivery is pending, planned for now, due after the grace and kept for 30 days", () => {
   const event = newEvent();
   const { due_shard, ...delivery } = createDelivery(event, webhook, now, 120);
   expect(delivery).toEqual({
@@ -40,14 +46,14 @@ test("a new delivery is pending, planned for now, due after the grace, and kept 
   });
 });
 
-test("the delivery to a disabled webhook is held and has no due time", () => {
+test("a delivery to a disabled webhook is held and has no due time", () => {
   const disabled: Webhook = { ...webhook, disabled_at: now.toISOString(), disabled_reason: "gone" };
   const delivery = createDelivery(newEvent(), disabled, now, 120);
   expect(delivery.status).toBe("held");
   for (const field of ["next_attempt_at", "due_shard", "due_at"]) expect(delivery).not.toHaveProperty(field);
 });
 
-test("a sample is marked as one, and pending although the webhook is disabled", () => {
+test("a test delivery is marked as one and is pending even when the webhook is disabled", () => {
   const disabled: Webhook = { ...webhook, disabled_at: now.toISOString(), disabled_reason: "gone" };
   const event = newEvent();
   expect(createDelivery(event, disabled, now, 120, "test")).toEqual({
@@ -57,22 +63,28 @@ test("a sample is marked as one, and pending although the webhook is disabled", 
   });
 });
 
-test("deliveries spread over all shards of the due index", () => {
+test("deliveries spread over all 32 shards of the due index", () => {
   const shards = Array.from({ length: 1_000 }, () => createDelivery(newEvent(), webhook, now, 120).due_shard);
-  expect([...new Set(shards)].sort((a = 0, b = 0) => a - b)).toEqual([...Array(DUE_SHARDS).keys()]);
+  expect([...new Set(shards)].sort((a = 0, b = 0) => a - b)).toEqual([...Array(32).keys()]);
 });
 
 test.each([
-  ["now: the queue has it, the sweep waits for the grace", 0, 120],
-  ["in minutes: the queue delays it, the sweep waits for the grace after that", 300, 420],
-  ["in 15 minutes, as long as the queue can delay", 900, 1_020],
-  ["later: no message is under way, the sweep hands it over on time", 901, 901],
-  ["in hours", 36_000, 36_000],
+  ["now is due after the grace, because it has a message", 0, 120],
+  ["in 5 minutes is due after that and the grace, because it has a delayed message", 300, 420],
+  ["in 15 minutes, the maximum delay, is due after that and the grace", 900, 1_020],
+  ["a second later is due on time, because it has no message", 901, 901],
+  ["in 10 hours is due on time", 36_000, 36_000],
 ])("an attempt that is planned %s", (_, afterSeconds, dueAfterSeconds) => {
   expect(Date.parse(dueAt(now, afterSeconds, 120)) - now.getTime()).toBe(dueAfterSeconds * 1000);
 });
 
-test("the grace outlasts an attempt, so that the sweep does not repeat one that is being made", () => {
+test("the default grace is 120 s, so that the sweep does not repeat an attempt in flight", () => {
   delete process.env.DELIVERY_GRACE_SECONDS;
+  expect(settings.deliveryGraceSeconds()).toBe(120);
   expect(settings.deliveryGraceSeconds() * 1000).toBeGreaterThan(2 * DEFAULT_LIMITS.deadlineMs);
+});
+
+test("the limits are 50 attempts, 900 s of queue delay and 30 days of retention", () => {
+  expect({ MAX_ATTEMPTS, MAX_QUEUE_DELAY_SECONDS }).toEqual({ MAX_ATTEMPTS: 50, MAX_QUEUE_DELAY_SECONDS: 900 });
+  expect(expiresAt(new Date("2026-01-01T00:00:00.999Z"))).toBe(1_767_225_600 + 2_592_000);
 });

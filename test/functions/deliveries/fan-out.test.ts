@@ -39,16 +39,16 @@ async function onlyRowOf(webhook: Parameters<typeof rowsOf>[0]) {
   return row;
 }
 
-test("an event whose project is slow to read does not hold up the messages of the others", async () => {
+test("an event with slow reads does not delay the messages of other events", async () => {
   const { webhook: quick } = await givenWebhook();
   const { webhook: slow } = await givenWebhook();
-  let letGo = () => {};
-  const held = new Promise<void>((resolve) => {
-    letGo = resolve;
+  let releaseRead = () => {};
+  const readReleased = new Promise<void>((resolve) => {
+    releaseRead = resolve;
   });
   interceptDynamo(async ({ command, input }, send) => {
     const isSlow = command === "QueryCommand" && JSON.stringify(input).includes(slow.project_id);
-    if (isSlow) await held;
+    if (isSlow) await readReleased;
     return send();
   });
   const batch = handler(sqsEvent(eventOf(slow.project_id), eventOf(quick.project_id)));
@@ -58,18 +58,18 @@ test("an event whose project is slow to read does not hold up the messages of th
     return due;
   });
   expect(first).toMatchObject([{ webhook_id: quick.id }]);
-  letGo();
+  releaseRead();
   expect(await batch).toEqual(allDone);
   expect(await takeDueAttempts()).toMatchObject([{ webhook_id: slow.id }]);
 });
 
 describe("an event", () => {
-  test("makes one delivery for each webhook of its project that subscribed to it", async () => {
+  test("creates one delivery for each subscribed webhook of its project", async () => {
     const projectId = randomUUID();
     const { webhook: one } = await givenWebhook({ projectId });
     const { webhook: both } = await givenWebhook({ projectId, events: ["deploy.failed", "deploy.started"] });
     const { webhook: other } = await givenWebhook({ projectId, events: ["deploy.succeeded"] });
-    const { webhook: stranger } = await givenWebhook();
+    const { webhook: ofOtherProject } = await givenWebhook();
     const event = eventOf(projectId);
 
     expect(await handler(sqsEvent(event))).toEqual(allDone);
@@ -86,18 +86,18 @@ describe("an event", () => {
     }
     expect(rows[0]?.id).not.toBe(rows[1]?.id);
     expect(await rowsOf(other)).toEqual([]);
-    expect(await rowsOf(stranger)).toEqual([]);
+    expect(await rowsOf(ofOtherProject)).toEqual([]);
     const messages = await takeDueAttempts();
     expect(messages).toHaveLength(2);
     expect(messages).toEqual(expect.arrayContaining(rows.map((row) => dueAttempt(row))));
   });
 
-  test("of a project without webhooks is done", async () => {
+  test("of a project without webhooks succeeds and enqueues nothing", async () => {
     expect(await handler(sqsEvent(eventOf(randomUUID())))).toEqual(allDone);
     expect(await takeDueAttempts()).toEqual([]);
   });
 
-  test("goes out at once, and is due for the sweep after the grace", async () => {
+  test("is enqueued at once and due for the sweep after the grace", async () => {
     process.env.DELIVERY_GRACE_SECONDS = "7";
     const { webhook } = await givenWebhook();
     const before = Date.now();
@@ -110,14 +110,14 @@ describe("an event", () => {
     expect(await dueIds(due_shard)).toContain(id);
   });
 
-  test("keeps with its deliveries when it came to the queue", async () => {
+  test("stores the time at which SQS received it with its deliveries", async () => {
     const { webhook } = await givenWebhook();
     const [record] = sqsEvent(eventOf(webhook.project_id)).Records;
     await handler({ Records: [{ ...record, attributes: { SentTimestamp: "1795262400123" } } as never] });
-    expect(await onlyRowOf(webhook)).toMatchObject({ arrived_at: "2026-11-21T12:00:00.123Z" });
+    expect(await onlyRowOf(webhook)).toMatchObject({ event_received_at: "2026-11-21T12:00:00.123Z" });
   });
 
-  test("is held for a disabled webhook: kept, but not queued and never due", async () => {
+  test("is held for a disabled webhook: stored, not enqueued and never due", async () => {
     const { webhook } = await givenWebhook();
     await changeWebhook(webhook, { disabled_at: new Date().toISOString(), disabled_reason: "failing" });
     expect(await handler(sqsEvent(eventOf(webhook.project_id)))).toEqual(allDone);
@@ -128,14 +128,14 @@ describe("an event", () => {
     expect(await takeDueAttempts()).toEqual([]);
   });
 
-  test("for twenty webhooks is queued in batches of ten, each message in the group of its webhook", async () => {
+  test("for 20 webhooks is enqueued in batches of ten, each message in the group of its webhook", async () => {
     const projectId = randomUUID();
-    const opened = await Promise.all(Array.from({ length: 20 }, () => givenWebhook({ projectId })));
+    const created = await Promise.all(Array.from({ length: 20 }, () => givenWebhook({ projectId })));
     const batches = watchQueue();
     await handler(sqsEvent(eventOf(projectId)));
     expect(batches.map(({ Entries }) => Entries.length)).toEqual([10, 10]);
     const groups = batches.flatMap(({ Entries }) => Entries.map(({ MessageGroupId }) => MessageGroupId));
-    expect(groups.sort()).toEqual(opened.map(({ webhook }) => webhook.id).sort());
+    expect(groups.sort()).toEqual(created.map(({ webhook }) => webhook.id).sort());
   });
 
   test("costs one query and one write per webhook", async () => {
@@ -149,17 +149,17 @@ describe("an event", () => {
   });
 });
 
-describe("an event that comes twice", () => {
+describe("a duplicate event", () => {
   test.each([
     ["in one batch", (event: object) => [handler(sqsEvent(event, event))]],
     ["in two batches at once", (event: object) => [handler(sqsEvent(event)), handler(sqsEvent(event))]],
-  ])("%s makes one row and one message", async (_, run) => {
+  ])("%s creates one row and one message", async (_, run) => {
     const { webhook } = await givenWebhook();
     for (const result of await Promise.all(run(eventOf(webhook.project_id)))) expect(result).toEqual(allDone);
     expect(await takeDueAttempts()).toEqual([dueAttempt(await onlyRowOf(webhook))]);
   });
 
-  test("with its keys in another order, and later, makes nothing new", async () => {
+  test("with its keys in another order creates nothing", async () => {
     const { webhook } = await givenWebhook();
     const event = eventOf(webhook.project_id);
     await handler(sqsEvent(event));
@@ -170,7 +170,7 @@ describe("an event that comes twice", () => {
   });
 });
 
-describe("a message that is no event", () => {
+describe("an invalid event", () => {
   test.each<[string, string, string]>([
     ["text", "deploy.started!", "the message is not JSON"],
     [
@@ -183,28 +183,28 @@ describe("a message that is no event", () => {
       `{"event":"deploy.failed","x":"${"x".repeat(256 * 1024 - 32)}"}`,
       "project_id is required; deployment_id is required; timestamp is required",
     ],
-  ])("goes to the dead letters at once, as it came and with the reason: %s", async (_, body, reason) => {
+  ])("is moved to the dead-letter queue at once, unchanged and with the reason: %s", async (_, body, reason) => {
     expect(await handler(sqsEvent(body))).toEqual(allDone);
     expect(await takeMessages("events", "dead letters")).toEqual([{ body, reason }]);
   });
 
-  test("leaves the others of its batch undisturbed", async () => {
+  test("does not affect the others of its batch", async () => {
     const { webhook } = await givenWebhook();
     expect(await handler(sqsEvent("junk", eventOf(webhook.project_id), "{}"))).toEqual(allDone);
     expect(await takeDueAttempts()).toEqual([dueAttempt(await onlyRowOf(webhook))]);
     expect((await takeMessages("events", "dead letters")).map(({ body }) => body).sort()).toEqual(["junk", "{}"]);
   });
 
-  test("comes back when the dead letter queue does not take it", async () => {
+  test("returns to the queue when the dead-letter queue does not accept it", async () => {
     interceptSqs(async () => {
-      throw new Error("SQS is away");
+      throw new Error("SQS is unavailable");
     });
     expect(await handler(sqsEvent("junk"))).toEqual({ batchItemFailures: [{ itemIdentifier: "m0" }] });
   });
 });
 
 describe("when DynamoDB fails", () => {
-  test("for one of several webhooks, the others go out and the event comes back for the missing one alone", async () => {
+  test("for one of several webhooks, the event is retried for the missing one only", async () => {
     const projectId = randomUUID();
     const { webhook: one } = await givenWebhook({ projectId });
     const { webhook: unlucky } = await givenWebhook({ projectId });
@@ -212,7 +212,7 @@ describe("when DynamoDB fails", () => {
     const event = eventOf(projectId);
     interceptDynamo(async ({ command, input }, send) => {
       if (command === "PutItemCommand" && (input.Item as { webhook_id: string }).webhook_id === unlucky.id) {
-        throw new Error("DynamoDB is away");
+        throw new Error("DynamoDB is unavailable");
       }
       return send();
     });
@@ -227,11 +227,12 @@ describe("when DynamoDB fails", () => {
     await Promise.all([onlyRowOf(one), onlyRowOf(two)]);
   });
 
-  test("for the list of webhooks, only that event of the batch comes back", async () => {
+  test("for the list of webhooks, only that event of the batch is retried", async () => {
     const { webhook } = await givenWebhook();
     const { webhook: unlucky } = await givenWebhook();
     interceptDynamo(async ({ command, input }, send) => {
-      if (command === "QueryCommand" && JSON.stringify(input).includes(unlucky.project_id)) throw new Error("away");
+      if (command === "QueryCommand" && JSON.stringify(input).includes(unlucky.project_id))
+        throw new Error("unavailable");
       return send();
     });
     const batch = sqsEvent(eventOf(unlucky.project_id), eventOf(webhook.project_id));
@@ -240,10 +241,10 @@ describe("when DynamoDB fails", () => {
   });
 });
 
-describe("when the queue", () => {
-  test("refuses a part of a batch, that part is sent again", async () => {
+describe("when SQS", () => {
+  test("rejects a part of a batch, that part is sent again", async () => {
     const projectId = randomUUID();
-    const opened = await Promise.all([
+    const created = await Promise.all([
       givenWebhook({ projectId }),
       givenWebhook({ projectId }),
       givenWebhook({ projectId }),
@@ -260,13 +261,13 @@ describe("when the queue", () => {
     expect(sizes).toEqual([3, 1]);
     restoreAws();
     const queued = (await takeDueAttempts()).map(({ webhook_id }) => webhook_id);
-    expect(queued.sort()).toEqual(opened.map(({ webhook }) => webhook.id).sort());
+    expect(queued.sort()).toEqual(created.map(({ webhook }) => webhook.id).sort());
   });
 
   test.each<[string, () => Promise<Record<string, unknown>>]>([
-    ["refuses a message again and again", async () => ({ Failed: [{ Id: "0", Code: "InternalError" }] })],
-    ["is away", () => Promise.reject(new Error("SQS is away"))],
-  ])("%s, the event is done and the row is left to the sweep", async (_, answer) => {
+    ["rejects a message every time", async () => ({ Failed: [{ Id: "0", Code: "InternalError" }] })],
+    ["is unavailable", () => Promise.reject(new Error("SQS is unavailable"))],
+  ])("%s, the event succeeds and the row is left to the sweep", async (_, answer) => {
     const { webhook } = await givenWebhook();
     interceptSqs(answer);
     expect(await handler(sqsEvent(eventOf(webhook.project_id)))).toEqual(allDone);

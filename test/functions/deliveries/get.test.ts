@@ -26,7 +26,7 @@ afterEach(() => receiver.close());
 const pathOf = ({ id }: Pick<Delivery, "id">, webhook = scenario.path) => `${webhook}/deliveries/${id}`;
 const shown = async (delivery: Delivery) => (await scenario.api.get(pathOf(delivery))).body.data;
 
-/** The only attempt of a delivery, as the log shows it. */
+/** Makes the first attempt of a new delivery and returns its representation. */
 async function onlyAttempt() {
   const delivery = await givenDelivery(scenario.webhook);
   await makeAttempt(dueAttempt(delivery));
@@ -35,7 +35,7 @@ async function onlyAttempt() {
   return attempts[0];
 }
 
-test("shows the delivery with its payload, before any attempt", async () => {
+test("the delivery detail returns the delivery with its payload and no attempts before the first one", async () => {
   const delivery = await givenDelivery(scenario.webhook);
   const { status, body } = await scenario.api.get(pathOf(delivery));
   expect(status).toBe(200);
@@ -56,7 +56,7 @@ test("shows the delivery with its payload, before any attempt", async () => {
   });
 });
 
-test("shows the payload as it was sent, numbers beyond double precision included", async () => {
+test("the delivery detail returns the payload unchanged, including numbers beyond double precision", async () => {
   const data = '{"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0,"text":"größer \\u2028"}';
   const body = `{"event":"deploy.started","data":${data}}`;
   const delivery = await givenDelivery(scenario.webhook, { body });
@@ -66,7 +66,7 @@ test("shows the payload as it was sent, numbers beyond double precision included
   expect(JSON.parse(text).data.payload).toEqual(JSON.parse(body));
 });
 
-test("shows each attempt with what came back, in order", async () => {
+test("the delivery detail returns the attempts with their responses, in order", async () => {
   const delivery = await givenDelivery(scenario.webhook);
   receiver.answerWith((_, response) => response.writeHead(503).end("busy\u0000"));
   await makeAttempt(dueAttempt(delivery));
@@ -98,7 +98,7 @@ test("shows each attempt with what came back, in order", async () => {
 });
 
 describe("a hint", () => {
-  test("of a redirect names the target to register instead", async () => {
+  test("for a redirect names the target to register", async () => {
     receiver.answerWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
     const attempt = await onlyAttempt();
     expect(attempt).toMatchObject({ status_code: 308, error_code: "http_status" });
@@ -106,12 +106,12 @@ describe("a hint", () => {
     expect(attempt).not.toHaveProperty("detail");
   });
 
-  test("of a redirect to a path names the whole URL", async () => {
+  test("for a redirect to a path names the whole URL", async () => {
     receiver.answerWith((_, response) => response.writeHead(301, { Location: "/v2" }).end());
     expect((await onlyAttempt()).hint).toContain(new URL("/v2", receiver.url).href);
   });
 
-  test("of a TLS failure names the cause", async () => {
+  test("for a TLS failure names the cause", async () => {
     const fixture = (name: string) => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url));
     const server = https.createServer({ cert: fixture("tls-cert.pem"), key: fixture("tls-key.pem") });
     server.listen(0, "127.0.0.1");
@@ -125,27 +125,27 @@ describe("a hint", () => {
   });
 
   test.each([
-    ["a port where nobody listens", "http://127.0.0.1:1/", "connection_refused"],
-    ["an address that became private", "https://10.0.0.1/", "address_blocked"],
-    ["a name that does not resolve", "https://nobody.invalid/", "dns_error"],
-  ])("stands beside the code for %s", async (_, url, error_code) => {
+    ["a port on which nothing listens", "http://127.0.0.1:1/", "connection_refused"],
+    ["a private address", "https://10.0.0.1/", "address_blocked"],
+    ["a name that does not resolve", "https://no-such-host.invalid/", "dns_error"],
+  ])("is returned with the error code for %s", async (_, url, error_code) => {
     await changeWebhook(scenario.webhook, { url });
     const attempt = await onlyAttempt();
     expect(attempt).toMatchObject({ status_code: null, error_code, hint: expect.stringMatching(/\.$/) });
   });
 });
 
-test("shows no secret and nothing of how we keep the row", async () => {
-  const delivery = await givenDelivery(scenario.webhook, { trigger: "redeliver", schedule_from: 3 });
+test("the delivery detail returns no secret and no internal attribute of the row", async () => {
+  const delivery = await givenDelivery(scenario.webhook, { trigger: "redeliver", attempts_before_schedule: 3 });
   await makeAttempt(dueAttempt(delivery));
   const { body } = await scenario.api.get(pathOf(delivery));
   const text = JSON.stringify(body);
-  expect(text).not.toMatch(/whsec_|due_at|due_shard|expires_at|schedule_from|signature/i);
+  expect(text).not.toMatch(/whsec_|due_at|due_shard|expires_at|attempts_before_schedule|signature/i);
   expect(body.data).not.toHaveProperty("project_id");
   expect(body.data).not.toHaveProperty("trigger");
 });
 
-test("is the same for a viewer and for an API key", async () => {
+test("the delivery detail returns the same to a viewer and to an API key", async () => {
   const delivery = await givenDelivery(scenario.webhook);
   const expected = await shown(delivery);
   for (const api of [scenario.viewer, scenario.key]) {
@@ -153,13 +153,13 @@ test("is the same for a viewer and for an API key", async () => {
   }
 });
 
-describe("finds nothing", () => {
-  test("under a webhook that is not there for the caller, though the delivery exists", async () => {
+describe("the delivery detail returns 404", () => {
+  test("for a webhook that the caller cannot see, although the delivery exists", async () => {
     const delivery = await givenDelivery(scenario.webhook);
     await expectNotFound(scenario, (webhook) => scenario.api.get(pathOf(delivery, webhook)));
   });
 
-  test("under another id, one that is no UUID, or that of another webhook's delivery", async () => {
+  test("for an unknown id, an id that is not a UUID, and the id of another webhook's delivery", async () => {
     const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
     const { id: foreign } = await givenDelivery(sibling);
     for (const id of [randomUUID(), "7", foreign]) {

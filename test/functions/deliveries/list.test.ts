@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { givenDelivery, givenWebhook } from "../../support/deliveries.ts";
 import { expectNotFound, newScenario, type Scenario, wrongFieldsOf } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
@@ -19,7 +20,7 @@ beforeEach(async () => {
 
 const startOfDay = Date.parse("2026-03-01T00:00:00.000Z");
 
-/** Deliveries of events that were a second apart, oldest first. */
+/** Creates deliveries of events one second apart, oldest first. */
 const givenMany = (count: number, changesOf: (index: number) => Partial<Delivery> = () => ({})) =>
   inParallel([...Array(count).keys()], 20, (index) =>
     givenDelivery(scenario.webhook, { at: new Date(startOfDay + index * 1000), ...changesOf(index) }),
@@ -27,7 +28,7 @@ const givenMany = (count: number, changesOf: (index: number) => Partial<Delivery
 const newestFirst = (rows: Delivery[]) => rows.map(({ id }) => id).reverse();
 const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
 
-/** The path of the next page, as a client that knows RFC 8288 finds it. */
+/** Returns the path of the next page from the Link header (RFC 8288); undefined on the last page. */
 function nextOf(headers: Headers): string | undefined {
   const link = headers.get("link");
   if (link === null) return undefined;
@@ -36,8 +37,8 @@ function nextOf(headers: Headers): string | undefined {
   return url.slice(service.baseUrl.length);
 }
 
-/** All pages from this one on. */
-async function walk(first: string, api: Api = scenario.api): Promise<string[][]> {
+/** Reads this page and all that follow. */
+async function readPages(first: string, api: Api = scenario.api): Promise<string[][]> {
   const pages: string[][] = [];
   for (let next: string | undefined = first; next !== undefined; ) {
     const { status, body, headers } = await api.get(next);
@@ -48,12 +49,12 @@ async function walk(first: string, api: Api = scenario.api): Promise<string[][]>
   return pages;
 }
 
-test("is an empty array for a webhook without deliveries", async () => {
+test("the delivery list returns an empty array for a webhook without deliveries", async () => {
   const { status, body, headers } = await scenario.api.get(path);
   expect({ status, body, link: headers.get("link") }).toEqual({ status: 200, body: { data: [] }, link: null });
 });
 
-test("shows of each delivery where it stands, and neither payload nor attempts nor secret", async () => {
+test("the delivery list returns the summary of each delivery, without payload, attempts and secret", async () => {
   const attempt = { number: 1, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "schedule" as const };
   const row = await givenDelivery(scenario.webhook, { attempt_count: 1, attempts: [attempt], test: true });
   const { body } = await scenario.api.get(path);
@@ -74,31 +75,31 @@ test("shows of each delivery where it stands, and neither payload nor attempts n
   });
 });
 
-test("says false and null of what is no test and is over", async () => {
+test("the delivery list returns test false and next_attempt_at null for a finished delivery of an event", async () => {
   await givenDelivery(scenario.webhook, { status: "succeeded", attempt_count: 1 });
   expect((await scenario.api.get(path)).body.data).toMatchObject([{ test: false, next_attempt_at: null }]);
 });
 
-test("begins with the newest", async () => {
+test("the delivery list returns the newest delivery first", async () => {
   const rows = await givenMany(5);
   expect(idsOf((await scenario.api.get(path)).body.data)).toEqual(newestFirst(rows));
 });
 
-test("shows nothing of the project's other webhooks", async () => {
+test("the delivery list returns no deliveries of the project's other webhooks", async () => {
   const { webhook: other } = await givenWebhook({ projectId: scenario.projectId });
   await givenDelivery(other);
   const [row] = await givenMany(1);
   expect(idsOf((await scenario.api.get(path)).body.data)).toEqual([row?.id]);
 });
 
-describe("a page", () => {
+describe("a page of the delivery list", () => {
   test.each([
     ["", 20],
     ["?limit=1", 1],
     ["?limit=9", 9],
     ["?limit=99", 99],
     ["?limit=100", 100],
-  ])("of %p has %i deliveries at most, and links to the next", async (query, count) => {
+  ])("for %p has at most %i deliveries and a link to the next page", async (query, count) => {
     const rows = await givenMany(count + 1);
     const { body, headers } = await scenario.api.get(`${path}${query}`);
     expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(0, count));
@@ -107,26 +108,26 @@ describe("a page", () => {
     expect(last.headers.get("link")).toBeNull();
   });
 
-  test("that just fits is the last", async () => {
+  test("that is exactly full has no link when no delivery follows", async () => {
     await givenMany(20);
-    expect(await walk(path)).toHaveLength(1);
+    expect(await readPages(path)).toHaveLength(1);
   });
 
-  test("leads to the next until each delivery was shown once", async () => {
+  test("links to the next until each delivery was returned once", async () => {
     const rows = await givenMany(45);
-    const pages = await walk(`${path}?limit=7`);
+    const pages = await readPages(`${path}?limit=7`);
     expect(pages.map(({ length }) => length)).toEqual([7, 7, 7, 7, 7, 7, 3]);
     expect(pages.flat()).toEqual(newestFirst(rows));
   });
 
-  test("is not shifted by deliveries that come meanwhile", async () => {
+  test("is not shifted by deliveries that are created between two pages", async () => {
     const rows = await givenMany(10);
     const { headers } = await scenario.api.get(`${path}?limit=5`);
     await givenDelivery(scenario.webhook, { at: new Date(startOfDay + 3_600_000) });
-    expect((await walk(nextOf(headers) ?? "")).flat()).toEqual(newestFirst(rows).slice(5));
+    expect((await readPages(nextOf(headers) ?? "")).flat()).toEqual(newestFirst(rows).slice(5));
   });
 
-  test("may be asked for by a cursor whose delivery is gone", async () => {
+  test("starts at a cursor whose delivery was deleted", async () => {
     const rows = await givenMany(3);
     const between = rows[2]?.id.replace(/.{12}$/, "000000000000");
     const { body } = await scenario.api.get(`${path}?cursor=${between?.toUpperCase()}`);
@@ -134,37 +135,51 @@ describe("a page", () => {
   });
 });
 
-describe("with a status", () => {
-  test.each(deliveryStatuses)("shows those that are %s, and no others", async (status) => {
+describe("the delivery list with a status", () => {
+  test.each(deliveryStatuses)("%s returns only deliveries with that status", async (status) => {
     const rows = await givenMany(15, (index) => ({ status: deliveryStatuses[index % 5] ?? "pending" }));
     const { body } = await scenario.api.get(`${path}?status=${status}`);
     expect(body.data).toHaveLength(3);
     expect(idsOf(body.data)).toEqual(newestFirst(rows.filter((row) => row.status === status)));
   });
 
-  test("keeps status and limit in the links, until each match was shown once", async () => {
+  test("keeps status and limit in the links until each match was returned once", async () => {
     const isMatch = (index: number) => index % 3 === 0;
     const rows = await givenMany(40, (index) => ({ status: isMatch(index) ? "held" : "succeeded" }));
-    const pages = await walk(`${path}?status=held&limit=4`);
+    const pages = await readPages(`${path}?status=held&limit=4`);
     for (const page of pages) expect(page.length).toBeLessThanOrEqual(4);
     expect(pages.flat()).toEqual(newestFirst(rows.filter((_, index) => isMatch(index))));
   });
 
-  test("finds few matches among many deliveries, though a page may come back short", async () => {
+  test("finds few matches among many deliveries, with pages that may be short", async () => {
     const matches = [0, 1, 140, 1_150, 1_299];
     const rows = await givenMany(1_300, (index) => ({ status: matches.includes(index) ? "failed" : "succeeded" }));
     const expected = newestFirst(rows.filter((_, index) => matches.includes(index)));
     for (const limit of [1, 2, 5, 100]) {
-      const pages = await walk(`${path}?status=failed&limit=${limit}`);
+      const pages = await readPages(`${path}?status=failed&limit=${limit}`);
       expect(pages.flat()).toEqual(expected);
-      // A call looks at 1,000 rows at most.
+      // A call reads at most 1,000 rows.
       expect(pages.length).toBeGreaterThan(1);
     }
   });
 
-  test("that none has is an empty array in the end", async () => {
+  test("ends a page after 20 queries, when large rows make each query short", async () => {
+    const [row] = await givenMany(1);
+    let queries = 0;
+    interceptDynamo(async ({ command, input }, send) => {
+      if (command !== "QueryCommand" || !String(input.TableName).endsWith("-deliveries")) return send();
+      queries += 1;
+      return { Items: [], LastEvaluatedKey: { webhook_id: scenario.webhook.id, id: row?.id } };
+    });
+    const { body, headers } = await scenario.api.get(`${path}?status=failed`);
+    restoreAws();
+    expect({ data: body.data, queries }).toEqual({ data: [], queries: 20 });
+    expect(nextOf(headers)).toBe(`${path}?status=failed&cursor=${row?.id}`);
+  });
+
+  test("that no delivery has returns empty pages", async () => {
     await givenMany(3);
-    expect((await walk(`${path}?status=cancelled`)).flat()).toEqual([]);
+    expect((await readPages(`${path}?status=cancelled`)).flat()).toEqual([]);
   });
 });
 
@@ -189,21 +204,21 @@ test.each<[string, string]>([
   [`cursor=${randomUUID()}%00`, "cursor"],
   ["state=failed", "state"],
   ["__proto__=1", "__proto__"],
-])("refuses %.40s and names %s", async (query, field) => {
+])("the delivery list returns 400 for %.40s and names %s", async (query, field) => {
   expect(wrongFieldsOf(await scenario.api.get(`${path}?${query}`))).toEqual([field]);
 });
 
-test("names all that is wrong at once", async () => {
+test("the delivery list names all invalid parameters at once", async () => {
   const fields = wrongFieldsOf(await scenario.api.get(`${path}?limit=0&status=x&cursor=y`));
   expect(fields.sort()).toEqual(["cursor", "limit", "status"]);
 });
 
-test("is the same for a viewer and for an API key, page by page", async () => {
+test("the delivery list returns the same pages to a viewer and to an API key", async () => {
   await givenMany(5);
-  const expected = await walk(`${path}?limit=2`);
-  for (const api of [scenario.viewer, scenario.key]) expect(await walk(`${path}?limit=2`, api)).toEqual(expected);
+  const expected = await readPages(`${path}?limit=2`);
+  for (const api of [scenario.viewer, scenario.key]) expect(await readPages(`${path}?limit=2`, api)).toEqual(expected);
 });
 
-test("finds no webhook that is not there for the caller", async () => {
+test("the delivery list returns 404 for a webhook that the caller cannot see", async () => {
   await expectNotFound(scenario, (webhook) => scenario.api.get(`${webhook}/deliveries`));
 });

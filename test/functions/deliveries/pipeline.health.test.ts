@@ -5,7 +5,7 @@ import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
-/* How a webhook falls ill and recovers, as its owner sees it. */
+/* How a webhook starts to fail, is disabled and recovers, as seen through the API. */
 
 let service: TestService;
 let receiver: Receiver;
@@ -24,14 +24,14 @@ afterEach(() => receiver.close());
 
 const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
 const webhookNow = async () => (await scenario.api.get(scenario.path)).body.data;
-const logged = async () => (await scenario.api.get(`${scenario.path}/deliveries`)).body.data;
+const listDeliveries = async () => (await scenario.api.get(`${scenario.path}/deliveries`)).body.data;
 
-/** Publishes an event and waits until its delivery stands in the log with this status. */
-async function eventThatIs(status: string) {
+/** Publishes an event and waits until the API returns its delivery with this status. */
+async function publishUntil(status: string) {
   const event = eventOf(scenario.projectId);
   await publish(event);
   return eventually(async () => {
-    const delivery = (await logged()).find(
+    const delivery = (await listDeliveries()).find(
       (each: { deployment_id: string }) => each.deployment_id === event.deployment_id,
     );
     expect(delivery).toMatchObject({ status });
@@ -39,7 +39,7 @@ async function eventThatIs(status: string) {
   });
 }
 
-/** What became of the webhook, once it was disabled. */
+/** Waits until the webhook is disabled and returns it. */
 const disabledWebhook = () =>
   eventually(async () => {
     const webhook = await webhookNow();
@@ -47,25 +47,25 @@ const disabledWebhook = () =>
     return webhook;
   });
 
-test("410 disables at once, later events are held, enabling sends nothing, recover sends them in order", async () => {
+test("410 disables the webhook and holds later events; enabling sends nothing; recover sends all", async () => {
   receiver.answerWith(410);
-  const refused = await eventThatIs("failed");
-  expect(refused).toMatchObject({ attempt_count: 1, next_attempt_at: null });
+  const rejected = await publishUntil("failed");
+  expect(rejected).toMatchObject({ attempt_count: 1, next_attempt_at: null });
   expect(await disabledWebhook()).toMatchObject({ disabled_reason: "gone", disabled_at: expect.stringMatching(/Z$/) });
-  const held = [await eventThatIs("held"), await eventThatIs("held")];
+  const held = [await publishUntil("held"), await publishUntil("held")];
   expect(receiver.received).toHaveLength(1);
 
   receiver.answerWith(200);
   await scenario.api.patch(scenario.path, { enabled: true });
-  expect((await logged()).map(({ status }: { status: string }) => status)).toEqual(["held", "held", "failed"]);
-  const since = new Date(Date.parse(refused.created_at) - 60_000).toISOString();
+  expect((await listDeliveries()).map(({ status }: { status: string }) => status)).toEqual(["held", "held", "failed"]);
+  const since = new Date(Date.parse(rejected.created_at) - 60_000).toISOString();
   const { body } = await scenario.api.post(`${scenario.path}/recover`, {
     since,
   });
   expect(body).toEqual({ data: { count: 3 } });
   const arrived = (await receiver.waitFor(4)).slice(1);
   const ids = arrived.map(({ headers }) => headers["webhook-id"]);
-  expect(ids.toSorted()).toEqual([refused.id, ...held.map(({ id }) => id)].sort());
+  expect(ids.toSorted()).toEqual([rejected.id, ...held.map(({ id }) => id)].sort());
   for (const { body, headers } of arrived) {
     new Verifier(scenario.webhook.secret).verify(body, headers as Record<string, string>);
   }
@@ -75,33 +75,33 @@ test("410 disables at once, later events are held, enabling sends nothing, recov
   expect(receiver.received).toHaveLength(4);
 });
 
-test("a delivery that is given up disables the webhook once nothing has succeeded for long enough", async () => {
+test("the last failed attempt disables the webhook after DISABLE_AFTER_SECONDS without a success", async () => {
   receiver.answerWith(500);
-  await eventThatIs("failed");
+  await publishUntil("failed");
   expect((await webhookNow()).enabled).toBe(true);
   process.env.DISABLE_AFTER_SECONDS = "5";
-  await eventThatIs("failed");
-  // Both were given up within five seconds of the first failure.
+  await publishUntil("failed");
+  // Both failed within five seconds of the first failure.
   expect((await webhookNow()).enabled).toBe(true);
   await changeWebhook(scenario.webhook, { failing_since: secondsAgo(10) });
-  await eventThatIs("failed");
+  await publishUntil("failed");
   expect(await disabledWebhook()).toMatchObject({
     disabled_reason: "failing",
     disabled_at: expect.stringMatching(/Z$/),
   });
-  await eventThatIs("held");
+  await publishUntil("held");
 });
 
-test("one success clears the failing mark, and the time counts anew", async () => {
+test("a success clears failing_since, and the time starts again", async () => {
   receiver.answerWith(500);
-  await eventThatIs("failed");
+  await publishUntil("failed");
   await changeWebhook(scenario.webhook, { failing_since: secondsAgo(10) });
   receiver.answerWith(200);
-  await eventThatIs("succeeded");
+  await publishUntil("succeeded");
   process.env.DISABLE_AFTER_SECONDS = "5";
   receiver.answerWith(500);
-  await eventThatIs("failed");
-  // Were the webhook disabled, this one would be held.
-  await eventThatIs("failed");
+  await publishUntil("failed");
+  // If the webhook were disabled, this delivery would be held.
+  await publishUntil("failed");
   expect(await webhookNow()).toMatchObject({ enabled: true, disabled_reason: null });
 });

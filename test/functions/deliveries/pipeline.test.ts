@@ -5,7 +5,7 @@ import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 
-/* From the events queue to the receiver: fan-out, send and sweep as they run together. */
+/* From the events queue to the receiver: fan-out, send and sweep together. */
 
 let service: TestService;
 let api: Api;
@@ -40,7 +40,7 @@ async function subscribe({ url }: Receiver) {
   return body.data;
 }
 
-test("an event on the queue reaches its receiver, signed with the secret that create has shown", async () => {
+test("an event on the queue reaches its receiver, signed with the secret that create returned", async () => {
   const receiver = await newReceiver();
   const webhook = await subscribe(receiver);
   const event = eventOf(projectId, { data: { note: "größer 🚀" } });
@@ -54,7 +54,7 @@ test("an event on the queue reaches its receiver, signed with the secret that cr
   );
 });
 
-test("a receiver that fails is tried again under the same id, and 429 with Retry-After is respected", async () => {
+test("a failed delivery is retried under the same id, not before the time of Retry-After", async () => {
   const receiver = await newReceiver();
   const webhook = await subscribe(receiver);
   receiver.answerWith((_, response) => {
@@ -71,7 +71,7 @@ test("a receiver that fails is tried again under the same id, and 429 with Retry
   expect(receiver.received).toHaveLength(2);
 });
 
-test("a receiver that hangs does not hold up the others", async () => {
+test("a hanging receiver does not delay the others", async () => {
   const [hanging, healthy] = [await newReceiver(), await newReceiver()];
   hanging.answerWith(() => {});
   await subscribe(hanging);
@@ -88,7 +88,7 @@ test("a receiver that hangs does not hold up the others", async () => {
   expect({ requests: healthy.received.length, deliveries: sent.size }).toEqual({ requests: 30, deliveries: 30 });
 });
 
-test("a message that is lost on its way is sent again by the sweep", async () => {
+test("a lost message is enqueued again by the sweep", async () => {
   const receiver = await newReceiver();
   const webhook = await subscribe(receiver);
   let lost = 0;
@@ -105,7 +105,7 @@ test("a message that is lost on its way is sent again by the sweep", async () =>
   );
 });
 
-test("an event that comes many times reaches the receiver once", async () => {
+test("an event that is published 12 times reaches the receiver once", async () => {
   const receiver = await newReceiver();
   const webhook = await subscribe(receiver);
   const event = eventOf(projectId);
@@ -118,18 +118,18 @@ test("an event that comes many times reaches the receiver once", async () => {
   expect(receiver.received).toHaveLength(2);
 });
 
-test("junk ends among the dead letters, and events behind it arrive", async () => {
+test("an invalid event is moved to the dead-letter queue, and later events arrive", async () => {
   const receiver = await newReceiver();
   await subscribe(receiver);
   await publish({ event: "deploy.paused" });
   await publish(eventOf(projectId));
   await receiver.waitFor(1);
-  const junk = await eventually(async () => {
+  const deadLetters = await eventually(async () => {
     const taken = await takeMessages("events", "dead letters");
     expect(taken).toHaveLength(1);
     return taken;
   });
-  expect(junk).toEqual([
+  expect(deadLetters).toEqual([
     { body: '{"event":"deploy.paused"}', reason: expect.stringContaining("event must be one of") },
   ]);
 });

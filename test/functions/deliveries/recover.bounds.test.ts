@@ -8,7 +8,7 @@ import { givenDelivery, rowOf, rowsOf, takeDueAttempts } from "../../support/del
 import { newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
-/* Recovering much, in bounded calls, while others change the same deliveries. */
+/* Recovery of many deliveries: upper bounds of a call, and concurrent changes. */
 
 let service: TestService;
 let scenario: Scenario;
@@ -34,30 +34,30 @@ async function recover(): Promise<number> {
   return body.data.count;
 }
 
-/** Deliveries of events that were a second apart from `start` on, with these states. */
+/** Creates deliveries with these statuses, of events one second apart from `start` on. */
 const given = (...statuses: Delivery["status"][]) =>
   inParallel([...statuses.entries()], 20, ([index, status]) =>
     givenDelivery(scenario.webhook, { at: new Date(start + index * 1000), status }),
   );
 const takenIds = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
 
-describe("many rows", () => {
-  /** As many failed deliveries, and the rest succeeded, oldest first. */
+describe("many rows to recover", () => {
+  /** Creates failed deliveries, and succeeded ones where `isFailed` returns false, oldest first. */
   const givenMany = (count: number, isFailed = (_index: number) => true) =>
     given(
       ...Array.from({ length: count }, (_, index) => (isFailed(index) ? "failed" : "succeeded") as Delivery["status"]),
     );
 
-  test("are found in pages, oldest first, each once, and reopened", async () => {
+  test("are found in pages, oldest first, each once, and rescheduled", async () => {
     const rows = await givenMany(1_200, (index) => index % 4 !== 0);
     const expected = rows.filter(({ status }) => status === "failed").map(({ id }) => id);
     const found: string[] = [];
     let pages = 0;
     for await (const page of findFinished(scenario.webhook.id, new Date(start), ["failed", "held"])) {
       pages += 1;
-      const reopened = await rescheduleAll(page, 120);
-      expect(reopened.map(({ id }) => id)).toEqual(page.map(({ id }) => id));
-      found.push(...reopened.map(({ id }) => id));
+      const rescheduled = await rescheduleAll(page, 120);
+      expect(rescheduled.map(({ id }) => id)).toEqual(page.map(({ id }) => id));
+      found.push(...rescheduled.map(({ id }) => id));
     }
     expect(pages).toBeGreaterThan(2);
     expect(found).toEqual(expected);
@@ -65,30 +65,39 @@ describe("many rows", () => {
     expect([...statuses].sort()).toEqual(["pending", "succeeded"]);
   });
 
-  test("that take too long for one call are continued by the next, until none is left", async () => {
-    await givenMany(1_200);
+  /** Recovers all, with a clock that jumps during the first page. */
+  async function recoverWhile(jumpMs: number): Promise<number> {
     const now = Date.now.bind(Date);
     let lateMs = 0;
     jest.spyOn(Date, "now").mockImplementation(() => now() + lateMs);
-    // The call's time is over during its first page.
     interceptDynamo(async ({ command }, send) => {
-      if (command === "UpdateItemCommand") lateMs = 21_000;
+      if (command === "UpdateItemCommand") lateMs = jumpMs;
       return send();
     });
-    const first = await recover();
+    return await recover();
+  }
+
+  test("that take 10 s are recovered in one call", async () => {
+    await givenMany(600);
+    expect(await recoverWhile(10_000)).toBe(600);
+  });
+
+  test("that take more than 20 s are continued by the next call", async () => {
+    await givenMany(600);
+    const first = await recoverWhile(20_001);
     expect(first).toBeGreaterThan(0);
-    expect(first).toBeLessThan(1_200);
+    expect(first).toBeLessThan(600);
     restoreAws();
     jest.restoreAllMocks();
-    expect(first + (await recover())).toBe(1_200);
-    expect(new Set(await takenIds()).size).toBe(1_200);
+    expect(first + (await recover())).toBe(600);
+    expect(new Set(await takenIds()).size).toBe(600);
   });
 
   test("beyond 10,000 are left to the next call", async () => {
     const row = await givenDelivery(scenario.webhook, { status: "failed" });
     const Items = Array.from({ length: 4_000 }, (_, index) => ({ ...row, id: `row-${index}` }));
     let writes = 0;
-    // Tables of that size take too long to fill here: three full pages, as DynamoDB would answer.
+    // Creating that many rows takes too long: return three full pages as DynamoDB would.
     interceptDynamo(async ({ command, input }, send) => {
       const isDeliveries = String(input.TableName).endsWith("-deliveries");
       if (isDeliveries && command === "QueryCommand") return { Items, LastEvaluatedKey: { id: "more" } };
@@ -108,9 +117,9 @@ describe("many rows", () => {
   });
 });
 
-test("leaves what changed while it was looking", async () => {
+test("recover skips a delivery that changed after it was read", async () => {
   const [changed, kept] = await given("failed", "failed");
-  if (!changed || !kept) throw new Error("there are no deliveries");
+  if (!changed || !kept) throw new Error("no deliveries given");
   interceptDynamo(async ({ command, input }, send) => {
     const output = await send();
     if (command === "QueryCommand" && String(input.TableName).endsWith("-deliveries")) {
@@ -124,7 +133,7 @@ test("leaves what changed while it was looking", async () => {
   expect(await rowOf(changed)).toMatchObject({ status: "pending", trigger: "redeliver" });
 });
 
-test("by two admins at once sends each delivery once", async () => {
+test("one of three concurrent recover calls sends each delivery once", async () => {
   await given(...Array.from({ length: 40 }, () => "held" as const));
   const counts = await Promise.all([recover(), recover(), recover()]);
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(40);

@@ -35,20 +35,23 @@ const since = new Date(start).toISOString();
 const post = (body?: unknown) => scenario.api.post(`${scenario.path}/recover`, body);
 
 async function recover(body: object = { since }): Promise<number> {
-  const answer = await post(body);
-  expect({ status: answer.status, fields: Object.keys(answer.body.data) }).toEqual({ status: 202, fields: ["count"] });
-  return answer.body.data.count;
+  const response = await post(body);
+  expect({ status: response.status, fields: Object.keys(response.body.data) }).toEqual({
+    status: 202,
+    fields: ["count"],
+  });
+  return response.body.data.count;
 }
 
-/** Deliveries of events that were a second apart from `start` on, with these states. */
+/** Creates deliveries with these statuses, of events one second apart from `start` on. */
 const given = (...statuses: Delivery["status"][]) =>
   Promise.all(
     statuses.map((status, index) => givenDelivery(scenario.webhook, { at: new Date(start + index * 1000), status })),
   );
 const takenIds = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
 
-describe("sends once more", () => {
-  test("what failed or was held, and nothing else", async () => {
+describe("recover sends again", () => {
+  test("failed and held deliveries, and no others", async () => {
     const rows = await given(...deliveryStatuses);
     const before = new Map(rows.map((row) => [row.id, row]));
     expect(await recover()).toBe(2);
@@ -66,13 +69,13 @@ describe("sends once more", () => {
     }
   });
 
-  test.each(["failed", "held"] as const)("what is %s alone, when that is asked for", async (status) => {
+  test.each(["failed", "held"] as const)("only %s deliveries for that status", async (status) => {
     const rows = await given("failed", "held", "succeeded", "failed", "held");
     expect(await recover({ since, status })).toBe(2);
     expect((await takenIds()).sort()).toEqual(rows.filter((row) => row.status === status).map(({ id }) => id));
   });
 
-  test("the oldest first", async () => {
+  test("the oldest delivery first", async () => {
     const statuses = Array.from({ length: 35 }, (_, index) => (index % 2 === 0 ? "failed" : "held"));
     const rows = await given(...(statuses as Delivery["status"][]));
     const batches = watchQueue();
@@ -81,55 +84,70 @@ describe("sends once more", () => {
     expect(order.map(({ delivery_id }) => delivery_id)).toEqual(rows.map(({ id }) => id));
   });
 
-  test("under the same id, as an attempt that recover triggered, with the schedule from its start", async () => {
+  test("under the same id, with trigger recover, the schedule restarted and the retention renewed", async () => {
     const [delivery] = await given("failed");
-    if (!delivery) throw new Error("there is no delivery");
+    if (!delivery) throw new Error("no delivery given");
     await recover();
     const [due] = await takeDueAttempts();
     receiver.answerWith(500);
     if (due) await makeAttempt(due);
     expect(receiver.received[0]?.headers["x-service-delivery"]).toBe(delivery.id);
     const row = await rowOf(delivery);
+    const retention = row.expires_at - Date.now() / 1000;
+    expect(retention).toBeGreaterThan(30 * 24 * 3600 - 60);
+    expect(retention).toBeLessThanOrEqual(30 * 24 * 3600);
     expect(row).toMatchObject({ status: "pending", attempts: [{ number: 1, trigger: "recover", status_code: 500 }] });
-    // The first wait of the schedule, give or take a fifth.
+    // The first wait of the schedule, ± 20 %.
     const waits = Date.parse(row.next_attempt_at ?? "") - Date.now();
     expect(waits).toBeGreaterThan(1_000);
     expect(waits).toBeLessThan(6_001);
   });
 
-  test("no test delivery", async () => {
+  test("no delivery with 50 attempts, but one with 49", async () => {
+    const [full, open] = await Promise.all(
+      [50, 49].map((attempt_count, index) =>
+        givenDelivery(scenario.webhook, { at: new Date(start + index), status: "failed", attempt_count }),
+      ),
+    );
+    if (!full || !open) throw new Error("no delivery given");
+    expect(await recover()).toBe(1);
+    expect(await rowOf(full)).toEqual(full);
+    expect(await rowOf(open)).toMatchObject({ status: "pending", attempts_before_schedule: 49 });
+  });
+
+  test("no test deliveries", async () => {
     const test = await givenDelivery(scenario.webhook, { status: "failed", test: true });
     expect(await recover()).toBe(0);
     expect(await rowOf(test)).toEqual(test);
   });
 
-  test("nothing that was recovered before", async () => {
+  test("no delivery that was recovered before", async () => {
     await given("failed", "held");
     expect([await recover(), await recover()]).toEqual([2, 0]);
     expect(await takenIds()).toHaveLength(2);
   });
 
-  test("nothing of the project's other webhooks", async () => {
+  test("no deliveries of another webhook", async () => {
     const other = await newScenario(service);
     const foreign = await givenDelivery(other.webhook, { status: "failed" });
     expect(await recover()).toBe(0);
     expect(await rowOf(foreign)).toEqual(foreign);
   });
 
-  test("nothing at all when there is nothing", async () => {
+  test("nothing when the webhook has no deliveries", async () => {
     expect(await recover()).toBe(0);
     expect(await takenIds()).toEqual([]);
   });
 });
 
-describe("since", () => {
+describe("recover with since", () => {
   test.each([
     ["a millisecond before the first event", "2026-02-28T23:59:59.999Z", 3],
-    ["the first event, that one included", "2026-03-01T00:00:00Z", 3],
+    ["the first event, inclusive", "2026-03-01T00:00:00Z", 3],
     ["a millisecond after the first event", "2026-03-01T00:00:00.001Z", 2],
     ["the last event, in another time zone", "2026-03-01T02:00:02+02:00", 1],
     ["after the last event", "2026-03-01T00:00:02.001Z", 0],
-    ["before all time", "1969-12-31T00:00:00Z", 3],
+    ["before 1970", "1969-12-31T00:00:00Z", 3],
     ["the far future", "9999-12-31T23:59:59Z", 0],
   ])("%s", async (_, from, count) => {
     await given("failed", "held", "failed");
@@ -137,21 +155,21 @@ describe("since", () => {
   });
 });
 
-test("409 for a disabled webhook, which may have enabled it first", async () => {
+test("recover returns 409 for a disabled webhook, and works after enabling it", async () => {
   const rows = await given("held", "failed");
   await scenario.api.patch(scenario.path, { enabled: false });
-  const answer = await post({ since });
-  expect(errorOf(answer)).toEqual({ status: 409, code: "conflict" });
-  expect(answer.body.error.message).toContain('{"enabled":true}');
+  const response = await post({ since });
+  expect(errorOf(response)).toEqual({ status: 409, code: "conflict" });
+  expect(response.body.error.message).toContain('{"enabled":true}');
   for (const row of rows) expect(await rowOf(row)).toEqual(row);
   await scenario.api.patch(scenario.path, { enabled: true });
   expect(await recover()).toBe(2);
 });
 
-describe("refuses", () => {
+describe("recover rejects", () => {
   test.each<[string, unknown, string]>([
-    ["no body", undefined, "since"],
-    ["no time", {}, "since"],
+    ["a missing body", undefined, "since"],
+    ["a missing time", {}, "since"],
     ["a time of null", { since: null }, "since"],
     ["a number", { since: 1_772_323_200_000 }, "since"],
     ["a day", { since: "2026-03-01" }, "since"],
@@ -167,17 +185,17 @@ describe("refuses", () => {
     for (const row of rows) expect(await rowOf(row)).toEqual(row);
   });
 
-  test("a viewer, and sends nothing", async () => {
+  test("a viewer with 403, and sends nothing", async () => {
     const [row] = await given("failed");
     await expectForbidden(scenario.viewer.post(`${scenario.path}/recover`, { since }));
     expect(await rowsOf(scenario.webhook)).toEqual([row]);
   });
 
-  test("what is not there for the caller", async () => {
+  test("a webhook that the caller cannot see with 404", async () => {
     await expectNotFound(scenario, (path) => scenario.api.post(`${path}/recover`, { since }));
   });
 });
 
-test("may be asked with an API key of an admin", async () => {
+test("recover accepts an API key of an admin", async () => {
   expect((await scenario.key.post(`${scenario.path}/recover`, { since })).body).toEqual({ data: { count: 0 } });
 });

@@ -33,7 +33,7 @@ async function redeliver({ id }: Delivery) {
   return body.data;
 }
 
-/** The row once the attempts are over. */
+/** Waits until the delivery is finished and returns its row. */
 const ended = (delivery: Delivery) =>
   eventually(async () => {
     const row = await rowOf(delivery);
@@ -50,11 +50,11 @@ const failedAttempts = (count: number): Attempt[] =>
     error_code: "http_status",
     trigger: "schedule",
   }));
-/** A delivery after so many failed attempts. */
+/** Creates a delivery with this number of failed attempts. */
 const given = (status: Delivery["status"], attempts: number) =>
   givenDelivery(scenario.webhook, { status, attempt_count: attempts, attempts: failedAttempts(attempts) });
 
-test("answers the delivery, pending, with an attempt due now", async () => {
+test("redeliver returns the delivery, pending, with an attempt due now", async () => {
   const { id, deployment_id, created_at } = await given("failed", 3);
   const before = Date.now();
   const { status, body } = await scenario.api.post(pathOf(id));
@@ -76,42 +76,57 @@ test("answers the delivery, pending, with an attempt due now", async () => {
   expect(Date.parse(next_attempt_at)).toBeLessThanOrEqual(Date.now());
 });
 
-test.each(deliveryStatuses)("one that is %s is sent again under the same id, with the same body", async (status) => {
-  const attempts = status === "held" || status === "cancelled" ? 0 : 2;
-  const delivery = await given(status, attempts);
+test("redeliver renews the retention to 30 days from now and stores the time of the request", async () => {
+  const delivery = await givenDelivery(scenario.webhook, { at: new Date("2026-03-01T00:00:00Z"), status: "failed" });
+  expect(delivery.expires_at).toBe(Date.parse("2026-03-31T00:00:00Z") / 1000);
+  const before = Date.now();
   await redeliver(delivery);
-  const row = await ended(delivery);
-  expect(row).toMatchObject({ status: "succeeded", attempt_count: attempts + 1 });
-  expect(row.attempts?.slice(0, -1)).toEqual(failedAttempts(attempts));
-  expect(row.attempts?.at(-1)).toMatchObject({ number: attempts + 1, trigger: "redeliver", status_code: 200 });
-  expect(receiver.received).toHaveLength(1);
-  const [request] = receiver.received;
-  expect(request?.body).toBe(delivery.body);
-  expect(request?.headers).toMatchObject({ "x-service-delivery": delivery.id, "webhook-id": delivery.id });
+  const { expires_at, requested_at = "" } = await ended(delivery);
+  const requestedAt = Date.parse(requested_at);
+  expect(requestedAt).toBeGreaterThanOrEqual(before);
+  expect(requestedAt).toBeLessThanOrEqual(Date.now());
+  expect(expires_at).toBe(Math.floor(requestedAt / 1000) + 30 * 24 * 3600);
 });
 
-test("one whose next attempt is hours away is sent now", async () => {
+test.each(deliveryStatuses)(
+  "redeliver sends a delivery that is %s again under the same id with the same body",
+  async (status) => {
+    const attempts = status === "held" || status === "cancelled" ? 0 : 2;
+    const delivery = await given(status, attempts);
+    await redeliver(delivery);
+    const row = await ended(delivery);
+    expect(row).toMatchObject({ status: "succeeded", attempt_count: attempts + 1 });
+    expect(row.attempts?.slice(0, -1)).toEqual(failedAttempts(attempts));
+    expect(row.attempts?.at(-1)).toMatchObject({ number: attempts + 1, trigger: "redeliver", status_code: 200 });
+    expect(receiver.received).toHaveLength(1);
+    const [request] = receiver.received;
+    expect(request?.body).toBe(delivery.body);
+    expect(request?.headers).toMatchObject({ "x-service-delivery": delivery.id, "webhook-id": delivery.id });
+  },
+);
+
+test("redeliver sends a delivery now whose next attempt is planned in two hours", async () => {
   const later = new Date(Date.now() + 7_200_000).toISOString();
   const delivery = await givenDelivery(scenario.webhook, { next_attempt_at: later, due_at: later, attempt_count: 0 });
   await redeliver(delivery);
   expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
 });
 
-test("the schedule starts anew after it, and is named as the trigger of what follows", async () => {
+test("redeliver restarts the schedule, which is the trigger of the following attempts", async () => {
   receiver.answerWith(500);
   const delivery = await given("failed", 3);
   await redeliver(delivery);
   const { status, attempts = [] } = await ended(delivery);
   expect(status).toBe("failed");
-  const madeNow = attempts.slice(3).map(({ number, trigger }) => ({ number, trigger }));
-  expect(madeNow).toEqual([
+  const newAttempts = attempts.slice(3).map(({ number, trigger }) => ({ number, trigger }));
+  expect(newAttempts).toEqual([
     { number: 4, trigger: "redeliver" },
     { number: 5, trigger: "schedule" },
     { number: 6, trigger: "schedule" },
   ]);
 });
 
-test("is refused for a delivery with 50 attempts: all of them are kept in its row, which has an end", async () => {
+test("redeliver returns 409 for a delivery with 50 attempts and accepts one with 49", async () => {
   const delivery = await givenDelivery(scenario.webhook, { attempt_count: 50, status: "failed" });
   const { status, body } = await scenario.api.post(pathOf(delivery.id));
   expect([status, body.error.code]).toEqual([409, "conflict"]);
@@ -121,7 +136,7 @@ test("is refused for a delivery with 50 attempts: all of them are kept in its ro
   expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([id]);
 });
 
-test("may be asked again and again, and is logged each time", async () => {
+test("a redelivery can be repeated, and each attempt is recorded", async () => {
   const delivery = await given("succeeded", 0);
   for (let round = 1; round <= 3; round++) {
     await redeliver(delivery);
@@ -130,8 +145,8 @@ test("may be asked again and again, and is logged each time", async () => {
   expect(receiver.received).toHaveLength(3);
 });
 
-describe("while an attempt is being made", () => {
-  /** A delivery whose attempt the receiver does not answer until it is let go. */
+describe("a redelivery while an attempt is in flight", () => {
+  /** Starts an attempt to which the receiver responds only when `respond` is called. */
   async function inFlight(status: number) {
     const waiting: http.ServerResponse[] = [];
     receiver.answerWith((_, response) => {
@@ -141,35 +156,35 @@ describe("while an attempt is being made", () => {
     const delivery = await given("pending", 0);
     await redeliver(delivery);
     await receiver.waitFor(1);
-    return { delivery, letGo: () => waiting[0]?.writeHead(status).end() };
+    return { delivery, respond: () => waiting[0]?.writeHead(status).end() };
   }
 
   test.each([
-    ["with another to come in an hour", "3600", 500],
-    ["that ends the delivery and disables the webhook", "0", 410],
+    ["that fails and has a retry in an hour", "3600", 500],
+    ["that fails the delivery and disables the webhook", "0", 410],
     ["that succeeds", "0", 200],
-  ])("%s, another one is made after it", async (_, schedule, status) => {
+  ])("%s, makes another attempt after it", async (_, schedule, status) => {
     process.env.RETRY_SCHEDULE = schedule;
-    const { delivery, letGo } = await inFlight(status);
+    const { delivery, respond } = await inFlight(status);
     await redeliver(delivery);
-    letGo();
+    respond();
     await receiver.waitFor(2);
     expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 2 });
   });
 });
 
-describe("while a sender is about to", () => {
+describe("a redelivery while a sender is about to", () => {
   test.each<[string, () => Promise<unknown>]>([
     ["hold it, because the webhook is disabled", () => scenario.api.patch(scenario.path, { enabled: false })],
     [
-      "put it off, because the webhook keeps failing",
+      "postpone it, because the circuit is open",
       () =>
         changeWebhook(scenario.webhook, {
           failing_since: new Date(Date.now() - 600_000).toISOString(),
           probe_at: new Date(Date.now() + 600_000).toISOString(),
         }),
     ],
-  ])("%s, it is sent all the same", async (_, change) => {
+  ])("%s, sends it anyway", async (_, change) => {
     await change();
     const delivery = await given("pending", 0);
     interceptDynamo(async ({ command }, send) => {
@@ -190,7 +205,7 @@ describe("a disabled webhook", () => {
     await scenario.api.patch(scenario.path, { enabled: false });
   });
 
-  test("gets the one delivery, and stays disabled", async () => {
+  test("receives the redelivery and stays disabled", async () => {
     const before = await webhookNow();
     const delivery = await given("held", 0);
     await redeliver(delivery);
@@ -198,7 +213,7 @@ describe("a disabled webhook", () => {
     expect(await webhookNow()).toEqual(before);
   });
 
-  test.each([500, 410])("that answers %i gets it once", async (status) => {
+  test.each([500, 410])("that returns %i receives it once", async (status) => {
     receiver.answerWith(status);
     const { disabled_at, disabled_reason } = (await webhookNow()) ?? {};
     const delivery = await given("held", 0);
@@ -209,7 +224,7 @@ describe("a disabled webhook", () => {
   });
 });
 
-test("is not held up because the webhook keeps failing, and a success ends that", async () => {
+test("a redelivery is sent although the circuit is open, and a success closes the circuit", async () => {
   const failing_since = new Date(Date.now() - 600_000).toISOString();
   await changeWebhook(scenario.webhook, { failing_since, probe_at: new Date(Date.now() + 600_000).toISOString() });
   const delivery = await given("failed", 8);
@@ -219,20 +234,20 @@ test("is not held up because the webhook keeps failing, and a success ends that"
   expect(await webhookNow()).not.toHaveProperty("probe_at");
 });
 
-describe("refuses", () => {
-  test("a viewer, and sends nothing", async () => {
+describe("redeliver rejects", () => {
+  test("a viewer with 403, and sends nothing", async () => {
     const delivery = await given("failed", 1);
     await expectForbidden(scenario.viewer.post(pathOf(delivery.id)));
     expect(await rowOf(delivery)).toEqual(delivery);
   });
 
-  test("a webhook that is not there for the caller, and leaves the delivery alone", async () => {
+  test("a webhook that the caller cannot see with 404, and does not change the delivery", async () => {
     const delivery = await given("failed", 1);
     await expectNotFound(scenario, (webhook) => scenario.api.post(pathOf(delivery.id, webhook)));
     expect(await rowOf(delivery)).toEqual(delivery);
   });
 
-  test("another id, one that is no UUID, and that of another webhook's delivery", async () => {
+  test("an unknown id, an id that is not a UUID, and the id of another webhook's delivery with 404", async () => {
     const { webhook: sibling } = await givenWebhook({ projectId: scenario.projectId });
     const foreign = await givenDelivery(sibling, { status: "failed" });
     for (const id of [randomUUID(), "7", foreign.id]) {
@@ -242,7 +257,7 @@ describe("refuses", () => {
   });
 });
 
-test("may be asked with an API key of an admin", async () => {
+test("redeliver accepts an API key of an admin", async () => {
   const delivery = await given("failed", 1);
   expect((await scenario.key.post(pathOf(delivery.id))).status).toBe(202);
   await ended(delivery);

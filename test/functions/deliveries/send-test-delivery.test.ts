@@ -27,7 +27,7 @@ const post = (body?: unknown) => scenario.api.post(`${scenario.path}/test`, body
 const webhookNow = () => find(scenario.projectId, scenario.webhook.id);
 const shown = async (id: string) => (await scenario.api.get(`${scenario.path}/deliveries/${id}`)).body.data;
 
-/** The delivery once it is over. */
+/** Waits until the delivery is finished and returns it. */
 const ended = (id: string) =>
   eventually(async () => {
     const delivery = await shown(id);
@@ -36,12 +36,12 @@ const ended = (id: string) =>
   });
 
 async function sendTest(body?: unknown) {
-  const answer = await post(body);
-  expect(answer.status).toBe(202);
-  return ended(answer.body.data.id);
+  const response = await post(body);
+  expect(response.status).toBe(202);
+  return ended(response.body.data.id);
 }
 
-test("answers the delivery, marked as a test and on its way", async () => {
+test("the test endpoint returns the pending delivery, marked as a test", async () => {
   const { status, body } = await post();
   expect(status).toBe(202);
   const { id, deployment_id, created_at, next_attempt_at, ...rest } = body.data;
@@ -60,7 +60,7 @@ test.each<[EventName, object]>([
   ["deploy.started", {}],
   ["deploy.succeeded", { url: expect.stringMatching(/^https:/), status: "running" }],
   ["deploy.failed", { reason: expect.any(String) }],
-])("sends a signed %s as the pipeline would, whatever the webhook subscribed to", async (event, data) => {
+])("the test endpoint sends a signed %s with sample data, whatever the webhook subscribes to", async (event, data) => {
   const { id, deployment_id, attempts } = await sendTest({ event });
   const [request] = await receiver.waitFor(1);
   const { body = "", headers } = request ?? {};
@@ -75,43 +75,43 @@ test.each<[EventName, object]>([
   expect(attempts).toMatchObject([{ number: 1, trigger: "test", status_code: 200, error_code: null, hint: null }]);
 });
 
-test("stands in the log as a test, beside what is none", async () => {
+test("a test delivery is marked in the list", async () => {
   const { id } = await sendTest();
   const { body } = await scenario.api.get(`${scenario.path}/deliveries`);
   expect(body.data).toMatchObject([{ id, test: true, status: "succeeded" }]);
 });
 
-test("two in a row are two deliveries of two deployments", async () => {
+test("the test endpoint creates a new delivery of a new deployment at each call", async () => {
   const [first, second] = [await sendTest(), await sendTest()];
   expect(first.id).not.toBe(second.id);
   expect(first.deployment_id).not.toBe(second.deployment_id);
   expect(receiver.received).toHaveLength(2);
 });
 
-test("is attempted once, whatever the schedule says", async () => {
+test("a test delivery is attempted once, whatever the retry schedule", async () => {
   receiver.answerWith(500);
   const delivery = await sendTest();
   expect(delivery).toMatchObject({ status: "failed", test: true, attempt_count: 1, next_attempt_at: null });
   expect(delivery.attempts).toMatchObject([{ trigger: "test", error_code: "http_status" }]);
-  // A retry would be here before this one.
+  // A retry would have arrived before this request.
   await sendTest();
   expect(receiver.received).toHaveLength(2);
 });
 
-test("that fails tells nothing about the webhook's health", async () => {
+test("a test delivery does not change the webhook's health when it fails", async () => {
   const before = await webhookNow();
   receiver.answerWith(500);
   expect((await sendTest()).status).toBe("failed");
   expect(await webhookNow()).toEqual(before);
 });
 
-test("that is answered with 410 disables the webhook, as any delivery does", async () => {
+test("a test delivery disables the webhook when the receiver returns 410", async () => {
   receiver.answerWith(410);
   expect((await sendTest()).status).toBe("failed");
   expect(await webhookNow()).toMatchObject({ disabled_reason: "gone" });
 });
 
-test("reaches a disabled webhook, which stays disabled", async () => {
+test("a test delivery is sent to a disabled webhook, which stays disabled", async () => {
   await scenario.api.patch(scenario.path, { enabled: false });
   const before = await webhookNow();
   expect((await sendTest()).status).toBe("succeeded");
@@ -119,7 +119,7 @@ test("reaches a disabled webhook, which stays disabled", async () => {
   expect(await webhookNow()).toEqual(before);
 });
 
-test("is not held up because the webhook keeps failing", async () => {
+test("a test delivery is sent although the circuit is open", async () => {
   const failing_since = new Date(Date.now() - 600_000).toISOString();
   const probe_at = new Date(Date.now() + 600_000).toISOString();
   await changeWebhook(scenario.webhook, { failing_since, probe_at });
@@ -128,10 +128,10 @@ test("is not held up because the webhook keeps failing", async () => {
   expect(await webhookNow()).toMatchObject({ failing_since, probe_at });
 });
 
-describe("refuses", () => {
+describe("the test endpoint rejects", () => {
   test.each<[string, unknown, string]>([
     ["an unknown event", { event: "deploy.paused" }, "event"],
-    ["an event that is no text", { event: 7 }, "event"],
+    ["an event that is not a string", { event: 7 }, "event"],
     ["an event of null", { event: null }, "event"],
     ["another field", { data: {} }, "data"],
     ["an array", ["deploy.failed"], ""],
@@ -140,17 +140,17 @@ describe("refuses", () => {
     expect(await rowsOf(scenario.webhook)).toEqual([]);
   });
 
-  test("a viewer, and sends nothing", async () => {
+  test("a viewer with 403, and sends nothing", async () => {
     await expectForbidden(scenario.viewer.post(`${scenario.path}/test`, {}));
     expect(await rowsOf(scenario.webhook)).toEqual([]);
   });
 
-  test("what is not there for the caller", async () => {
+  test("a webhook that the caller cannot see with 404", async () => {
     await expectNotFound(scenario, (path) => scenario.api.post(`${path}/test`, {}));
   });
 });
 
-test("may be asked with an API key of an admin", async () => {
+test("the test endpoint accepts an API key of an admin", async () => {
   expect((await scenario.key.post(`${scenario.path}/test`)).status).toBe(202);
   await receiver.waitFor(1);
 });

@@ -30,13 +30,14 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   restoreAws();
-  // Nothing of one test is due in the next.
+  delete process.env.DELIVERY_GRACE_SECONDS;
+  // Leave nothing due for the next test.
   await sweep();
   await takeDueAttempts();
 });
 
-/** Does something between the sweep's look at the index and its claims. */
-function afterLook(delivery: Delivery, act: () => Promise<unknown>): void {
+/** Runs something after the sweep has read the index and before it claims the row. */
+function beforeClaim(delivery: Delivery, act: () => Promise<unknown>): void {
   interceptDynamo(async ({ command }, send) => {
     const output = await send();
     const seen = command === "QueryCommand" && (output.Items as Delivery[]).some(({ id }) => id === delivery.id);
@@ -45,33 +46,33 @@ function afterLook(delivery: Delivery, act: () => Promise<unknown>): void {
   });
 }
 
-test("sends a lost message again, once its due time has passed", async () => {
+test("the sweep enqueues a lost message again after its due time", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
   await sweep();
   expect(await takeDueAttempts()).toEqual([dueAttempt(lost)]);
 });
 
-test("asks for the attempt after those that were made", async () => {
+test("the sweep enqueues the attempt after those that were made", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5), attempt_count: 3 });
   await sweep();
   expect(await takeDueAttempts()).toEqual([dueAttempt(lost, 4)]);
 });
 
-test("leaves what is not due yet", async () => {
+test("the sweep does not change a row that is not due yet", async () => {
   const waiting = await givenDelivery(webhook, { at: minutesAgo(-10) });
   await sweep();
   expect(await takeDueAttempts()).toEqual([]);
   expect(await rowOf(waiting)).toEqual(waiting);
 });
 
-test("finds what is due in every shard", async () => {
+test("the sweep finds due rows in all 32 shards", async () => {
   const shards = [...Array(32).keys()];
   await Promise.all(shards.map((due_shard) => givenDelivery(webhook, { at: minutesAgo(5), due_shard })));
   await sweep();
   expect(await takeDueAttempts()).toHaveLength(32);
 });
 
-test("leaves what it handed over alone for the lease, and hands it over again after that", async () => {
+test("the sweep enqueues a row again after its lease of 15 minutes, not before", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
   const before = Date.now();
   await sweep();
@@ -87,22 +88,32 @@ test("leaves what it handed over alone for the lease, and hands it over again af
   expect(await takeDueAttempts()).toEqual([dueAttempt(lost)]);
 });
 
-test("hands a row over once, though two sweeps run at the same time", async () => {
+test("the sweep has a lease of 7.5 times the grace", async () => {
+  process.env.DELIVERY_GRACE_SECONDS = "10";
+  const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
+  const before = Date.now();
+  await sweep();
+  const dueAt = Date.parse((await rowOf(lost)).due_at ?? "");
+  expect(dueAt).toBeGreaterThanOrEqual(before + 75_000);
+  expect(dueAt).toBeLessThanOrEqual(Date.now() + 75_000);
+});
+
+test("the sweep enqueues a row once when two sweeps run at the same time", async () => {
   const lost = await Promise.all(Array.from({ length: 40 }, () => givenDelivery(webhook, { at: minutesAgo(5) })));
   await Promise.all([sweep(), sweep()]);
   const swept = (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
   expect(swept.sort()).toEqual(lost.map(({ id }) => id).sort());
 });
 
-describe("a row that is no longer what the index showed", () => {
+describe("a row that has changed since the index was read", () => {
   let lost: Delivery;
   beforeEach(async () => {
     lost = await givenDelivery(webhook, { at: minutesAgo(5) });
   });
 
-  test("because it was deleted is not handed over and not brought back", async () => {
+  test("because it was deleted is not enqueued and not recreated", async () => {
     const Key = { webhook_id: lost.webhook_id, id: lost.id };
-    afterLook(lost, () => dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key })));
+    beforeClaim(lost, () => dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key })));
     await sweep();
     expect(await takeDueAttempts()).toEqual([]);
     expect(await rowsOf(webhook)).toEqual([]);
@@ -114,24 +125,24 @@ describe("a row that is no longer what the index showed", () => {
     ["it succeeded", { status: "succeeded" }],
     ["it failed", { status: "failed" }],
     ["another attempt was made", { status: "pending", nextAttemptAt: soon, dueAt: soon }],
-  ])("because %s is not handed over", async (_, next) => {
-    afterLook(lost, () => deliveries.recordAttempt(lost, attempt, next));
+  ])("because %s is not enqueued", async (_, next) => {
+    beforeClaim(lost, () => deliveries.recordAttempt(lost, attempt, next));
     await sweep();
     expect(await takeDueAttempts()).toEqual([]);
     expect(await rowOf(lost)).toMatchObject({ status: next.status, attempt_count: 1 });
     expect((await rowOf(lost)).due_at).toBe(next.status === "pending" ? soon : undefined);
   });
 
-  test("because another sweep has it is not handed over", async () => {
+  test("because another sweep has claimed it is not enqueued", async () => {
     const until = new Date(Date.now() + LEASE_MS).toISOString();
-    afterLook(lost, () => claim({ ...lost, due_at: lost.due_at ?? "" }, until));
+    beforeClaim(lost, () => claim({ ...lost, due_at: lost.due_at ?? "" }, until));
     await sweep();
     expect(await takeDueAttempts()).toEqual([]);
     expect((await rowOf(lost)).due_at).toBe(until);
   });
 });
 
-test("works through many rows, page by page and in batches of ten", async () => {
+test("the sweep enqueues many rows page by page, in batches of ten", async () => {
   const count = 250;
   const rows = Array.from({ length: count }, (_, index) => ({
     at: minutesAgo(5),
@@ -146,22 +157,22 @@ test("works through many rows, page by page and in batches of ten", async () => 
   expect(new Set(swept).size).toBe(count);
 });
 
-test("begins with what is overdue the longest", async () => {
+test("the sweep reads the longest overdue rows first", async () => {
   const overdue = [7, 9, 8].map((minutes) => givenDelivery(webhook, { at: minutesAgo(minutes), due_shard: 5 }));
   const [seven, nine, eight] = await Promise.all(overdue);
   const due = await findDue(5, new Date(), 10);
   expect(due.map(({ id }) => id)).toEqual([nine?.id, eight?.id, seven?.id]);
 });
 
-test("costs a read per shard when nothing is due", async () => {
+test("the sweep costs a read per shard when nothing is due", async () => {
   const calls = watchDynamo();
   await sweep();
   expect(calls).toEqual(Array.from({ length: 32 }, () => ({ command: "QueryCommand", units: 0.5 })));
 });
 
-test("begins no page when its time is nearly over, and leaves the rest due", async () => {
+test("the sweep reads no page when 5 s or less are left, and leaves the rest due", async () => {
   await Promise.all(Array.from({ length: 150 }, () => givenDelivery(webhook, { at: minutesAgo(5), due_shard: 9 })));
-  // The clock runs out during the first page.
+  // The time runs out during the first page.
   let isLate = false;
   interceptDynamo(async ({ command }, send) => {
     if (command === "UpdateItemCommand") isLate = true;
@@ -172,21 +183,21 @@ test("begins no page when its time is nearly over, and leaves the rest due", asy
   restoreAws();
   await sweep({ getRemainingTimeInMillis: () => 5_000 });
   expect(await takeDueAttempts()).toEqual([]);
-  await sweep();
+  await sweep({ getRemainingTimeInMillis: () => 5_001 });
   expect(await takeDueAttempts()).toHaveLength(50);
 });
 
-test("that cannot queue what it took leaves it due after the lease", async () => {
+test("the sweep leaves a row due after its lease when SQS is unavailable", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
-  interceptSqs(() => Promise.reject(new Error("SQS is away")));
+  interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
   await sweep();
   expect(await rowOf(lost)).toMatchObject({ status: "pending", due_at: expect.stringMatching(/Z$/) });
   expect(await dueIds(lost.due_shard ?? -1)).toContain(lost.id);
 });
 
-test("that cannot read fails as a whole, so that the alarm rings", async () => {
+test("the sweep throws when DynamoDB is unavailable, so that the alarm fires", async () => {
   interceptDynamo(async () => {
-    throw new Error("DynamoDB is away");
+    throw new Error("DynamoDB is unavailable");
   });
-  await expect(sweep()).rejects.toThrow("DynamoDB is away");
+  await expect(sweep()).rejects.toThrow("DynamoDB is unavailable");
 });

@@ -2,7 +2,7 @@ import type { Attempt } from "../../../functions/deliveries/delivery.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { failureHint } from "../../../functions/receivers/failure-hints.ts";
 
-const made = (outcome: Partial<Attempt>): Attempt => ({
+const attemptWith = (outcome: Partial<Attempt>): Attempt => ({
   number: 1,
   at: "2026-01-01T00:00:00.000Z",
   duration_ms: 12,
@@ -10,22 +10,22 @@ const made = (outcome: Partial<Attempt>): Attempt => ({
   ...outcome,
 });
 const hintOfStatus = (status_code: number, detail?: string) =>
-  failureHint(made({ error_code: "http_status", status_code, detail })) ?? "";
+  failureHint(attemptWith({ error_code: "http_status", status_code, detail })) ?? "";
 
-test.each([200, 204, 299])("a success with %i needs no hint", (status_code) => {
-  expect(failureHint(made({ status_code }))).toBeUndefined();
+test.each([200, 204, 299])("a success with %i has no hint", (status_code) => {
+  expect(failureHint(attemptWith({ status_code }))).toBeUndefined();
 });
 
 test.each<[FailureCode, RegExp]>([
-  ["timeout", /^Answer within 15 seconds/],
+  ["timeout", /^Respond within 15 seconds/],
   ["dns_error", /does not resolve.*DNS/],
   ["connection_refused", /Nothing accepts connections.*firewall/],
-  ["connection_reset", /closed the connection before it had answered/],
+  ["connection_reset", /connection was closed before the response was complete/],
   ["tls_error", /TLS connection failed/],
   ["address_blocked", /not public/],
-  ["invalid_response", /not a valid HTTP\/1\.1 response/],
-])("%s is explained", (error_code, expected) => {
-  expect(failureHint(made({ error_code }))).toMatch(expected);
+  ["invalid_response", /not valid HTTP\/1\.1/],
+])("%s has a hint that matches %s", (error_code, expected) => {
+  expect(failureHint(attemptWith({ error_code }))).toMatch(expected);
 });
 
 test.each([
@@ -36,42 +36,45 @@ test.each([
   ["UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "full certificate chain"],
   ["ERR_TLS_CERT_ALTNAME_INVALID", "names the host"],
   ["EPROTO", "TLS configuration"],
-])("a TLS failure by %s names the cause and says: %s", (detail, expected) => {
-  const hint = failureHint(made({ error_code: "tls_error", detail }));
+])("the hint for the TLS failure %s names the cause and contains: %s", (detail, expected) => {
+  const hint = failureHint(attemptWith({ error_code: "tls_error", detail }));
   expect(hint).toContain(`(${detail})`);
   expect(hint).toContain(expected);
 });
 
-test.each([301, 302, 303, 307, 308])("a redirect with %i names the target to register instead", (status) => {
+test.each([301, 302, 303, 307, 308])("the hint for a %i redirect names the target to register", (status) => {
   expect(hintOfStatus(status, "https://new.example.com/hook")).toBe(
     "Redirects are not followed: register https://new.example.com/hook instead.",
   );
 });
 
-test.each([300, 304, 399])("a redirect with %i and no usable target says that redirects are not followed", (status) => {
-  const hint = hintOfStatus(status);
-  expect(hint).toContain(String(status));
-  expect(hint).toContain("redirects are not followed");
-});
+test.each([300, 304, 399])(
+  "the hint for a %i redirect without a usable target states that redirects are not followed",
+  (status) => {
+    const hint = hintOfStatus(status);
+    expect(hint).toContain(String(status));
+    expect(hint).toContain("redirects are not followed");
+  },
+);
 
 test.each([
   [400, "did not accept the request"],
   [401, "credentials"],
-  [403, "refuses"],
+  [403, "rejects"],
   [404, "path"],
   [405, "POST"],
   [410, "the webhook was disabled"],
   [413, "256 KB"],
   [415, "application/json"],
   [429, "Retry-After"],
-  [418, "answer 2xx"],
-  [499, "answer 2xx"],
+  [418, "return 2xx"],
+  [499, "return 2xx"],
   [500, "log"],
   [503, "log"],
   [599, "log"],
-])("the status %i is named and explained: %s", (status, expected) => {
+])("the hint for status %i names it and contains: %s", (status, expected) => {
   const hint = hintOfStatus(status);
-  expect(hint).toContain(`answered ${status}`);
+  expect(hint).toContain(`returned ${status}`);
   expect(hint).toContain(expected);
 });
 
@@ -86,9 +89,9 @@ const errors: FailureCode[] = [
   "http_status",
 ];
 test.each(errors.flatMap((error_code) => [undefined, 307, 404, 500].map((status) => [error_code, status] as const)))(
-  "%s with status %p is one sentence on one line",
+  "the hint for %s with status %p is one sentence on one line",
   (error_code, status_code) => {
-    const hint = failureHint(made({ error_code, status_code })) ?? "";
+    const hint = failureHint(attemptWith({ error_code, status_code })) ?? "";
     expect(hint).toMatch(/^[A-Z][^\n]*\.$/);
     expect(hint).not.toMatch(/undefined|null|NaN|\. [A-Z]/);
   },

@@ -5,8 +5,8 @@ import net from "node:net";
 import { jest } from "@jest/globals";
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
 
-/** What the names of this test resolve to, one answer per lookup; the last one stays. Other names resolve as ever. */
-const answers = new Map<string, LookupAddress[][]>();
+/** Addresses per name, one list per lookup; the last list is reused. Other names resolve as usual. */
+const resolutions = new Map<string, LookupAddress[][]>();
 const lookups: string[] = [];
 
 type Lookup = (hostname: string, options: LookupAllOptions, callback: LookupCallback) => void;
@@ -15,7 +15,7 @@ type LookupCallback = (error: Error | null, addresses: LookupAddress[]) => void;
 const dns = await import("node:dns");
 const lookup: Lookup = (hostname, options, callback) => {
   lookups.push(hostname);
-  const queued = answers.get(hostname);
+  const queued = resolutions.get(hostname);
   if (!queued) return dns.lookup(hostname, options, callback);
   const addresses = (queued.length > 1 ? queued.shift() : queued[0]) ?? [];
   setImmediate(() => callback(null, addresses));
@@ -26,7 +26,7 @@ const { guardedAgents } = await import("../../../functions/receivers/guarded-con
 const v4 = (address: string): LookupAddress => ({ address, family: 4 });
 const v6 = (address: string): LookupAddress => ({ address, family: 6 });
 
-/** Servers on two addresses of this machine, with the same port. They note whom they see. */
+/** Servers on two loopback addresses with the same port. `seenBy` lists the address of each connection. */
 let port: number;
 let seenBy: string[];
 const servers: net.Server[] = [];
@@ -50,16 +50,16 @@ afterAll(() => {
 beforeEach(() => {
   seenBy = [];
   lookups.length = 0;
-  answers.clear();
+  resolutions.clear();
 });
 
-/** Dials and tells the address that the connection reached, or the code of the error. */
-function dial(host: string, { allowed = [] as string[], protocol = "http:" } = {}): Promise<string> {
+/** Connects and returns the address that was reached, or the code of the error. */
+function connect(host: string, { allowed = [] as string[], protocol = "http:" } = {}): Promise<string> {
   const agent = guardedAgents(parseCidrs(allowed), {})[protocol] as http.Agent;
   return new Promise((resolve) => {
     const request = http.request({ agent, protocol, host: host.replace(/^\[|\]$/g, ""), port });
     request.once("socket", (socket) => {
-      // The server closes what it has seen: after that `seenBy` is complete.
+      // The server closes the connection after adding it to `seenBy`.
       socket.once("connect", () => {
         const reached = socket.remoteAddress ?? "";
         socket.once("close", () => resolve(reached));
@@ -98,39 +98,39 @@ describe("a literal address", () => {
     "[ff02::1]",
     "[2001:db8::1]",
     "[3fff::1]",
-  ])("%s is not dialled, neither over TLS nor plainly", async (hostname) => {
-    expect(await dial(hostname, { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
-    expect(await dial(hostname)).toBe("ADDRESS_BLOCKED");
+  ])("%s is blocked over https and http", async (hostname) => {
+    expect(await connect(hostname, { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
+    expect(await connect(hostname)).toBe("ADDRESS_BLOCKED");
     expect(seenBy).toEqual([]);
     expect(lookups).toEqual([]);
   });
 
   test.each(["93.184.215.14", "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]"])(
-    "%s, though public, is not dialled over plain http",
+    "%s, a public address, is blocked over http",
     async (hostname) => {
-      expect(await dial(hostname)).toBe("ADDRESS_BLOCKED");
-      expect(await dial(hostname, { allowed: ["127.0.0.0/8"] })).toBe("ADDRESS_BLOCKED");
+      expect(await connect(hostname)).toBe("ADDRESS_BLOCKED");
+      expect(await connect(hostname, { allowed: ["127.0.0.0/8"] })).toBe("ADDRESS_BLOCKED");
     },
   );
 
-  test("that an operator opened is dialled, and only what was opened", async () => {
-    expect(await dial("127.0.0.1", { allowed: ["127.0.0.1/32"] })).toBe("127.0.0.1");
-    expect(await dial("127.0.0.2", { allowed: ["127.0.0.1/32"] })).toBe("ADDRESS_BLOCKED");
-    expect(await dial("[::ffff:127.0.0.2]", { allowed: ["127.0.0.1/32"] })).toBe("ADDRESS_BLOCKED");
+  test("is reached when the operator allowed it, and others stay blocked", async () => {
+    expect(await connect("127.0.0.1", { allowed: ["127.0.0.1/32"] })).toBe("127.0.0.1");
+    expect(await connect("127.0.0.2", { allowed: ["127.0.0.1/32"] })).toBe("ADDRESS_BLOCKED");
+    expect(await connect("[::ffff:127.0.0.2]", { allowed: ["127.0.0.1/32"] })).toBe("ADDRESS_BLOCKED");
     expect(seenBy).toEqual(["127.0.0.1"]);
   });
 });
 
 describe("a name", () => {
-  test("that leads to this machine is not dialled", async () => {
-    expect(await dial("localhost")).toBe("ADDRESS_BLOCKED");
-    expect(await dial("localhost", { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
+  test("that resolves to loopback is blocked", async () => {
+    expect(await connect("localhost")).toBe("ADDRESS_BLOCKED");
+    expect(await connect("localhost", { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
     expect(seenBy).toEqual([]);
   });
 
-  test("that leads to an opened address is dialled", async () => {
-    answers.set("hooks.example.com", [[v4("127.0.0.1")]]);
-    expect(await dial("hooks.example.com", { allowed: ["127.0.0.0/8"] })).toBe("127.0.0.1");
+  test("that resolves to an allowed address is reached", async () => {
+    resolutions.set("hooks.example.com", [[v4("127.0.0.1")]]);
+    expect(await connect("hooks.example.com", { allowed: ["127.0.0.0/8"] })).toBe("127.0.0.1");
     expect(seenBy).toEqual(["127.0.0.1"]);
   });
 
@@ -138,43 +138,43 @@ describe("a name", () => {
     ["a private address", [v4("10.0.0.1")]],
     ["the metadata service", [v4("169.254.169.254")]],
     ["loopback in IPv6", [v6("::1")]],
-    ["an IPv4 address in IPv6's clothes", [v6("::ffff:127.0.0.1")]],
+    ["a v4-mapped loopback address", [v6("::ffff:127.0.0.1")]],
     ["a public address first and a private one after it", [v4("93.184.215.14"), v4("127.0.0.1")]],
     ["a private address first and a public one after it", [v4("127.0.0.1"), v4("93.184.215.14")]],
     ["a public IPv4 address and a private one in IPv6", [v4("93.184.215.14"), v6("fd00::1")]],
-  ])("that leads to %s is not dialled", async (_, addresses) => {
-    answers.set("hooks.example.com", [addresses]);
-    expect(await dial("hooks.example.com", { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
+  ])("that resolves to %s is blocked", async (_, addresses) => {
+    resolutions.set("hooks.example.com", [addresses]);
+    expect(await connect("hooks.example.com", { protocol: "https:" })).toBe("ADDRESS_BLOCKED");
     expect(seenBy).toEqual([]);
   });
 
-  test("that leads to a public address is not dialled over plain http", async () => {
-    answers.set("hooks.example.com", [[v4("93.184.215.14")]]);
-    expect(await dial("hooks.example.com", { allowed: ["127.0.0.0/8"] })).toBe("ADDRESS_BLOCKED");
+  test("that resolves to a public address is blocked over http", async () => {
+    resolutions.set("hooks.example.com", [[v4("93.184.215.14")]]);
+    expect(await connect("hooks.example.com", { allowed: ["127.0.0.0/8"] })).toBe("ADDRESS_BLOCKED");
   });
 
-  test("that leads nowhere fails as such", async () => {
-    answers.set("hooks.example.com", [[]]);
-    expect(await dial("hooks.example.com")).toBe("hooks.example.com has no address");
-    expect(await dial("nobody.invalid")).toMatch(/^(ENOTFOUND|EAI_AGAIN)$/);
+  test("without an address fails with an error of the lookup", async () => {
+    resolutions.set("hooks.example.com", [[]]);
+    expect(await connect("hooks.example.com")).toBe("hooks.example.com has no address");
+    expect(await connect("no-such-host.invalid")).toMatch(/^(ENOTFOUND|EAI_AGAIN)$/);
   });
 
-  test("that changes its mind between check and connection changes nothing: it is asked once", async () => {
+  test("is looked up once per connection, so that DNS rebinding is not possible", async () => {
     const allowed = ["127.0.0.2/32"];
-    answers.set("rebinding.example.com", [[v4("127.0.0.2")], [v4("127.0.0.1")]]);
-    expect(await dial("rebinding.example.com", { allowed })).toBe("127.0.0.2");
+    resolutions.set("rebinding.example.com", [[v4("127.0.0.2")], [v4("127.0.0.1")]]);
+    expect(await connect("rebinding.example.com", { allowed })).toBe("127.0.0.2");
     expect(lookups).toEqual(["rebinding.example.com"]);
     expect(seenBy).toEqual(["127.0.0.2"]);
-    // The next dial asks anew, and judges anew.
-    expect(await dial("rebinding.example.com", { allowed })).toBe("ADDRESS_BLOCKED");
+    // The next connection looks up and checks the name again.
+    expect(await connect("rebinding.example.com", { allowed })).toBe("ADDRESS_BLOCKED");
     expect(seenBy).toEqual(["127.0.0.2"]);
   });
 
-  // Resolvers take these for addresses; node:net does not, so they go through the lookup like any name.
+  // Resolvers accept these as addresses; node:net does not, so they are looked up like a name.
   test.each(["2130706433", "0x7f.1", "0177.0.0.1", "127.1"])(
-    "that is an address in disguise, %s, is not dialled",
+    "that resolvers accept as an address, %s, is blocked",
     async (name) => {
-      expect(await dial(name, { protocol: "https:" })).toMatch(/^(ADDRESS_BLOCKED|ENOTFOUND|EAI_AGAIN)$/);
+      expect(await connect(name, { protocol: "https:" })).toMatch(/^(ADDRESS_BLOCKED|ENOTFOUND|EAI_AGAIN)$/);
       expect(seenBy).toEqual([]);
     },
   );

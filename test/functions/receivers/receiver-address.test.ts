@@ -31,8 +31,8 @@ test.each([
   ["this network", "0.255.255.255"],
   ["private", "10.0.0.0"],
   ["private", "10.255.255.255"],
-  ["shared by carriers", "100.64.0.0"],
-  ["shared by carriers", "100.127.255.255"],
+  ["carrier-grade NAT", "100.64.0.0"],
+  ["carrier-grade NAT", "100.127.255.255"],
   ["Alibaba's metadata", "100.100.100.200"],
   ["loopback", "127.0.0.1"],
   ["loopback", "127.255.255.255"],
@@ -63,12 +63,12 @@ test.each([
   ["loopback written out", "0:0:0:0:0:0:0:1"],
   ["v4-mapped loopback", "::ffff:127.0.0.1"],
   ["v4-mapped loopback in hex", "::ffff:7f00:1"],
-  ["v4-mapped, public within", "::ffff:8.8.8.8"],
+  ["v4-mapped, with a public address", "::ffff:8.8.8.8"],
   ["v4-translated", "::ffff:0:127.0.0.1"],
   ["v4-compatible", "::127.0.0.1"],
-  ["v4-compatible, public within", "::8.8.8.8"],
+  ["v4-compatible, with a public address", "::8.8.8.8"],
   ["NAT64", "64:ff9b::127.0.0.1"],
-  ["NAT64, public within", "64:ff9b::8.8.8.8"],
+  ["NAT64, with a public address", "64:ff9b::8.8.8.8"],
   ["NAT64 of a local network", "64:ff9b:1::a9fe:a9fe"],
   ["discard", "100::1"],
   ["Teredo", "2001::1"],
@@ -80,7 +80,7 @@ test.each([
   ["documentation", "3fff:fff:ffff::1"],
   ["6to4 of loopback", "2002:7f00:1::1"],
   ["6to4 of metadata", "2002:a9fe:a9fe::1"],
-  ["6to4, public within", "2002:808:808::1"],
+  ["6to4, with a public address", "2002:808:808::1"],
   ["not assigned", "4000::1"],
   ["segment routing", "5f00::1"],
   ["unique local", "fc00::1"],
@@ -89,10 +89,10 @@ test.each([
   ["link-local with a zone", "fe80::1%eth0"],
   ["site-local", "fec0::1"],
   ["multicast", "ff02::1"],
-  ["no address", "example.com"],
-  ["no address", "1.2.3.4.5"],
-  ["no address", "999.1.1.1"],
-  ["no address", ""],
+  ["not an address", "example.com"],
+  ["not an address", "1.2.3.4.5"],
+  ["not an address", "999.1.1.1"],
+  ["not an address", ""],
 ])("not public: %s %s", (_title, address) => {
   expect(isPublicAddress(address)).toBe(false);
 });
@@ -114,12 +114,12 @@ test.each([
   ["10.2.0.0", ["10.1.0.0/16"], false],
   ["fd00::1", ["fd00::/8"], true],
   ["127.0.0.1", [], false],
-])("whether %s is among the opened ranges %j: %s", (address, ranges, expected) => {
+])("%s is in the allowed ranges %j: %s", (address, ranges, expected) => {
   expect(isAllowedAddress(address, parseCidrs(ranges))).toBe(expected);
 });
 
 test.each(["127.0.0.1", "127.0.0.0/33", "::1/129", "localhost/8", "127.0.0.0/", "all"])(
-  "a range that is none is an error that names it: %s",
+  "an invalid range throws a SettingError that names it: %s",
   (range) => {
     expect(() => parseCidrs(["127.0.0.0/8", range])).toThrow(
       expect.objectContaining({ name: "SettingError", message: expect.stringContaining(`"${range}"`) }),

@@ -9,7 +9,10 @@ const anyDuration = { durationMs: expect.any(Number) };
 
 type Misbehaviour = (socket: net.Socket) => void;
 
-/** Posts to a server that does as it likes with the raw connection once the request has arrived. */
+/**
+ * Posts to a server that runs `misbehave` on the raw connection when the request arrives. Waits until the connection is
+ * closed.
+ */
 async function postTo(misbehave: Misbehaviour, within = limits): Promise<{ outcome: Outcome; bytesSent: number }> {
   const server = net.createServer((socket) => {
     socket.on("error", () => {});
@@ -22,25 +25,25 @@ async function postTo(misbehave: Misbehaviour, within = limits): Promise<{ outco
   const { port } = server.address() as net.AddressInfo;
   const outcome = await client.post(`http://127.0.0.1:${port}/`, {}, "{}");
   const socket = await connected;
-  // The client is not closed yet: it is the one request that must not leave its connection behind.
+  // The client stays open until here: the request itself must close its connection.
   if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
   server.close();
   await client.close();
   return { outcome, bytesSent: socket.bytesWritten };
 }
 
-const says =
+const respondsAndCloses =
   (text: string): Misbehaviour =>
   (socket) =>
     socket.end(text);
 
-/** Says something, and then nothing more. */
+/** Writes a text, then keeps the connection open without writing more. */
 const stopsAfter =
   (text: string): Misbehaviour =>
   (socket) =>
     socket.write(text);
 
-/** Writes again and again, as fast as the other side reads, until the connection ends. */
+/** Writes the head once and the chunk without end, as fast as the client reads, until the connection is closed. */
 const floods =
   (head: string, chunk: string): Misbehaviour =>
   (socket) => {
@@ -52,7 +55,7 @@ const floods =
     write();
   };
 
-/** Writes a little every 20 ms, without end. */
+/** Writes the chunk every 20 ms without end. */
 const drips =
   (head: string, chunk: string): Misbehaviour =>
   (socket) => {
@@ -72,24 +75,24 @@ const chunked = `${status}Transfer-Encoding: chunked\r\n\r\n`;
 const shortBody = `${status}Content-Length: 10\r\n\r\nabc`;
 const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-describe("a receiver that takes too long ends at the deadline", () => {
+describe("the request ends at the deadline", () => {
   test.each<[string, Misbehaviour, Partial<Outcome>]>([
-    ["never answers", stopsAfter(""), { errorCode: "timeout" }],
+    ["never responds", stopsAfter(""), { errorCode: "timeout" }],
     ["drips its headers", drips(status, "x: y\r\n"), { errorCode: "timeout" }],
-    ["sends interim answers for ever", drips("", "HTTP/1.1 103 Early Hints\r\n\r\n"), { errorCode: "timeout" }],
+    ["sends 1xx responses without end", drips("", "HTTP/1.1 103 Early Hints\r\n\r\n"), { errorCode: "timeout" }],
     ["drips its body", drips(chunked, chunkOf("x")), { statusCode: 200, errorCode: "timeout" }],
-    ["sends less than it announced", stopsAfter(shortBody), { statusCode: 200, errorCode: "timeout" }],
+    ["sends less than its Content-Length", stopsAfter(shortBody), { statusCode: 200, errorCode: "timeout" }],
     [
-      "asks for time and then hangs",
+      "sends Retry-After and then hangs",
       stopsAfter("HTTP/1.1 503 Busy\r\nRetry-After: 120\r\nContent-Length: 10\r\n\r\nabc"),
       { statusCode: 503, retryAfter: "120", errorCode: "timeout" },
     ],
     [
-      "says that it is gone and then hangs",
+      "sends the headers of a 410 and then hangs",
       stopsAfter("HTTP/1.1 410 Gone\r\nContent-Length: 10\r\n\r\n"),
       { statusCode: 410, errorCode: "timeout" },
     ],
-  ])("when it %s", async (_, misbehave, expected) => {
+  ])("when the receiver %s", async (_, misbehave, expected) => {
     const { outcome } = await postTo(misbehave);
     expect(outcome).toEqual({ ...anyDuration, ...expected });
     expect(outcome.durationMs).toBeGreaterThanOrEqual(limits.deadlineMs - 5);
@@ -97,18 +100,27 @@ describe("a receiver that takes too long ends at the deadline", () => {
   });
 });
 
-// A deadline beyond the test's own: something else has to end these.
+// Longer than the timeout of a test: something else must end the request.
 const noDeadline = { ...limits, deadlineMs: 60_000 };
 
-describe("a body without end", () => {
-  test("is cut at the bound and still a success", async () => {
+describe("an endless body", () => {
+  test("of a success is cut at the limit and is still a success", async () => {
     const { outcome, bytesSent } = await postTo(floods(chunked, chunkOf("x".repeat(4_096))), noDeadline);
     expect(outcome).toEqual({ ...anyDuration, statusCode: 200, excerpt: "x".repeat(1_024) });
-    // What lies in the buffers of the system comes on top of the 64 KB.
+    // 64 KB, and the buffers of the system on top.
     expect(bytesSent).toBeLessThan(20 * 1024 * 1024);
   });
 
-  test("of a failure keeps its status", async () => {
+  test.each<[number, Partial<Outcome>]>([
+    [65_536, { statusCode: 200, excerpt: "x".repeat(1_024) }],
+    [65_535, { statusCode: 200, errorCode: "timeout" }],
+  ])("that stops after %i bytes has the outcome of a limit of 64 KB", async (bytes, expected) => {
+    const head = `${status}Content-Length: 1000000\r\n\r\n`;
+    const { outcome } = await postTo(stopsAfter(head + "x".repeat(bytes)));
+    expect(outcome).toEqual({ ...anyDuration, ...expected });
+  });
+
+  test("of a failure keeps the status", async () => {
     const head = "HTTP/1.1 500 Oops\r\nConnection: close\r\n\r\n";
     const { outcome } = await postTo(floods(head, "e".repeat(4_096)), noDeadline);
     expect(outcome).toMatchObject({ statusCode: 500, errorCode: "http_status", excerpt: "e".repeat(1_024) });
@@ -116,36 +128,46 @@ describe("a body without end", () => {
 });
 
 test.each<[string, Misbehaviour, Partial<Outcome>]>([
-  ["is not HTTP", says("SSH-2.0-OpenSSH_9.6\r\n"), { errorCode: "invalid_response" }],
-  ["has no status", says("HTTP/1.1 OK\r\n\r\n"), { errorCode: "invalid_response" }],
+  ["is not HTTP", respondsAndCloses("SSH-2.0-OpenSSH_9.6\r\n"), { errorCode: "invalid_response" }],
+  ["has no status", respondsAndCloses("HTTP/1.1 OK\r\n\r\n"), { errorCode: "invalid_response" }],
   [
     "has two lengths",
-    says(`${status}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`),
+    respondsAndCloses(`${status}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`),
     { errorCode: "invalid_response" },
   ],
-  ["has a header without end", floods(`${status}x: `, "y".repeat(4_096)), { errorCode: "invalid_response" }],
-  ["has headers without end", floods(status, `x: ${"y".repeat(1_000)}\r\n`), { errorCode: "invalid_response" }],
+  ["has an endless header", floods(`${status}x: `, "y".repeat(4_096)), { errorCode: "invalid_response" }],
+  ["has endless headers", floods(status, `x: ${"y".repeat(1_000)}\r\n`), { errorCode: "invalid_response" }],
   [
-    "is announced without end",
+    "has endless 1xx responses",
     floods("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"),
     { errorCode: "invalid_response" },
   ],
-  ["has a chunk of no size", stopsAfter(`${chunked}zz\r\n`), { statusCode: 200, errorCode: "invalid_response" }],
+  ["has an invalid chunk size", stopsAfter(`${chunked}zz\r\n`), { statusCode: 200, errorCode: "invalid_response" }],
+  // The receiver keeps the connection open: the client must close it.
   [
     "switches to another protocol",
-    says("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+    stopsAfter("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+    { errorCode: "connection_reset" },
+  ],
+  [
+    "switches to another protocol and goes on in that",
+    drips("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "x"),
     { errorCode: "connection_reset" },
   ],
   ["is a reset", resetsAfter(""), { errorCode: "connection_reset" }],
-  ["ends before it begins", says(""), { errorCode: "connection_reset" }],
-  ["is reset in its middle", resetsAfter(shortBody), { statusCode: 200, errorCode: "connection_reset" }],
-  ["breaks off in its middle", says(shortBody), { statusCode: 200, errorCode: "connection_reset" }],
-])("an answer is a failure when it %s", async (_, misbehave, expected) => {
+  ["is empty", respondsAndCloses(""), { errorCode: "connection_reset" }],
+  ["is reset in the middle of the body", resetsAfter(shortBody), { statusCode: 200, errorCode: "connection_reset" }],
+  [
+    "is cut off in the middle of the body",
+    respondsAndCloses(shortBody),
+    { statusCode: 200, errorCode: "connection_reset" },
+  ],
+])("the request fails when the response %s", async (_, misbehave, expected) => {
   const { outcome } = await postTo(misbehave, noDeadline);
   expect(outcome).toEqual({ ...anyDuration, ...expected });
 });
 
-test("a request that cannot be made is an outcome too, not an exception", async () => {
+test("a request that cannot be sent returns an outcome and does not throw", async () => {
   const client = createReceiverClient(parseCidrs(["127.0.0.0/8"]), limits);
   expect(await client.post("http://127.0.0.1:1/", { "X-Bad": "a\r\nb" }, "{}")).toMatchObject({
     errorCode: expect.any(String),

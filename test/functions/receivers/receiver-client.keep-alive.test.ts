@@ -4,14 +4,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
 import { createReceiverClient, DEFAULT_LIMITS, type Limits } from "../../../functions/receivers/receiver-client.ts";
 
-/* What happens to a request whose connection was kept from an earlier one. */
+/* Requests over a connection that is reused from an earlier request. */
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 interface Arrival {
   socket: net.Socket;
-  /** Counted from 1. */
+  /** From 1. */
   connection: number;
+  /** From 1, on this connection. */
   requestOfConnection: number;
 }
 
@@ -20,7 +21,10 @@ afterEach(() => {
   for (const each of open.splice(0)) each.close();
 });
 
-/** A receiver on raw connections. It answers `ok`, unless it was told something else to do, which it says by returning true. */
+/**
+ * Starts a receiver on raw connections. It responds `ok` unless `answer` returns true, which means that it handled the
+ * request.
+ */
 async function receiverThat(answer: (arrival: Arrival) => boolean, limits: Partial<Limits> = {}) {
   const seen = { connections: 0, requests: 0 };
   const sockets = new Set<net.Socket>();
@@ -48,60 +52,63 @@ async function receiverThat(answer: (arrival: Arrival) => boolean, limits: Parti
 const success = { durationMs: expect.any(Number), statusCode: 200, excerpt: "ok" };
 const reset = { durationMs: expect.any(Number), errorCode: "connection_reset" };
 
-const hangsUp = (socket: net.Socket) => socket.resetAndDestroy().destroyed;
+const resetConnection = (socket: net.Socket) => socket.resetAndDestroy().destroyed;
 
-describe("a receiver that hangs up on a connection in the moment in which it is used again", () => {
+describe("a receiver that closes a connection at the moment it is reused", () => {
   test.each<[string, (socket: net.Socket) => boolean]>([
-    ["with a reset", hangsUp],
-    ["in good order", (socket) => socket.end().writableEnded],
-  ])("%s gets the request over a new one", async (_, hangUp) => {
+    ["with a reset", resetConnection],
+    ["with a regular close", (socket) => socket.end().writableEnded],
+  ])("%s receives the request over a new connection", async (_, close) => {
     const { post, seen } = await receiverThat(
-      ({ socket, requestOfConnection }) => requestOfConnection === 2 && hangUp(socket),
+      ({ socket, requestOfConnection }) => requestOfConnection === 2 && close(socket),
     );
     expect([await post(), await post(), await post()]).toEqual([success, success, success]);
-    // The new one was for that request alone; the one after it dials anew.
+    // The new connection is for that request only; the next request opens another.
     expect(seen).toEqual({ connections: 3, requests: 4 });
   });
 
-  test("gets it once more, not again and again", async () => {
+  test("receives the request again at most once", async () => {
     const isFirst = ({ connection, requestOfConnection }: Arrival) => connection === 1 && requestOfConnection === 1;
-    const { post, seen } = await receiverThat((arrival) => !isFirst(arrival) && hangsUp(arrival.socket));
+    const { post, seen } = await receiverThat((arrival) => !isFirst(arrival) && resetConnection(arrival.socket));
     expect([await post(), await post()]).toEqual([success, reset]);
     expect(seen).toEqual({ connections: 2, requests: 3 });
   });
 
   test.each<[string, (socket: net.Socket) => boolean]>([
-    ["after it has worked on it for a while", () => true],
-    ["after it has said that it works on it", (socket) => socket.write("HTTP/1.1 102 Processing\r\n\r\n")],
-  ])("%s does not get it again: it had it, and failed", async (_, begin) => {
+    ["after more than a second", () => true],
+    ["after a 1xx response", (socket) => socket.write("HTTP/1.1 102 Processing\r\n\r\n")],
+  ])("%s does not receive the request again, because it has received it", async (_, begin) => {
     const { post, seen } = await receiverThat(({ socket, requestOfConnection }) => {
-      if (requestOfConnection === 2) setTimeout(() => hangsUp(socket), 1_200);
+      if (requestOfConnection === 2) setTimeout(() => resetConnection(socket), 1_200);
       return requestOfConnection === 2 && (begin(socket) || true);
     });
     expect([await post(), await post()]).toEqual([success, reset]);
     expect(seen).toEqual({ connections: 1, requests: 2 });
   });
 
-  test("has no more time than for one request", async () => {
+  test("has one deadline for both requests", async () => {
     const { post, seen } = await receiverThat(
       ({ socket, connection, requestOfConnection }) => {
-        if (requestOfConnection === 2) setTimeout(() => hangsUp(socket), 300);
+        if (requestOfConnection === 2) setTimeout(() => resetConnection(socket), 800);
         return connection === 2 || requestOfConnection === 2;
       },
-      { deadlineMs: 600 },
+      { deadlineMs: 1_200 },
     );
     await post();
     const outcome = await post();
     expect(outcome).toEqual({ durationMs: expect.any(Number), errorCode: "timeout" });
-    expect(outcome.durationMs).toBeGreaterThanOrEqual(595);
-    expect(outcome.durationMs).toBeLessThan(850);
+    expect(outcome.durationMs).toBeGreaterThanOrEqual(1_195);
+    // A new deadline for the second request would end at 800 + 1,200.
+    expect(outcome.durationMs).toBeLessThan(1_950);
     expect(seen).toEqual({ connections: 2, requests: 3 });
   });
 
-  test("but has begun to answer does not get it again: the answer is broken", async () => {
+  test("in the middle of the response does not receive the request again", async () => {
     const { post, seen } = await receiverThat(({ socket, requestOfConnection }) => {
       if (requestOfConnection === 1) return false;
-      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", () => setTimeout(() => hangsUp(socket), 20));
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", () =>
+        setTimeout(() => resetConnection(socket), 20),
+      );
       return true;
     });
     await post();
@@ -110,13 +117,13 @@ describe("a receiver that hangs up on a connection in the moment in which it is 
   });
 });
 
-test("a reset of a new connection is the receiver's failure, and not tried again", async () => {
-  const { post, seen } = await receiverThat(({ socket }) => hangsUp(socket));
+test("a reset of a new connection is a failure of the receiver and is not retried", async () => {
+  const { post, seen } = await receiverThat(({ socket }) => resetConnection(socket));
   expect(await post()).toEqual(reset);
   expect(seen).toEqual({ connections: 1, requests: 1 });
 });
 
-test("a receiver that closes connections when they are idle loses nothing and fails nothing", async () => {
+test("a receiver that closes idle connections receives every request once and no request fails", async () => {
   const { post, seen } = await receiverThat(({ socket }) => {
     setTimeout(() => socket.end(), 3);
     return false;
@@ -129,18 +136,27 @@ test("a receiver that closes connections when they are idle loses nothing and fa
   expect(seen.connections).toBeGreaterThan(1);
 });
 
-test("an answer that came before the request was taken ends the connection", async () => {
-  const { post, sockets } = await receiverThat(({ socket }) => {
+test.each<[string, number]>([
+  ["a success", 200],
+  ["a failure", 413],
+])("%s that arrives before the request is read closes the connection without sending the rest", async (_, status) => {
+  const size = 32 * 1024 * 1024;
+  const { post, sockets } = await receiverThat(({ socket, requestOfConnection }) => {
+    if (requestOfConnection > 1) return true;
     socket.pause();
-    return false;
+    socket.write(`HTTP/1.1 ${status} Early\r\nContent-Length: 2\r\n\r\nok`);
+    return true;
   });
-  expect(await post("x".repeat(32 * 1024 * 1024))).toEqual(success);
+  expect(await post("x".repeat(size))).toMatchObject({ statusCode: status, excerpt: "ok" });
   const [socket] = sockets as Set<net.Socket>;
+  const closed = new Promise((resolve) => socket?.once("close", resolve));
   socket?.resume();
-  await new Promise((resolve) => socket?.once("close", resolve));
+  await closed;
+  // The kernel buffers a part of the rest. All of it would mean that the request went on.
+  expect(socket?.bytesRead).toBeLessThan(size);
 });
 
-test("what a receiver says after its answer is not taken for the next one", async () => {
+test("data after a response is not used as the response to the next request", async () => {
   const poison = "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n";
   const { post } = await receiverThat(({ socket, connection }) => connection === 1 && socket.write(ok + poison));
   expect([await post(), await post()]).toEqual([success, success]);

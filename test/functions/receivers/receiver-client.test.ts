@@ -28,7 +28,7 @@ const answerBody = (bytes: Buffer | string, headers: http.OutgoingHttpHeaders = 
   receiver.answerWith((_, response) => response.writeHead(status, headers).end(bytes));
 
 describe("the request", () => {
-  test("is a POST to the path and query of the URL, with the given headers and the body byte for byte", async () => {
+  test("is a POST to the path and query of the URL with the given headers and the unchanged body", async () => {
     const body = '{"text":"Gerät 🚀 \u2028 \\ud800"}';
     const headers = {
       "Content-Type": "application/json",
@@ -49,7 +49,7 @@ describe("the request", () => {
     });
   });
 
-  test("goes over the connection of the one before", async () => {
+  test("reuses the connection of the previous request", async () => {
     const ports = new Set<number | undefined>();
     receiver.answerWith((_, response) => {
       ports.add(response.socket?.remotePort);
@@ -60,7 +60,7 @@ describe("the request", () => {
     expect(ports.size).toBe(1);
   });
 
-  test("does not wait for another one to the same receiver", async () => {
+  test("does not wait for other requests to the same receiver", async () => {
     const waiting: http.ServerResponse[] = [];
     receiver.answerWith((_, response) => {
       waiting.push(response);
@@ -71,7 +71,7 @@ describe("the request", () => {
   });
 });
 
-describe("the answer", () => {
+describe("the response", () => {
   test.each([200, 201, 202, 204, 299])("%i is a success", async (statusCode) => {
     receiver.answerWith(statusCode);
     expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode });
@@ -94,30 +94,30 @@ describe("the answer", () => {
     ["a relative path", "next", "/next"],
     ["another host", "//new.example.com/hook", "http://new.example.com/hook"],
     ["nothing", undefined, undefined],
-    ["what is no URL", "http://[", undefined],
+    ["an invalid URL", "http://[", undefined],
     ["another protocol", "javascript:alert(1)", undefined],
     ["a URL that is too long to show", `https://example.com/${"x".repeat(300)}`, undefined],
-  ])("of a redirect to %s names the target that could be registered", async (_, location, target) => {
+  ])("of a redirect to %s has the target as detail if it could be registered", async (_, location, target) => {
     receiver.answerWith((_, response) => response.writeHead(302, location ? { Location: location } : {}).end());
     const { detail, errorCode } = await post();
     expect(errorCode).toBe("http_status");
     expect(detail).toBe(target?.startsWith("/") ? new URL(target, receiver.url).href : target);
   });
 
-  test("of a success has no detail, though it names a location", async () => {
-    answerBody("made", { Location: "/made/1" }, 201);
-    expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode: 201, excerpt: "made" });
+  test("of a success has no detail, even with a Location header", async () => {
+    answerBody("created", { Location: "/created/1" }, 201);
+    expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode: 201, excerpt: "created" });
   });
 
   test.each([
     ["one", ["120"], "120"],
     ["the first of two", ["60", "120"], "60"],
-  ])("brings %s Retry-After along", async (_, values, retryAfter) => {
+  ])("has %s Retry-After in the outcome", async (_, values, retryAfter) => {
     answerBody("later", { "Retry-After": values }, 429);
     expect(await post()).toMatchObject({ statusCode: 429, retryAfter, excerpt: "later" });
   });
 
-  test("takes as long as it takes to the last byte", async () => {
+  test("has a duration that includes the last byte", async () => {
     receiver.answerWith((_, response) => {
       response.write("a");
       setTimeout(() => response.end("b"), 100);
@@ -129,25 +129,25 @@ describe("the answer", () => {
 
   test.each<[string, Buffer | string, string]>([
     ["text", "thanks\n\tüber 🚀", "thanks\n\tüber 🚀"],
-    ["control characters, dropped", "a\u0000b\u001b[31mc\r\nd\u007f\u0085e", "ab[31mc\nde"],
-    ["invisible and reversing marks, dropped", "a\u202eb\u200bc\ufeffd", "abcd"],
-    ["bytes that are no UTF-8, marked", Buffer.from([0x61, 0xff, 0xfe, 0x62]), "a\ufffd\ufffdb"],
+    ["control characters, removed", "a\u0000b\u001b[31mc\r\nd\u007f\u0085e", "ab[31mc\nde"],
+    ["invisible and direction marks, removed", "a\u202eb\u200bc\ufeffd", "abcd"],
+    ["invalid UTF-8, as U+FFFD", Buffer.from([0x61, 0xff, 0xfe, 0x62]), "a\ufffd\ufffdb"],
     ["a long text, cut", "x".repeat(2_000), "x".repeat(1_024)],
-    ["a character that the cut would halve, dropped", `${"x".repeat(1_023)}ü`, "x".repeat(1_023)],
-  ])("leaves an excerpt of %s", async (_, sent, excerpt) => {
+    ["a character at the cut, removed", `${"x".repeat(1_023)}ü`, "x".repeat(1_023)],
+  ])("has an excerpt of %s", async (_, sent, excerpt) => {
     answerBody(sent);
     expect((await post()).excerpt).toBe(excerpt);
   });
 
-  test("leaves an excerpt of at most 1 KB, in bytes of what is kept", async () => {
-    // Each of these bytes is invalid and becomes a mark of three bytes.
+  test("has an excerpt of at most 1 KB after replacing invalid bytes", async () => {
+    // Each of these bytes is invalid and becomes U+FFFD, three bytes.
     answerBody(Buffer.alloc(4_000, 0xff));
     const { excerpt = "" } = await post();
     expect(Buffer.byteLength(excerpt)).toBeLessThanOrEqual(1_024);
     expect(excerpt).toMatch(/^\ufffd{300,}$/);
   });
 
-  test("is never inflated, whatever it claims to be", async () => {
+  test("is never inflated, even with Content-Encoding: gzip", async () => {
     const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024, "A"));
     answerBody(bomb, { "Content-Encoding": "gzip" });
     const { statusCode, errorCode, excerpt = "" } = await post();
@@ -156,26 +156,26 @@ describe("the answer", () => {
   });
 });
 
-describe("no answer", () => {
-  test("from a port where nobody listens is connection_refused", async () => {
+describe("a request without a response", () => {
+  test("to a port on which nothing listens is connection_refused", async () => {
     const { url } = receiver;
     await receiver.close();
     expect(await post(url)).toEqual({ durationMs: expect.any(Number), errorCode: "connection_refused" });
     expect(await post(url.replace("127.0.0.1", "localhost"))).toMatchObject({ errorCode: "connection_refused" });
   });
 
-  test("from a name that does not resolve is dns_error", async () => {
-    expect(await post("https://nobody.invalid/")).toMatchObject({ errorCode: "dns_error" });
+  test("to a name that does not resolve is dns_error", async () => {
+    expect(await post("https://no-such-host.invalid/")).toMatchObject({ errorCode: "dns_error" });
   });
 
   test.each(["http://10.0.0.1/", "https://169.254.169.254/latest/meta-data", "http://93.184.215.14/"])(
-    "from %s, which may not be reached, is address_blocked",
+    "to %s, a blocked address, is address_blocked",
     async (url) => {
       expect(await post(url)).toEqual({ durationMs: expect.any(Number), errorCode: "address_blocked" });
     },
   );
 
-  test.each(["127.0.0.1", "localhost"])("over TLS from %s with a certificate of its own is tls_error", async (host) => {
+  test.each(["127.0.0.1", "localhost"])("over TLS to %s with a self-signed certificate is tls_error", async (host) => {
     let requests = 0;
     const fixture = (name: string) => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url));
     const server = https.createServer({ cert: fixture("tls-cert.pem"), key: fixture("tls-key.pem") }, () => requests++);
@@ -192,7 +192,7 @@ describe("no answer", () => {
     expect(requests).toBe(0);
   });
 
-  test("to TLS from a server that speaks plain http is tls_error", async () => {
+  test("over TLS to a plain http server is tls_error", async () => {
     expect(await post(receiver.url.replace("http:", "https:"))).toMatchObject({
       errorCode: "tls_error",
       detail: expect.stringMatching(/^(ERR_SSL_|EPROTO)/),
@@ -200,6 +200,6 @@ describe("no answer", () => {
   });
 });
 
-test("the deadline on the way out is 15 seconds, the bounds are 64 KB read and 1 KB kept", () => {
+test("the default limits are 15 seconds, 64 KB read and 1 KB kept", () => {
   expect(DEFAULT_LIMITS).toEqual({ deadlineMs: 15_000, maxResponseBytes: 65_536, maxExcerptBytes: 1_024 });
 });

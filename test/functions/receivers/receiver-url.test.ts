@@ -1,7 +1,7 @@
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
 import { hostOf, validateReceiverUrl } from "../../../functions/receivers/receiver-url.ts";
 
-const opened = parseCidrs(["127.0.0.0/8", "::1/128"]);
+const allowed = parseCidrs(["127.0.0.0/8", "::1/128"]);
 const longUrl = (length: number) => "https://example.com/".padEnd(length, "x");
 
 test.each([
@@ -25,9 +25,9 @@ test.each([
   "https://example.com/hook?next=http://127.0.0.1/",
   "https://example.com/user:password@host",
   longUrl(2048),
-])("takes %s, whatever is opened", (url) => {
+])("validateReceiverUrl accepts %s, with and without allowed ranges", (url) => {
   expect(validateReceiverUrl(url, [])).toBeUndefined();
-  expect(validateReceiverUrl(url, opened)).toBeUndefined();
+  expect(validateReceiverUrl(url, allowed)).toBeUndefined();
 });
 
 const PRIVATE = "must not point to a private or reserved address";
@@ -54,12 +54,12 @@ test.each([
   ["no slash", "https:example.com", ABSOLUTE],
   ["backslashes", "https:\\\\example.com", ABSOLUTE],
   ["no host", "https://", ABSOLUTE],
-  ["a port that is none", "https://example.com:99999/", ABSOLUTE],
+  ["an invalid port", "https://example.com:99999/", ABSOLUTE],
   ["an open bracket", "https://[::1/", ABSOLUTE],
   ["a host with a space encoded", "https://exa%20mple.com/", ABSOLUTE],
   ["an IPv6 zone", "https://[fe80::1%25eth0]/", ABSOLUTE],
   ["an address out of range", "https://256.256.256.256/", ABSOLUTE],
-  ["a number that is no address", "https://4294967296/", ABSOLUTE],
+  ["a number that is not an address", "https://4294967296/", ABSOLUTE],
   ["empty", "", CHARACTERS],
   ["a space in front", " https://example.com/", CHARACTERS],
   ["a space behind", "https://example.com/ ", CHARACTERS],
@@ -79,7 +79,7 @@ test.each([
   ["a user", "https://user@example.com/", CREDENTIALS],
   ["a user and a password", "https://user:password@example.com/", CREDENTIALS],
   ["a password alone", "https://:password@example.com/", CREDENTIALS],
-  ["a host that poses as a user", "https://example.com@127.0.0.1/", CREDENTIALS],
+  ["a host name in place of the user", "https://example.com@127.0.0.1/", CREDENTIALS],
   ["a name below localhost", "https://app.localhost/", NAME],
   ["a name below localhost with a root dot", "https://app.localhost./", NAME],
   ["localdomain", "https://localhost.localdomain/", NAME],
@@ -113,9 +113,9 @@ test.each([
   ["6to4 of loopback", "https://[2002:7f00:1::]/", PRIVATE],
   ["Teredo", "https://[2001:0:7f00:1::]/", PRIVATE],
   ["multicast", "https://224.0.0.1/", PRIVATE],
-])("refuses %s: %s, whatever is opened", (_title, url, reason) => {
+])("validateReceiverUrl rejects %s: %s, with and without allowed ranges", (_title, url, reason) => {
   expect(validateReceiverUrl(url, [])).toBe(reason);
-  expect(validateReceiverUrl(url, opened)).toBe(reason);
+  expect(validateReceiverUrl(url, allowed)).toBe(reason);
 });
 
 test.each([
@@ -137,11 +137,11 @@ test.each([
   ["LocalHost/", NAME],
   ["localhost.:3000/hook", NAME],
   ["%6c%6f%63alhost/", NAME],
-])("takes loopback, over http too, only when it is opened: %s", (rest, reason) => {
+])("validateReceiverUrl accepts loopback over https and http only when it is allowed: %s", (rest, reason) => {
   expect(validateReceiverUrl(`https://${rest}`, [])).toBe(reason);
   expect(validateReceiverUrl(`http://${rest}`, [])).toBe(SCHEME);
-  expect(validateReceiverUrl(`https://${rest}`, opened)).toBeUndefined();
-  expect(validateReceiverUrl(`http://${rest}`, opened)).toBeUndefined();
+  expect(validateReceiverUrl(`https://${rest}`, allowed)).toBeUndefined();
+  expect(validateReceiverUrl(`http://${rest}`, allowed)).toBeUndefined();
 });
 
 test.each([
@@ -149,8 +149,8 @@ test.each([
   ["ftp://127.0.0.1/", ABSOLUTE],
   ["http://app.localhost/", SCHEME],
   ["http://127.0.0.1/ ", CHARACTERS],
-])("an opened range opens nothing else: %s", (url, reason) => {
-  expect(validateReceiverUrl(url, opened)).toBe(reason);
+])("an allowed range does not allow %s", (url, reason) => {
+  expect(validateReceiverUrl(url, allowed)).toBe(reason);
 });
 
 test.each([

@@ -8,18 +8,18 @@ const previous = generateSecret(randomBytes(32));
 const older = generateSecret(randomBytes(32));
 const body = '{"event":"deploy.failed","data":{"error":"Gerät 🚀 \\ud800 \u2028","n":9007199254740993}}';
 const deliveryId = "01930000-0000-7000-8000-00000000d301";
-const signed = () => ({ deliveryId, at: new Date(), body });
+const delivery = () => ({ deliveryId, at: new Date(), body });
 
-/** The contract's formula, on the bytes that travel. */
+/** The formula of the contract, over the bytes that are sent. */
 const contractSignature = (bytes: Buffer, secret: string) =>
   `sha256=${createHmac("sha256", Buffer.from(secret, "utf8")).update(bytes).digest("hex")}`;
 
-/** Verifies as a receiver does that uses the Standard Webhooks library. */
+/** Verifies with the Standard Webhooks library, as a receiver does. */
 const verify = (secret: string, headers: Record<string, string>, text = body) =>
   new Webhook(secret).verify(text, headers);
 
 describe("X-Service-Signature", () => {
-  test("is what openssl computes for the body, keyed with the whole secret", () => {
+  test("equals the HMAC that openssl computes with the whole secret as key", () => {
     // printf '{"a":"ü"}' | openssl dgst -sha256 -hmac whsec_00ff
     expect(bodySignature('{"a":"ü"}', "whsec_00ff")).toBe(
       "sha256=038e465d8de587ab83ecd7cca35800e40091b733d9a406f34d329c4fdf411bc8",
@@ -31,14 +31,14 @@ describe("X-Service-Signature", () => {
     ["an ASCII body", '{"event":"deploy.started"}'],
     ["a body with Unicode, escapes and large numbers", body],
   ])("signs the UTF-8 bytes of %s", (_, text) => {
-    const { "X-Service-Signature": signature } = signatureHeaders({ ...signed(), body: text }, current);
+    const { "X-Service-Signature": signature } = signatureHeaders({ ...delivery(), body: text }, current);
     expect(signature).toBe(contractSignature(Buffer.from(text, "utf8"), current));
     expect(signature).toMatch(/^sha256=[0-9a-f]{64}$/);
   });
 
   test.each([
-    ["one space more", `${body} `, current],
-    ["the same JSON in another spelling", JSON.stringify(JSON.parse(body)), current],
+    ["an additional space", `${body} `, current],
+    ["the same JSON with other escapes", JSON.stringify(JSON.parse(body)), current],
     ["the secret without whsec_", body, current.slice("whsec_".length)],
     ["another secret", body, previous],
   ])("differs for %s", (_, text, secret) => {
@@ -48,11 +48,11 @@ describe("X-Service-Signature", () => {
 
 describe("webhook-signature", () => {
   test("is accepted by the Standard Webhooks library", () => {
-    expect(verify(current, signatureHeaders(signed(), current))).toEqual(JSON.parse(body));
+    expect(verify(current, signatureHeaders(delivery(), current))).toEqual(JSON.parse(body));
   });
 
   test("covers the id, the time and every byte of the body", () => {
-    const headers = signatureHeaders(signed(), current);
+    const headers = signatureHeaders(delivery(), current);
     const earlier = String(Number(headers["webhook-timestamp"]) - 1);
     expect(() => verify(current, { ...headers, "webhook-id": "another" })).toThrow("No matching signature");
     expect(() => verify(current, { ...headers, "webhook-timestamp": earlier })).toThrow("No matching signature");
@@ -65,7 +65,7 @@ describe("webhook-signature", () => {
     expect(headers).toMatchObject({ "webhook-id": deliveryId, "webhook-timestamp": "1767323045" });
   });
 
-  test("of an old attempt is refused as a replay", () => {
+  test("of an old attempt is rejected as a replay", () => {
     const at = new Date(Date.now() - 10 * 60_000);
     expect(() => verify(current, signatureHeaders({ deliveryId, at, body }, current))).toThrow("too old");
   });
@@ -75,8 +75,8 @@ describe("during a rotation", () => {
   test.each([
     ["one previous secret", [previous]],
     ["two previous secrets", [previous, older]],
-  ])("receivers with the current or with %s can verify, by either scheme", (_, secrets) => {
-    const headers = signatureHeaders(signed(), current, secrets);
+  ])("receivers with the current secret or %s can verify both signatures", (_, secrets) => {
+    const headers = signatureHeaders(delivery(), current, secrets);
     for (const secret of [current, ...secrets]) expect(verify(secret, headers)).toEqual(JSON.parse(body));
     expect(headers["webhook-signature"]?.split(" ")).toHaveLength(1 + secrets.length);
     const bytes = Buffer.from(body);
@@ -85,12 +85,12 @@ describe("during a rotation", () => {
     expect(headers["X-Service-Signature-Previous"]?.split(/, */)).toEqual(ofPrevious);
   });
 
-  test("a receiver with a secret that ended is refused", () => {
-    expect(() => verify(older, signatureHeaders(signed(), current, [previous]))).toThrow("No matching signature");
+  test("a receiver with an expired secret cannot verify", () => {
+    expect(() => verify(older, signatureHeaders(delivery(), current, [previous]))).toThrow("No matching signature");
   });
 
-  test("and outside of one there is one signature and no header for the previous", () => {
-    const headers = signatureHeaders(signed(), current);
+  test("has ended: one signature and no header for previous secrets", () => {
+    const headers = signatureHeaders(delivery(), current);
     expect(headers).not.toHaveProperty("X-Service-Signature-Previous");
     expect(headers["webhook-signature"]).toMatch(/^v1,[\w+/]{43}=$/);
   });
@@ -98,21 +98,21 @@ describe("during a rotation", () => {
 
 const at = (expiresAt: string) => ({ secret: previous, expiresAt });
 test.each<[string, { secret: string; expiresAt: string }[], string[]]>([
-  ["there is none", [], []],
+  ["no previous secret exists", [], []],
   ["it expires in a millisecond", [at("2026-01-01T00:00:00.001Z")], [previous]],
   ["it expires now", [at("2026-01-01T00:00:00.000Z")], []],
-  ["it expired", [at("2025-12-31T23:59:59.999Z")], []],
-  ["its expiry is no time", [at("soon")], []],
+  ["it has expired", [at("2025-12-31T23:59:59.999Z")], []],
+  ["its expiry is not a valid time", [at("soon")], []],
   [
-    "the newer of two expired and the older did not",
+    "the newer of two has expired and the older has not",
     [at("2025-12-31T23:59:59.999Z"), { secret: older, expiresAt: "2026-01-08T00:00:00.000Z" }],
     [older],
   ],
   [
-    "neither of two expired: the newer first",
+    "neither of two has expired: the newer first",
     [at("2026-01-02T00:00:00.000Z"), { secret: older, expiresAt: "2026-01-08T00:00:00.000Z" }],
     [previous, older],
   ],
-])("the previous secrets at the time of sending, when %s", (_, secrets, expected) => {
+])("unexpiredSecrets returns the secrets that sign, when %s", (_, secrets, expected) => {
   expect(unexpiredSecrets(secrets, new Date("2026-01-01T00:00:00Z"))).toEqual(expected);
 });
