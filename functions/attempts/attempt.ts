@@ -188,7 +188,7 @@ async function record(
   const effects = { ...NO_EFFECTS, isDecisive, isLast: decision.kind !== "retry" };
   const [applied] = await Promise.allSettled([applyConsequences(delivery, webhook, attempt, recorded.value)]);
   if (applied.status === "rejected") return { reached: "recorded", effects, error: applied.reason };
-  return { reached: "completed", effects: { ...effects, hasDisabledWebhook: applied.value.hasDisabledWebhook } };
+  return { reached: "completed", effects: { ...effects, hasDisabledWebhook: applied.value } };
 }
 
 interface RecordedOutcome {
@@ -211,24 +211,27 @@ async function recordOutcome(
   return { decision, decidedAt: now, isDecisive };
 }
 
-/** Updates the webhook's health and enqueues the next attempt. */
+/**
+ * Updates the webhook's health and enqueues the next attempt.
+ * @returns whether the webhook was disabled
+ */
 async function applyConsequences(
   delivery: Delivery,
   webhook: Webhook,
   attempt: Attempt,
   { decision, decidedAt, isDecisive }: RecordedOutcome,
-): Promise<Pick<AttemptEffects, "hasDisabledWebhook">> {
+): Promise<boolean> {
   if (decision.kind === "succeeded") {
     if (webhook.failing_since !== undefined) await webhooks.clearFailing(webhook);
-    return { hasDisabledWebhook: false };
+    return false;
   }
   if (!delivery.test && webhook.failing_since === undefined) await webhooks.markFailing(webhook, attempt.at);
   if (decision.kind === "give_up") {
-    if (!decision.disable) return { hasDisabledWebhook: false };
-    return { hasDisabledWebhook: await webhooks.disable(webhook, decision.disable, decidedAt.toISOString()) };
+    if (!decision.disable) return false;
+    return await webhooks.disable(webhook, decision.disable, decidedAt.toISOString());
   }
   if (isDecisive) await enqueueAfter({ ...delivery, attempt_count: attempt.number }, decision.afterSeconds);
-  return { hasDisabledWebhook: false };
+  return false;
 }
 
 /**

@@ -225,24 +225,19 @@ interface Update {
  *
  * With both, `attempt_count` is as read. If it has changed, another process has recorded this attempt.
  */
-const pendingAsRead = (read: Delivery): Condition => ({
-  expression: "#status = :pending AND attempt_count = :readCount",
-  values: { ":pending": "pending", ":readCount": read.attempt_count },
-});
-
 const pendingWithoutNewRequest = (read: Delivery): Condition =>
   read.requested_at === undefined
-    ? and(pendingAsRead(read), "attribute_not_exists(requested_at)")
-    : and(pendingAsRead(read), "requested_at = :readRequest", { ":readRequest": read.requested_at });
+    ? pendingAsRead(read, "attribute_not_exists(requested_at)")
+    : pendingAsRead(read, "requested_at = :readRequest", { ":readRequest": read.requested_at });
 
 const pendingWithNewRequest = (read: Delivery): Condition =>
   read.requested_at === undefined
-    ? and(pendingAsRead(read), "attribute_exists(requested_at)")
-    : and(pendingAsRead(read), "requested_at <> :readRequest", { ":readRequest": read.requested_at });
+    ? pendingAsRead(read, "attribute_exists(requested_at)")
+    : pendingAsRead(read, "requested_at <> :readRequest", { ":readRequest": read.requested_at });
 
-const and = (first: Condition, expression: string, values: Record<string, unknown> = {}): Condition => ({
-  expression: `${first.expression} AND ${expression}`,
-  values: { ...first.values, ...values },
+const pendingAsRead = (read: Delivery, request: string, values: Condition["values"] = {}): Condition => ({
+  expression: `#status = :pending AND attempt_count = :readCount AND ${request}`,
+  values: { ":pending": "pending", ":readCount": read.attempt_count, ...values },
 });
 
 /** @returns false when the condition does not hold */

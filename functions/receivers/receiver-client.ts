@@ -166,11 +166,8 @@ function sendRequest(
       interimResponses += 1;
       if (interimResponses > MAX_INTERIM_RESPONSES) fail(new Error("too many interim responses"));
     });
-    // After an upgrade Node no longer manages the socket, so close it here.
-    request.on("upgrade", (_, socket) => {
-      socket.destroy();
-      fail(new ConnectionLostError());
-    });
+    // After an upgrade the agent no longer manages the socket. `fail` closes it.
+    request.on("upgrade", () => fail(new ConnectionLostError()));
     request.on("error", (error) => {
       const isUnanswered = !response && interimResponses === 0 && performance.now() - sentAt < STALE_WITHIN_MS;
       const isStale = request.reusedSocket && isUnanswered && errorCodeOf(error) === "connection_reset";

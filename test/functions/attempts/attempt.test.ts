@@ -3,11 +3,13 @@ import type http from "node:http";
 import { jest } from "@jest/globals";
 import { Webhook as Verifier } from "standardwebhooks";
 import { makeAttempt } from "../../../functions/attempts/attempt.ts";
-import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { KeyedSemaphore } from "../../../functions/attempts/keyed-semaphore.ts";
+import type { Delivery, Trigger } from "../../../functions/deliveries/delivery.ts";
+import { reschedule } from "../../../functions/deliveries/delivery-store.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { generateSecret, type Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, restoreAws, watchQueue } from "../../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs, type QueueBatch, restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import {
   changeSecrets,
   changeWebhook,
@@ -152,6 +154,18 @@ describe("a failed attempt", () => {
     expect(batches).toEqual([]);
   });
 
+  test.each([
+    ["900", [900]],
+    ["901", []],
+  ])("with a wait of %s s enqueues messages with the delays %j", async (schedule, delays) => {
+    process.env.RETRY_SCHEDULE = schedule;
+    jest.spyOn(Math, "random").mockReturnValue(0.5);
+    const batches = watchQueue();
+    receiver.answerWith(500);
+    await makeAttempt(dueAttempt(delivery));
+    expect(batches.flatMap(({ Entries }) => Entries.map(({ DelaySeconds }) => DelaySeconds))).toEqual(delays);
+  });
+
   test("is retried with the same delivery id and body until the schedule is exhausted", async () => {
     process.env.RETRY_SCHEDULE = "0,0";
     receiver.answerWith(500);
@@ -292,11 +306,17 @@ describe("one webhook", () => {
     expect(receiver.received).toHaveLength(5);
   });
 
-  test("does not use up the slots of another webhook", async () => {
+  test("waits for a slot for 200 ms without a release, and for 2 s overall", async () => {
+    const acquire = jest.spyOn(KeyedSemaphore.prototype, "acquire");
+    await makeAttempt(dueAttempt(delivery));
+    expect(acquire.mock.calls).toEqual([[webhook.id, 200, 2_000]]);
+  });
+
+  test("does not use up the slots of another webhook of its project", async () => {
     const { done, respond } = await startAttempts(5);
     await receiver.waitFor(5);
     next = await startReceiver();
-    const { webhook: other } = await givenWebhook({ url: next.url });
+    const { webhook: other } = await givenWebhook({ url: next.url, projectId: webhook.project_id });
     const otherDelivery = await givenDelivery(other);
     await makeAttempt(dueAttempt(otherDelivery));
     expect(await rowOf(otherDelivery)).toMatchObject({ status: "succeeded" });
@@ -323,6 +343,82 @@ describe("one webhook", () => {
       await expect(makeAttempt(dueAttempt(delivery))).rejects.toThrow("DynamoDB is unavailable");
     }
     expect(receiver.received).toHaveLength(6);
+  });
+});
+
+describe("the trigger", () => {
+  const disabled = { disabled_at: daysAgo(1), disabled_reason: "failing" } as const;
+  const open = { failing_since: daysAgo(1), probe_at: daysAgo(-1) };
+
+  test.each<[Trigger, string, Partial<Webhook>, Partial<Delivery>]>([
+    ["schedule", "disabled", disabled, { status: "held", attempt_count: 0 }],
+    ["recover", "disabled", disabled, { status: "held", attempt_count: 0 }],
+    ["redeliver", "disabled", disabled, { status: "succeeded" }],
+    ["test", "disabled", disabled, { status: "succeeded" }],
+    ["schedule", "failing and not due for a probe", open, { status: "pending", attempt_count: 0 }],
+    ["recover", "failing and not due for a probe", open, { status: "pending", attempt_count: 0 }],
+    ["redeliver", "failing and not due for a probe", open, { status: "succeeded" }],
+    ["test", "failing and not due for a probe", open, { status: "succeeded" }],
+  ])("%s, for a webhook that is %s, decides whether the delivery is sent", async (trigger, _, health, expected) => {
+    await changeWebhook(webhook, health);
+    delivery = await givenDelivery(webhook, trigger === "schedule" ? {} : { trigger });
+    await makeAttempt(dueAttempt(delivery));
+    expect(receiver.received).toHaveLength(expected.status === "succeeded" ? 1 : 0);
+    expect(await rowOf(delivery)).toMatchObject(expected);
+  });
+});
+
+describe("an attempt ends only after its message is enqueued", () => {
+  /** Delays the calls to SQS. Returns how many messages are enqueued. */
+  function slowQueue(): () => number {
+    let enqueued = 0;
+    interceptSqs(async ({ input }, send) => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      const output = await send();
+      enqueued += (input as unknown as QueueBatch).Entries.length;
+      return output;
+    });
+    return () => enqueued;
+  }
+  const requestAnother = () => reschedule(delivery.webhook_id, delivery.id, new Date(), 120);
+  /** Requests another attempt after the sender has read the row. */
+  const requestAnotherAfterRead = () =>
+    interceptDynamo(async ({ command }, send) => {
+      const output = await send();
+      if (command === "BatchGetItemCommand") await requestAnother();
+      return output;
+    });
+
+  test.each<[string, () => Promise<void> | void]>([
+    ["a retry", () => receiver.answerWith(500)],
+    ["a postponed attempt", () => changeWebhook(webhook, { failing_since: daysAgo(0.01), probe_at: daysAgo(-0.0001) })],
+    [
+      "an attempt requested during another",
+      () =>
+        receiver.answerWith(async (_, response) => {
+          await requestAnother();
+          response.end();
+        }),
+    ],
+    [
+      "an attempt requested before the delivery was held",
+      async () => {
+        await changeWebhook(webhook, { disabled_at: daysAgo(1), disabled_reason: "manual" });
+        requestAnotherAfterRead();
+      },
+    ],
+    [
+      "an attempt requested before the delivery was postponed",
+      async () => {
+        await changeWebhook(webhook, { failing_since: daysAgo(0.01), probe_at: daysAgo(-1) });
+        requestAnotherAfterRead();
+      },
+    ],
+  ])("%s", async (_, prepare) => {
+    const enqueued = slowQueue();
+    await prepare();
+    await makeAttempt(dueAttempt(delivery));
+    expect(enqueued()).toBe(1);
   });
 });
 

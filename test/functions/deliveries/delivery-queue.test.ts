@@ -45,6 +45,20 @@ test.each([
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
 });
 
+test("at most ten batches are sent in parallel", async () => {
+  let inFlight = 0;
+  let maxInFlight = 0;
+  interceptSqs(async () => {
+    inFlight += 1;
+    maxInFlight = Math.max(maxInFlight, inFlight);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    inFlight -= 1;
+    return {};
+  });
+  await enqueue(newDeliveries(250));
+  expect(maxInFlight).toBe(10);
+});
+
 test("a message has the delay and its webhook as message group", async () => {
   const deliveries = newDeliveries(1);
   const batches = watchQueue();

@@ -56,11 +56,43 @@ test("an event with slow reads does not delay the messages of other events", asy
     const due = await takeDueAttempts();
     expect(due).toHaveLength(1);
     return due;
-  });
+    // The upper bound is 1 s.
+  }, 5_000);
   expect(first).toMatchObject([{ webhook_id: quick.id }]);
   releaseRead();
   expect(await batch).toEqual(allDone);
   expect(await takeDueAttempts()).toMatchObject([{ webhook_id: slow.id }]);
+});
+
+test("the batch ends only after its messages are enqueued", async () => {
+  const { webhook } = await givenWebhook();
+  let enqueued = 0;
+  interceptSqs(async ({ input }, send) => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const output = await send();
+    enqueued += (input as unknown as QueueBatch).Entries.length;
+    return output;
+  });
+  await handler(sqsEvent(eventOf(webhook.project_id), eventOf(webhook.project_id)));
+  expect(enqueued).toBe(2);
+});
+
+test("the batch ends only after the messages of a slow event are enqueued", async () => {
+  const { webhook } = await givenWebhook();
+  let enqueued = 0;
+  interceptDynamo(async ({ command }, send) => {
+    // Longer than messages of other events wait.
+    if (command === "QueryCommand") await new Promise((resolve) => setTimeout(resolve, 1_100));
+    return send();
+  });
+  interceptSqs(async ({ input }, send) => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const output = await send();
+    enqueued += (input as unknown as QueueBatch).Entries.length;
+    return output;
+  });
+  await handler(sqsEvent(eventOf(webhook.project_id)));
+  expect(enqueued).toBe(1);
 });
 
 describe("an event", () => {
@@ -113,8 +145,11 @@ describe("an event", () => {
   test("stores the time at which SQS received it with its deliveries", async () => {
     const { webhook } = await givenWebhook();
     const [record] = sqsEvent(eventOf(webhook.project_id)).Records;
-    await handler({ Records: [{ ...record, attributes: { SentTimestamp: "1795262400123" } } as never] });
-    expect(await onlyRowOf(webhook)).toMatchObject({ event_received_at: "2026-11-21T12:00:00.123Z" });
+    const before = Date.now();
+    await handler({ Records: [{ ...record, attributes: { SentTimestamp: "1767225600123" } } as never] });
+    const row = await onlyRowOf(webhook);
+    expect(row).toMatchObject({ event_received_at: "2026-01-01T00:00:00.123Z" });
+    expect(Date.parse(row.created_at)).toBeGreaterThanOrEqual(before);
   });
 
   test("is held for a disabled webhook: stored, not enqueued and never due", async () => {

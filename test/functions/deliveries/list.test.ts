@@ -163,6 +163,20 @@ describe("the delivery list with a status", () => {
     }
   });
 
+  test("ends a page after 1,000 rows without a match", async () => {
+    const [row] = await givenMany(1);
+    let rowsRead = 0;
+    interceptDynamo(async ({ command, input }, send) => {
+      if (command !== "QueryCommand" || !String(input.TableName).endsWith("-deliveries")) return send();
+      rowsRead += Number(input.Limit);
+      const Items = Array.from({ length: Number(input.Limit) }, () => row);
+      return { Items, LastEvaluatedKey: { webhook_id: scenario.webhook.id, id: row?.id } };
+    });
+    const { body } = await scenario.api.get(`${path}?status=failed`);
+    restoreAws();
+    expect({ data: body.data, rowsRead }).toEqual({ data: [], rowsRead: 1_000 });
+  });
+
   test("ends a page after 20 queries, when large rows make each query short", async () => {
     const [row] = await givenMany(1);
     let queries = 0;

@@ -173,6 +173,19 @@ describe("a redelivery while an attempt is in flight", () => {
   });
 });
 
+test("a redelivery during an attempt restarts the schedule after that attempt", async () => {
+  process.env.RETRY_SCHEDULE = "0";
+  receiver.answerWith(async (_, response) => {
+    if (receiver.received.length === 1) await redeliver(delivery);
+    response.writeHead(500).end();
+  });
+  const delivery = await given("pending", 0);
+  await redeliver(delivery);
+  const { status, attempts = [] } = await ended(delivery);
+  expect(status).toBe("failed");
+  expect(attempts.map(({ trigger }) => trigger)).toEqual(["redeliver", "redeliver", "schedule"]);
+});
+
 describe("a redelivery while a sender is about to", () => {
   test.each<[string, () => Promise<unknown>]>([
     ["hold it, because the webhook is disabled", () => scenario.api.patch(scenario.path, { enabled: false })],

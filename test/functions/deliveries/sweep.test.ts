@@ -1,10 +1,12 @@
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
 import { claim, findDue } from "../../../functions/deliveries/due-index.ts";
 import { handler } from "../../../functions/deliveries/sweep.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { interceptDynamo, interceptSqs, restoreAws, watchDynamo, watchQueue } from "../../support/aws-calls.ts";
 import {
@@ -140,6 +142,32 @@ describe("a row that has changed since the index was read", () => {
     expect(await takeDueAttempts()).toEqual([]);
     expect((await rowOf(lost)).due_at).toBe(until);
   });
+});
+
+test("the sweep ends only after its messages are enqueued", async () => {
+  await givenDelivery(webhook, { at: minutesAgo(5) });
+  let enqueued = 0;
+  interceptSqs(async ({ input }, send) => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const output = await send();
+    enqueued += (input.Entries as unknown[]).length;
+    return output;
+  });
+  await sweep();
+  expect(enqueued).toBe(1);
+});
+
+test("the sweep counts the rows that it enqueued, without those that another sweep claimed", async () => {
+  const [claimed] = await Promise.all([
+    givenDelivery(webhook, { at: minutesAgo(5) }),
+    givenDelivery(webhook, { at: minutesAgo(5) }),
+  ]);
+  const until = new Date(Date.now() + LEASE_MS).toISOString();
+  beforeClaim(claimed, () => claim({ ...claimed, due_at: claimed.due_at ?? "" }, until));
+  const write = jest.spyOn(logSink, "write").mockImplementation(() => {});
+  await sweep();
+  expect(write.mock.calls).toMatchObject([["info", { message: "sweep", failed_shards: 0, Redriven: 1 }]]);
+  write.mockRestore();
 });
 
 test("the sweep enqueues many rows page by page, in batches of ten", async () => {

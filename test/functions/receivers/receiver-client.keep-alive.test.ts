@@ -136,6 +136,15 @@ test("a receiver that closes idle connections receives every request once and no
   expect(seen.connections).toBeGreaterThan(1);
 });
 
+test("an idle connection is closed after 4 s, before most receivers close it", async () => {
+  const { post, sockets } = await receiverThat(() => false);
+  await post();
+  const idleSince = performance.now();
+  const [socket] = sockets as Set<net.Socket>;
+  await new Promise((resolve) => socket?.once("close", resolve));
+  expect(performance.now() - idleSince).toBeGreaterThan(3_800);
+});
+
 test.each<[string, number]>([
   ["a success", 200],
   ["a failure", 413],

@@ -77,10 +77,13 @@ describe("the response", () => {
     expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode });
   });
 
-  test.each([304, 400, 401, 404, 410, 422, 429, 500, 502, 503, 599])("%i is a failure", async (statusCode) => {
-    receiver.answerWith(statusCode);
-    expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode, errorCode: "http_status" });
-  });
+  test.each([300, 304, 399, 400, 401, 404, 410, 422, 429, 500, 502, 503, 599])(
+    "%i is a failure",
+    async (statusCode) => {
+      receiver.answerWith(statusCode);
+      expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode, errorCode: "http_status" });
+    },
+  );
 
   test.each([301, 302, 303, 307, 308])("%i is a failure and is not followed", async (statusCode) => {
     receiver.answerWith((_, response) => response.writeHead(statusCode, { Location: `${receiver.url}/next` }).end());
