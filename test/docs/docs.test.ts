@@ -1,0 +1,138 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { DEFAULT_SCHEDULE } from "../../functions/attempts/retry.ts";
+import { eventNames } from "../../functions/deployments/deployment-event.ts";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { settings } from "../../functions/platform/env.ts";
+import { statusByCode } from "../../functions/platform/errors.ts";
+import { everyOption } from "../lib/every-option.ts";
+
+/* What the documents list is complete, and their links lead somewhere. */
+
+const root = join(import.meta.dirname, "../..");
+const page = (path: string) => readFileSync(join(root, path), "utf8");
+
+const pages = [
+  ...readdirSync(root).filter((name) => name.endsWith(".md")),
+  ...["docs", "bench", "packages"].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".md") && !/(^|\/)(node_modules|dist)\//.test(name))
+      .map((name) => join(folder, name)),
+  ),
+];
+
+/** The first cell of each row of a page's tables. */
+const firstCells = (path: string): string[] =>
+  page(path)
+    .split("\n")
+    .filter((line) => line.startsWith("| "))
+    .map((line) => line.split(/(?<!\\)\|/)[1] ?? "");
+
+const lists = (path: string, name: string): boolean => firstCells(path).some((cell) => cell.includes(`\`${name}\``));
+
+/** The anchor that GitHub gives a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(/\s/g, "-");
+
+const withoutCode = (text: string): string => text.replaceAll(/```[\s\S]*?```/g, "");
+const anchorsOf = (path: string): string[] =>
+  [...withoutCode(page(path)).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
+
+test.each(pages)("%s: every link leads to a file and a heading that exist", (path) => {
+  const links = [...withoutCode(page(path)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target);
+  const broken = links
+    .filter((target) => !/^(https?|mailto):/.test(target))
+    .filter((target) => {
+      const [file = "", anchor] = target.split("#");
+      const found = file === "" ? path : relative(root, join(root, dirname(path), file));
+      if (!existsSync(join(root, found))) return true;
+      return anchor !== undefined && found.endsWith(".md") && !anchorsOf(found).includes(anchor);
+    });
+  expect(broken).toEqual([]);
+});
+
+test.each(pages)("%s holds no remains of an edit", (path) => {
+  expect(page(path)).not.toMatch(/^[<>=]{7}/m);
+  expect(page(path)).not.toMatch(/\bTODO\b|\bFIXME\b/);
+});
+
+test.each(endpoints)("docs/api.md describes $method $path", ({ method, path }) => {
+  expect(page("docs/api.md")).toContain(`\`${method} ${path}\``);
+});
+
+test.each(Object.entries(statusByCode))("docs/api.md lists the error code %s with its status", (code, status) => {
+  const row = page("docs/api.md")
+    .split("\n")
+    .find((line) => line.startsWith("| ") && line.includes(`\`${code}\``));
+  expect(row).toContain(String(status));
+});
+
+test.each(optionsOf(everyOption))("docs/configuration.md lists the stage option %s", (option) => {
+  expect(lists("docs/configuration.md", option)).toBe(true);
+});
+
+/** Options are listed one by one, or with their parts in one row. */
+function optionsOf(stage: object): string[] {
+  return Object.entries(stage).flatMap(([name, value]) =>
+    ["jwt", "apiKeys", "deliveries"].includes(name) ? Object.keys(value).map((part) => `${name}.${part}`) : [name],
+  );
+}
+
+const localSettings = [
+  ...["PORT", "DATA_DIR", "JWT_SECRET", "SQS_PORT", "WEBHOOK_ALLOW_CIDRS", "RETRY_SCHEDULE"],
+  ...["LAST_USED_RESOLUTION_SECONDS", "DELIVERY_GRACE_SECONDS", "DISABLE_AFTER_SECONDS", "JWT_ISSUER", "JWT_AUDIENCE"],
+  ...["JWT_MAX_LIFETIME_SECONDS", "JWT_CLOCK_SKEW_SECONDS", "JWKS_ISSUER", "JWKS_URI", "JWKS_AUDIENCE"],
+  ...["CORS_ORIGINS", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_SQS"],
+];
+
+test.each(localSettings)("docs/configuration.md lists the local setting %s", (name) => {
+  expect(lists("docs/configuration.md", name)).toBe(true);
+});
+
+test("docs/configuration.md lists every variable that a function reads", () => {
+  expect(Object.keys(settings).length).toBeGreaterThan(5);
+  const source = page("functions/platform/env.ts") + page("bin/local/settings.ts");
+  // Set by the stack or the local run, not by a person.
+  const isInternal =
+    /^(STAGE|AWS_REGION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|.*_TABLE|.*QUEUE_URL.*)$/;
+  const names = new Set([...source.matchAll(/"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|PORT)"/g)].map(([, name = ""]) => name));
+  const unlisted = [...names].filter((name) => !isInternal.test(name) && !localSettings.includes(name));
+  expect(unlisted).toEqual([]);
+});
+
+test.each([...eventNames])("docs/webhooks.md describes the event %s", (name) => {
+  expect(lists("docs/webhooks.md", name)).toBe(true);
+});
+
+test.each([
+  "timeout",
+  "dns_error",
+  "connection_refused",
+  "connection_reset",
+  "tls_error",
+  "address_blocked",
+  "invalid_response",
+  "http_status",
+])("docs/webhooks.md explains the error code %s", (code) => expect(lists("docs/webhooks.md", code)).toBe(true));
+
+test("docs/webhooks.md gives the retry schedule", () => {
+  expect(DEFAULT_SCHEDULE).toEqual([5, 300, 1_800, 7_200, 18_000, 36_000, 36_000]);
+  expect(page("docs/webhooks.md").replaceAll(/\s+/g, " ")).toContain(
+    "after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h",
+  );
+});
+
+test("the paths that the documents name exist", () => {
+  const named = pages.flatMap((path) =>
+    [...page(path).matchAll(/`((?:bin|lib|functions|packages|test|bench|docs)\/[\w./-]+\.\w+)`/g)].map(
+      ([, name = ""]) => [path, name] as const,
+    ),
+  );
+  const missing = named.filter(([, name]) => !existsSync(join(root, name)));
+  expect(missing).toEqual([]);
+});
