@@ -1,0 +1,102 @@
+import { type LookupAddress, Resolver } from "node:dns";
+import { readFile } from "node:fs/promises";
+
+/*
+ * Resolves the host names of receivers without libuv's thread pool. `dns.lookup` runs on four threads, of which two resolve
+ * at a time, and cannot be cancelled: two names that never answer would delay every other receiver. Here each name has
+ * queries of its own, with a deadline of its own.
+ */
+
+export interface ResolverOptions {
+  /** Deadline of one name, over all queries and retries. */
+  timeoutMs: number;
+  /** Addresses of DNS servers (`127.0.0.1:5353`); absent for those of the operating system. */
+  servers?: readonly string[];
+  /** Path of a hosts file that is consulted first; absent for none. For local use: c-ares does not read it by itself. */
+  hostsFile?: string;
+}
+
+/** The name could not be resolved. `code` is a code of `node:dns`: https://nodejs.org/api/dns.html#error-codes */
+export class NameNotResolved extends Error {
+  override readonly name = "NameNotResolved";
+  readonly code: string;
+
+  constructor(hostname: string, code: string) {
+    super(code === "ETIMEOUT" ? `${hostname} did not resolve in time` : `${hostname} does not resolve (${code})`);
+    this.code = code;
+  }
+}
+
+/** How long the addresses of one family wait for those of the other (RFC 8305, section 3, Resolution Delay). */
+const RESOLUTION_DELAY_MS = 50;
+
+/**
+ * Resolves a host name to its IPv4 and IPv6 addresses, IPv4 first: a Lambda without IPv6 would lose a dial to each.
+ * @throws NameNotResolved `ENOTFOUND` or `ENODATA` for a name without an address, `ETIMEOUT` after the deadline, or another
+ * code for what the server returned
+ */
+export async function resolveHost(hostname: string, options: ResolverOptions): Promise<LookupAddress[]> {
+  const local = isLocalhost(hostname) ? LOOPBACK : await fromHostsFile(hostname, options.hostsFile);
+  return local.length > 0 ? local : queryServers(hostname, options);
+}
+
+// RFC 6761, section 6.3: names below `localhost` are the loopback interface, and are not sent to a server.
+const isLocalhost = (hostname: string): boolean => /(^|\.)localhost\.?$/i.test(hostname);
+const LOOPBACK: LookupAddress[] = [
+  { address: "127.0.0.1", family: 4 },
+  { address: "::1", family: 6 },
+];
+
+async function fromHostsFile(hostname: string, path: string | undefined): Promise<LookupAddress[]> {
+  if (path === undefined) return [];
+  const text = await readFile(path, "utf8").catch(() => "");
+  const wanted = hostname.toLowerCase().replace(/\.$/, "");
+  return text.split("\n").flatMap((line) => {
+    const [address = "", ...names] = line.replace(/#.*/, "").trim().split(/\s+/);
+    if (!names.some((name) => name.toLowerCase() === wanted)) return [];
+    return [{ address, family: address.includes(":") ? 6 : 4 }];
+  });
+}
+
+type Answer = { addresses: LookupAddress[] } | { code: string };
+
+function queryServers(hostname: string, { timeoutMs, servers }: ResolverOptions): Promise<LookupAddress[]> {
+  return new Promise((resolve, reject) => {
+    // One resolver per name: `cancel` ends all queries of a resolver. Creating one takes 30 µs.
+    const resolver = new Resolver({ timeout: Math.ceil(timeoutMs / 3), tries: 2 });
+    if (servers) resolver.setServers(servers);
+    const answers: { ipv4?: Answer; ipv6?: Answer } = {};
+    let delay: NodeJS.Timeout | undefined;
+    const finish = (error?: NameNotResolved) => {
+      clearTimeout(deadline);
+      clearTimeout(delay);
+      const found = [answers.ipv4, answers.ipv6].flatMap((answer) =>
+        answer && "addresses" in answer ? answer.addresses : [],
+      );
+      if (found.length > 0) resolve(found);
+      else reject(error ?? new NameNotResolved(hostname, "ETIMEOUT"));
+      resolver.cancel();
+    };
+    const deadline = setTimeout(finish, timeoutMs);
+    const settle = (answer: Answer) => {
+      const { ipv4, ipv6 } = answers;
+      const both = [ipv4, ipv6].flatMap((each) => each ?? []);
+      // NXDOMAIN: the name has no record of any type, so the other query can only confirm it.
+      if ("code" in answer && (answer.code === "ENOTFOUND" || both.length === 2)) {
+        const [first] = both.flatMap((each) => ("code" in each ? each.code : []));
+        return finish(new NameNotResolved(hostname, first ?? answer.code));
+      }
+      if (both.length === 2) return finish();
+      if ("addresses" in answer) delay = setTimeout(finish, RESOLUTION_DELAY_MS);
+    };
+    const receive = (family: 4 | 6) => (error: NodeJS.ErrnoException | null, addresses: string[]) => {
+      const answer: Answer = error
+        ? { code: error.code ?? "ESERVFAIL" }
+        : { addresses: addresses.map((address) => ({ address, family })) };
+      answers[family === 4 ? "ipv4" : "ipv6"] = answer;
+      settle(answer);
+    };
+    resolver.resolve4(hostname, receive(4));
+    resolver.resolve6(hostname, receive(6));
+  });
+}

@@ -1,0 +1,114 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { NameNotResolved, resolveHost } from "../../../functions/receivers/resolver.ts";
+import { type DnsServer, startDnsServer } from "../../support/dns-server.ts";
+
+const TIMEOUT_MS = 600;
+let server: DnsServer;
+
+beforeAll(async () => {
+  const hanging = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`hanging${n}.example`, { silent: true }]));
+  server = await startDnsServer({
+    ...hanging,
+    "both.example": { A: ["192.0.2.1", "192.0.2.2"], AAAA: ["2001:db8::1"] },
+    "four.example": { A: ["192.0.2.4"] },
+    "six.example": { AAAA: ["2001:db8::6"] },
+    "empty.example": {},
+    "broken.example": { rcode: "SERVFAIL" },
+    "slow-six.example": { A: ["192.0.2.7"], AAAA: ["2001:db8::7"], afterMs: { AAAA: 20 } },
+    "stuck-six.example": { A: ["192.0.2.8"], AAAA: ["2001:db8::8"], afterMs: { AAAA: 5_000 } },
+  });
+});
+afterAll(() => server.close());
+
+const resolve = (name: string, more = {}) =>
+  resolveHost(name, { timeoutMs: TIMEOUT_MS, servers: [server.address], ...more });
+const textOf = async (name: string) => (await resolve(name)).map(({ address, family }) => `${family} ${address}`);
+const codeOf = (name: string) =>
+  resolve(name).then(
+    () => "resolved",
+    (error) => (error instanceof NameNotResolved ? error.code : error),
+  );
+
+describe("resolveHost", () => {
+  test("returns the addresses of both families, IPv4 first", async () => {
+    expect(await textOf("both.example")).toEqual(["4 192.0.2.1", "4 192.0.2.2", "6 2001:db8::1"]);
+  });
+
+  test.each([
+    ["an IPv4 address only", "four.example", ["4 192.0.2.4"]],
+    ["an IPv6 address only", "six.example", ["6 2001:db8::6"]],
+    ["an IPv6 address that arrives 20 ms late", "slow-six.example", ["4 192.0.2.7", "6 2001:db8::7"]],
+  ])("resolves a name with %s", async (_, name, expected) => {
+    expect(await textOf(name)).toEqual(expected);
+  });
+
+  test("does not wait for the deadline when only one family answers", async () => {
+    const startedAt = performance.now();
+    expect(await textOf("stuck-six.example")).toEqual(["4 192.0.2.8"]);
+    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS);
+  });
+
+  test.each([
+    ["that does not exist", "unknown.example", "ENOTFOUND"],
+    ["without an address", "empty.example", "ENODATA"],
+    ["whose server fails", "broken.example", "ESERVFAIL"],
+    ["that never answers", "hanging0.example", "ETIMEOUT"],
+  ])("rejects a name %s", async (_, name, code) => {
+    expect(await codeOf(name)).toBe(code);
+  });
+
+  test("ends a name that never answers at the deadline", async () => {
+    const startedAt = performance.now();
+    expect(await codeOf("hanging1.example")).toBe("ETIMEOUT");
+    const passedMs = performance.now() - startedAt;
+    expect(passedMs).toBeGreaterThanOrEqual(TIMEOUT_MS - 2);
+    expect(passedMs).toBeLessThan(TIMEOUT_MS * 3);
+  });
+
+  test("resolves a healthy name at once beside fifty that never answer", async () => {
+    const hanging = Array.from({ length: 50 }, (_, n) => codeOf(`hanging${n}.example`));
+    const startedAt = performance.now();
+    expect(await textOf("four.example")).toEqual(["4 192.0.2.4"]);
+    // Before any of the fifty has ended.
+    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS);
+    expect(new Set(await Promise.all(hanging))).toEqual(new Set(["ETIMEOUT"]));
+  });
+
+  test("keeps no query and no timer after the name is resolved", async () => {
+    await resolve("stuck-six.example");
+    const before = server.questions.length;
+    await new Promise((done) => setTimeout(done, TIMEOUT_MS));
+    expect(server.questions.length).toBe(before);
+  });
+});
+
+describe("resolveHost, local names", () => {
+  test.each(["localhost", "LOCALHOST.", "app.localhost"])("resolves %s to loopback without a query", async (name) => {
+    const before = server.questions.length;
+    expect(await textOf(name)).toEqual(["4 127.0.0.1", "6 ::1"]);
+    expect(server.questions.length).toBe(before);
+  });
+
+  test("reads the hosts file first, with aliases, comments and any case", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hosts-"));
+    const hostsFile = join(folder, "hosts");
+    writeFileSync(hostsFile, "# local\n10.1.2.3\tapp.test  www.App.Test # both\n::5 app.test\n\n");
+    try {
+      const found = await resolve("WWW.app.test", { hostsFile });
+      expect(found).toEqual([{ address: "10.1.2.3", family: 4 }]);
+      expect(await resolve("app.test", { hostsFile })).toEqual([
+        { address: "10.1.2.3", family: 4 },
+        { address: "::5", family: 6 },
+      ]);
+      expect((await resolve("four.example", { hostsFile })).length).toBe(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test("works without the hosts file it was given", async () => {
+    expect((await resolve("four.example", { hostsFile: "no/such/file" })).length).toBe(1);
+  });
+});

@@ -1,0 +1,57 @@
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { decode, encode } from "dns-packet";
+
+/** How a name is answered: addresses by family, a response code, or not at all. `afterMs` delays one family's answer. */
+export interface Zone {
+  [name: string]: {
+    A?: string[];
+    AAAA?: string[];
+    rcode?: "NXDOMAIN" | "SERVFAIL";
+    silent?: boolean;
+    afterMs?: { A?: number; AAAA?: number };
+  };
+}
+
+export interface DnsServer {
+  /** For `ResolverOptions.servers`. */
+  address: string;
+  /** The questions received so far, as `A example.com`. */
+  questions: string[];
+  close(): Promise<void>;
+}
+
+const RCODES = { NXDOMAIN: 3, SERVFAIL: 2 };
+
+/** Starts a DNS server on a free UDP port of 127.0.0.1. Names that the zone lacks are NXDOMAIN. */
+export async function startDnsServer(zone: Zone): Promise<DnsServer> {
+  const socket = createSocket("udp4");
+  const questions: string[] = [];
+  socket.on("message", (message, peer) => {
+    const query = decode(message);
+    const [question] = query.questions ?? [];
+    if (!question) return;
+    const { name, type } = question;
+    questions.push(`${type} ${name}`);
+    const entry = zone[name.toLowerCase()] ?? { rcode: "NXDOMAIN" as const };
+    if (entry.silent) return;
+    const addresses = type === "A" ? entry.A : type === "AAAA" ? entry.AAAA : undefined;
+    const answers = (addresses ?? []).map((data) => ({ name, type: type as "A", ttl: 1, data }));
+    const flags = (entry.rcode ? RCODES[entry.rcode] : 0) | 0x80; // recursion available
+    const packet = encode({ type: "response", id: query.id ?? 0, flags, questions: [question], answers });
+    const send = () => socket.send(packet, peer.port, peer.address);
+    const waitMs = entry.afterMs?.[type as "A" | "AAAA"];
+    if (waitMs === undefined) send();
+    else setTimeout(send, waitMs).unref();
+  });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  return {
+    address: `127.0.0.1:${socket.address().port}`,
+    questions,
+    async close() {
+      socket.close();
+      await once(socket, "close");
+    },
+  };
+}
