@@ -8,3 +8,6 @@ export type FailureCode =
   | "address_blocked"
   | "invalid_response"
   | "http_status";
+
+/** The `detail` of a `timeout` in which no connection was established. */
+export const NOT_CONNECTED = "NOT_CONNECTED";

@@ -1,11 +1,11 @@
-import type { FailureCode } from "./failure-code.ts";
+import { type FailureCode, NOT_CONNECTED } from "./failure-code.ts";
 
 /** The fields of an attempt that a hint depends on. */
 interface FailedAttempt {
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
   status_code?: number | undefined;
-  /** The target of a redirect, or the cause of a TLS failure. */
+  /** The target of a redirect, the cause of a TLS or DNS failure, or `NOT_CONNECTED`. */
   detail?: string | undefined;
 }
 
@@ -18,9 +18,13 @@ export function failureHint({ error_code, status_code, detail }: FailedAttempt):
     case undefined:
       return undefined;
     case "timeout":
-      return "Respond within 15 seconds: accept the delivery first and do the work afterwards.";
+      return detail === NOT_CONNECTED
+        ? noConnectionHint
+        : "Respond within 15 seconds: accept the delivery first and do the work afterwards.";
     case "dns_error":
-      return "The host name of the URL does not resolve: check its spelling and its DNS records.";
+      return detail === "ETIMEOUT"
+        ? noDnsResponseHint
+        : "The host name of the URL does not resolve: check its spelling and its DNS records.";
     case "connection_refused":
       return "Nothing accepts connections at the host and port of the URL: check that the receiver runs and for a firewall.";
     case "connection_reset":
@@ -35,6 +39,11 @@ export function failureHint({ error_code, status_code, detail }: FailedAttempt):
       return statusHint(status_code ?? 0, detail);
   }
 }
+
+const noConnectionHint =
+  "No connection was established: check that the host of the URL is reachable from the internet and that no firewall drops its packets.";
+const noDnsResponseHint =
+  "The host name of the URL did not resolve within 3 seconds: check that the name servers of its domain respond.";
 
 function tlsHint(cause = "unknown cause"): string {
   const fix = tlsFixes.find(({ causes }) => causes.test(cause))?.fix ?? "check the receiver's TLS configuration.";
@@ -59,8 +68,8 @@ function statusHint(status: number, location?: string): string {
 
 const statusFixes: Record<number, string> = {
   400: "it did not accept the request; see the response for the reason.",
-  401: "it requires credentials that deliveries do not carry; allow the path without them and verify the signature.",
-  403: "it rejects the request; allow the path and verify the signature, and check for a firewall that blocks it.",
+  401: "it did not accept the signature, or requires other credentials: check that it verifies with this webhook's secret and the unchanged body.",
+  403: "it rejected the request: check that it verifies with this webhook's secret and the unchanged body, and that no firewall blocks the request.",
   404: "the path of the URL does not exist on the receiver.",
   405: "the path does not accept POST requests.",
   410: "it is removed permanently, so the webhook was disabled.",

@@ -1,14 +1,21 @@
-import { type LookupAddress, lookup } from "node:dns";
 import http from "node:http";
 import https from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { type Cidr, isAllowedAddress, isPublicAddress } from "./receiver-address.ts";
+import { NameNotResolvedError, type Resolve } from "./resolver.ts";
 
 /** The receiver's address is not one that webhooks may reach. */
 export class AddressBlockedError extends Error {
   override readonly name = "AddressBlockedError";
   readonly code = "ADDRESS_BLOCKED";
 }
+
+/**
+ * How long a connection to one of several addresses may take before the next address is tried. Node's default of 250 ms fails
+ * every receiver whose TCP handshake takes longer. The last address has all the time that is left of the deadline.
+ * https://nodejs.org/api/net.html#socketconnectoptions-connectlistener
+ */
+const CONNECT_ATTEMPT_MS = 3_000;
 
 /** Agents by the protocol of a URL: `https:` and `http:`. */
 export type Agents = Record<string, http.Agent>;
@@ -21,13 +28,14 @@ export type Agents = Record<string, http.Agent>;
  * Node calls `lookup` for names only, so literal addresses are checked before.
  * @param allowed ranges beyond the public ones that may be reached
  */
-export function guardedAgents(allowed: Cidr[], options: http.AgentOptions): Agents {
+export function guardedAgents(allowed: Cidr[], resolve: Resolve, agentOptions: http.AgentOptions): Agents {
+  const options = { ...agentOptions, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS };
   const isReachable = (address: string) => isPublicAddress(address) || isAllowedAddress(address, allowed);
   // Plain http is for the ranges that the operator allowed only.
   const isAllowed = (address: string) => isAllowedAddress(address, allowed);
   return {
-    "https:": guard(new https.Agent({ ...options, lookup: guardedLookup(isReachable) }), isReachable),
-    "http:": guard(new http.Agent({ ...options, lookup: guardedLookup(isAllowed) }), isAllowed),
+    "https:": guard(new https.Agent({ ...options, lookup: guardedLookup(resolve, isReachable) }), isReachable),
+    "http:": guard(new http.Agent({ ...options, lookup: guardedLookup(resolve, isAllowed) }), isAllowed),
   };
 }
 
@@ -44,16 +52,19 @@ function guard(agent: http.Agent, isReachable: IsReachable): http.Agent {
   return agent;
 }
 
-function guardedLookup(isReachable: IsReachable): LookupFunction {
+function guardedLookup(resolve: Resolve, isReachable: IsReachable): LookupFunction {
   return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error: Error | null, addresses: LookupAddress[]) => {
-      const [first] = addresses ?? [];
-      if (error || !first) return callback(error ?? new Error(`${hostname} has no address`), []);
-      const isBlocked = !addresses.every(({ address }) => isReachable(address));
-      if (isBlocked)
-        return callback(new AddressBlockedError(`${hostname} resolves to an address that is not public`), []);
-      if (options.all) return callback(null, addresses);
-      return callback(null, first.address, first.family);
-    });
+    resolve(hostname).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (!first) return callback(new NameNotResolvedError(hostname, "ENODATA"), []);
+        if (!addresses.every(({ address }) => isReachable(address))) {
+          return callback(new AddressBlockedError(`${hostname} resolves to an address that is not public`), []);
+        }
+        if (options.all) return callback(null, addresses);
+        return callback(null, first.address, first.family);
+      },
+      (error) => callback(error, []),
+    );
   };
 }

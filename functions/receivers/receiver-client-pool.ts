@@ -1,6 +1,7 @@
 import { settings } from "../platform/env.ts";
 import { parseCidrs } from "./receiver-address.ts";
-import { createReceiverClient, type Outcome, type ReceiverClient } from "./receiver-client.ts";
+import { createReceiverClient, DEFAULT_LIMITS, type Outcome, type ReceiverClient } from "./receiver-client.ts";
+import { createResolver } from "./resolver.ts";
 
 /* The receiver client that all attempts of this process share. */
 
@@ -19,7 +20,7 @@ export async function post(url: string, headers: Record<string, string>, body: s
     void client?.close();
     client = undefined;
   }
-  client ??= createReceiverClient(parseCidrs(settings.webhookAllowCidrs()));
+  client ??= createClient();
   inFlight += 1;
   try {
     return await client.post(url, headers, body);
@@ -27,4 +28,9 @@ export async function post(url: string, headers: Record<string, string>, body: s
     inFlight -= 1;
     lastUsedAt = Date.now();
   }
+}
+
+function createClient(): ReceiverClient {
+  const allowed = parseCidrs(settings.webhookAllowCidrs());
+  return createReceiverClient(allowed, DEFAULT_LIMITS, createResolver(settings.dnsServers(), allowed.length > 0));
 }

@@ -17,8 +17,8 @@ export interface ResolverOptions {
 }
 
 /** The name could not be resolved. `code` is a code of `node:dns`: https://nodejs.org/api/dns.html#error-codes */
-export class NameNotResolved extends Error {
-  override readonly name = "NameNotResolved";
+export class NameNotResolvedError extends Error {
+  override readonly name = "NameNotResolvedError";
   readonly code: string;
 
   constructor(hostname: string, code: string) {
@@ -27,12 +27,32 @@ export class NameNotResolved extends Error {
   }
 }
 
+/** Resolves a host name to its addresses. @throws NameNotResolvedError */
+export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
+
+const NAME_TIMEOUT_MS = 3_000;
+const HOSTS_FILE = process.platform === "win32" ? "C:\\Windows\\System32\\drivers\\etc\\hosts" : "/etc/hosts";
+
+/**
+ * Creates the resolver of a receiver client.
+ * @param servers DNS servers; empty for those of the operating system
+ * @param isLocal whether receivers on this machine are allowed, and so the names of its hosts file
+ */
+export function createResolver(servers: readonly string[], isLocal: boolean): Resolve {
+  const options = {
+    timeoutMs: NAME_TIMEOUT_MS,
+    ...(servers.length > 0 && { servers }),
+    ...(isLocal && { hostsFile: HOSTS_FILE }),
+  };
+  return (hostname) => resolveHost(hostname, options);
+}
+
 /** How long the addresses of one family wait for those of the other (RFC 8305, section 3, Resolution Delay). */
 const RESOLUTION_DELAY_MS = 50;
 
 /**
  * Resolves a host name to its IPv4 and IPv6 addresses, IPv4 first: a Lambda without IPv6 would lose a dial to each.
- * @throws NameNotResolved `ENOTFOUND` or `ENODATA` for a name without an address, `ETIMEOUT` after the deadline, or another
+ * @throws NameNotResolvedError `ENOTFOUND` or `ENODATA` for a name without an address, `ETIMEOUT` after the deadline, or another
  * code for what the server returned
  */
 export async function resolveHost(hostname: string, options: ResolverOptions): Promise<LookupAddress[]> {
@@ -67,14 +87,14 @@ function queryServers(hostname: string, { timeoutMs, servers }: ResolverOptions)
     if (servers) resolver.setServers(servers);
     const answers: { ipv4?: Answer; ipv6?: Answer } = {};
     let delay: NodeJS.Timeout | undefined;
-    const finish = (error?: NameNotResolved) => {
+    const finish = (error?: NameNotResolvedError) => {
       clearTimeout(deadline);
       clearTimeout(delay);
       const found = [answers.ipv4, answers.ipv6].flatMap((answer) =>
         answer && "addresses" in answer ? answer.addresses : [],
       );
       if (found.length > 0) resolve(found);
-      else reject(error ?? new NameNotResolved(hostname, "ETIMEOUT"));
+      else reject(error ?? new NameNotResolvedError(hostname, "ETIMEOUT"));
       resolver.cancel();
     };
     const deadline = setTimeout(finish, timeoutMs);
@@ -84,7 +104,7 @@ function queryServers(hostname: string, { timeoutMs, servers }: ResolverOptions)
       // NXDOMAIN: the name has no record of any type, so the other query can only confirm it.
       if ("code" in answer && (answer.code === "ENOTFOUND" || both.length === 2)) {
         const [first] = both.flatMap((each) => ("code" in each ? each.code : []));
-        return finish(new NameNotResolved(hostname, first ?? answer.code));
+        return finish(new NameNotResolvedError(hostname, first ?? answer.code));
       }
       if (both.length === 2) return finish();
       if ("addresses" in answer) delay = setTimeout(finish, RESOLUTION_DELAY_MS);

@@ -28,6 +28,21 @@ test.each<[FailureCode, RegExp]>([
   expect(failureHint(attemptWith({ error_code }))).toMatch(expected);
 });
 
+test("the hint for a timeout without a connection does not blame the response time", () => {
+  const hint = failureHint(attemptWith({ error_code: "timeout", detail: "NOT_CONNECTED" }));
+  expect(hint).toMatch(/^No connection was established: .*reachable.*firewall/);
+  expect(hint).not.toContain("15 seconds");
+});
+
+test("the hint for a name whose servers do not respond names them", () => {
+  const hint = failureHint(attemptWith({ error_code: "dns_error", detail: "ETIMEOUT" }));
+  expect(hint).toMatch(/did not resolve within 3 seconds: .*name servers/);
+});
+
+test.each([401, 403])("the hint for %i never suggests to accept requests without credentials", (status) => {
+  expect(hintOfStatus(status)).not.toMatch(/without/);
+});
+
 test.each([
   ["CERT_HAS_EXPIRED", "renew the certificate"],
   ["DEPTH_ZERO_SELF_SIGNED_CERT", "public authority"],
@@ -59,8 +74,10 @@ test.each([300, 304, 399])(
 
 test.each([
   [400, "did not accept the request"],
-  [401, "credentials"],
-  [403, "rejects"],
+  [401, "did not accept the signature"],
+  [401, "with this webhook's secret"],
+  [403, "with this webhook's secret"],
+  [403, "firewall"],
   [404, "path"],
   [405, "POST"],
   [410, "the webhook was disabled"],

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NameNotResolved, resolveHost } from "../../../functions/receivers/resolver.ts";
+import { NameNotResolvedError, resolveHost } from "../../../functions/receivers/resolver.ts";
 import { type DnsServer, startDnsServer } from "../../support/dns-server.ts";
 
 const TIMEOUT_MS = 600;
@@ -28,7 +28,7 @@ const textOf = async (name: string) => (await resolve(name)).map(({ address, fam
 const codeOf = (name: string) =>
   resolve(name).then(
     () => "resolved",
-    (error) => (error instanceof NameNotResolved ? error.code : error),
+    (error) => (error instanceof NameNotResolvedError ? error.code : error),
   );
 
 describe("resolveHost", () => {
