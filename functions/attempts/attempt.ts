@@ -48,7 +48,8 @@ async function attemptOnce(due: DueAttempt): Promise<void> {
   // The current URL and secret: a delivery that waited for hours follows changes of its webhook.
   const { delivery, webhook, secrets } = await readForAttempt(due);
   if (delivery?.status !== "pending" || delivery.attempt_count !== attempt - 1) return;
-  if (!webhook || !secrets) return finishWithoutAttempt(delivery, "cancelled");
+  if (!webhook) return finishWithoutAttempt(delivery, "cancelled");
+  if (!secrets) return settleWithoutSecret(due, delivery);
 
   const trigger = delivery.trigger ?? "schedule";
   if (!ignoresWebhookHealth(trigger)) {
@@ -61,6 +62,17 @@ async function attemptOnce(due: DueAttempt): Promise<void> {
     const outcome = await receivers.post(webhook.url, requestHeaders(delivery, secrets, at), delivery.body);
     await finishAttempt(delivery, webhook, { trigger, at, outcome, hasWaitedForSlot: waited_for_slot ?? false });
   });
+}
+
+/**
+ * Settles a delivery whose webhook was read and whose secret was not. Both are deleted in one transaction, but the batch read
+ * is not one: the webhook may just have been deleted.
+ * @throws Error when the webhook still exists: a lost secret must not cancel its deliveries
+ */
+async function settleWithoutSecret(due: DueAttempt, delivery: Delivery): Promise<void> {
+  const { webhook } = await readForAttempt(due);
+  if (webhook) throw new Error(`The webhook ${webhook.id} has no secret.`);
+  return finishWithoutAttempt(delivery, "cancelled");
 }
 
 /** Redeliveries and test deliveries are sent even when the webhook is disabled or its circuit is open. */

@@ -58,13 +58,21 @@ export async function get(webhookId: string, id: string): Promise<Delivery> {
 const noSuchDelivery = () => new ApiError("not_found", "No such delivery.");
 
 /**
- * Makes a delivery of any status pending again. An attempt is due now, and the retry schedule restarts.
+ * Makes a delivery of any status pending again. An attempt is due now, and the retry schedule restarts. A delivery whose
+ * redelivery is already due stays as it is: calls in parallel lead to one attempt.
+ * @returns the row, and whether its attempt is to be enqueued
  * @throws ApiError `not_found`, or `conflict` when the delivery has reached the maximum number of attempts
  */
-export async function reschedule(webhook_id: string, id: string, now: Date, graceSeconds: number): Promise<Delivery> {
-  const rescheduled = await rescheduleWhen(exists, { webhook_id, id }, "redeliver", now, graceSeconds);
-  if (rescheduled) return rescheduled;
-  if (!(await find(webhook_id, id))) throw noSuchDelivery();
+export async function reschedule(
+  webhook_id: string,
+  id: string,
+  now: Date,
+  graceSeconds: number,
+): Promise<{ delivery: Delivery; isNew: boolean }> {
+  const delivery = await rescheduleWhen(redeliveryIsNotDue, { webhook_id, id }, "redeliver", now, graceSeconds);
+  if (delivery) return { delivery, isNew: true };
+  const current = await get(webhook_id, id);
+  if (current.status === "pending" && current.trigger === "redeliver") return { delivery: current, isNew: false };
   throw new ApiError(
     "conflict",
     `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`,
@@ -91,7 +99,11 @@ interface Condition {
   values: Record<string, unknown>;
 }
 
-const exists: Condition = { expression: "attribute_exists(id)", values: {} };
+/** `:pending` and `:trigger` are values of the update. */
+const redeliveryIsNotDue: Condition = {
+  expression: "attribute_exists(id) AND NOT (#status = :pending AND #trigger = :trigger)",
+  values: {},
+};
 
 const statusIsUnchanged = (read: Delivery): Condition => ({
   expression: "#status = :readStatus",

@@ -7,20 +7,31 @@ import type { Delivery } from "./delivery.ts";
 
 type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
 
+/** Where the next page of a shard begins. */
+export type DueCursor = Record<string, unknown>;
+
 /**
  * Reads one page of a shard's rows whose due time has passed, longest overdue first. The index lags by milliseconds.
+ * @param after cursor of the page before; absent for the first page
+ * @returns `next` is absent on the last page
  */
-export async function findDue(shard: number, now: Date, limit: number): Promise<DueKey[]> {
-  const { Items } = await dynamo().send(
+export async function findDue(
+  shard: number,
+  now: Date,
+  limit: number,
+  after?: DueCursor,
+): Promise<{ rows: DueKey[]; next?: DueCursor }> {
+  const { Items, LastEvaluatedKey } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("deliveries"),
       IndexName: "due",
       KeyConditionExpression: "due_shard = :shard AND due_at <= :now",
       ExpressionAttributeValues: { ":shard": shard, ":now": now.toISOString() },
       Limit: limit,
+      ...(after && { ExclusiveStartKey: after }),
     }),
   );
-  return (Items ?? []) as DueKey[];
+  return { rows: (Items ?? []) as DueKey[], ...(LastEvaluatedKey && { next: LastEvaluatedKey }) };
 }
 
 /**

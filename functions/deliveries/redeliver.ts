@@ -11,13 +11,13 @@ export const handler = defineEndpoint(
   {
     async run({ params, now }) {
       const webhook = await webhooks.get(params.project_id, params.webhook_id);
-      const delivery = await deliveries.reschedule(
+      const { delivery, isNew } = await deliveries.reschedule(
         webhook.id,
         params.delivery_id,
         now,
         settings.deliveryGraceSeconds(),
       );
-      await enqueue([delivery]);
+      if (isNew) await enqueue([delivery]);
       return accepted(toListItem(delivery));
     },
   },

@@ -5,7 +5,7 @@ import { inParallel } from "../platform/parallel.ts";
 import { addSeconds } from "../platform/time.ts";
 import { DUE_SHARDS } from "./delivery.ts";
 import { enqueue } from "./delivery-queue.ts";
-import { claim, findDue } from "./due-index.ts";
+import { claim, type DueCursor, findDue } from "./due-index.ts";
 
 const PAGE_SIZE = 100;
 const PARALLEL_SHARDS = 8;
@@ -16,6 +16,12 @@ const MIN_REMAINING_MS = 5_000;
  * one more message per row every quarter of an hour, not every minute.
  */
 const GRACES_PER_LEASE = 7.5;
+
+/** Upper bound on the rows of one webhook that a run enqueues, so that one backlog does not use up the time of all. */
+const MAX_CLAIMS_PER_WEBHOOK = 1_000;
+
+/** How many rows of each webhook this run has claimed; Infinity once a claim has failed, to go past a throttled partition. */
+type ClaimCounts = Map<string, number>;
 
 /** The result of sweeping one shard. */
 interface ShardResult {
@@ -33,7 +39,8 @@ interface ShardResult {
 export async function handler(_event: unknown, context: Pick<Context, "getRemainingTimeInMillis">): Promise<void> {
   const hasTime = () => context.getRemainingTimeInMillis() > MIN_REMAINING_MS;
   const shards = Array.from({ length: DUE_SHARDS }, (_, shard) => shard);
-  const results = await inParallel(shards, PARALLEL_SHARDS, (shard) => sweepShard(shard, hasTime));
+  const counts: ClaimCounts = new Map();
+  const results = await inParallel(shards, PARALLEL_SHARDS, (shard) => sweepShard(shard, counts, hasTime));
   const failures = results.flatMap(({ failure }) => failure ?? []);
   const redriven = results.reduce((sum, result) => sum + result.redriven, 0);
   // Always emit the lag, so that missing data means that no run happened. Exception: when a shard failed, its lag is
@@ -54,28 +61,41 @@ function maxLagSeconds(results: ShardResult[]): number | undefined {
 /**
  * Sweeps one shard page by page. Does not throw: an error is part of the result, beside the rows enqueued before it.
  */
-async function sweepShard(shard: number, hasTime: () => boolean): Promise<ShardResult> {
-  let redriven = 0;
-  let lagSeconds: number | undefined;
+async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boolean): Promise<ShardResult> {
+  const result: ShardResult = { redriven: 0 };
+  const now = new Date();
+  const leaseEnd = addSeconds(now, GRACES_PER_LEASE * settings.deliveryGraceSeconds());
+  let after: DueCursor | undefined;
   try {
-    const leaseSeconds = GRACES_PER_LEASE * settings.deliveryGraceSeconds();
     while (hasTime()) {
-      const now = new Date();
-      const page = await findDue(shard, now, PAGE_SIZE);
-      const [longestDue] = page;
-      const pageLag = longestDue === undefined ? 0 : (now.getTime() - Date.parse(longestDue.due_at)) / 1000;
-      lagSeconds = Math.max(lagSeconds ?? 0, pageLag);
-      const claims = await Promise.allSettled(page.map((row) => claim(row, addSeconds(now, leaseSeconds))));
+      const { rows, next } = await findDue(shard, now, PAGE_SIZE, after);
+      const [longestDue] = rows;
+      // Pages are in order of due time, so the first row of the first page is the longest overdue.
+      result.lagSeconds ??= longestDue === undefined ? 0 : (now.getTime() - Date.parse(longestDue.due_at)) / 1000;
+      const wanted = rows.filter(({ webhook_id }) => isWithinBound(counts, webhook_id));
+      const claims = await Promise.allSettled(wanted.map((row) => claim(row, leaseEnd)));
       // Enqueue the claimed rows even when another claim fails, or they would wait until the end of their lease.
       const claimed = claims.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
       await enqueue(claimed);
-      redriven += claimed.length;
-      const failed = claims.find((each) => each.status === "rejected");
-      if (failed) throw failed.reason;
-      if (page.length < PAGE_SIZE) break;
+      result.redriven += claimed.length;
+      for (const [index, each] of claims.entries()) {
+        if (each.status === "fulfilled") continue;
+        counts.set(wanted[index]?.webhook_id ?? "", Number.POSITIVE_INFINITY);
+        result.failure ??= { error: each.reason };
+      }
+      if (next === undefined) break;
+      after = next;
     }
-    return { redriven, lagSeconds };
+    return result;
   } catch (error) {
-    return { redriven, lagSeconds, failure: { error } };
+    return { ...result, failure: { error } };
   }
+}
+
+/** Counts one more claim for the webhook. @returns false when it has reached its bound in this run */
+function isWithinBound(counts: ClaimCounts, webhookId: string): boolean {
+  const count = (counts.get(webhookId) ?? 0) + 1;
+  if (count > MAX_CLAIMS_PER_WEBHOOK) return false;
+  counts.set(webhookId, count);
+  return true;
 }

@@ -44,3 +44,21 @@ test("a shard that cannot be read does not keep back the others, and fails the r
   // What is not there now, a Lambda that has failed would not do any more.
   expect(await taken()).toEqual(ids.slice(1).sort());
 });
+
+test("a webhook whose partition is throttled does not keep back the others of its shard, on any page", async () => {
+  await sweep();
+  await taken();
+  const { webhook: throttled } = await givenWebhook();
+  const { webhook: other } = await givenWebhook();
+  const at = new Date(Date.now() - 600_000);
+  await Promise.all(Array.from({ length: 150 }, () => givenDelivery(throttled, { at, due_shard: 4 })));
+  const behind = await Promise.all(
+    Array.from({ length: 120 }, () => givenDelivery(other, { ...overdue, due_shard: 4 })),
+  );
+  throttle("UpdateItemCommand", (input) => input.includes(throttled.id));
+  await expect(sweep()).rejects.toThrow("slow down");
+  expect(await taken()).toEqual(behind.map(({ id }) => id).sort());
+  restoreAws();
+  await sweep();
+  expect(await taken()).toHaveLength(150);
+});

@@ -140,7 +140,7 @@ export async function rowsOf({ id }: Pick<Webhook, "id">): Promise<Delivery[]> {
 /** The ids of a shard's rows in the `due` index. */
 export async function dueIds(shard: number): Promise<string[]> {
   const farAhead = new Date("2999-01-01T00:00:00Z");
-  return (await findDue(shard, farAhead, 1_000)).map(({ id }) => id);
+  return (await findDue(shard, farAhead, 1_000)).rows.map(({ id }) => id);
 }
 
 export interface QueueMessage {

@@ -1,6 +1,9 @@
+import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import { handler } from "../../../functions/attempts/send.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
@@ -241,6 +244,7 @@ describe("a fault of this service", () => {
 test("a webhook that is deleted while it is read receives no request", async () => {
   interceptDynamo(async ({ command, input }, send) => {
     if (command !== "BatchGetItemCommand") return send();
+    restoreAws();
     // The row of the secret is read last and is deleted by then.
     const items = Object.entries(input.RequestItems as Record<string, unknown>);
     const secrets = items.filter(([name]) => name.endsWith("-webhook-secrets"));
@@ -252,4 +256,13 @@ test("a webhook that is deleted while it is read receives no request", async () 
   expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
   expect(receiver.received).toEqual([]);
   expect(await rowOf(delivery)).toMatchObject({ status: "cancelled" });
+});
+
+test("a webhook whose secret is lost keeps its delivery pending, and the message is received again", async () => {
+  const delivery = await givenDelivery(webhook);
+  await dynamo().send(new DeleteCommand({ TableName: tableName("webhookSecrets"), Key: { webhook_id: webhook.id } }));
+  const { batchItemFailures } = await handler(sqsEvent(dueAttempt(delivery)));
+  expect(batchItemFailures).toHaveLength(1);
+  expect(receiver.received).toEqual([]);
+  expect(await rowOf(delivery)).toEqual(delivery);
 });

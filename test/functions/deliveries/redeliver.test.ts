@@ -154,9 +154,9 @@ describe("a redelivery while an attempt is in flight", () => {
       else response.end();
     });
     const delivery = await given("pending", 0);
-    await redeliver(delivery);
+    const attempt = makeAttempt(dueAttempt(delivery));
     await receiver.waitFor(1);
-    return { delivery, respond: () => waiting[0]?.writeHead(status).end() };
+    return { delivery, attempt, respond: () => waiting[0]?.writeHead(status).end() };
   }
 
   test.each([
@@ -165,9 +165,10 @@ describe("a redelivery while an attempt is in flight", () => {
     ["that succeeds", "0", 200],
   ])("%s, makes another attempt after it", async (_, schedule, status) => {
     process.env.RETRY_SCHEDULE = schedule;
-    const { delivery, respond } = await inFlight(status);
+    const { delivery, attempt, respond } = await inFlight(status);
     await redeliver(delivery);
     respond();
+    await attempt;
     await receiver.waitFor(2);
     expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 2 });
   });
@@ -180,10 +181,26 @@ test("a redelivery during an attempt restarts the schedule after that attempt", 
     response.writeHead(500).end();
   });
   const delivery = await given("pending", 0);
-  await redeliver(delivery);
+  await makeAttempt(dueAttempt(delivery));
   const { status, attempts = [] } = await ended(delivery);
   expect(status).toBe("failed");
-  expect(attempts.map(({ trigger }) => trigger)).toEqual(["redeliver", "redeliver", "schedule"]);
+  expect(attempts.map(({ trigger }) => trigger)).toEqual(["schedule", "redeliver", "schedule"]);
+});
+
+test("sixty redeliveries of one delivery in parallel lead to one request, which is recorded", async () => {
+  let respond = () => {};
+  receiver.answerWith((_, response) => {
+    respond = () => response.end();
+  });
+  const delivery = await given("failed", 8);
+  const returned = await Promise.all(Array.from({ length: 60 }, () => redeliver(delivery)));
+  expect(new Set(returned.map(({ id, status }) => `${id} ${status}`))).toEqual(new Set([`${delivery.id} pending`]));
+  await receiver.waitFor(1);
+  // All sixty calls are over, and the request is still in flight.
+  expect(await redeliver(delivery)).toMatchObject({ id: delivery.id, status: "pending" });
+  respond();
+  expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 9 });
+  expect(receiver.received).toHaveLength(1);
 });
 
 describe("a redelivery while a sender is about to", () => {

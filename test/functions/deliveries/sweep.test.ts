@@ -188,8 +188,23 @@ test("the sweep enqueues many rows page by page, in batches of ten", async () =>
 test("the sweep reads the longest overdue rows first", async () => {
   const overdue = [7, 9, 8].map((minutes) => givenDelivery(webhook, { at: minutesAgo(minutes), due_shard: 5 }));
   const [seven, nine, eight] = await Promise.all(overdue);
-  const due = await findDue(5, new Date(), 10);
-  expect(due.map(({ id }) => id)).toEqual([nine?.id, eight?.id, seven?.id]);
+  const { rows } = await findDue(5, new Date(), 10);
+  expect(rows.map(({ id }) => id)).toEqual([nine?.id, eight?.id, seven?.id]);
+});
+
+test("the sweep enqueues at most 1,000 rows of one webhook in a run, and all rows of another", async () => {
+  const { webhook: other } = await givenWebhook();
+  const many = Array.from({ length: 1_050 }, (_, n) => givenDelivery(webhook, { at: minutesAgo(9), due_shard: n % 2 }));
+  await Promise.all(many);
+  // Due later, so behind the backlog on the pages of the same shards.
+  const few = await Promise.all([0, 1].map((due_shard) => givenDelivery(other, { at: minutesAgo(5), due_shard })));
+  await sweep();
+  const swept = await takeDueAttempts();
+  expect(swept.filter(({ webhook_id }) => webhook_id === webhook.id)).toHaveLength(1_000);
+  const others = swept.filter(({ webhook_id }) => webhook_id === other.id).map(({ delivery_id }) => delivery_id);
+  expect(others.sort()).toEqual(few.map(({ id }) => id).sort());
+  await sweep();
+  expect(await takeDueAttempts()).toHaveLength(50);
 });
 
 test("the sweep costs a read per shard when nothing is due", async () => {
