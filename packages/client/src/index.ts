@@ -1,0 +1,4 @@
+/* The published package: `import { createClient } from "@deployment-webhooks/client"`. */
+
+export * from "./client.ts";
+export * from "./errors.ts";

@@ -1,0 +1,82 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { folder, install, machineNode, pack, userEnvironment } from "../../support/npm-pack.ts";
+
+/* The published client, installed from its tarball, on the Node of the machine. */
+
+const project = join(folder, "project");
+const installed = join(project, "node_modules/@deployment-webhooks/client");
+let files: string[];
+
+beforeAll(() => {
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), '{"type":"module","private":true}');
+  const packed = pack("packages/client");
+  files = packed.files;
+  install(packed.tarball, project);
+}, 60_000);
+
+test("the tarball contains the bundle and its types, and has no dependencies", () => {
+  expect(files).toEqual([
+    "README.md",
+    "dist/LICENSES.txt",
+    "dist/client.d.ts",
+    "dist/errors.d.ts",
+    "dist/index.d.ts",
+    "dist/index.js",
+    "dist/schema.d.ts",
+    "package.json",
+  ]);
+  expect(JSON.parse(readFileSync(join(installed, "package.json"), "utf8")).dependencies).toBeUndefined();
+  expect(readFileSync(join(installed, "dist/LICENSES.txt"), "utf8")).toContain("openapi-fetch 0.17.0 (MIT)");
+});
+
+test("a program on the Node of the machine imports and uses it", async () => {
+  const server = http.createServer((_, response) => response.end('{"data":[{"id":"p-1"}]}')).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  writeFileSync(
+    join(project, "use.js"),
+    `import { ApiError, createClient, NetworkError } from "@deployment-webhooks/client";
+const client = createClient({ baseUrl: ${JSON.stringify(baseUrl)}, token: "svc_1", signal: new AbortController().signal });
+console.log(JSON.stringify([await client.listProjects(), ApiError.name, NetworkError.name]));`,
+  );
+  const child = spawn(machineNode, ["use.js"], { cwd: project, env: userEnvironment });
+  const output = await text(child.stdout);
+  server.close().closeAllConnections();
+  expect(JSON.parse(output)).toEqual([[{ id: "p-1" }], "ApiError", "NetworkError"]);
+});
+
+test.each([
+  ["nodenext", "nodenext"],
+  ["esnext", "bundler"],
+])("its types compile with module %s and moduleResolution %s", (module, moduleResolution) => {
+  writeFileSync(
+    join(project, "use.ts"),
+    `import { ApiError, type Client, createClient } from "@deployment-webhooks/client";
+const client: Client = createClient({ baseUrl: "https://api.example.com", token: "svc_1" });
+// @ts-expect-error unknown event
+export const wrong = () => client.createWebhook("p", { url: "https://example.com", events: ["deploy.ended"] });
+export const url: Promise<string> = client.getWebhook({ projectId: "p", webhookId: "w" }).then(({ url }) => url);
+export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.code === "conflict";
+`,
+  );
+  const compilerOptions = {
+    noEmit: true,
+    strict: true,
+    skipLibCheck: false,
+    target: "es2022",
+    lib: ["es2023", "dom", "dom.iterable"],
+    types: [],
+    module,
+    moduleResolution,
+  };
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["use.ts"] }));
+  const tsc = join(import.meta.dirname, "../../../node_modules/typescript/bin/tsc");
+  expect(execFileSync(process.execPath, [tsc, "--project", project], { encoding: "utf8" })).toBe("");
+});
