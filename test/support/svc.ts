@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finished } from "./local-run.ts";
 
-/* The command line as a person or a script runs it: a process of its own, with a home of its own. */
+/* Runs `svc` as a separate process with its own home directory, as a person or a script does. */
 
 export const program = join(import.meta.dirname, "../../packages/cli/bin/svc.js");
 const home = mkdtempSync(join(tmpdir(), "svc-"));
@@ -17,11 +17,11 @@ interface Options {
   env?: Environment;
   input?: string | Buffer;
   cwd?: string;
-  /** The command shows a secret, and is to do so. */
+  /** Whether the command is expected to print a secret to stdout. */
   showsSecret?: boolean;
 }
 
-/** An empty place for settings. */
+/** Creates an empty directory for XDG_CONFIG_HOME. */
 export const freshConfigHome = (): string => mkdtempSync(join(home, "config-"));
 
 export const environment = (env: Environment = {}): Environment => ({
@@ -32,11 +32,11 @@ export const environment = (env: Environment = {}): Environment => ({
   ...env,
 });
 
-/** What has been printed that is not to be, by any command of the file. */
+/** Secrets that commands of the test file have printed. */
 const leaks: string[] = [];
 const SECRET = /\bsvcp?_[0-9a-f]{9}|\bwhsec_\w|\beyJ[\w-]{5}|\bbearer /i;
 
-function check(args: string[], { stdout, stderr }: Finished, showsSecret: boolean): void {
+function checkForSecrets(args: string[], { stdout, stderr }: Finished, showsSecret: boolean): void {
   for (const [where, text] of Object.entries({ stdout: showsSecret ? "" : stdout, stderr })) {
     const found = SECRET.exec(text)?.[0];
     if (found !== undefined) leaks.push(`${where} of svc ${args.join(" ")}: ${found}`);
@@ -44,7 +44,7 @@ function check(args: string[], { stdout, stderr }: Finished, showsSecret: boolea
 }
 afterEach(() => expect(leaks.splice(0)).toEqual([]));
 
-/** Runs `svc` to its end. */
+/** Runs `svc` until it ends. */
 export async function svc(args: string[], { input = "", ...options }: Options = {}): Promise<Finished> {
   const running = startSvc(args, options);
   running.child.stdin?.on("error", () => {}).end(input);
@@ -53,7 +53,7 @@ export async function svc(args: string[], { input = "", ...options }: Options = 
 
 export interface Running {
   child: ChildProcess;
-  /** What it has said so far. */
+  /** The output so far. */
   stdout(): string;
   stderr(): string;
   ended: Promise<Finished>;
@@ -78,13 +78,13 @@ function follow(child: ChildProcess, args: string[], showsSecret: boolean): Runn
   });
   const ended = once(child, "close").then(([code]) => {
     const finished = { code: code as number, stdout, stderr };
-    check(args, finished, showsSecret);
+    checkForSecrets(args, finished, showsSecret);
     return finished;
   });
   return { child, stdout: () => stdout, stderr: () => stderr, ended };
 }
 
-/** Whether a program is there to be tested with. */
+/** Whether a program is installed on this machine. */
 export function isInstalled(name: string): boolean {
   try {
     execFileSync(name, ["--version"], { stdio: "ignore" });
@@ -94,12 +94,12 @@ export function isInstalled(name: string): boolean {
   }
 }
 
-/** Runs it on a terminal of its own. */
+/** A Python program that runs its arguments on a pseudo terminal. */
 const ON_A_TERMINAL = "import os,pty,sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
 /**
- * Runs `svc` on a pseudo terminal: all that it shows, its echo included, comes on stdout.
- * @param answers what is typed, each once the text before it is there
+ * Runs `svc` on a pseudo terminal. Its whole output, including the echo, is returned as stdout.
+ * @param answers each input, which is typed after the text before it is printed
  */
 export async function svcOnTerminal(
   args: string[],
@@ -117,7 +117,7 @@ export async function svcOnTerminal(
     if (!next || at === -1) return;
     seen = at + next[0].length;
     waiting.shift();
-    // A moment later: the question is printed before the terminal listens.
+    // After a delay, because svc prints the question before it reads from the terminal.
     setTimeout(() => child.stdin.write(next[1]), 100);
   });
   return running.ended;

@@ -9,85 +9,90 @@ import { baseUrlOf, checkBaseUrl, checkToken, type Identity, identityOf, openSes
 import { facts, relativeTime } from "./table.ts";
 import { ask, askHidden, isInteractive, jsonText, note, print, printable, readStdin } from "./terminal.ts";
 
-/* Who calls the service: login, logout, whoami. */
+/* The commands for the identity of the caller: login, logout, whoami. */
 
 const loginHelp = `
-The credential is tried before it is kept, in $XDG_CONFIG_HOME/svc/config.json (~/.config/svc), which only you can read. It is
-sent to the service that it was given for, and to no other.
+Checks the credential with the service, then stores it in $XDG_CONFIG_HOME/svc/config.json (default: ~/.config/svc), which
+only you can read. The credential is never sent to another service.
 
 Examples:
   $ svc login
   $ svc login --base-url https://api.example.com --with-token < key.txt
-  $ npm run --silent token -- --user demo-user | svc login --local --with-token   # the service of npm start`;
+  $ npm run --silent token -- --user demo-user | svc login --local --with-token   # the service that npm start runs`;
 
 export function addAccount(program: Command): void {
   program
     .command("login")
-    .summary("keep the address of a service and a credential for it")
-    .description("Keeps the address of a service and an API key or JWT for it.")
+    .summary("store the base URL of a service and a credential for it")
+    .description("Stores the base URL of a service and an API key or JWT for it.")
     .option("--with-token", "read the credential from stdin")
-    .option("--local", "the service that npm start runs over DATA_DIR (default .local) here")
+    .option("--local", "use the service that npm start runs with DATA_DIR (default: .local) in this directory")
     .addHelpText("after", loginHelp)
     .action(async (_options, command: Command) => login(command.optsWithGlobals()));
 
   program
     .command("logout")
-    .summary("forget the credential")
-    .description("Forgets the credential of a service. A key stays valid: svc keys delete ends it.")
+    .summary("delete the stored credential")
+    .description("Deletes the stored credential of a service. An API key stays valid: use svc keys delete.")
     .action(async (_options, command: Command) => logout(command.optsWithGlobals()));
 
   program
     .command("whoami")
-    .summary("show who you are to the service")
-    .description("Shows which service is called, as whom, and whether it accepts the credential. Never the credential.")
+    .summary("show the service and your identity")
+    .description("Shows the service and your identity, and checks the credential. Never prints the credential.")
     .action(async (_options, command: Command) => whoami(command.optsWithGlobals()));
 }
 
 async function login(options: Globals & { withToken?: boolean; local?: boolean }): Promise<void> {
   const config = readConfig();
-  const baseUrl = options.local ? localBaseUrl() : await chosenBaseUrl(options);
-  const given = options.withToken ? (await readStdin()).toString("utf8") : await askedToken(baseUrl);
-  if (given.trim() === "") throw usageError("There is no credential.", "Paste an API key (svc_…) or a JWT.");
+  const baseUrl = options.local ? localBaseUrl() : await resolveBaseUrl(options);
+  const given = options.withToken ? (await readStdin()).toString("utf8") : await askForToken(baseUrl);
+  if (given.trim() === "") throw usageError("The credential is empty.", "Pass an API key (svc_…) or a JWT.");
   const token = checkToken(given, "The credential");
   const projects = await (await connect(options, { baseUrl, token, source: "svc login" })).listProjects();
   writeConfig({ base_url: baseUrl, credentials: { ...config.credentials, [baseUrl]: token } });
   note(
-    `Signed in to ${baseUrl} with ${phrase(identityOf(token))}: ${counted(projects.length)}. Kept in ${configPath()}.`,
+    `Signed in to ${baseUrl} with ${describeIdentity(identityOf(token))}: ${projectCount(projects.length)}. Stored in ${configPath()}.`,
   );
-  if (process.env.SVC_API_KEY) note("SVC_API_KEY is set, and wins over it.");
-  if (process.env.SVC_BASE_URL) note("SVC_BASE_URL is set, and wins over it.");
+  if (process.env.SVC_API_KEY) note("SVC_API_KEY is set and takes precedence over it.");
+  if (process.env.SVC_BASE_URL) note("SVC_BASE_URL is set and takes precedence over it.");
 }
 
-async function chosenBaseUrl(globals: Globals): Promise<string> {
-  const named = globals.baseUrl ?? (process.env.SVC_BASE_URL?.trim() || undefined);
-  if (named !== undefined) return checkBaseUrl(named);
-  const kept = readConfig().base_url;
+async function resolveBaseUrl(globals: Globals): Promise<string> {
+  const given = globals.baseUrl ?? (process.env.SVC_BASE_URL?.trim() || undefined);
+  if (given !== undefined) return checkBaseUrl(given);
+  const stored = readConfig().base_url;
   if (!isInteractive()) {
-    if (kept !== undefined) return checkBaseUrl(kept);
-    throw usageError("There is no service to sign in to.", "Say --base-url <url>.");
+    if (stored !== undefined) return checkBaseUrl(stored);
+    throw usageError("No base URL given.", "Pass --base-url <url>.");
   }
-  const answer = await ask(kept === undefined ? "Base URL of the service: " : `Base URL of the service [${kept}]: `);
-  return checkBaseUrl(answer || (kept ?? ""));
+  const answer = await ask(
+    stored === undefined ? "Base URL of the service: " : `Base URL of the service [${stored}]: `,
+  );
+  return checkBaseUrl(answer || (stored ?? ""));
 }
 
-async function askedToken(baseUrl: string): Promise<string> {
+async function askForToken(baseUrl: string): Promise<string> {
   if (isInteractive()) return askHidden(`API key or JWT for ${baseUrl} (not shown): `);
-  throw usageError("Nobody is there to be asked for a credential.", "Pipe it in: svc login --with-token < key.txt");
+  throw usageError(
+    "No credential given and stdin is not a terminal.",
+    "Pass it on stdin: svc login --with-token < key.txt",
+  );
 }
 
-/** Where the running service has left its address. */
+/** Reads the base URL that a local service has written to its data directory. */
 function localBaseUrl(env = process.env): string {
   const dataDir = env.DATA_DIR || ".local";
-  const advice = "Start it with npm start, and be in the same folder or set DATA_DIR.";
+  const advice = "Start it with npm start, and run svc in the same directory or set DATA_DIR.";
   let baseUrl: string;
   try {
     baseUrl = checkBaseUrl(String(JSON.parse(readFileSync(join(dataDir, "running.json"), "utf8")).baseUrl));
   } catch {
-    throw new CommandError(exitCodes.notFound, `No service runs over ${dataDir}.`, advice);
+    throw new CommandError(exitCodes.notFound, `No running service found in ${dataDir}.`, advice);
   }
-  // The file is whoever's folder this is: a credential goes to this machine and no farther.
+  // The directory may belong to someone else: never send a credential to the host that its file names.
   if (new URL(baseUrl).hostname === "127.0.0.1") return baseUrl;
-  throw new CommandError(exitCodes.notFound, `${dataDir} names a service that is not on this machine.`, advice);
+  throw new CommandError(exitCodes.notFound, `The service in ${dataDir} is not on this machine.`, advice);
 }
 
 async function logout(globals: Globals): Promise<void> {
@@ -96,7 +101,7 @@ async function logout(globals: Globals): Promise<void> {
   const { [baseUrl]: token, ...others } = config.credentials;
   if (token !== undefined) writeConfig({ ...config, credentials: others });
   note(token === undefined ? `You were not signed in to ${baseUrl}.` : `Signed out of ${baseUrl}.`);
-  if (process.env.SVC_API_KEY) note("SVC_API_KEY is set, and still used.");
+  if (process.env.SVC_API_KEY) note("SVC_API_KEY is still set.");
 }
 
 async function whoami({ json, ...globals }: Globals): Promise<void> {
@@ -108,18 +113,19 @@ async function whoami({ json, ...globals }: Globals): Promise<void> {
   print(
     facts([
       ["service", baseUrl],
-      ["as", phrase(identity)],
-      ["from", source],
+      ["identity", describeIdentity(identity)],
+      ["source", source],
       ["projects", String(length)],
     ]),
   );
 }
 
 /** `the API key svc_12345678…`, `the JWT of demo-user, which expires in 59 min`. */
-function phrase(identity: Identity): string {
+function describeIdentity(identity: Identity): string {
   if (identity.kind === "api_key") return `the API key ${identity.key_prefix}…`;
+  const owner = identity.subject === null ? "a JWT without a subject" : `the JWT of ${printable(identity.subject)}`;
   const expiry = identity.expires_at === null ? "" : `, which expires ${relativeTime(identity.expires_at)}`;
-  return `the JWT of ${printable(identity.subject ?? "somebody")}${expiry}`;
+  return owner + expiry;
 }
 
-const counted = (projects: number): string => (projects === 1 ? "1 project" : `${projects} projects`);
+const projectCount = (projects: number): string => (projects === 1 ? "1 project" : `${projects} projects`);

@@ -5,27 +5,27 @@ import type { Globals } from "./globals.ts";
 import { openSession, type Session } from "./session.ts";
 import { note } from "./terminal.ts";
 
-/** The way to the service, as whoever is signed in. */
+/** Creates a client for the service and credential of a session. */
 export async function connect(
   { debug }: Globals,
   { baseUrl, token }: Session,
   options: Pick<ClientOptions, "signal" | "maxRetries"> = {},
 ): Promise<Client> {
-  // Loaded when it is used: --help and completion do without.
+  // Imported here because --help and completion do not need it.
   const { createClient } = await import("../../client/src/client.ts");
   return createClient({
     baseUrl,
     token,
     parseJson: parseExactly,
     ...(debug && {
-      onAnswer: ({ method, url, status, requestId }) =>
+      onResponse: ({ method, url, status, requestId }) =>
         note(`${method} ${new URL(url).pathname} ${status} ${requestId ?? ""}`),
     }),
     ...options,
   });
 }
 
-/** Likewise, with the credential that the command line, the environment or `svc login` says. */
+/** Creates a client from the command line, the environment or `svc login`. @throws CommandError without a credential */
 export const signedIn = (globals: Globals): Promise<Client> => connect(globals, openSession(globals));
 
 /** Whether the same call may work later. */

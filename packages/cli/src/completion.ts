@@ -1,12 +1,12 @@
 import { Argument, type Command, type Option } from "commander";
 import { print } from "./terminal.ts";
 
-/* Scripts that complete `svc` in a shell. They are made from the commands themselves, and start no program when used. */
+/* Shell completion scripts. They are generated from the commands, and complete without starting a program. */
 
 const help = `
 Examples:
-  $ source <(svc completion bash)              # this shell; for all: append the line to ~/.bashrc
-  $ source <(svc completion zsh)               # likewise, ~/.zshrc
+  $ source <(svc completion bash)              # this shell only; for all, append the line to ~/.bashrc
+  $ source <(svc completion zsh)               # this shell only; for all, append the line to ~/.zshrc
   $ svc completion fish > ~/.config/fish/completions/svc.fish`;
 
 const shells = { bash, zsh, fish };
@@ -14,64 +14,58 @@ const shells = { bash, zsh, fish };
 export function addCompletion(program: Command): void {
   program
     .command("completion")
-    .summary("print the completion script of a shell")
-    .description("Prints a script that completes svc's commands, options and their values.")
-    .addArgument(new Argument("<shell>", "which shell").choices(Object.keys(shells)))
+    .summary("print a shell completion script")
+    .description("Prints a script that completes the commands, options and option values of svc in a shell.")
+    .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(shells)))
     .addHelpText("after", help)
-    .action((shell: keyof typeof shells) => print(shells[shell](places(program))));
+    .action((shell: keyof typeof shells) => print(shells[shell](completionPoints(program))));
 }
 
-/** A point on the command line and what may come next. */
-interface Place {
-  /** The words so far: "" for the program itself, "keys create". */
+/** A position on the command line, and the words that can follow. */
+interface CompletionPoint {
+  /** The commands so far: "keys create"; "" for `svc` itself. */
   path: string;
-  words: { word: string; says: string }[];
-  options: { flags: string[]; says: string; takes: "nothing" | "text" | "file" | string[] }[];
+  words: { word: string; description: string }[];
+  options: { flags: string[]; description: string; value: OptionValue }[];
 }
 
-function places(command: Command, path = "", inherited: readonly Option[] = []): Place[] {
+/** The kind of an option's value, or the list of its values. */
+type OptionValue = "none" | "text" | "file" | string[];
+
+function completionPoints(command: Command, path = "", inherited: readonly Option[] = []): CompletionPoint[] {
   const { commands, options } = command;
-  const own = [...options, ...inherited].filter(({ hidden }) => !hidden);
-  const place = {
+  const visible = [...options, ...inherited].filter(({ hidden }) => !hidden);
+  const point = {
     path,
     words: [
-      ...commands.map((child) => ({ word: child.name(), says: child.summary() || child.description() })),
+      ...commands.map((child) => ({ word: child.name(), description: child.summary() || child.description() })),
       ...command.registeredArguments.flatMap(({ argChoices = [], description }) =>
-        argChoices.map((word) => ({ word, says: description })),
+        argChoices.map((word) => ({ word, description })),
       ),
     ],
-    options: [...own.map(toOption), { flags: ["--help"], says: "how it is used", takes: "nothing" as const }],
+    options: [...visible.map(toOption), { flags: ["--help"], description: "show help", value: "none" as const }],
   };
-  const children = commands.flatMap((child) => places(child, `${path} ${child.name()}`.trim(), own));
-  return [place, ...children];
+  const children = commands.flatMap((child) => completionPoints(child, `${path} ${child.name()}`.trim(), visible));
+  return [point, ...children];
 }
 
-function toOption({
-  long,
-  short,
-  description,
-  argChoices,
-  flags,
-  required,
-  optional,
-}: Option): Place["options"][number] {
-  const names = [long, short].filter((flag) => flag !== undefined && flag !== null);
-  const takesText = required || optional;
-  const takes = argChoices ?? (!takesText ? "nothing" : flags.includes("<path>") ? "file" : "text");
-  return { flags: names, says: description, takes };
+function toOption({ long, short, description, argChoices, flags, required, optional }: Option) {
+  const hasValue = required || optional;
+  const value: OptionValue = argChoices ?? (!hasValue ? "none" : flags.includes("<path>") ? "file" : "text");
+  return { flags: [long, short].filter((flag) => flag !== undefined && flag !== null), description, value };
 }
 
-function bash(all: Place[]): string {
-  const values = all.flatMap(({ path, options }) =>
-    options.flatMap(({ flags, takes }) =>
-      takes === "nothing" ? [] : flags.map((flag) => `    "${path} ${flag}") ${replyFor(takes)} ;;`),
+function bash(points: CompletionPoint[]): string {
+  const values = points.flatMap(({ path, options }) =>
+    options.flatMap(({ flags, value }) =>
+      value === "none" ? [] : flags.map((flag) => `    "${path} ${flag}") ${bashReply(value)} ;;`),
     ),
   );
-  const next = all.map(({ path, words, options }) => {
-    const offered = [...words.map(({ word }) => word), ...options.flatMap(({ flags }) => flags)];
-    return `    "${path}") words="${offered.join(" ")}" ;;`;
+  const words = points.map(({ path, words, options }) => {
+    const next = [...words.map(({ word }) => word), ...options.flatMap(({ flags }) => flags)];
+    return `    "${path}") words="${next.join(" ")}" ;;`;
   });
-  const steps = all.filter(({ path }) => path !== "").map(({ path }) => `"${path}"`);
+  const paths = points.filter(({ path }) => path !== "").map(({ path }) => `"${path}"`);
   return `# bash completion of svc. source <(svc completion bash)
 _svc() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" longer words="" i
@@ -79,55 +73,52 @@ _svc() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     longer="$path\${path:+ }\${COMP_WORDS[i]}"
     case "$longer" in
-      ${steps.join("|")}) path="$longer" ;;
+      ${paths.join("|")}) path="$longer" ;;
     esac
   done
   case "$path $prev" in
 ${values.join("\n")}
   esac
   case "$path" in
-${next.join("\n")}
+${words.join("\n")}
   esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
 complete -F _svc svc`;
 }
 
-function replyFor(takes: "text" | "file" | string[]): string {
-  if (takes === "file") return 'COMPREPLY=($(compgen -f -- "$cur")); return';
-  if (takes === "text") return "return";
-  return `COMPREPLY=($(compgen -W "${takes.join(" ")}" -- "$cur")); return`;
+function bashReply(value: "text" | "file" | string[]): string {
+  if (value === "file") return 'COMPREPLY=($(compgen -f -- "$cur")); return';
+  if (value === "text") return "return";
+  return `COMPREPLY=($(compgen -W "${value.join(" ")}" -- "$cur")); return`;
 }
 
-/** zsh runs bash's. */
-function zsh(all: Place[]): string {
+/** Uses the bash script, which zsh supports through bashcompinit. */
+function zsh(points: CompletionPoint[]): string {
   return `# zsh completion of svc. source <(svc completion zsh)
 autoload -U +X compinit && compinit -u
 autoload -U +X bashcompinit && bashcompinit
-${bash(all)}`;
+${bash(points)}`;
 }
 
-function fish(all: Place[]): string {
+function fish(points: CompletionPoint[]): string {
   const quoted = (text: string) => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
-  const lines = all.flatMap(({ path, words, options }) => {
-    const here = `-n '__svc_at "${path}"'`;
-    const values = (takes: string | string[]) =>
-      takes === "nothing"
-        ? ""
-        : takes === "file"
-          ? " -r -F"
-          : takes === "text"
-            ? " -x"
-            : ` -x -a ${quoted([...takes].join(" "))}`;
+  const fishValue = (value: OptionValue): string => {
+    if (value === "none") return "";
+    if (value === "file") return " -r -F";
+    return value === "text" ? " -x" : ` -x -a ${quoted(value.join(" "))}`;
+  };
+  const lines = points.flatMap(({ path, words, options }) => {
+    const complete = `complete -c svc -f -n '__svc_at "${path}"'`;
     return [
-      ...words.map(({ word, says }) => `complete -c svc -f ${here} -a ${word} -d ${quoted(says)}`),
+      ...words.map(({ word, description }) => `${complete} -a ${word} -d ${quoted(description)}`),
       ...options.map(
-        ({ flags: [flag = ""], says, takes }) =>
-          `complete -c svc -f ${here} -l ${flag.replace("--", "")} -d ${quoted(says)}${values(takes)}`,
+        ({ flags: [flag = ""], description, value }) =>
+          `${complete} -l ${flag.replace("--", "")} -d ${quoted(description)}${fishValue(value)}`,
       ),
     ];
   });
-  const paths = all.map(({ path }) => quoted(path)).join(" ");
+  const paths = points.map(({ path }) => quoted(path)).join(" ");
   return `# fish completion of svc. svc completion fish > ~/.config/fish/completions/svc.fish
 function __svc_at
   set -l path ""

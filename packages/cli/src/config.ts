@@ -3,11 +3,9 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { CommandError, exitCodes } from "./exit-codes.ts";
 
-/**
- * What `svc login` remembers. Credentials are kept by base URL: one is never sent to a service it was not given for.
- */
+/** What `svc login` stores. Credentials are stored per base URL, so that one is never sent to another service. */
 export interface Config {
-  /** The service that is called unless another one is named. */
+  /** The default service. */
   base_url?: string;
   /** Base URL -> API key or JWT. */
   credentials: Record<string, string>;
@@ -19,31 +17,31 @@ export function configPath(env = process.env): string {
   return join(base, "svc", "config.json");
 }
 
-/** @throws CommandError when the file is there and cannot be used */
+/** @throws CommandError when the file exists and is not valid */
 export function readConfig(path = configPath()): Config {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return { credentials: {} };
-    throw unusable(path, (error as Error).message);
+    throw unreadable(path, (error as Error).message);
   }
   try {
     const { base_url, credentials } = JSON.parse(text) as Partial<Config>;
-    const isBase = base_url === undefined || typeof base_url === "string";
-    const isTexts = Object.values(credentials ?? {}).every((value) => typeof value === "string");
-    if (!isBase || !isTexts) throw new Error("it has other fields than svc writes");
+    const isBaseUrlValid = base_url === undefined || typeof base_url === "string";
+    const areCredentialsValid = Object.values(credentials ?? {}).every((value) => typeof value === "string");
+    if (!isBaseUrlValid || !areCredentialsValid) throw new Error("unexpected fields");
     return { ...(base_url !== undefined && { base_url }), credentials: credentials ?? {} };
   } catch (error) {
-    // The message of a JSON error quotes the text, which holds credentials.
-    throw unusable(path, error instanceof SyntaxError ? "it is not JSON" : (error as Error).message);
+    // The message of a SyntaxError quotes the text, which contains credentials.
+    throw unreadable(path, error instanceof SyntaxError ? "not valid JSON" : (error as Error).message);
   }
 }
 
-const unusable = (path: string, reason: string) =>
-  new CommandError(exitCodes.failed, `${path} cannot be used: ${reason}.`, "Delete it and sign in again: svc login");
+const unreadable = (path: string, reason: string) =>
+  new CommandError(exitCodes.failed, `Could not read ${path}: ${reason}.`, "Delete it and sign in again: svc login");
 
-/** Whole or not at all, and for its owner alone from the first byte. */
+/** Replaces the file atomically. Only its owner can read it, from the first byte on. */
 export function writeConfig(config: Config, path = configPath()): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}`;
@@ -53,6 +51,6 @@ export function writeConfig(config: Config, path = configPath()): void {
     renameSync(draft, path);
   } catch (error) {
     rmSync(draft, { force: true });
-    throw new CommandError(exitCodes.failed, `${path} cannot be written: ${(error as Error).message}`);
+    throw new CommandError(exitCodes.failed, `Could not write ${path}: ${(error as Error).message}`);
   }
 }

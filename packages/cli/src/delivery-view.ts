@@ -1,10 +1,10 @@
-import type { Attempt, Delivery, DeliveryWithAttempts } from "../../client/src/client.ts";
+import type { Attempt, Delivery, DeliveryStatus, DeliveryWithAttempts } from "../../client/src/client.ts";
 import { type Cell, facts, relativeTime, table } from "./table.ts";
-import { jsonText, paint, printable, type Style } from "./terminal.ts";
+import { jsonText, printable, type Style, styled } from "./terminal.ts";
 
-/* Deliveries as a person reads them. */
+/* Deliveries as text for a person. */
 
-const styles: Record<Delivery["status"], Style> = {
+const styleByStatus: Record<DeliveryStatus, Style> = {
   pending: "yellow",
   succeeded: "green",
   failed: "red",
@@ -12,7 +12,7 @@ const styles: Record<Delivery["status"], Style> = {
   cancelled: "dim",
 };
 
-export const statusCell = ({ status }: Pick<Delivery, "status">): Cell => ({ text: status, style: styles[status] });
+const statusCell = ({ status }: Pick<Delivery, "status">): Cell => ({ text: status, style: styleByStatus[status] });
 
 export function deliveryTable(deliveries: Delivery[]): string {
   const rows = deliveries.map((delivery) => [
@@ -27,28 +27,28 @@ export function deliveryTable(deliveries: Delivery[]): string {
   return table(["id", "event", "status", "attempts", "next", "created", "webhook"], rows);
 }
 
-/** What an attempt came to: `connection_refused`, `500 in 12 ms`. */
-export function resultOf({ error_code, status_code, duration_ms }: Attempt): string {
+/** The result of an attempt: `connection_refused in 3 ms`, `500 in 12 ms`. */
+function resultOf({ error_code, status_code, duration_ms }: Attempt): string {
   const result = error_code === null || error_code === "http_status" ? String(status_code) : error_code;
   return `${result} in ${duration_ms} ms`;
 }
 
-/** One delivery on one line, and its last attempt when it is known. */
-export function deliveryLine(delivery: Delivery, last?: Attempt, now = new Date()): string {
+/** Formats a delivery on one line, with its last attempt if it is passed. */
+export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = new Date()): string {
   const { id, event, status, attempt_count, next_attempt_at } = delivery;
   const parts = [
-    paint(styles[status], status.padEnd("succeeded".length)),
+    styled(styleByStatus[status], status.padEnd("succeeded".length)),
     printable(event),
     id,
     `attempt ${attempt_count}`,
-    ...(last ? [resultOf(last)] : []),
+    ...(lastAttempt ? [resultOf(lastAttempt)] : []),
     ...(next_attempt_at !== null && attempt_count > 0 ? [`next ${relativeTime(next_attempt_at, now)}`] : []),
   ];
-  const hint = last?.hint ? `\n           ${paint("dim", `→ ${printable(last.hint)}`)}` : "";
+  const hint = lastAttempt?.hint ? `\n           ${styled("dim", `→ ${printable(lastAttempt.hint)}`)}` : "";
   return parts.join("  ") + hint;
 }
 
-/** All there is to know about a delivery. */
+/** Formats a delivery with its attempts and its payload. */
 export function deliveryPage(delivery: DeliveryWithAttempts): string {
   const { id, webhook_id, event, deployment_id, test, created_at, next_attempt_at, attempts, payload } = delivery;
   const head = facts([
@@ -60,20 +60,20 @@ export function deliveryPage(delivery: DeliveryWithAttempts): string {
     ["created", `${created_at} (${relativeTime(created_at)})`],
     ["next attempt", next_attempt_at === null ? undefined : `${next_attempt_at} (${relativeTime(next_attempt_at)})`],
   ]);
-  const made = attempts.map((attempt) => {
-    const mark = attempt.error_code === null ? paint("green", "✔") : paint("red", "✘");
-    const lines = [`${mark} ${attempt.number}  ${attempt.at}  ${resultOf(attempt)}  ${paint("dim", attempt.trigger)}`];
-    if (attempt.hint !== null) lines.push(`     ${paint("dim", `→ ${printable(attempt.hint)}`)}`);
-    if (attempt.response_excerpt)
-      lines.push(`     ${paint("dim", "answered:")} ${printable(attempt.response_excerpt)}`);
-    return lines.join("\n");
-  });
-  const title = (text: string) => `\n${paint("bold", text)}`;
+  const title = (text: string) => `\n${styled("bold", text)}`;
   return [
     head,
     title("Attempts"),
-    ...(made.length === 0 ? ["none yet"] : made),
+    ...(attempts.length === 0 ? ["none yet"] : attempts.map(attemptLines)),
     title("Payload"),
     jsonText(payload, 2),
   ].join("\n");
+}
+
+function attemptLines(attempt: Attempt): string {
+  const mark = attempt.error_code === null ? styled("green", "✔") : styled("red", "✘");
+  const lines = [`${mark} ${attempt.number}  ${attempt.at}  ${resultOf(attempt)}  ${styled("dim", attempt.trigger)}`];
+  if (attempt.hint !== null) lines.push(`     ${styled("dim", `→ ${printable(attempt.hint)}`)}`);
+  if (attempt.response_excerpt) lines.push(`     ${styled("dim", "response:")} ${printable(attempt.response_excerpt)}`);
+  return lines.join("\n");
 }

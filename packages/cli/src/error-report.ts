@@ -1,28 +1,29 @@
-import { ApiError } from "../../client/src/errors.ts";
+import { ApiError, type ErrorCode } from "../../client/src/errors.ts";
 import { isTemporary } from "./api.ts";
 import { CommandError, type ExitCode, exitCodes } from "./exit-codes.ts";
-import { note, paint, printable } from "./terminal.ts";
+import { note, printable, styled } from "./terminal.ts";
 
 /**
- * Tells what went wrong, on stderr: a sentence, the code and the id of the request, and what to do about it.
- * @returns what to end with
- * @throws what is a fault of ours, with its stack
+ * Prints an error to stderr: the message, the code and the request id, and what to do.
+ * @returns the exit code
+ * @throws the error itself when it is a bug in `svc`, so that its stack is shown
  */
 export function reportError(error: unknown): ExitCode {
-  if (error instanceof CommandError) return say(error.message, error.advice, error.exitCode);
+  if (error instanceof CommandError) return printError(error.message, error.advice, error.exitCode);
   if (error instanceof ApiError) {
     const { code, requestId, details, message } = error;
-    const about = [code, ...(requestId === undefined ? [] : [`request ${requestId}`])].join(", ");
+    const source = [code, ...(requestId === undefined ? [] : [`request ${requestId}`])].join(", ");
+    // The message contains a single detail already.
     const fields = details.length > 1 ? details.map(({ path, message }) => `\n  ${path} ${message}`).join("") : "";
-    return say(`${printable(message)} (${about})${printable(fields)}`, adviceFor(code), exitCodeOf(error));
+    return printError(`${printable(message)} (${source})${printable(fields)}`, adviceFor(code), exitCodeOf(error));
   }
   if (isTemporary(error))
-    return say((error as Error).message, "Check the base URL and your network.", exitCodes.unavailable);
+    return printError((error as Error).message, "Check the base URL and your network.", exitCodes.unavailable);
   throw error;
 }
 
-function say(message: string, advice: string | undefined, exitCode: ExitCode): ExitCode {
-  note(paint("red", message, process.stderr));
+function printError(message: string, advice: string | undefined, exitCode: ExitCode): ExitCode {
+  note(styled("red", message, process.stderr));
   if (advice !== undefined) note(`→ ${advice}`);
   return exitCode;
 }
@@ -33,21 +34,28 @@ function exitCodeOf(error: ApiError): ExitCode {
   return isTemporary(error) ? exitCodes.unavailable : exitCodes.failed;
 }
 
-const adviceFor = (code: string): string | undefined => advices[code];
+/** Undefined for a code that a newer version of the API has added. */
+const adviceFor = (code: string): string | undefined =>
+  Object.hasOwn(adviceByCode, code) ? adviceByCode[code as ErrorCode] : undefined;
 
-const advices: Record<string, string> = {
+/** `svc` itself never causes the errors without advice. */
+const adviceByCode: Record<ErrorCode, string | undefined> = {
   unauthorized: "Sign in: svc login",
   invalid_token: "Sign in again: svc login",
-  token_expired: "A JWT lives for an hour. Sign in again, or with an API key: svc login",
-  invalid_api_key: "The key was deleted, or is not of this service. Sign in again: svc login",
+  token_expired: "A JWT is valid for at most an hour. Sign in again, preferably with an API key: svc login",
+  invalid_api_key: "The key was deleted, or belongs to another service. Sign in again: svc login",
   session_required: "An API key cannot do this. Use a JWT: svc login, or SVC_API_KEY=<JWT>",
-  forbidden: "It takes an admin of the project; svc projects list shows your role",
-  not_found: "What is there: svc projects list, svc webhooks list, svc deliveries list",
-  conflict: "The state of the webhook: svc webhooks show <id>. To enable it: svc webhooks update <id> --enable",
-  api_key_limit_reached: "Delete one that is not needed: svc keys list",
-  webhook_limit_reached: "Delete one that is not needed: svc webhooks list",
-  validation_error: "How it is used: --help",
-  rate_limited: "Wait a little and try again",
-  internal_error: "Try again; if it stays, report the request id",
-  service_unavailable: "Try again in a little while",
+  forbidden: "This requires an admin of the project. Show your role: svc projects list",
+  not_found: "List what exists: svc projects list, svc webhooks list, svc deliveries list",
+  conflict: "Show the state of the webhook: svc webhooks show <id>. Enable it: svc webhooks update <id> --enable",
+  api_key_limit_reached: "Delete a key that is no longer needed: svc keys list",
+  webhook_limit_reached: "Delete a webhook that is no longer needed: svc webhooks list",
+  validation_error: "Show the usage of a command: add --help",
+  rate_limited: "Wait a moment and try again",
+  internal_error: "Try again. If it happens again, report the request id",
+  service_unavailable: "Try again in a moment",
+  invalid_json: undefined,
+  method_not_allowed: undefined,
+  payload_too_large: undefined,
+  unsupported_media_type: undefined,
 };

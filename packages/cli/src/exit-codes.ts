@@ -1,33 +1,32 @@
-/** What `svc` ends with. Codes are for scripts, and stay. */
+/** Exit codes of `svc`. Scripts depend on them: never change one. */
 export const exitCodes = {
   ok: 0,
-  /** Refused by the service, or what was asked about is not so: a signature does not hold, a delivery failed. */
+  /** The service rejected the request, or a check failed: an invalid signature, a failed delivery. */
   failed: 1,
-  /** Called in a way it does not understand, or that is not safe without a person at the keyboard. */
+  /** Wrong arguments, or a confirmation that cannot be requested because stdin is not a terminal. */
   usage: 2,
-  /** No credential, or one that is not accepted (401). */
+  /** No credential, or one that the service does not accept (401). */
   signedOut: 3,
-  /** What was named is not there (404). */
+  /** The named resource does not exist (404). */
   notFound: 4,
-  /** Rate limited, down or out of reach: the same call may work later (429, 5xx, no connection). */
+  /** Rate limited, down or unreachable (429, 5xx, no connection). The same call may work later. */
   unavailable: 5,
 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 export const exitCodesHelp = `Exit codes:
-  0  done
-  1  refused, or not so: a signature that does not hold, a delivery that failed
-  2  called wrongly
+  0  success
+  1  request rejected or check failed (invalid signature, failed delivery)
+  2  usage error
   3  not signed in, or the credential is not accepted
   4  not found
-  5  rate limited, down or out of reach: try again later`;
+  5  rate limited, down or unreachable: try again later`;
 
-/** What ends a command early, to be told in a sentence. */
+/** Ends a command with an exit code, a message and, optionally, advice on what to do. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitCode: ExitCode;
-  /** What to do about it. */
   readonly advice: string | undefined;
 
   constructor(exitCode: ExitCode, message: string, advice?: string) {

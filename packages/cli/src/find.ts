@@ -10,119 +10,133 @@ import { ApiError } from "../../client/src/errors.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { printable } from "./terminal.ts";
 
-/* What is meant by a name, the start of an id, or nothing at all, where that can only be one thing. */
+/* Finds the project, webhook or delivery that an argument identifies. */
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-export const isUuid = (text: string): boolean => UUID.test(text);
+const isUuid = (text: string): boolean => UUID.test(text);
 
 const notFound = (message: string, advice: string) => new CommandError(exitCodes.notFound, message, advice);
 
 /**
- * The id of the project with this id or name; of the only one when nothing is said.
- * @throws CommandError when it is none, or could be several
+ * Finds a project by its id or its name.
+ * @param idOrName undefined selects the only project of the user
+ * @returns the id; an id that is passed is returned unchecked
+ * @throws CommandError when no project matches, or several do
  */
-export async function findProject(api: Client, wanted: string | undefined): Promise<string> {
-  if (wanted !== undefined && isUuid(wanted)) return wanted;
+export async function findProject(api: Client, idOrName: string | undefined): Promise<string> {
+  if (idOrName !== undefined && isUuid(idOrName)) return idOrName;
   const projects = await api.listProjects();
-  const found = wanted === undefined ? projects : projects.filter(({ name }) => name === wanted);
-  const [project, another] = found;
-  if (project !== undefined && another === undefined) return project.id;
-  if (another !== undefined) {
-    const which = wanted === undefined ? "You are in several projects" : `Several projects are called ${wanted}`;
-    throw usageError(`${which}.`, `Say --project <id>:\n${listed(found)}`);
+  const matches = idOrName === undefined ? projects : projects.filter(({ name }) => name === idOrName);
+  const [project, second] = matches;
+  if (second !== undefined) {
+    const message =
+      idOrName === undefined ? "You are a member of several projects." : `Several projects are named "${idOrName}".`;
+    throw usageError(message, `Pass --project <id>:\n${projectLines(matches)}`);
   }
-  if (wanted === undefined) throw notFound("You are in no project.", "Ask the owner of one to let you in.");
-  throw notFound(`You are in no project called ${wanted}.`, `Yours are:\n${listed(projects)}`);
+  if (project !== undefined) return project.id;
+  if (idOrName === undefined) {
+    throw notFound("You are not a member of any project.", "Ask the owner of a project to add you.");
+  }
+  throw notFound(`No project named "${idOrName}".`, `Your projects:\n${projectLines(projects)}`);
 }
 
-const listed = (projects: Project[]): string =>
+const projectLines = (projects: Project[]): string =>
   projects.map(({ id, name }) => `  ${id}  ${printable(name)}`).join("\n");
 
-/** Less is too likely to be another one tomorrow. */
-const MIN_PREFIX = 4;
+/** A shorter prefix that is unique today is likely to match another webhook tomorrow. */
+const MIN_ID_PREFIX = 4;
 
 /**
- * The id of the webhook whose id starts so; of the only one when nothing is said. A project's list is complete, so that a
- * start which is unique in it means one webhook.
+ * Finds a webhook of a project by its id or a unique prefix of its id.
+ * @param idOrPrefix undefined selects the only webhook of the project
+ * @returns the id; a full id is returned unchecked
+ * @throws CommandError when no webhook matches, or several do
  */
-export async function findWebhook(api: Client, projectId: string, wanted: string | undefined): Promise<string> {
-  if (wanted !== undefined && isUuid(wanted)) return wanted;
-  return single(await api.listWebhooks(projectId), wanted).id;
+export async function findWebhook(api: Client, projectId: string, idOrPrefix: string | undefined): Promise<string> {
+  if (idOrPrefix !== undefined && isUuid(idOrPrefix)) return idOrPrefix;
+  // Not paginated, so that a prefix that is unique in the list is unique in the project.
+  return requireOne(await api.listWebhooks(projectId), idOrPrefix).id;
 }
 
-export const noWebhook = (): CommandError =>
-  notFound("The project has no webhook.", "svc webhooks create <url> --events …");
+export const noWebhookError = (): CommandError =>
+  notFound("The project has no webhooks.", "Create one: svc webhooks create <url> --events …");
 
-function single(webhooks: WebhookInList[], wanted: string | undefined): WebhookInList {
-  const found = wanted === undefined ? webhooks : startingWith(webhooks, wanted);
-  const [webhook, another] = found;
-  const ids = found.map(({ id, url }) => `  ${id}  ${printable(url)}`).join("\n");
-  if (another !== undefined) {
-    const which = wanted === undefined ? "The project has several webhooks" : `Several webhooks start with ${wanted}`;
-    throw usageError(`${which}.`, `Say which by its id:\n${ids}`);
+function requireOne(webhooks: WebhookInList[], idPrefix: string | undefined): WebhookInList {
+  const matches = idPrefix === undefined ? webhooks : withIdPrefix(webhooks, idPrefix);
+  const [webhook, second] = matches;
+  if (second !== undefined) {
+    const message =
+      idPrefix === undefined ? "The project has several webhooks." : `Several webhook ids start with ${idPrefix}.`;
+    const lines = matches.map(({ id, url }) => `  ${id}  ${printable(url)}`).join("\n");
+    throw usageError(message, `Pass the id of one:\n${lines}`);
   }
   if (webhook !== undefined) return webhook;
-  if (wanted === undefined) throw noWebhook();
-  throw notFound(`No webhook of the project starts with ${wanted}.`, "svc webhooks list shows the ids");
+  if (idPrefix === undefined) throw noWebhookError();
+  throw notFound(
+    `No webhook of the project has an id that starts with ${idPrefix}.`,
+    "List the ids: svc webhooks list",
+  );
 }
 
-function startingWith<Item extends { id: string }>(items: Item[], start: string): Item[] {
-  if (!/^[0-9a-f-]+$/i.test(start) || start.length < MIN_PREFIX) {
-    throw usageError(`${start} is no id: it takes one, or at least its first ${MIN_PREFIX} characters.`);
+function withIdPrefix<Item extends { id: string }>(items: Item[], prefix: string): Item[] {
+  if (!/^[0-9a-f-]+$/i.test(prefix) || prefix.length < MIN_ID_PREFIX) {
+    throw usageError(`${prefix} is not a valid id.`, `Pass an id, or at least its first ${MIN_ID_PREFIX} characters.`);
   }
-  return items.filter(({ id }) => id.startsWith(start.toLowerCase()));
+  return items.filter(({ id }) => id.startsWith(prefix.toLowerCase()));
 }
 
-/** What is deleted is named in full: the start of an id may mean another one once the first is gone. */
-export function requireWholeId(id: string): string {
+/** Rejects a prefix for a delete: after the first delete, it may match another resource. */
+export function requireFullId(id: string): string {
   if (isUuid(id)) return id;
-  throw usageError(`${id} is not a whole id, which is what is deleted.`, "Copy it from the list.");
+  throw usageError(`${id} is not a full id.`, "Pass the full id; prefixes are not accepted for delete.");
 }
 
-/** The webhook that is named, or all of the project. */
-export async function webhooksOf(api: Client, projectId: string, webhook: string | undefined): Promise<WebhookPlace[]> {
-  if (webhook !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, webhook) }];
+/** @returns the webhook with the id or prefix, or all webhooks of the project when none is passed */
+export async function webhooksOf(
+  api: Client,
+  projectId: string,
+  idOrPrefix: string | undefined,
+): Promise<WebhookPlace[]> {
+  if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
   return (await api.listWebhooks(projectId)).map(({ id }) => ({ projectId, webhookId: id }));
 }
 
-/** @throws CommandError when none of the webhooks has it */
-export async function findDelivery(api: Client, places: WebhookPlace[], id: string) {
-  if (!isUuid(id)) throw usageError(`${id} is no delivery id: those are UUIDs.`);
-  for (const place of places) {
+/** @throws CommandError when none of the webhooks has the delivery */
+export async function findDelivery(api: Client, webhooks: WebhookPlace[], id: string) {
+  if (!isUuid(id)) throw usageError(`${id} is not a valid delivery id.`, "List the ids: svc deliveries list");
+  for (const webhook of webhooks) {
     try {
-      return { place, delivery: await api.getDelivery(place, id) };
+      return { webhook, delivery: await api.getDelivery(webhook, id) };
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
     }
   }
-  throw notFound(`There is no delivery ${id}.`, "svc deliveries list shows the ids");
+  throw notFound(`No delivery with the id ${id}.`, "List the ids: svc deliveries list");
 }
 
-/** What a page of deliveries has at most. */
-const MAX_PAGE = 100;
+/** The page size limit of the API. */
+const MAX_PAGE_SIZE = 100;
 
-interface Newest {
+interface NewestQuery {
   status?: DeliveryStatus | undefined;
   limit: number;
 }
 
-/** The newest deliveries of several webhooks. Ids begin with the time of the event: the largest are the newest. */
+/** Lists the newest deliveries of several webhooks, newest first. */
 export async function newestDeliveries(
   api: Client,
-  places: WebhookPlace[],
-  { status, limit }: Newest,
+  webhooks: WebhookPlace[],
+  { status, limit }: NewestQuery,
 ): Promise<Delivery[]> {
-  const lists = await Promise.all(
-    places.map((place) =>
-      firstOf(api.eachDelivery(place, { ...(status && { status }), limit: Math.min(limit, MAX_PAGE) }), limit),
-    ),
-  );
+  const query = { ...(status && { status }), limit: Math.min(limit, MAX_PAGE_SIZE) };
+  const lists = await Promise.all(webhooks.map((webhook) => take(api.eachDelivery(webhook, query), limit)));
+  // A delivery id starts with the time of its event.
   const all = lists.flat().sort((a, b) => (a.id < b.id ? 1 : -1));
   return all.slice(0, limit);
 }
 
-async function firstOf<Item>(items: AsyncIterable<Item>, limit: number): Promise<Item[]> {
+async function take<Item>(items: AsyncIterable<Item>, limit: number): Promise<Item[]> {
   const taken: Item[] = [];
   for await (const item of items) if (taken.push(item) >= limit) break;
   return taken;

@@ -1,4 +1,4 @@
-/** The options that every command takes. */
+/** The options of every command. */
 export interface Globals {
   baseUrl?: string;
   json?: boolean;

@@ -1,8 +1,8 @@
 /**
- * Runs what ends with Ctrl-C or a TERM signal, or by itself. Being interrupted is its proper end, not a failure.
- * @param run is told by the signal; what it throws once the signal is aborted counts for nothing
+ * Runs a task that ends by itself, by Ctrl-C or by SIGTERM. An interrupted task has ended normally.
+ * @param run receives a signal that is aborted on interruption; errors that it throws after that are ignored
  */
-export async function untilInterrupted(run: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
+export async function runUntilInterrupted(run: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
   const interrupted = new AbortController();
   const stop = () => interrupted.abort();
   process.once("SIGINT", stop);

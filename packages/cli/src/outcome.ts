@@ -4,26 +4,32 @@ import { deliveryLine } from "./delivery-view.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { jsonText, note, print } from "./terminal.ts";
 
-const POLL_MS = 400;
-/** A receiver has 15 seconds; the queue in front of the attempt has some too. */
-const PATIENCE_MS = 30_000;
+const POLL_INTERVAL_MS = 400;
+/** A receiver has 15 seconds to respond. The rest is for the queue in front of the attempt. */
+const MAX_WAIT_MS = 30_000;
 
 /**
- * Waits for the next attempt of a delivery and tells what came of it; exit code 1 unless it succeeded.
- * @param before the delivery as it was asked for
+ * Waits for the next attempt of a delivery and prints its outcome. Sets exit code 1 unless the delivery succeeded.
+ * @param requested the delivery as the service returned it when the attempt was requested
  */
-export async function awaitOutcome(api: Client, place: WebhookPlace, before: Delivery, json?: boolean): Promise<void> {
-  const giveUpAt = Date.now() + PATIENCE_MS;
+export async function awaitOutcome(
+  api: Client,
+  webhook: WebhookPlace,
+  requested: Delivery,
+  json?: boolean,
+): Promise<void> {
+  const deadline = Date.now() + MAX_WAIT_MS;
   for (;;) {
-    const delivery = await api.getDelivery(place, before.id);
-    const isOver = delivery.attempt_count > before.attempt_count;
-    if (isOver || Date.now() > giveUpAt) {
+    const delivery = await api.getDelivery(webhook, requested.id);
+    const isAttempted = delivery.attempt_count > requested.attempt_count;
+    if (isAttempted || Date.now() > deadline) {
       print(json ? jsonText(delivery) : deliveryLine(delivery, delivery.attempts.at(-1)));
-      if (!isOver)
-        note(`No attempt was made within ${PATIENCE_MS / 1000} s. Look again: svc deliveries show ${before.id}`);
+      if (!isAttempted) {
+        note(`No attempt within ${MAX_WAIT_MS / 1000} s. Show it later: svc deliveries show ${requested.id}`);
+      }
       if (delivery.status !== "succeeded") process.exitCode = exitCodes.failed;
       return;
     }
-    await sleep(POLL_MS);
+    await sleep(POLL_INTERVAL_MS);
   }
 }

@@ -12,14 +12,14 @@ import { addVerify } from "./verify.ts";
 import { addWebhooks } from "./webhooks.ts";
 
 const help = `
-The service and the credential come from SVC_BASE_URL and SVC_API_KEY (an API key or a JWT), or else from svc login.
+The service and the credential are SVC_BASE_URL and SVC_API_KEY (an API key or a JWT), or those of svc login.
 
-Five minutes, from nothing to a verified delivery:
-  $ svc login                                   # asks for the address, and for an API key or a JWT
+From nothing to a verified delivery in five minutes:
+  $ svc login                                   # asks for the base URL, and for an API key or a JWT
   $ svc webhooks create http://127.0.0.1:4000/ --events deploy.succeeded deploy.failed > secret.txt
-  $ svc listen --secret-file secret.txt         # another terminal: shows and verifies what arrives
+  $ svc listen --secret-file secret.txt         # in another terminal: shows and verifies deliveries
   $ svc webhooks test                           # sends a sample event and waits for the outcome
-  $ svc deliveries tail                         # what is going on, live
+  $ svc deliveries tail                         # shows deliveries as they happen
 
 ${exitCodesHelp}`;
 
@@ -35,13 +35,14 @@ const groups = [
   addCompletion,
 ];
 
-export function svc(): Command {
+/** Creates the `svc` command with all its commands. */
+export function createProgram(): Command {
   const program = new Command("svc")
-    .description("API keys, projects, webhooks and their deliveries, from the command line.")
-    .option("--base-url <url>", "the service; wins over SVC_BASE_URL and svc login")
+    .description("Manages API keys, projects, webhooks and deliveries from the command line.")
+    .option("--base-url <url>", "the base URL of the service; overrides SVC_BASE_URL and svc login")
     .option("--json", "print the API's data, for scripts")
-    .option("--debug", "tell of every request on stderr: method, path, status, request id")
-    .helpOption("-h, --help", "how it is used")
+    .option("--debug", "log each request to stderr: method, path, status, request id")
+    .helpOption("-h, --help", "show help")
     .helpCommand(false)
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true })
@@ -49,20 +50,20 @@ export function svc(): Command {
     .addHelpText("after", help)
     .exitOverride();
   for (const add of groups) add(program);
-  // --help does it; as a command it would stand in every list.
+  // No `help` command in the lists: --help is enough.
   for (const group of program.commands) group.helpCommand(false);
   return program;
 }
 
-/** Runs a command line to its end. */
+/** Runs a command line. Sets the exit code of the process. */
 export async function run(args: string[]): Promise<void> {
-  // Who reads along has had enough: head, less.
+  // EPIPE: a reader such as `head` has closed the pipe.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
-    await svc().parseAsync(args, { from: "user" });
+    await createProgram().parseAsync(args, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) process.exitCode = reportError(error);
-    // Help that was asked for is no mistake; help that was not is one.
+    // commander exits with 0 only for help that was requested.
     else process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
 }

@@ -2,19 +2,19 @@ import { type Config, readConfig } from "./config.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import type { Globals } from "./globals.ts";
 
-/* Which service is called, and as whom. */
+/* The service to call and the credential to call it with. */
 
 export interface Session {
   baseUrl: string;
   /** An API key or a JWT. */
   token: string;
-  /** Where the credential is from. */
+  /** The origin of the credential. */
   source: "SVC_API_KEY" | "svc login";
 }
 
 type Environment = Record<string, string | undefined>;
 
-/** @throws CommandError when no service is named, or there is no credential for it */
+/** @throws CommandError when no service is configured, or there is no credential for it */
 export function openSession(globals: Globals, config = readConfig(), env: Environment = process.env): Session {
   const baseUrl = baseUrlOf(globals, config, env);
   if (env.SVC_API_KEY?.trim()) {
@@ -22,13 +22,21 @@ export function openSession(globals: Globals, config = readConfig(), env: Enviro
   }
   const token = config.credentials[baseUrl];
   if (token !== undefined) return { baseUrl, token, source: "svc login" };
-  throw new CommandError(exitCodes.signedOut, `You are not signed in to ${baseUrl}.`, "svc login, or set SVC_API_KEY");
+  throw new CommandError(
+    exitCodes.signedOut,
+    `You are not signed in to ${baseUrl}.`,
+    "Run svc login, or set SVC_API_KEY.",
+  );
 }
 
 export function baseUrlOf({ baseUrl }: Globals, config: Config, env: Environment): string {
   const given = baseUrl ?? (env.SVC_BASE_URL?.trim() || undefined) ?? config.base_url;
   if (given !== undefined) return checkBaseUrl(given);
-  throw new CommandError(exitCodes.signedOut, "No service is known.", "svc login, or set SVC_BASE_URL and SVC_API_KEY");
+  throw new CommandError(
+    exitCodes.signedOut,
+    "No service is configured.",
+    "Run svc login, or set SVC_BASE_URL and SVC_API_KEY.",
+  );
 }
 
 /** @returns the URL without a slash at the end: `/v1/…` is appended */
@@ -38,19 +46,23 @@ export function checkBaseUrl(text: string): string {
   if (url.username || url.password || url.search || url.hash) {
     throw usageError("The base URL must have no user name, no query and no fragment.");
   }
-  // The credential would travel in the clear.
+  // Plain http would expose the credential on the network.
   if (url.protocol === "http:" && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)) {
     throw usageError("The base URL must start with https://, except for a service on this machine.");
   }
   return url.href.replace(/\/+$/, "");
 }
 
-/** What may stand in an `Authorization` header. What was given is not repeated. */
+/**
+ * Checks that a credential is valid in an `Authorization` header. The errors do not repeat it.
+ * @param name names the credential in errors
+ * @returns the credential without surrounding white space
+ */
 export function checkToken(text: string, name: string): string {
   const token = text.trim();
   if (/^whsec_/.test(token)) throw usageError(`${name} is a webhook's signing secret, not an API key.`);
   if (!/^[A-Za-z0-9._~+/=-]+$/.test(token)) {
-    throw usageError(`${name} is neither an API key (svc_…) nor a JWT: it has characters of another kind.`);
+    throw usageError(`${name} is neither an API key (svc_…) nor a JWT: it contains invalid characters.`);
   }
   return token;
 }
@@ -59,11 +71,12 @@ export type Identity =
   | { kind: "api_key"; key_prefix: string }
   | { kind: "jwt"; subject: string | null; expires_at: string | null };
 
-const SHOWN_CHARACTERS = 12;
+/** The length of `key_prefix` in the API. */
+const KEY_PREFIX_LENGTH = 12;
 
-/** What may be told of a credential. A JWT's claims are read, not verified: that is for the service. */
+/** Describes a credential without exposing it. Does not verify the claims of a JWT: the service does. */
 export function identityOf(token: string): Identity {
-  if (token.startsWith("svc_")) return { kind: "api_key", key_prefix: token.slice(0, SHOWN_CHARACTERS) };
+  if (token.startsWith("svc_")) return { kind: "api_key", key_prefix: token.slice(0, KEY_PREFIX_LENGTH) };
   const { sub, exp } = claimsOf(token);
   return {
     kind: "jwt",

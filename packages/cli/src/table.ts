@@ -1,22 +1,22 @@
-import { paint, printable } from "./terminal.ts";
+import { printable, type Style, styled } from "./terminal.ts";
 
-/* Rows for people: aligned, times as one would say them. */
+/* Tables and times for a person to read. */
 
-// Letters that take two columns, and marks that take none.
+// Characters that are two columns wide.
 const WIDE =
   /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]/u;
 const graphemes = new Intl.Segmenter();
 
-/** Columns that a text takes on a terminal. */
+/** The width of a text on a terminal, in columns. */
 export const widthOf = (text: string): number =>
   [...graphemes.segment(text)].reduce((sum, { segment }) => sum + (WIDE.test(segment) ? 2 : 1), 0);
 
 export interface Cell {
   text: string;
-  style?: Parameters<typeof paint>[0];
+  style?: Style;
 }
 
-/** @param cells texts of others are made printable here */
+/** Formats an aligned table. Escapes what would act on the terminal. */
 export function table(titles: string[], cells: (string | Cell)[][]): string {
   const head = titles.map((text): Cell => ({ text: text.toUpperCase(), style: "dim" }));
   const rows = [head, ...cells.map((row) => row.map(toCell))];
@@ -34,20 +34,20 @@ function line(row: Cell[], widths: number[]): string {
   return row
     .map(({ text, style }, column) => {
       const padding = column === last ? "" : " ".repeat((widths[column] ?? 0) - widthOf(text));
-      return (style ? paint(style, text) : text) + padding;
+      return (style ? styled(style, text) : text) + padding;
     })
     .join("  ")
     .trimEnd();
 }
 
-/** Names and values below each other. Values that are absent are left out. */
+/** Formats one line per name and value. Leaves out lines without a value. */
 export function facts(rows: [name: string, value: string | Cell | undefined][]): string {
   const shown = rows.filter((row): row is [string, string | Cell] => row[1] !== undefined);
   const width = Math.max(...shown.map(([name]) => widthOf(name)));
   return shown
     .map(([name, value]) => {
       const { text, style } = toCell(value);
-      return `${paint("dim", name.padEnd(width))}  ${style ? paint(style, text) : text}`;
+      return `${styled("dim", name.padEnd(width))}  ${style ? styled(style, text) : text}`;
     })
     .join("\n");
 }
@@ -59,7 +59,7 @@ const units: [name: string, seconds: number][] = [
   ["s", 1],
 ];
 
-/** `3 min ago`, `in 2 h`. Beyond a month it is the date. */
+/** `3 min ago`, `in 2 h`; the date for times more than 30 days away; `never` for null. */
 export function relativeTime(iso: string | null, now = new Date()): string {
   if (iso === null) return "never";
   const seconds = Math.round((Date.parse(iso) - now.getTime()) / 1000);

@@ -1,13 +1,32 @@
-import { styleText } from "node:util";
+import { WriteStream } from "node:tty";
+import { stringifyExactly } from "./exact-json.ts";
 import { usageError } from "./exit-codes.ts";
 
-/* What a person sees and answers. Results go to stdout; all that is said about them goes to stderr. */
+/* Input and output of a person. Results go to stdout, all other text goes to stderr. */
 
-export type Style = Parameters<typeof styleText>[0];
+/** SGR codes that switch a style on and off (ECMA-48, section 8.3.117). `util.styleText` needs Node 20.18. */
+const styles = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  magenta: [35, 39],
+} as const;
 
-/** Colours, where they can be seen and nobody declined them (NO_COLOR). */
-export const paint = (style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string =>
-  styleText(style, text, { stream });
+export type Style = keyof typeof styles;
+
+/** Styles a text, unless the stream is not a terminal or the user disabled colors (NO_COLOR). */
+export function styled(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  const [on, off] = styles[style];
+  return hasColors(stream) ? `\u001b[${on}m${text}\u001b[${off}m` : text;
+}
+
+/** getColorDepth reads NO_COLOR, FORCE_COLOR and TERM. */
+function hasColors(stream: NodeJS.WriteStream): boolean {
+  const isWanted = stream.isTTY || process.env.FORCE_COLOR !== undefined;
+  return isWanted && WriteStream.prototype.getColorDepth() > 2;
+}
 
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
@@ -17,27 +36,27 @@ export function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-// What moves the cursor, reverses text or ends the line: names, URLs and answers of receivers are written by others.
+// Control characters, line separators and bidirectional overrides. Names, URLs and responses are written by others.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu;
 
-/** Text of others, on one line, with what would act on the terminal made visible. */
+/** Escapes the characters of untrusted text that would act on the terminal, line breaks included. */
 export const printable = (text: string): string =>
   text.replace(UNPRINTABLE, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** JSON as it came, with the control characters beyond ASCII escaped too, which JSON allows in the clear. */
+/** Prints JSON, with the control characters escaped that JSON allows unescaped. */
 export const jsonText = (value: unknown, indent?: number): string =>
-  JSON.stringify(value, null, indent).replace(/[\u007f-\u009f\u2028\u2029\u202A-\u202E\u2066-\u2069]/g, printable);
+  stringifyExactly(value, indent).replace(/[\u007f-\u009f\u2028\u2029\u202A-\u202E\u2066-\u2069]/g, printable);
 
-/** Whether somebody is there to be asked. */
+/** Whether a person can answer a question. */
 export const isInteractive = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true;
 
 export const ask = (question: string): Promise<string> => readLine(question, { isHidden: false });
 
-/** Asks for what must not be seen: nothing of it is echoed. */
+/** Asks for a secret, without echo. */
 export const askHidden = (question: string): Promise<string> => readLine(question, { isHidden: true });
 
 async function readLine(question: string, { isHidden }: { isHidden: boolean }): Promise<string> {
-  // Loaded when they are used: most commands ask nothing, and --help is to be there at once.
+  // Imported here because most commands ask nothing, and the import would slow down --help.
   const [{ createInterface }, { Writable }] = await Promise.all([
     import("node:readline/promises"),
     import("node:stream"),
@@ -45,7 +64,7 @@ async function readLine(question: string, { isHidden }: { isHidden: boolean }): 
   const silence = new Writable({ write: (_chunk, _encoding, done) => done() });
   const output = isHidden ? silence : process.stderr;
   const reader = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
-  // Asked only now that the terminal echoes nothing by itself: what is typed ahead would be seen.
+  // Only now, because the terminal would echo what is typed before readline has switched its echo off.
   if (isHidden) process.stderr.write(question);
   const interrupted = new AbortController();
   const stop = () => interrupted.abort();
@@ -53,7 +72,7 @@ async function readLine(question: string, { isHidden }: { isHidden: boolean }): 
   try {
     return (await reader.question(isHidden ? "" : question, { signal: interrupted.signal })).trim();
   } catch {
-    // As the shell would have ended us, had the terminal not been ours.
+    // The exit code that the shell reports for a program that SIGINT has ended.
     process.stderr.write("\n");
     return process.exit(130);
   } finally {
@@ -63,18 +82,20 @@ async function readLine(question: string, { isHidden }: { isHidden: boolean }): 
 }
 
 /**
- * Makes sure that something irreversible is meant.
- * @param isSure `--yes` was given
- * @throws CommandError when nobody is there to be asked, or says no
+ * Asks for confirmation of an action that cannot be undone.
+ * @param action names it in the imperative: `Delete the key 0193…`
+ * @param isConfirmed whether `--yes` was passed
+ * @throws CommandError when the user declines, or stdin is not a terminal
  */
-export async function confirm(what: string, isSure: boolean | undefined): Promise<void> {
-  if (isSure) return;
-  if (!isInteractive()) throw usageError(`${what} cannot be undone, and nobody is there to be asked.`, "Say --yes.");
-  const answer = await ask(`${what} cannot be undone. Sure? [y/N] `);
+export async function confirm(action: string, isConfirmed: boolean | undefined): Promise<void> {
+  if (isConfirmed) return;
+  if (!isInteractive()) {
+    throw usageError("This cannot be undone.", "Pass --yes to confirm when not running interactively.");
+  }
+  const answer = await ask(`${action}? This cannot be undone. [y/N] `);
   if (!/^y(es)?$/i.test(answer)) throw usageError("Nothing was changed.");
 }
 
-/** All that comes in on stdin. */
 export async function readStdin(): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk);

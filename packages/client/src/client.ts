@@ -3,8 +3,8 @@ import { ApiError, NetworkError } from "./errors.ts";
 import type { components, operations, paths } from "./schema.d.ts";
 
 /*
- * The API for programs, typed by what is generated from the endpoints: one method for each operation, by its operationId.
- * Runs in Node and in browsers.
+ * A client for the API, with one method per operation, named by its operationId. Its types are generated from the OpenAPI
+ * document. Runs in Node and in browsers.
  */
 
 type Schemas = components["schemas"];
@@ -21,7 +21,7 @@ export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookInList = Schemas["WebhookInList"];
 
-/** Where a webhook is. */
+/** Identifies a webhook. */
 export interface WebhookPlace {
   projectId: string;
   webhookId: string;
@@ -34,29 +34,29 @@ export interface DeliveryPage {
 }
 
 export interface ClientOptions {
-  /** Where the API is, its stage included: `https://….amazonaws.com/prod`. */
+  /** The base URL of the API, including the stage: `https://….amazonaws.com/prod`. */
   baseUrl: string;
   /** A JWT or an API key. */
   token: string;
-  /** How often a request that was answered 429 or 503 is sent again. */
+  /** Upper bound on retries of a request after a 429 or a 503. Default: 4. */
   maxRetries?: number;
-  /** Longer than this it is not waited, whatever `Retry-After` says: the error is thrown then. */
+  /** Upper bound on the wait before a retry. A longer `Retry-After` throws the error without a retry. Default: 30. */
   maxWaitSeconds?: number;
-  /** How long one request may take, its answer read. */
+  /** Timeout of one request, until its response is read. Default: 35. */
   timeoutSeconds?: number;
-  /** Ends requests and waits: what is under way throws its reason. */
+  /** Aborts requests and waits: the methods throw its reason. */
   signal?: AbortSignal;
   /**
-   * Decides whether a request is repeated after a 429 or a 503. Default: every request after a 429, all but POST after a 503
-   * (it may have been processed).
+   * Decides whether a request is retried after a 429 or a 503. Default: every request after a 429, and all but POST after a
+   * 503, because the service may have processed it.
    */
   mayRetry?: (response: { method: string; status: number }) => boolean;
   /** Called before each wait for a retry, with the length of the wait in seconds. */
   onWait?: (seconds: number) => void;
-  /** Reads the JSON of answers, for those who want its numbers exact. */
+  /** Parses the JSON of responses. Default: JSON.parse, which rounds numbers that a double cannot hold. */
   parseJson?: (text: string) => unknown;
-  /** Is told of every answer, those that are asked again included. */
-  onAnswer?: (answer: { method: string; url: string; status: number; requestId: string | undefined }) => void;
+  /** Called with every response, including those that are retried. */
+  onResponse?: (response: { method: string; url: string; status: number; requestId: string | undefined }) => void;
   fetch?: typeof fetch;
 }
 
@@ -69,7 +69,10 @@ type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["que
 
 export type Client = ReturnType<typeof createClient>;
 
-/** All methods throw ApiError for a refusal and NetworkError for no answer. */
+/**
+ * Creates a client. Its methods throw ApiError when the API rejects a request, and NetworkError when there is no response of
+ * the API.
+ */
 export function createClient(options: ClientOptions) {
   const { baseUrl, token, parseJson = JSON.parse } = options;
   const bodies = new WeakMap<Response, unknown>();
@@ -84,20 +87,22 @@ export function createClient(options: ClientOptions) {
     },
   });
 
-  /** The record of an answer. Refusals are thrown before. */
-  async function data<Data>(answer: Promise<{ data?: { data: Data }; response: Response }>): Promise<Data> {
-    return (bodies.get((await answer).response) as { data: Data }).data;
+  /** Returns the `data` of a successful response, as `parseJson` returned it. `fetch` throws for any other response. */
+  async function data<Data>(result: Promise<{ data?: { data: Data }; response: Response }>): Promise<Data> {
+    return (bodies.get((await result).response) as { data: Data }).data;
   }
 
-  const at = ({ projectId, webhookId }: WebhookPlace) => ({ project_id: projectId, webhook_id: webhookId });
+  const pathOf = ({ projectId, webhookId }: WebhookPlace) => ({ project_id: projectId, webhook_id: webhookId });
   const inProject = (projectId: string) => ({ params: { path: { project_id: projectId } } });
-  const ofWebhook = (place: WebhookPlace) => ({ params: { path: at(place) } });
-  const ofDelivery = (place: WebhookPlace, id: string) => ({ params: { path: { ...at(place), delivery_id: id } } });
+  const ofWebhook = (webhook: WebhookPlace) => ({ params: { path: pathOf(webhook) } });
+  const ofDelivery = (webhook: WebhookPlace, id: string) => ({
+    params: { path: { ...pathOf(webhook), delivery_id: id } },
+  });
 
-  const webhooks = "/v1/projects/{project_id}/webhooks";
-  const webhook = `${webhooks}/{webhook_id}` as const;
-  const deliveries = `${webhook}/deliveries` as const;
-  const delivery = `${deliveries}/{delivery_id}` as const;
+  const webhooksPath = "/v1/projects/{project_id}/webhooks";
+  const webhookPath = `${webhooksPath}/{webhook_id}` as const;
+  const deliveriesPath = `${webhookPath}/deliveries` as const;
+  const deliveryPath = `${deliveriesPath}/{delivery_id}` as const;
 
   const client = {
     createApiKey: (body: BodyOf<"createApiKey">) => data(http.POST("/v1/api-keys", { body })),
@@ -107,41 +112,43 @@ export function createClient(options: ClientOptions) {
     listProjects: () => data(http.GET("/v1/projects")),
 
     createWebhook: (projectId: string, body: BodyOf<"createWebhook">) =>
-      data(http.POST(webhooks, { ...inProject(projectId), body })),
-    listWebhooks: (projectId: string) => data(http.GET(webhooks, inProject(projectId))),
-    getWebhook: (place: WebhookPlace) => data(http.GET(webhook, ofWebhook(place))),
-    updateWebhook: (place: WebhookPlace, body: BodyOf<"updateWebhook">) =>
-      data(http.PATCH(webhook, { ...ofWebhook(place), body })),
-    deleteWebhook: async (place: WebhookPlace) => void (await http.DELETE(webhook, ofWebhook(place))),
-    rotateWebhookSecret: (place: WebhookPlace, body: BodyOf<"rotateWebhookSecret"> = {}) =>
-      data(http.POST(`${webhook}/rotate-secret`, { ...ofWebhook(place), body })),
+      data(http.POST(webhooksPath, { ...inProject(projectId), body })),
+    listWebhooks: (projectId: string) => data(http.GET(webhooksPath, inProject(projectId))),
+    getWebhook: (webhook: WebhookPlace) => data(http.GET(webhookPath, ofWebhook(webhook))),
+    updateWebhook: (webhook: WebhookPlace, body: BodyOf<"updateWebhook">) =>
+      data(http.PATCH(webhookPath, { ...ofWebhook(webhook), body })),
+    deleteWebhook: async (webhook: WebhookPlace) => void (await http.DELETE(webhookPath, ofWebhook(webhook))),
+    rotateWebhookSecret: (webhook: WebhookPlace, body: BodyOf<"rotateWebhookSecret"> = {}) =>
+      data(http.POST(`${webhookPath}/rotate-secret`, { ...ofWebhook(webhook), body })),
 
-    sendTestDelivery: (place: WebhookPlace, body: BodyOf<"sendTestDelivery"> = {}) =>
-      data(http.POST(`${webhook}/test`, { ...ofWebhook(place), body })),
-    async listDeliveries(place: WebhookPlace, query: DeliveryQuery = {}): Promise<DeliveryPage> {
-      const answer = http.GET(deliveries, { params: { path: at(place), query } });
-      const items = await data(answer);
-      const nextCursor = nextCursorOf((await answer).response.headers);
+    sendTestDelivery: (webhook: WebhookPlace, body: BodyOf<"sendTestDelivery"> = {}) =>
+      data(http.POST(`${webhookPath}/test`, { ...ofWebhook(webhook), body })),
+    /** Returns one page. */
+    async listDeliveries(webhook: WebhookPlace, query: DeliveryQuery = {}): Promise<DeliveryPage> {
+      const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
+      const items = await data(result);
+      const nextCursor = nextCursorOf((await result).response.headers);
       return nextCursor === undefined ? { items } : { items, nextCursor };
     },
-    /** All deliveries that fit, newest first, page by page as they are taken. */
-    async *eachDelivery(place: WebhookPlace, query: DeliveryQuery = {}): AsyncGenerator<Delivery, void, void> {
+    /** Iterates over all matching deliveries, newest first. Requests each page when it is needed. */
+    async *eachDelivery(webhook: WebhookPlace, query: DeliveryQuery = {}): AsyncGenerator<Delivery, void, void> {
       let cursor = query.cursor;
       do {
-        const page = await client.listDeliveries(place, { ...query, ...(cursor !== undefined && { cursor }) });
+        const page = await client.listDeliveries(webhook, { ...query, ...(cursor !== undefined && { cursor }) });
         yield* page.items;
         cursor = page.nextCursor;
       } while (cursor !== undefined);
     },
-    getDelivery: (place: WebhookPlace, id: string) => data(http.GET(delivery, ofDelivery(place, id))),
-    redeliver: (place: WebhookPlace, id: string) => data(http.POST(`${delivery}/redeliver`, ofDelivery(place, id))),
-    recoverDeliveries: (place: WebhookPlace, body: BodyOf<"recoverDeliveries">) =>
-      data(http.POST(`${webhook}/recover`, { ...ofWebhook(place), body })),
+    getDelivery: (webhook: WebhookPlace, id: string) => data(http.GET(deliveryPath, ofDelivery(webhook, id))),
+    redeliver: (webhook: WebhookPlace, id: string) =>
+      data(http.POST(`${deliveryPath}/redeliver`, ofDelivery(webhook, id))),
+    recoverDeliveries: (webhook: WebhookPlace, body: BodyOf<"recoverDeliveries">) =>
+      data(http.POST(`${webhookPath}/recover`, { ...ofWebhook(webhook), body })),
   };
   return client;
 }
 
-/** Of the link only the cursor is taken: where the credential goes is not for an answer to say. */
+/** Reads only the cursor of the link, so that a response cannot send the credential to another URL. */
 function nextCursorOf(headers: Headers): string | undefined {
   const url = /<([^>]+)>; *rel="next"/.exec(headers.get("link") ?? "")?.[1];
   return url !== undefined && URL.canParse(url) ? (new URL(url).searchParams.get("cursor") ?? undefined) : undefined;
@@ -152,12 +159,12 @@ function readBody(text: string, parseJson: (text: string) => unknown, { method, 
     const body = parseJson(text);
     if (typeof body === "object" && body !== null && "data" in body) return body;
   } catch (cause) {
-    throw new NetworkError(`${method} ${url} was answered with what is not JSON.`, { cause });
+    throw new NetworkError(`${method} ${url} returned a response that is not JSON.`, { cause });
   }
-  throw new NetworkError(`${method} ${url} was answered with what is not from this API.`);
+  throw new NetworkError(`${method} ${url} returned a response that is not from this API.`);
 }
 
-interface Answer {
+interface RawResponse {
   status: number;
   headers: Headers;
   text: string;
@@ -165,29 +172,32 @@ interface Answer {
 
 const DEFAULT_MAX_RETRIES = 4;
 const DEFAULT_MAX_WAIT_SECONDS = 30;
-/** API Gateway gives an endpoint 29. */
+/** API Gateway responds after 29 seconds at the latest. */
 const DEFAULT_TIMEOUT_SECONDS = 35;
 
-/** Sends a request, again when it is asked to wait. @throws ApiError or NetworkError unless it is answered 2xx */
-async function send(request: Request, options: ClientOptions): Promise<Answer> {
+/** Sends a request, with retries. @throws ApiError or NetworkError unless the status of the response is 2xx */
+async function send(request: Request, options: ClientOptions): Promise<RawResponse> {
   const { maxRetries = DEFAULT_MAX_RETRIES, maxWaitSeconds = DEFAULT_MAX_WAIT_SECONDS, signal } = options;
   const { mayRetry = mayRetryByDefault, onWait } = options;
-  let mayHaveHappened = false;
+  let mayBeProcessed = false;
   for (let retries = 0; ; retries++) {
-    const answer = await once(request, options);
-    const { status } = answer;
-    if (status >= 200 && status < 300) return answer;
-    const error = ApiError.of(answer);
-    // What a delete that seemed to fail has done is done.
-    if (status === 404 && error && mayHaveHappened && request.method === "DELETE") {
-      return { ...answer, status: 204, text: "" };
+    const response = await sendOnce(request, options);
+    const { status } = response;
+    if (status >= 200 && status < 300) return response;
+    const error = ApiError.of(response);
+    // An earlier try that got a 503 has deleted it.
+    if (status === 404 && error && mayBeProcessed && request.method === "DELETE") {
+      return { ...response, status: 204, text: "" };
     }
-    if (!error) throw new NetworkError(`${request.method} ${request.url} was answered ${status}, and not by this API.`);
+    if (!error)
+      throw new NetworkError(
+        `${request.method} ${request.url} returned ${status}, and the response is not from this API.`,
+      );
     const isRetryable = (status === 429 || status === 503) && mayRetry({ method: request.method, status });
-    const leastSeconds = Math.max(error.retryAfterSeconds ?? 0, 2 ** retries);
-    if (!isRetryable || retries === maxRetries || leastSeconds > maxWaitSeconds) throw error;
-    mayHaveHappened ||= status === 503;
-    const waitSeconds = Math.min(withJitter(leastSeconds, Math.random()), maxWaitSeconds);
+    const minSeconds = Math.max(error.retryAfterSeconds ?? 0, 2 ** retries);
+    if (!isRetryable || retries === maxRetries || minSeconds > maxWaitSeconds) throw error;
+    mayBeProcessed ||= status === 503;
+    const waitSeconds = Math.min(withJitter(minSeconds, Math.random()), maxWaitSeconds);
     onWait?.(waitSeconds);
     await wait(waitSeconds, signal);
   }
@@ -200,15 +210,16 @@ const mayRetryByDefault = ({ method, status }: { method: string; status: number 
 /** Adds up to half of the wait, so that clients do not retry at the same moment. */
 const withJitter = (seconds: number, random: number) => seconds * (1 + random / 2);
 
-async function once(request: Request, { fetch: ask = fetch, onAnswer, ...options }: ClientOptions): Promise<Answer> {
-  const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, signal: stop } = options;
+/** Does not follow redirects: the credential is sent only to `baseUrl`. */
+async function sendOnce(request: Request, options: ClientOptions): Promise<RawResponse> {
+  const { fetch: send = fetch, onResponse, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, signal: stop } = options;
   const deadline = AbortSignal.timeout(timeoutSeconds * 1000);
   const signal = stop ? AbortSignal.any([stop, deadline]) : deadline;
   try {
-    const response = await ask(request.clone(), { signal, redirect: "manual" });
+    const response = await send(request.clone(), { signal, redirect: "manual" });
     const text = await response.text();
     const { status, headers } = response;
-    onAnswer?.({
+    onResponse?.({
       method: request.method,
       url: request.url,
       status,
@@ -221,6 +232,7 @@ async function once(request: Request, { fetch: ask = fetch, onAnswer, ...options
   }
 }
 
+/** @throws the reason of the signal when it is aborted */
 function wait(seconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {

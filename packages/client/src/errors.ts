@@ -1,34 +1,34 @@
 import type { components } from "./schema.d.ts";
 
 export interface ErrorDetail {
-  /** Which field, `events.0`; empty for the whole body. */
+  /** The path of the field: `events.0`. Empty for the whole body. */
   path: string;
   message: string;
 }
 
-/** The codes of the API. An answer of a later version may have another. */
+/** The error codes of the API. A later version may add codes. */
 export type ErrorCode =
   components["responses"][keyof components["responses"]]["content"]["application/json"]["error"]["code"];
 
-interface Refusal {
+interface ErrorBody {
   code: string;
   message: string;
   request_id: string;
   details?: ErrorDetail[];
 }
 
-/** The service has refused, and says why. */
+/** The API rejected a request, or failed to process it. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
   readonly code: ErrorCode | (string & {});
   readonly requestId: string;
-  /** What is wrong with the input; empty unless the code is `validation_error`. */
+  /** The invalid fields. Empty unless the code is `validation_error`. */
   readonly details: ErrorDetail[];
-  /** How long to wait before the next try; undefined where waiting does not help. */
+  /** The wait before a retry; undefined if the response has no `Retry-After`. */
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(status: number, { code, message, request_id, details = [] }: Refusal, retryAfterSeconds?: number) {
+  constructor(status: number, { code, message, request_id, details = [] }: ErrorBody, retryAfterSeconds?: number) {
     super(message);
     this.status = status;
     this.code = code;
@@ -37,16 +37,16 @@ export class ApiError extends Error {
     this.retryAfterSeconds = retryAfterSeconds;
   }
 
-  /** @returns undefined when the answer is no refusal of this API */
+  /** @returns undefined when the response is not an error of this API */
   static of({ status, headers, text }: { status: number; headers: Headers; text: string }): ApiError | undefined {
-    const error = status >= 400 ? refusalIn(text) : undefined;
+    const error = status >= 400 ? readErrorBody(text) : undefined;
     if (!error) return undefined;
     const seconds = Number(headers.get("retry-after") ?? Number.NaN);
     return new ApiError(status, error, seconds >= 0 ? seconds : undefined);
   }
 }
 
-function refusalIn(text: string): Refusal | undefined {
+function readErrorBody(text: string): ErrorBody | undefined {
   try {
     const error = JSON.parse(text)?.error;
     return typeof error?.code === "string" && typeof error.message === "string" ? error : undefined;
@@ -55,7 +55,7 @@ function refusalIn(text: string): Refusal | undefined {
   }
 }
 
-/** The service was not reached, or what came back is not from it. */
+/** The service is not reachable, or the response is not from it. */
 export class NetworkError extends Error {
   override readonly name = "NetworkError";
 
@@ -64,8 +64,10 @@ export class NetworkError extends Error {
     if (error instanceof NetworkError) return error;
     const { name, cause } = error as Error & { cause?: { code?: string } };
     if (name === "TimeoutError") {
-      return new NetworkError(`${origin} gave no complete answer within ${timeoutSeconds} seconds.`, { cause: error });
+      return new NetworkError(`No complete response from ${origin} within ${timeoutSeconds} seconds.`, {
+        cause: error,
+      });
     }
-    return new NetworkError(`${origin} is not reached${cause?.code ? ` (${cause.code})` : ""}.`, { cause: error });
+    return new NetworkError(`Could not reach ${origin}${cause?.code ? ` (${cause.code})` : ""}.`, { cause: error });
   }
 }

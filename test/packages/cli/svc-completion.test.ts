@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isInstalled, svc } from "../../support/svc.ts";
 
-/* What the shells complete, asked of the shells themselves. */
+/* Completion, run in the shells themselves. */
 
 const folder = mkdtempSync(join(tmpdir(), "completion-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -24,7 +24,7 @@ describe("bash", () => {
     writeFileSync(join(folder, "body.json"), "{}");
   });
 
-  /** What bash offers for the last of the words. */
+  /** The completions that bash offers for the last word. */
   function offers(...words: string[]): string[] {
     const code = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _svc; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const all = ["svc", ...words];
@@ -34,7 +34,7 @@ describe("bash", () => {
 
   const onBash = isInstalled("bash") ? test : test.skip;
 
-  onBash("completes commands, commands of a group, and options", () => {
+  onBash("completes commands, subcommands and options", () => {
     expect(offers("w")).toEqual(["whoami", "webhooks"].sort().reverse());
     expect(offers("webhooks", "")).toEqual(
       expect.arrayContaining(["create", "list", "show", "update", "delete", "rotate", "test", "--base-url", "--help"]),
@@ -44,7 +44,7 @@ describe("bash", () => {
     expect(offers("--json", "keys", "d")).toEqual(["delete"]);
   });
 
-  onBash("completes values: events, statuses, shells and files", () => {
+  onBash("completes option values: events, statuses, shells and files", () => {
     expect(offers("webhooks", "create", "https://example.com/", "--events", "deploy.s")).toEqual([
       "deploy.started",
       "deploy.succeeded",
@@ -55,7 +55,7 @@ describe("bash", () => {
     expect(offers("webhooks", "list", "--project", "")).toEqual([]);
   });
 
-  onBash("is registered for svc", () => {
+  onBash("registers the function for svc", () => {
     const registered = execFileSync("bash", ["-c", 'source "$1"; complete -p svc', "bash", script], {
       encoding: "utf8",
     });
@@ -63,7 +63,7 @@ describe("bash", () => {
   });
 });
 
-(isInstalled("zsh") ? test : test.skip)("zsh takes its script", async () => {
+(isInstalled("zsh") ? test : test.skip)("zsh registers a completion for svc", async () => {
   const script = await scriptOf("zsh");
   const text = execFileSync("zsh", ["-f", "-c", 'source "$1"; print -r -- $_comps[svc]', "zsh", script], {
     encoding: "utf8",
@@ -71,7 +71,7 @@ describe("bash", () => {
   expect(text.trim()).not.toBe("");
 });
 
-(isInstalled("fish") ? test : test.skip)("fish completes commands and values", async () => {
+(isInstalled("fish") ? test : test.skip)("fish completes commands and option values", async () => {
   const script = await scriptOf("fish");
   const offers = (line: string) =>
     execFileSync("fish", ["--no-config", "-c", `source $argv[1]; complete -C ${JSON.stringify(line)}`, script], {
@@ -81,7 +81,7 @@ describe("bash", () => {
   expect(offers("svc deliveries list --status ")).toContain("failed");
 });
 
-test("every shell's script names every command", async () => {
+test("the script of every shell contains every command", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
     const { stdout } = await svc(["completion", shell]);
     for (const name of [

@@ -8,7 +8,7 @@ import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 import { type Environment, type Running, startSvc, svc } from "../../support/svc.ts";
 
-/* `svc listen` as the receiver of the real service, and `svc verify` over what has really been sent. */
+/* `svc listen` as a receiver of the real service, and `svc verify` with real deliveries. */
 
 let service: TestService;
 let receiver: Receiver;
@@ -42,7 +42,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** A webhook that delivers to a listener, which is up. */
+/** Starts a listener and creates a webhook that delivers to it. */
 async function listening(args: string[], { withSecret = true, path = "hook" } = {}) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/${path}`;
@@ -57,26 +57,26 @@ async function listening(args: string[], { withSecret = true, path = "hook" } = 
   return { listener, url, secret, webhook, sendTest };
 }
 
-test("shows what comes, verified; a delivery that comes again is told from a new one", async () => {
+test("shows each delivery with its verified signatures, and marks a repeated delivery", async () => {
   const { listener, sendTest, webhook } = await listening([]);
   const id = await sendTest();
   await eventually(() => expect(listener.stdout()).toContain(id));
   expect(listener.stdout()).toMatch(
     new RegExp(
-      `deploy.succeeded\ndelivery +${id}\nX-Service-Signature {2}✔ holds\nwebhook-signature {4}✔ holds\nanswered +200\n\\{\n {2}"event": "deploy.succeeded",\n`,
+      `deploy.succeeded\ndelivery +${id}\nX-Service-Signature {2}✔ valid\nwebhook-signature {4}✔ valid\nresponse +200\n\\{\n {2}"event": "deploy.succeeded",\n`,
     ),
   );
-  expect(listener.stdout()).not.toContain("it came before");
+  expect(listener.stdout()).not.toContain("repeated delivery");
   await eventually(async () =>
     expect((await api.get(`${webhook}/deliveries/${id}`)).body.data.status).toBe("succeeded"),
   );
   await api.post(`${webhook}/deliveries/${id}/redeliver`);
-  await eventually(() => expect(listener.stdout()).toContain("it came before: the same delivery"));
+  await eventually(() => expect(listener.stdout()).toContain("(repeated delivery)"));
   listener.child.kill("SIGINT");
   expect(await listener.ended).toMatchObject({ code: 0 });
 });
 
-test("ends at once although somebody has sent half of a request", async () => {
+test("stops on SIGINT while a request is incomplete", async () => {
   const { listener, url } = await listening([]);
   const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
   socket.on("error", () => {});
@@ -87,7 +87,7 @@ test("ends at once although somebody has sent half of a request", async () => {
   expect(await listener.ended).toMatchObject({ code: 0 });
 });
 
-test("keeps a delivery as JSON, which svc verify takes back, and finds in it what is then broken", async () => {
+test("--json prints a delivery that svc verify accepts, and svc verify explains later changes to it", async () => {
   const { listener, sendTest, secret } = await listening(["--json", "--count", "1"]);
   const id = await sendTest();
   const { code, stdout } = await listener.ended;
@@ -103,39 +103,39 @@ test("keeps a delivery as JSON, which svc verify takes back, and finds in it wha
     ],
     answered: 200,
   });
-  const judged = async (delivery: object, given = secret) => {
+  const verify = async (delivery: object, given = secret) => {
     const file = join(folder, "delivery.json");
     writeFileSync(file, JSON.stringify(delivery));
     const run = await svc(["verify", "--delivery", file, "--json"], { env: { SVC_WEBHOOK_SECRET: given } });
     const { signatures } = JSON.parse(run.stdout);
     return [run.code, ...signatures.map(({ remarks }: { remarks: { code: string }[] }) => remarks[0]?.code ?? "holds")];
   };
-  expect(await judged(arrival)).toEqual([0, "holds", "holds"]);
+  expect(await verify(arrival)).toEqual([0, "holds", "holds"]);
   const { headers, body } = arrival;
   const reprinted = JSON.stringify(JSON.parse(body), null, 2);
-  expect(await judged({ headers, body: reprinted })).toEqual([1, "body_reserialised", "body_reserialised"]);
-  expect(await judged({ headers, body: `${body}\n` })).toEqual([1, "newline_added", "newline_added"]);
-  expect(await judged({ headers, body: `\ufeff${body}` })).toEqual([1, "bom_added", "bom_added"]);
-  expect(await judged(arrival, secret.slice("whsec_".length))).toEqual([1, "secret_without_prefix", "holds"]);
+  expect(await verify({ headers, body: reprinted })).toEqual([1, "body_reserialised", "body_reserialised"]);
+  expect(await verify({ headers, body: `${body}\n` })).toEqual([1, "newline_added", "newline_added"]);
+  expect(await verify({ headers, body: `\ufeff${body}` })).toEqual([1, "bom_added", "bom_added"]);
+  expect(await verify(arrival, secret.slice("whsec_".length))).toEqual([1, "secret_without_prefix", "holds"]);
   const upper = headers["x-service-signature"].toUpperCase().replace("SHA256", "sha256");
-  expect(await judged({ headers: { ...headers, "x-service-signature": upper }, body })).toEqual([
+  expect(await verify({ headers: { ...headers, "x-service-signature": upper }, body })).toEqual([
     1,
     "upper_case_hex",
     "holds",
   ]);
   const late = { ...headers, "webhook-timestamp": String(Number(headers["webhook-timestamp"]) - 3600) };
-  expect((await judged({ headers: late, body }))[1]).toBe("holds");
+  expect((await verify({ headers: late, body }))[1]).toBe("holds");
 });
 
-test("with another secret the signatures do not hold, and after --count it ends with 1", async () => {
+test("exits with 1 after --count when a signature is invalid", async () => {
   const { listener, sendTest } = await listening(["--count", "1", "--secret", `whsec_${"0".repeat(64)}`], {
     withSecret: false,
   });
   await sendTest();
-  expect(await listener.ended).toMatchObject({ code: 1, stdout: expect.stringContaining("✘ does not hold") });
+  expect(await listener.ended).toMatchObject({ code: 1, stdout: expect.stringContaining("✘ invalid") });
 });
 
-test("without a secret it says that nothing is checked, and shows the delivery all the same", async () => {
+test("shows deliveries without checking signatures when no secret is given", async () => {
   const { listener, sendTest } = await listening(["--count", "1"], { withSecret: false });
   await sendTest();
   const { code, stdout, stderr } = await listener.ended;
@@ -146,7 +146,7 @@ test("without a secret it says that nothing is checked, and shows the delivery a
   });
 });
 
-test("answers what it is told to, so that failures can be seen", async () => {
+test("responds with the status code of --status", async () => {
   const { sendTest, webhook } = await listening(["--status", "418"]);
   const id = await sendTest();
   await eventually(async () => {
@@ -155,7 +155,7 @@ test("answers what it is told to, so that failures can be seen", async () => {
   });
 });
 
-test("forwards the bytes and the signatures, and passes the answer back", async () => {
+test("--forward forwards body and signatures unchanged, and returns the response", async () => {
   receiver.answerWith((_, response) => response.writeHead(202).end("noted"));
   const { listener, sendTest, webhook } = await listening(["--json", "--count", "1", "--forward", receiver.url]);
   const id = await sendTest();
@@ -169,7 +169,7 @@ test("forwards the bytes and the signatures, and passes the answer back", async 
   });
 });
 
-test("answers 502 where nothing takes what it forwards", async () => {
+test("responds with 502 when the --forward URL is not reachable", async () => {
   const { listener, sendTest } = await listening([
     "--json",
     "--count",
@@ -180,10 +180,10 @@ test("answers 502 where nothing takes what it forwards", async () => {
   await sendTest();
   const { stdout, stderr } = await listener.ended;
   expect(JSON.parse(stdout)).toMatchObject({ answered: 502 });
-  expect(stderr).toContain("did not answer: ECONNREFUSED");
+  expect(stderr).toContain("(ECONNREFUSED)");
 });
 
-test("outlives what is too large, what hangs up halfway and what is no HTTP; text of others cannot act on the terminal", async () => {
+test("survives oversized, incomplete and invalid requests, and escapes control characters of a delivery", async () => {
   const { listener, url } = await listening(["--count", "1"]);
   const large = await fetch(url, { method: "POST", body: "x".repeat(1024 * 1024 + 1) }).catch(() => undefined);
   if (large) expect(large.status).toBe(413);
@@ -203,7 +203,7 @@ test("outlives what is too large, what hangs up halfway and what is no HTTP; tex
   for (const control of ["\u001b", "\u009b"]) expect(stdout).not.toContain(control);
 });
 
-test("listens on this machine only, and says when the port is taken", async () => {
+test("listens on the loopback address only, and reports a port that is in use", async () => {
   const { url } = await listening([]);
   const { port } = new URL(url);
   const others = Object.values(networkInterfaces()).flatMap((list = []) => list.filter(({ internal }) => !internal));
@@ -214,6 +214,6 @@ test("listens on this machine only, and says when the port is taken", async () =
   const taken = await svc(["listen", "--port", port]);
   expect(taken).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`Port ${port} cannot be used: something else listens`),
+    stderr: expect.stringContaining(`Could not listen on port ${port}: it is already in use`),
   });
 });

@@ -7,11 +7,11 @@ import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 import { type Running, startSvc, svc } from "../../support/svc.ts";
 
-/* `svc deliveries tail`, live, through calm and outage. */
+/* `svc deliveries tail` against the real service, with and without faults. */
 
 let service: TestService;
 let receiver: Receiver;
-let front: Front;
+let proxy: FaultProxy;
 let api: Api;
 let token: string;
 let projectId: string;
@@ -20,20 +20,20 @@ beforeAll(async () => {
   process.env.RETRY_SCHEDULE = "2";
   service = await startTestService({ deliver: true });
   receiver = await startReceiver();
-  front = await startFront(service.baseUrl);
+  proxy = await startFaultProxy(service.baseUrl);
 });
 afterAll(async () => {
   delete process.env.RETRY_SCHEDULE;
   await service.stop();
   await receiver.close();
-  front.close();
+  proxy.close();
 });
 beforeEach(async () => {
   const user = service.user();
   ({ api, token } = user);
   projectId = await service.project(user.userId);
   receiver.answerWith(200);
-  front.mode = "pass";
+  proxy.mode = "pass";
 });
 
 const running: Running[] = [];
@@ -41,35 +41,35 @@ afterEach(() => {
   for (const { child } of running.splice(0)) child.kill("SIGKILL");
 });
 
-interface Front {
+interface FaultProxy {
   url: string;
   mode: "pass" | "429" | "503" | "hang up" | "401";
-  refused: number;
+  rejected: number;
   close(): void;
 }
 
-/** The service, with faults on demand. */
-async function startFront(target: string): Promise<Front> {
+/** Starts a proxy in proxy of the service that rejects requests while a fault is set. */
+async function startFaultProxy(target: string): Promise<FaultProxy> {
   const codes = { 429: "rate_limited", 503: "service_unavailable", 401: "invalid_token" };
   const server = http.createServer((request, response) => {
-    if (front.mode === "pass") {
+    if (proxy.mode === "pass") {
       const { method, headers, url = "" } = request;
-      const onward = http.request(`${target}${url}`, { method: method ?? "GET", headers }, (answer) => {
+      const forwarded = http.request(`${target}${url}`, { method: method ?? "GET", headers }, (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(response);
       });
-      return request.pipe(onward);
+      return request.pipe(forwarded);
     }
-    front.refused += 1;
-    if (front.mode === "hang up") return request.socket.destroy();
-    const code = codes[front.mode];
+    proxy.rejected += 1;
+    if (proxy.mode === "hang up") return request.socket.destroy();
+    const code = codes[proxy.mode];
     const error = { error: { code, message: "Not now.", request_id: "r-1" } };
-    return response.writeHead(Number(front.mode), { "Retry-After": "1" }).end(JSON.stringify(error));
+    return response.writeHead(Number(proxy.mode), { "Retry-After": "1" }).end(JSON.stringify(error));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, mode: "pass", refused: 0, close: () => server.close().closeAllConnections() };
+  return { url, mode: "pass", rejected: 0, close: () => server.close().closeAllConnections() };
 }
 
 async function newWebhook(): Promise<string> {
@@ -78,7 +78,7 @@ async function newWebhook(): Promise<string> {
 }
 
 async function tailing(...args: string[]): Promise<Running> {
-  const env = { SVC_BASE_URL: front.url, SVC_API_KEY: token };
+  const env = { SVC_BASE_URL: proxy.url, SVC_API_KEY: token };
   const tail = startSvc(["deliveries", "tail", ...args], { env });
   running.push(tail);
   await eventually(() => expect(tail.stderr()).toContain("Following"));
@@ -93,7 +93,7 @@ const records = (tail: Running) =>
     .map((line): { id: string; status: string; attempt_count: number } => JSON.parse(line));
 const states = (tail: Running) => records(tail).map(({ status, attempt_count }) => `${status} ${attempt_count}`);
 
-test("prints each delivery when it comes and each change once, and ends with 0 on Ctrl-C", async () => {
+test("prints each new delivery and each status change once, and exits with 0 on Ctrl-C", async () => {
   await newWebhook();
   const tail = await tailing("--json");
   await publish(eventOf(projectId));
@@ -108,7 +108,7 @@ test("prints each delivery when it comes and each change once, and ends with 0 o
   expect(await tail.ended).toMatchObject({ code: 0 });
 });
 
-test("begins with the latest, as many as are asked for, oldest of them first", async () => {
+test("starts with the latest deliveries, --last at most, oldest first", async () => {
   const id = await newWebhook();
   const ids: string[] = [];
   for (let n = 0; n < 4; n++) ids.push((await api.post(`/v1/projects/${projectId}/webhooks/${id}/test`)).body.data.id);
@@ -120,7 +120,7 @@ test("begins with the latest, as many as are asked for, oldest of them first", a
   expect(records(await tailing("--json", "--last", "0"))).toEqual([]);
 });
 
-test("for people it adds the result and the hint of an attempt that failed", async () => {
+test("without --json prints the result and the hint of a failed attempt", async () => {
   await newWebhook();
   receiver.answerWith(404);
   const tail = await tailing("--last", "0");
@@ -132,21 +132,21 @@ test("for people it adds the result and the hint of an attempt that failed", asy
 });
 
 test.each(["429", "503", "hang up"] as const)(
-  "rides out %s, and loses nothing of what happens meanwhile",
+  "continues through %s, and prints the changes that happened meanwhile",
   async (mode) => {
     await newWebhook();
     const tail = await tailing("--json");
-    front.mode = mode;
-    front.refused = 0;
-    await eventually(() => expect(tail.stderr()).toContain("Trying again."));
+    proxy.mode = mode;
+    proxy.rejected = 0;
+    await eventually(() => expect(tail.stderr()).toContain("Retrying."));
     await publish(eventOf(projectId));
     await receiver.waitFor(1);
-    await eventually(() => expect(front.refused).toBeGreaterThan(1), 15_000);
-    front.mode = "pass";
+    await eventually(() => expect(proxy.rejected).toBeGreaterThan(1), 15_000);
+    proxy.mode = "pass";
     await eventually(() => expect(states(tail)).toEqual(["succeeded 1"]), 20_000);
-    expect(tail.stderr().match(/Trying again/g)).toHaveLength(1);
-    expect(tail.stderr()).toContain("The service answers again.");
-    // In the middle of a wait too, Ctrl-C is at once.
+    expect(tail.stderr().match(/Retrying/g)).toHaveLength(1);
+    expect(tail.stderr()).toContain("The service is available again.");
+    // Ctrl-C also interrupts the wait between polls.
     const startedAt = performance.now();
     tail.child.kill("SIGINT");
     expect(await tail.ended).toMatchObject({ code: 0 });
@@ -155,30 +155,30 @@ test.each(["429", "503", "hang up"] as const)(
   60_000,
 );
 
-test("ends with 3 when the credential is refused, with 4 when the webhook is gone", async () => {
+test("exits with 3 when the credential is rejected, with 4 when the webhook was deleted", async () => {
   const id = await newWebhook();
-  const refused = await tailing();
-  front.mode = "401";
-  expect(await refused.ended).toMatchObject({ code: 3, stderr: expect.stringContaining("invalid_token") });
-  front.mode = "pass";
-  const gone = await tailing("--webhook", id);
+  const rejected = await tailing();
+  proxy.mode = "401";
+  expect(await rejected.ended).toMatchObject({ code: 3, stderr: expect.stringContaining("invalid_token") });
+  proxy.mode = "pass";
+  const deleted = await tailing("--webhook", id);
   await api.delete(`/v1/projects/${projectId}/webhooks/${id}`);
-  expect(await gone.ended).toMatchObject({ code: 4, stderr: expect.stringContaining("not_found") });
+  expect(await deleted.ended).toMatchObject({ code: 4, stderr: expect.stringContaining("not_found") });
 });
 
-test("goes on with the others when one of several webhooks is gone, and ends with 4 when all are", async () => {
+test("continues when one of several webhooks was deleted, and exits with 4 when all were deleted", async () => {
   const [one, other] = [await newWebhook(), await newWebhook()];
   const tail = await tailing("--json");
   await api.delete(`/v1/projects/${projectId}/webhooks/${one}`);
-  await eventually(() => expect(tail.stderr()).toContain(`The webhook ${one} is gone.`), 15_000);
+  await eventually(() => expect(tail.stderr()).toContain(`The webhook ${one} was deleted.`), 15_000);
   await publish(eventOf(projectId));
   await eventually(() => expect(states(tail)).toContain("succeeded 1"), 15_000);
   await api.delete(`/v1/projects/${projectId}/webhooks/${other}`);
   expect(await tail.ended).toMatchObject({ code: 4 });
 }, 60_000);
 
-test("a service that is out of reach at the start ends it with 5", async () => {
-  front.mode = "503";
-  const env = { SVC_BASE_URL: front.url, SVC_API_KEY: token };
+test("exits with 5 when the service is unavailable at the start", async () => {
+  proxy.mode = "503";
+  const env = { SVC_BASE_URL: proxy.url, SVC_API_KEY: token };
   expect(await svc(["deliveries", "tail"], { env })).toMatchObject({ code: 5 });
 });

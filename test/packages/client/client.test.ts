@@ -42,11 +42,11 @@ describe("with the service", () => {
     return { projectId, webhookId: id };
   }
 
-  test("it has a method for every operation", () => {
+  test("has a method for every operation", () => {
     expect(Object.keys(client)).toEqual(expect.arrayContaining(operations.map(({ id }) => id)));
   });
 
-  test("a key is made, used, listed and deleted", async () => {
+  test("creates, uses, lists and deletes a key", async () => {
     const { id, key } = await client.createApiKey({ name: "ci" });
     const withKey = createClient({ baseUrl: service.baseUrl, token: key });
     expect(await withKey.listProjects()).toMatchObject([{ id: projectId, role: "admin" }]);
@@ -55,7 +55,7 @@ describe("with the service", () => {
     await expect(withKey.listProjects()).rejects.toMatchObject({ status: 401, code: "invalid_api_key" });
   });
 
-  test("a webhook is made, changed, rotated and deleted", async () => {
+  test("creates, updates, rotates and deletes a webhook", async () => {
     const place = await newPlace();
     expect(await client.updateWebhook(place, { enabled: false })).toMatchObject({ disabled_reason: "manual" });
     expect((await client.getWebhook(place)).disabled_at).not.toBeNull();
@@ -67,7 +67,7 @@ describe("with the service", () => {
     await expect(client.getWebhook(place)).rejects.toMatchObject({ status: 404, code: "not_found" });
   });
 
-  test("deliveries are sent, shown, sent again and recovered", async () => {
+  test("sends, shows, redelivers and recovers deliveries", async () => {
     const place = await newPlace();
     const since = new Date(Date.now() - 60_000).toISOString();
     const { id } = await client.sendTestDelivery(place, { event: "deploy.failed" });
@@ -83,12 +83,12 @@ describe("with the service", () => {
     expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0 });
   });
 
-  test("all pages are gone through, and no more than are asked for", async () => {
+  test("eachDelivery requests all pages, and each only when it is needed", async () => {
     const place = await newPlace();
     const sent = new Set<string>();
     for (let count = 0; count < 5; count++) sent.add((await client.sendTestDelivery(place)).id);
     const urls: string[] = [];
-    const watched = createClient({ baseUrl: service.baseUrl, token, onAnswer: ({ url }) => urls.push(url) });
+    const watched = createClient({ baseUrl: service.baseUrl, token, onResponse: ({ url }) => urls.push(url) });
     const ids: string[] = [];
     for await (const { id } of watched.eachDelivery(place, { limit: 2 })) ids.push(id);
     expect(ids).toEqual([...sent].reverse());
@@ -101,9 +101,9 @@ describe("with the service", () => {
     expect(urls).toHaveLength(4);
   });
 
-  test("a refusal is thrown, with all that it says", async () => {
-    const refused = client.createWebhook(projectId, { url: "http://example.com", events: [] });
-    const error: ApiError = await refused.catch((thrown) => thrown);
+  test("throws an ApiError with the code, request id and details of the response", async () => {
+    const rejected = client.createWebhook(projectId, { url: "http://example.com", events: [] });
+    const error: ApiError = await rejected.catch((thrown) => thrown);
     expect(error).toBeInstanceOf(ApiError);
     expect(error).toMatchObject({
       status: 400,
@@ -118,14 +118,14 @@ describe("with the service", () => {
     expect(error.message).toContain("must start with https://");
   });
 
-  test("ids and queries cannot lead to another path", async () => {
+  test("escapes ids, so that they cannot change the path", async () => {
     const urls: string[] = [];
-    const watched = createClient({ baseUrl: service.baseUrl, token, onAnswer: ({ url }) => urls.push(url) });
+    const watched = createClient({ baseUrl: service.baseUrl, token, onResponse: ({ url }) => urls.push(url) });
     await expect(watched.deleteApiKey("../projects?x=#y")).rejects.toMatchObject({ code: "not_found" });
     expect(urls).toEqual([`${service.baseUrl}/v1/api-keys/..%2Fprojects%3Fx%3D%23y`]);
   });
 
-  test("numbers of a payload are exact for who wants them so", async () => {
+  test("parseJson can keep the digits of large numbers in a payload", async () => {
     const { webhookId } = await newPlace();
     const event = `{"event":"deploy.started","project_id":"${projectId}","deployment_id":"${randomUUID()}","timestamp":"2026-11-21T00:00:00Z","data":{"build":9007199254740993}}`;
     await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: event }));
@@ -138,8 +138,8 @@ describe("with the service", () => {
     });
   });
 
-  test("what is not of the API does not compile", () => {
-    // Never called: the compiler is the test.
+  test("wrong arguments do not compile", () => {
+    // Never called: the compiler checks it.
     const wrong = () => [
       // @ts-expect-error there is no such event
       client.createWebhook(projectId, { url: "https://example.com", events: ["deploy.ended"] }),
@@ -154,9 +154,9 @@ describe("with the service", () => {
   });
 });
 
-describe("with a service that has its troubles", () => {
+describe("with a stub service", () => {
   type Step = [status: number, headers?: Record<string, string>, body?: string];
-  interface Asked {
+  interface ReceivedRequest {
     method: string | undefined;
     url: string | undefined;
     authorization: string | undefined;
@@ -171,113 +171,113 @@ describe("with a service that has its troubles", () => {
     }
   });
 
-  /** A service that gives these answers, one after the other. */
-  async function troubled(steps: Step[], options: Partial<ClientOptions> = {}) {
-    const asked: Asked[] = [];
+  /** Starts a service that returns these responses in turn, and creates a client for it. */
+  async function startStub(steps: Step[], options: Partial<ClientOptions> = {}) {
+    const requests: ReceivedRequest[] = [];
     const server = http.createServer(async (request, response) => {
       const { method, url, headers } = request;
-      asked.push({ method, url, authorization: headers.authorization, body: await text(request), at: Date.now() });
-      const [status, more = {}, body = ""] = steps[asked.length - 1] ?? [500];
+      requests.push({ method, url, authorization: headers.authorization, body: await text(request), at: Date.now() });
+      const [status, more = {}, body = ""] = steps[requests.length - 1] ?? [500];
       response.writeHead(status, more).end(body);
     });
     servers.push(server);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    return { asked, baseUrl, client: createClient({ baseUrl, token: "svc_1", ...options }) };
+    return { requests, baseUrl, client: createClient({ baseUrl, token: "svc_1", ...options }) };
   }
 
-  const refusal = (code: string) => JSON.stringify({ error: { code, message: "No.", request_id: "1" } });
-  const busy: Step = [503, { "Retry-After": "1" }, refusal("service_unavailable")];
-  const limited: Step = [429, { "Retry-After": "1" }, refusal("rate_limited")];
+  const errorBody = (code: string) => JSON.stringify({ error: { code, message: "No.", request_id: "1" } });
+  const busy: Step = [503, { "Retry-After": "1" }, errorBody("service_unavailable")];
+  const limited: Step = [429, { "Retry-After": "1" }, errorBody("rate_limited")];
   const projects: Step = [200, {}, '{"data":[]}'];
 
-  test("what only looks or sets is asked again after a 503, not before the time that was named", async () => {
-    const { client, asked } = await troubled([busy, projects]);
+  test("retries a GET after a 503, not before Retry-After", async () => {
+    const { client, requests } = await startStub([busy, projects]);
     expect(await client.listProjects()).toEqual([]);
-    expect(asked).toHaveLength(2);
-    expect((asked[1]?.at ?? 0) - (asked[0]?.at ?? 0)).toBeGreaterThanOrEqual(990);
+    expect(requests).toHaveLength(2);
+    expect((requests[1]?.at ?? 0) - (requests[0]?.at ?? 0)).toBeGreaterThanOrEqual(990);
   });
 
-  test("what might be done twice is not asked again after a 503", async () => {
-    const { client, asked } = await troubled([busy, [201, {}, '{"data":{}}']]);
+  test("does not retry a POST after a 503", async () => {
+    const { client, requests } = await startStub([busy, [201, {}, '{"data":{}}']]);
     await expect(client.createApiKey({ name: "ci" })).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
-  test("anything is asked again after a 429, with the same body", async () => {
-    const { client, asked } = await troubled([limited, [201, {}, '{"data":{"id":"1"}}']]);
+  test("retries a POST after a 429, with the same body", async () => {
+    const { client, requests } = await startStub([limited, [201, {}, '{"data":{"id":"1"}}']]);
     expect(await client.createApiKey({ name: "ci" })).toEqual({ id: "1" });
-    expect(asked.map(({ body }) => body)).toEqual(['{"name":"ci"}', '{"name":"ci"}']);
+    expect(requests.map(({ body }) => body)).toEqual(['{"name":"ci"}', '{"name":"ci"}']);
   });
 
-  test("a delete that was done although it seemed to fail is done", async () => {
-    const gone: Step = [404, {}, refusal("not_found")];
-    const { client } = await troubled([busy, gone, gone]);
+  test("a 404 for a delete that is retried after a 503 counts as deleted; any other 404 throws", async () => {
+    const notFound: Step = [404, {}, errorBody("not_found")];
+    const { client } = await startStub([busy, notFound, notFound]);
     expect(await client.deleteApiKey("1")).toBeUndefined();
     await expect(client.deleteApiKey("1")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("it waits longer from time to time, and gives up in the end", async () => {
-    const { client, asked } = await troubled([busy, busy, busy], { maxRetries: 2 });
-    await expect(client.listProjects()).rejects.toMatchObject({ code: "service_unavailable" });
-    const [first = 0, second = 0] = asked.slice(1).map(({ at }, index) => at - (asked[index]?.at ?? 0));
-    expect(asked).toHaveLength(3);
-    expect(first).toBeGreaterThanOrEqual(990);
-    expect(second).toBeGreaterThanOrEqual(1_990);
-  });
-
-  test("nobody waits for an hour", async () => {
-    const { client, asked } = await troubled([[429, { "Retry-After": "3600" }, refusal("rate_limited")]]);
-    await expect(client.listProjects()).rejects.toMatchObject({ status: 429, retryAfterSeconds: 3600 });
-    expect(asked).toHaveLength(1);
-  });
-
-  test("a wait and a request end when they are told to", async () => {
+  test("an aborted signal ends a wait and a request", async () => {
     const stop = new AbortController();
-    const onAnswer = () => setTimeout(() => stop.abort(new Error("enough")), 20);
-    const { client } = await troubled([limited], { signal: stop.signal, onAnswer });
+    const onResponse = () => setTimeout(() => stop.abort(new Error("enough")), 20);
+    const { client } = await startStub([limited], { signal: stop.signal, onResponse });
     await expect(client.listProjects()).rejects.toThrow("enough");
     await expect(client.listProjects()).rejects.toThrow("enough");
   });
 
   test.each<[string, Step]>([
-    ["a page of a proxy", [502, { "content-type": "text/html" }, "<h1>Bad gateway</h1>"]],
-    ["a redirect", [302, { location: "https://example.com/" }]],
-    ["a page that says all is well", [200, {}, "<h1>Welcome</h1>"]],
-    ["JSON of somebody else", [200, {}, '{"items":[]}']],
-    ["an error in another shape", [400, {}, '{"message":"Forbidden"}']],
-  ])("%s is no answer", async (_title, step) => {
-    const { client, asked } = await troubled([step]);
+    ["an error page of a proxy", [502, { "content-type": "text/html" }, "<h1>Bad gateway</h1>"]],
+    ["a page with status 200", [200, {}, "<h1>Welcome</h1>"]],
+    ["JSON of another service", [200, {}, '{"items":[]}']],
+    ["an error in another format", [400, {}, '{"message":"Forbidden"}']],
+  ])("throws a NetworkError without a retry for %s", async (_title, step) => {
+    const { client, requests } = await startStub([step]);
     await expect(client.listProjects()).rejects.toBeInstanceOf(NetworkError);
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
-  test("where nothing listens, it says so, and where", async () => {
-    const { client, baseUrl } = await troubled([]);
+  test.each([301, 302, 303, 307, 308])("does not follow a %i redirect, to another host or the same", async (status) => {
+    const target = await startStub([projects, projects, projects, projects]);
+    const { client, requests } = await startStub([
+      [status, { location: `${target.baseUrl}/v1/projects` }],
+      [status, { location: "/v1/elsewhere" }],
+      [status, { location: `${target.baseUrl}/v1/api-keys` }],
+      projects,
+    ]);
+    await expect(client.listProjects()).rejects.toBeInstanceOf(NetworkError);
+    await expect(client.listProjects()).rejects.toBeInstanceOf(NetworkError);
+    await expect(client.createApiKey({ name: "ci" })).rejects.toBeInstanceOf(NetworkError);
+    expect(target.requests).toEqual([]);
+    expect(requests.map(({ url }) => url)).toEqual(["/v1/projects", "/v1/projects", "/v1/api-keys"]);
+  });
+
+  test("names the unreachable service and the cause", async () => {
+    const { client, baseUrl } = await startStub([]);
     const [server] = servers;
     await new Promise((resolve) => server?.close(resolve));
-    await expect(client.listProjects()).rejects.toThrow(`${baseUrl} is not reached (ECONNREFUSED).`);
+    await expect(client.listProjects()).rejects.toThrow(`Could not reach ${baseUrl} (ECONNREFUSED).`);
   });
 
-  test("who does not answer is not waited for", async () => {
+  test("throws a NetworkError after timeoutSeconds without a response", async () => {
     const server = http.createServer(() => {}).listen(0, "127.0.0.1");
     servers.push(server);
     await once(server, "listening");
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const client = createClient({ baseUrl, token: "svc_1", timeoutSeconds: 0.1 });
-    await expect(client.listProjects()).rejects.toThrow("gave no complete answer within 0.1 seconds");
+    await expect(client.listProjects()).rejects.toThrow(`No complete response from ${baseUrl} within 0.1 seconds.`);
   });
 
-  test("a link cannot send the credential elsewhere", async () => {
-    const elsewhere = await troubled([]);
+  test("uses only the cursor of a Link header, not its host", async () => {
+    const elsewhere = await startStub([]);
     const link = `<${elsewhere.baseUrl}/v1/steal?cursor=01a1fc46-ece3-72cf-a63b-96f2a7307b8c>; rel="next"`;
-    const { client, asked } = await troubled([[200, { link }, '{"data":[]}'], projects]);
-    for await (const _ of client.eachDelivery({ projectId: "p", webhookId: "w" })) throw new Error("there is none");
-    expect(asked.map(({ url }) => url)).toEqual([
+    const { client, requests } = await startStub([[200, { link }, '{"data":[]}'], projects]);
+    for await (const _ of client.eachDelivery({ projectId: "p", webhookId: "w" }))
+      throw new Error("unexpected delivery");
+    expect(requests.map(({ url }) => url)).toEqual([
       "/v1/projects/p/webhooks/w/deliveries",
       "/v1/projects/p/webhooks/w/deliveries?cursor=01a1fc46-ece3-72cf-a63b-96f2a7307b8c",
     ]);
-    expect(elsewhere.asked).toEqual([]);
+    expect(elsewhere.requests).toEqual([]);
   });
 });

@@ -1,90 +1,94 @@
-import * as rows from "./mistakes.ts";
+import type { Finding } from "./mistakes.ts";
+import * as mistakes from "./mistakes.ts";
 import {
   hmac,
   type Scheme,
-  type Signable,
+  type SignatureInput,
   serviceSignature,
   signatureOf,
   standardWebhooks,
 } from "./signature-schemes.ts";
 
-/* Whether the signatures of a delivery hold and, where one does not, which usual mistake made it so. Pure. */
+/* Verifies the signatures of a delivery, and finds the usual mistake that explains an invalid one. Pure. */
 
 export interface ReceivedRequest {
   /** Names in lower case. */
   headers: ReadonlyMap<string, string>;
-  /** The bytes as they came. */
+  /** The exact bytes that were received. */
   body: Buffer;
 }
 
-export interface Remark {
-  /** What is wrong, in a word that stays. */
-  code: string;
-  says: string;
-  fix: string;
-}
-
 export interface Verdict {
-  /** The header of the signature. */
+  /** The name of the signature header. */
   header: string;
-  /** Whether a receiver that does all right accepts it. */
-  holds: boolean;
-  /** Which of the secrets signed, from 1; null for none. */
-  secret: number | null;
-  /** What to know about it; what is wrong, when it does not hold. */
-  remarks: Remark[];
+  /** Whether a correct receiver accepts the signature. */
+  isValid: boolean;
+  /** The number of the secret that signed, from 1; null if none did. */
+  secretNumber: number | null;
+  /** What is wrong with an invalid signature, or to note about a valid one. */
+  findings: Finding[];
 }
 
 export interface DiagnoseOptions {
-  /** As it is for the receiver. */
+  /** The clock of the receiver. */
   now: Date;
-  /** How far the timestamp may be off, either way. */
+  /** Maximum distance of the timestamp from `now`, in both directions. */
   toleranceSeconds: number;
 }
 
-/** What libraries of Standard Webhooks allow. */
+/** The default of the Standard Webhooks libraries. */
 export const TOLERANCE_SECONDS = 300;
 
 const schemes = [serviceSignature, standardWebhooks];
 
-/** @returns one verdict for each signature header that is there; one that says so when none is */
-export function diagnose(request: ReceivedRequest, secrets: string[], judgement: DiagnoseOptions): Verdict[] {
+/** @returns one verdict per signature header; a single invalid one when the request has none */
+export function diagnose(request: ReceivedRequest, secrets: string[], options: DiagnoseOptions): Verdict[] {
   const present = schemes.filter(({ header }) => request.headers.has(header.toLowerCase()));
-  if (present.length > 0) return present.map((scheme) => judge(scheme, request, secrets, judgement));
-  const { header } = serviceSignature;
-  return [refused(header, [noSignature])];
+  if (present.length > 0) return present.map((scheme) => diagnoseScheme(scheme, request, secrets, options));
+  return [invalid(serviceSignature.header, [signatureMissing])];
 }
 
-const noSignature = {
+const signatureMissing: Finding = {
   code: "signature_missing",
-  says: "There is neither X-Service-Signature nor webhook-signature among the headers.",
-  fix: "Look at the headers as they came: names are case-insensitive, and proxies may need leave to pass them on.",
+  message: "The request has neither an X-Service-Signature nor a webhook-signature header.",
+  fix: "Check the headers as received: names are case-insensitive, and a proxy may remove unknown headers.",
 };
 
-function judge(scheme: Scheme, request: ReceivedRequest, secrets: string[], judgement: DiagnoseOptions): Verdict {
+function diagnoseScheme(
+  scheme: Scheme,
+  request: ReceivedRequest,
+  secrets: string[],
+  options: DiagnoseOptions,
+): Verdict {
   const { header } = scheme;
-  const signable = signableOf(request);
+  const input = inputOf(request);
   const missing = scheme === standardWebhooks ? missingHeaders(request) : [];
-  const secret = signerOf(scheme, header, request, signable, secrets);
-  if (secret !== undefined && missing.length === 0) {
-    const late = scheme === standardWebhooks ? timeRemarks(signable.timestamp, judgement) : [];
-    return { header, holds: late.length === 0, secret: secret + 1, remarks: late };
+  const signer = signerOf(scheme, header, request, input, secrets);
+  if (signer !== undefined && missing.length === 0) {
+    const findings = scheme === standardWebhooks ? timestampFindings(input.timestamp, options) : [];
+    return { header, isValid: findings.length === 0, secretNumber: signer + 1, findings };
   }
   const { previousHeader } = scheme;
-  const older = previousHeader ? signerOf(scheme, previousHeader, request, signable, secrets) : undefined;
-  if (older !== undefined) return { header, holds: true, secret: older + 1, remarks: [oldSecret] };
-  if (missing.length > 0) return refused(header, missing);
-  if (request.body.length === 0) return refused(header, [emptyBody]);
-  const found =
-    wrongHeader(scheme, request, signable, secrets) ??
-    truncated(scheme, signaturesIn(scheme, header, request), signable, secrets) ??
-    explain(scheme, signaturesIn(scheme, header, request), signable, secrets);
-  return refused(header, found ?? unexplained(request, secrets));
+  const oldSigner = previousHeader ? signerOf(scheme, previousHeader, request, input, secrets) : undefined;
+  if (oldSigner !== undefined) return { header, isValid: true, secretNumber: oldSigner + 1, findings: [oldSecret] };
+  if (missing.length > 0) return invalid(header, missing);
+  if (request.body.length === 0) return invalid(header, [emptyBody]);
+  const signatures = signaturesIn(scheme, header, request);
+  const findings =
+    findWrongHeader(scheme, request, input, secrets) ??
+    findTruncation(scheme, signatures, input, secrets) ??
+    findMistakes(scheme, signatures, input, secrets);
+  return invalid(header, findings ?? unexplained(request, secrets));
 }
 
-const refused = (header: string, remarks: Remark[]): Verdict => ({ header, holds: false, secret: null, remarks });
+const invalid = (header: string, findings: Finding[]): Verdict => ({
+  header,
+  isValid: false,
+  secretNumber: null,
+  findings,
+});
 
-function signableOf({ headers, body }: ReceivedRequest): Signable {
+function inputOf({ headers, body }: ReceivedRequest): SignatureInput {
   const id = headers.get("webhook-id") ?? headers.get("x-service-delivery") ?? "";
   return { id, timestamp: headers.get("webhook-timestamp") ?? "", body };
 }
@@ -92,143 +96,149 @@ function signableOf({ headers, body }: ReceivedRequest): Signable {
 const signaturesIn = ({ split }: Scheme, header: string, { headers }: ReceivedRequest): string[] =>
   split(headers.get(header.toLowerCase()) ?? "").filter((signature) => signature !== "");
 
-/** Which of the secrets has made one of a header's signatures, from 0. */
+/** @returns the index of the secret that produced one of the signatures in a header; undefined if none did */
 function signerOf(
   scheme: Scheme,
   header: string,
   request: ReceivedRequest,
-  signable: Signable,
+  input: SignatureInput,
   secrets: string[],
 ): number | undefined {
-  const given = signaturesIn(scheme, header, request);
-  const index = secrets.findIndex((secret) => given.includes(signatureOf(scheme, secret, signable)));
+  const signatures = signaturesIn(scheme, header, request);
+  const index = secrets.findIndex((secret) => signatures.includes(signatureOf(scheme, secret, input)));
   return index === -1 ? undefined : index;
 }
 
-const oldSecret = {
+const oldSecret: Finding = {
   code: "old_secret",
-  says: "The secret is an old one: it signs X-Service-Signature-Previous, and only until the overlap of the rotation ends.",
-  fix: "Put the newest secret in place, or check X-Service-Signature-Previous too during a rotation.",
+  message:
+    "The secret is an old one: it signs only X-Service-Signature-Previous, until the overlap of the rotation ends.",
+  fix: "Use the newest secret, or also check X-Service-Signature-Previous during a rotation.",
 };
 
-const emptyBody = {
+const emptyBody: Finding = {
   code: "body_empty",
-  says: "The body is empty.",
-  fix: "Read the raw body once, before a body parser does.",
+  message: "The body is empty.",
+  fix: "Read the raw body once, before a body parser reads it.",
 };
 
-function missingHeaders({ headers }: ReceivedRequest): Remark[] {
+function missingHeaders({ headers }: ReceivedRequest): Finding[] {
   const missing = ["webhook-id", "webhook-timestamp"].filter((name) => !headers.get(name));
   if (missing.length === 0) return [];
-  const says = `${missing.join(" and ")} ${missing.length === 1 ? "is" : "are"} missing, which webhook-signature covers.`;
-  return [
-    {
-      code: "header_missing",
-      says,
-      fix: "Pass on all three headers: webhook-id, webhook-timestamp, webhook-signature.",
-    },
-  ];
+  const message = `webhook-signature also covers ${missing.join(" and ")}, which ${missing.length === 1 ? "is" : "are"} missing.`;
+  const fix = "Pass all three headers: webhook-id, webhook-timestamp, webhook-signature.";
+  return [{ code: "header_missing", message, fix }];
 }
 
-/** Seconds, as text. */
+/** In seconds. */
 const UNIX_TIME = /^\d{1,12}$/;
 
-function timeRemarks(timestamp: string, { now, toleranceSeconds }: DiagnoseOptions): Remark[] {
-  const right = "The signature is right";
+function timestampFindings(timestamp: string, { now, toleranceSeconds }: DiagnoseOptions): Finding[] {
+  const prefix = "The signature is correct";
   if (!UNIX_TIME.test(timestamp)) {
-    const says = `${right}, but the timestamp is no number of seconds.`;
-    return [{ code: "timestamp_invalid", says, fix: "Pass webhook-timestamp on as it came." }];
+    const message = `${prefix}, but the timestamp is not a number of seconds.`;
+    return [{ code: "timestamp_invalid", message, fix: "Pass webhook-timestamp unchanged." }];
   }
-  const age = Math.round(now.getTime() / 1000 - Number(timestamp));
-  if (Math.abs(age) <= toleranceSeconds) return [];
-  if (age > 0) {
-    const says = `${right}, but it was made ${age} s ago and a receiver accepts ${toleranceSeconds} s: to it this is a replay.`;
-    const fix = "Verify at once, and check the receiver's clock. For a saved delivery say when it came: --at <time>.";
-    return [{ code: "timestamp_stale", says, fix }];
+  const ageSeconds = Math.round(now.getTime() / 1000 - Number(timestamp));
+  if (Math.abs(ageSeconds) <= toleranceSeconds) return [];
+  if (ageSeconds > 0) {
+    const message = `${prefix}, but it is ${ageSeconds} s old. A receiver accepts ${toleranceSeconds} s, and treats older ones as a replay.`;
+    const fix =
+      "Verify on arrival, and check the receiver's clock. For a saved delivery, pass its time of arrival: --at <time>.";
+    return [{ code: "timestamp_stale", message, fix }];
   }
-  const says = `${right}, but its timestamp lies ${-age} s in the future and a receiver accepts ${toleranceSeconds} s.`;
-  return [{ code: "timestamp_future", says, fix: "Check the receiver's clock: it is slow." }];
+  const message = `${prefix}, but its timestamp is ${-ageSeconds} s in the future. A receiver accepts ${toleranceSeconds} s.`;
+  return [{ code: "timestamp_future", message, fix: "Check the receiver's clock: it is slow." }];
 }
 
-function wrongHeader(
+function findWrongHeader(
   scheme: Scheme,
   request: ReceivedRequest,
-  signable: Signable,
+  input: SignatureInput,
   secrets: string[],
-): Remark[] | undefined {
-  // Read as the other scheme writes its value.
+): Finding[] | undefined {
   const other = schemes.find(
-    (each) => each !== scheme && signerOf(each, scheme.header, request, signable, secrets) !== undefined,
+    (each) => each !== scheme && signerOf(each, scheme.header, request, input, secrets) !== undefined,
   );
   if (!other) return undefined;
-  const says = `This is the value of ${other.header}, not of ${scheme.header}.`;
-  return [{ code: "wrong_header", says, fix: "Compare each signature with the header of its own kind." }];
+  const message = `The value of ${scheme.header} is a signature for ${other.header}.`;
+  return [{ code: "wrong_header", message, fix: "Compare each signature with the header of its own scheme." }];
 }
 
-/** Fewer characters than these prove nothing. */
-const MIN_PREFIX = 16;
+/** A shorter part could match by chance. */
+const MIN_PART_LENGTH = 16;
 
-function truncated(scheme: Scheme, given: string[], signable: Signable, secrets: string[]): Remark[] | undefined {
-  const whole = secrets.map((secret) => signatureOf(scheme, secret, signable));
-  // What lacks no more than the padding of its base64 is whole, and written otherwise.
-  const isCut = (text: string, each: string) => each.startsWith(text) && text.length < each.replace(/=+$/, "").length;
-  const part = given.find((text) => text.length >= MIN_PREFIX && whole.some((each) => isCut(text, each)));
+function findTruncation(
+  scheme: Scheme,
+  signatures: string[],
+  input: SignatureInput,
+  secrets: string[],
+): Finding[] | undefined {
+  const expected = secrets.map((secret) => signatureOf(scheme, secret, input));
+  // A signature without its base64 padding is not truncated: findMistakes reports it.
+  const isPartOf = (part: string, whole: string) =>
+    whole.startsWith(part) && part.length < whole.replace(/=+$/, "").length;
+  const part = signatures.find(
+    (text) => text.length >= MIN_PART_LENGTH && expected.some((whole) => isPartOf(text, whole)),
+  );
   if (part === undefined) return undefined;
-  const says = `The signature is cut off: it has ${part.length} characters.`;
-  const fix = "Keep the whole header value; look for a column or a buffer that is too short.";
-  return [{ code: "signature_truncated", says, fix }];
+  const message = `The signature is truncated to ${part.length} characters.`;
+  const fix = "Keep the whole header value; check for a column or a buffer that is too short.";
+  return [{ code: "signature_truncated", message, fix }];
 }
 
-/** A way to come to a value that is not the right one, and what is wrong with it. None of the right one. */
-interface Way<Value> {
+/** A value that may have been used for the signature, and the mistakes that lead to it. The correct value has none. */
+interface Candidate<Value> {
   value: Value;
-  mistakes: Remark[];
+  mistakes: Finding[];
 }
 
-/** More mistakes at once are not looked for: they would be found by chance of the rows, not by sense. */
+/** Upper bound on combined mistakes. Larger combinations match by chance and take too long. */
 const MAX_MISTAKES = 2;
 
-/** During a rotation there are three. More are not worth the time that a hostile header could take. */
+/** Upper bound on signatures that are explained, because a hostile header may contain thousands. A rotation has three. */
 const MAX_EXPLAINED = 3;
 
-/** Searches the rows, fewest mistakes first, for what makes one of these signatures. */
-function explain(scheme: Scheme, given: string[], signable: Signable, secrets: string[]): Remark[] | undefined {
-  const wanted = given.slice(0, MAX_EXPLAINED).map((text) => text.trim().replaceAll(/^"|"$/g, ""));
-  const writings = waysToWrite(scheme);
-  let best: Remark[] | undefined;
-  for (const { mac, mistakes } of waysToSign(scheme, signable, secrets)) {
-    for (const writing of writings) {
-      const found = [...mistakes, ...writing.mistakes];
+/** Finds the smallest combination of mistakes that produces one of the signatures. */
+function findMistakes(
+  scheme: Scheme,
+  signatures: string[],
+  input: SignatureInput,
+  secrets: string[],
+): Finding[] | undefined {
+  const targets = signatures.slice(0, MAX_EXPLAINED).map((text) => text.trim().replaceAll(/^"|"$/g, ""));
+  const encodings = withMistakes(scheme.encode, mistakes.encodingsOf.get(scheme));
+  let best: Finding[] | undefined;
+  for (const mac of macCandidates(scheme, input, secrets)) {
+    for (const encoding of encodings) {
+      const found = mistakesOf(mac, encoding);
       if (found.length > MAX_MISTAKES || (best && found.length >= best.length)) continue;
-      if (wanted.includes(writing.value(mac))) best = found;
+      if (targets.includes(encoding.value(mac.value))) best = found;
     }
   }
   if (best?.length !== 0) return best;
-  return [{ code: "signature_quoted", says: "The signature has quotes around it.", fix: "Take them off." }];
+  return [{ code: "signature_quoted", message: "The signature is enclosed in quotes.", fix: "Remove the quotes." }];
 }
 
-function* waysToSign(
-  scheme: Scheme,
-  signable: Signable,
-  secrets: string[],
-): Generator<{ mac: Buffer; mistakes: Remark[] }> {
-  const bodies = waysOf(signable.body, rows.bodies, (row) => toBuffer(row.change(signable.body)));
-  const contents = [{ value: scheme.content, mistakes: [] }, ...(rows.contentsOf.get(scheme) ?? []).map(wayBy)];
-  const macs = [{ value: hmac, mistakes: [] }, ...rows.macs.map(wayBy)];
-  for (const secret of secrets.flatMap((each) => waysOf(each, rows.secrets, (row) => row.change(each)))) {
-    const keys = [{ value: scheme.key, mistakes: [] }, ...(rows.keysOf.get(scheme) ?? []).map(wayBy)];
+/** Generates the MACs of all combinations of up to MAX_MISTAKES mistakes. */
+function* macCandidates(scheme: Scheme, input: SignatureInput, secrets: string[]): Generator<Candidate<Buffer>> {
+  const bodies = variantsOf(input.body, mistakes.bodies, ({ change }) => toBuffer(change(input.body)));
+  const contents = withMistakes<mistakes.ContentChange>(scheme.content, mistakes.contentsOf.get(scheme));
+  const macs = withMistakes<mistakes.MacChange>(hmac, mistakes.macs);
+  const keys = withMistakes<mistakes.KeyChange>(scheme.key, mistakes.keysOf.get(scheme));
+  for (const secret of secrets.flatMap((each) => variantsOf(each, mistakes.secrets, ({ change }) => change(each)))) {
     for (const key of keys) {
-      const bytes = key.value(secret.value);
-      if (bytes === undefined || tooMany(secret, key)) continue;
+      const keyBytes = key.value(secret.value);
+      if (keyBytes === undefined || hasTooMany(secret, key)) continue;
       for (const body of bodies) {
-        if (tooMany(secret, key, body)) continue;
+        if (hasTooMany(secret, key, body)) continue;
         for (const content of contents) {
-          if (tooMany(secret, key, body, content)) continue;
-          const signed = content.value({ ...signable, body: body.value });
+          if (hasTooMany(secret, key, body, content)) continue;
+          const signed = content.value({ ...input, body: body.value });
           if (signed === undefined) continue;
           for (const mac of macs) {
-            const mistakes = all(secret, key, body, content, mac);
-            if (mistakes.length <= MAX_MISTAKES) yield { mac: mac.value(bytes, signed), mistakes };
+            if (hasTooMany(secret, key, body, content, mac)) continue;
+            yield { value: mac.value(keyBytes, signed), mistakes: mistakesOf(secret, key, body, content, mac) };
           }
         }
       }
@@ -236,32 +246,33 @@ function* waysToSign(
   }
 }
 
-const waysToWrite = (scheme: Scheme) => [
-  { value: scheme.write, mistakes: [] },
-  ...(rows.writesOf.get(scheme) ?? []).map(wayBy),
-];
+const mistakesOf = (...candidates: Candidate<unknown>[]): Finding[] => candidates.flatMap(({ mistakes }) => mistakes);
+const hasTooMany = (...candidates: Candidate<unknown>[]): boolean => mistakesOf(...candidates).length > MAX_MISTAKES;
 
-const all = (...ways: Way<unknown>[]): Remark[] => ways.flatMap(({ mistakes }) => mistakes);
-const tooMany = (...ways: Way<unknown>[]): boolean => all(...ways).length > MAX_MISTAKES;
-
-const wayBy = <Change>({ change, ...mistake }: rows.Row<Change>): Way<Change> => ({
+const toCandidate = <Change>({ change, ...mistake }: mistakes.MistakeRow<Change>): Candidate<Change> => ({
   value: change,
   mistakes: [mistake],
 });
 
-/** The value as it is, and what the rows make of it where they change it. */
-function waysOf<Value extends string | Buffer, Change>(
+/** The correct function, and the functions that the rows have in its place. */
+const withMistakes = <Change>(correct: Change, rows: mistakes.MistakeRow<Change>[] = []): Candidate<Change>[] => [
+  { value: correct, mistakes: [] },
+  ...rows.map(toCandidate),
+];
+
+/** The value itself, and each different value that a row changes it to. */
+function variantsOf<Value extends string | Buffer, Change>(
   value: Value,
-  changes: rows.Row<Change>[],
-  apply: (row: rows.Row<Change>) => Value | undefined,
-): Way<Value>[] {
-  const ways: Way<Value>[] = [{ value, mistakes: [] }];
-  for (const row of changes) {
+  rows: mistakes.MistakeRow<Change>[],
+  apply: (row: mistakes.MistakeRow<Change>) => Value | undefined,
+): Candidate<Value>[] {
+  const variants: Candidate<Value>[] = [{ value, mistakes: [] }];
+  for (const row of rows) {
     const changed = apply(row);
-    const isNew = changed !== undefined && !ways.some((way) => String(way.value) === String(changed));
-    if (isNew) ways.push({ ...wayBy(row), value: changed });
+    const isNew = changed !== undefined && !variants.some((variant) => String(variant.value) === String(changed));
+    if (isNew) variants.push({ ...toCandidate(row), value: changed });
   }
-  return ways;
+  return variants;
 }
 
 const toBuffer = (body: Buffer | string | undefined): Buffer | undefined =>
@@ -270,32 +281,26 @@ const toBuffer = (body: Buffer | string | undefined): Buffer | undefined =>
 /** `whsec_` and 64 hex digits. */
 const SECRET = /^whsec_[0-9a-f]{64}$/;
 
-function unexplained({ headers, body }: ReceivedRequest, secrets: string[]): Remark[] {
-  const remarks: Remark[] = [];
+/** Reports what is known about a signature that no mistake explains. */
+function unexplained({ headers, body }: ReceivedRequest, secrets: string[]): Finding[] {
+  const findings: Finding[] = [];
   const contentLength = headers.get("content-length");
   if (contentLength !== undefined && Number(contentLength) !== body.length) {
-    const says = `The body has ${body.length} bytes, and Content-Length says ${contentLength}: it is not as it came.`;
-    remarks.push({ code: "body_length", says, fix: "Verify the bytes as they came." });
+    const message = `The body has ${body.length} bytes, but Content-Length is ${contentLength}: the body was changed.`;
+    findings.push({ code: "body_length", message, fix: "Verify the exact bytes that were received." });
   }
   if (secrets.some((secret) => secret.startsWith("svc_"))) {
-    const says = "A secret that starts with svc_ is an API key.";
-    remarks.push({ code: "secret_is_api_key", says, fix: "Take the webhook's secret, which starts with whsec_." });
+    const message = "A secret that starts with svc_ is an API key.";
+    findings.push({ code: "secret_is_api_key", message, fix: "Use the webhook's secret, which starts with whsec_." });
   } else if (!secrets.some((secret) => SECRET.test(secret))) {
-    const says = "The secret is not complete: it has whsec_ and 64 hex digits, 70 characters in all.";
-    remarks.push({
-      code: "secret_incomplete",
-      says,
-      fix: "Copy it again; if it is lost, rotate it: svc webhooks rotate <id>.",
-    });
+    const message = "The secret is not complete: it must be whsec_ and 64 hex digits, 70 characters in total.";
+    const fix = "Copy it again. If it is lost, create a new one: svc webhooks rotate <id>.";
+    findings.push({ code: "secret_incomplete", message, fix });
   }
-  if (remarks.length > 0) return remarks;
+  if (findings.length > 0) return findings;
+  const message =
+    "The secret or the body is a different one, and no usual mistake explains it. The secret may be that of another webhook, or an old one after its overlap.";
   const fix =
-    "Check that the secret is that of this webhook (svc webhooks rotate <id> makes a new one), and compare the body with what was sent (svc deliveries show <id>).";
-  return [
-    {
-      code: "unexplained",
-      says: "The secret, or the body, is another one: perhaps an old secret whose overlap is over, or that of another webhook. No other usual mistake explains it.",
-      fix: fix,
-    },
-  ];
+    "Check that the secret is that of this webhook (create a new one: svc webhooks rotate <id>), and compare the body with what was sent (svc deliveries show <id>).";
+  return [{ code: "unexplained", message, fix }];
 }

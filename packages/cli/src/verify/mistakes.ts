@@ -1,49 +1,54 @@
 import { createHash, createHmac } from "node:crypto";
-import { parseExactly } from "../exact-json.ts";
-import { hmac, joined, type Scheme, type Signable, serviceSignature, standardWebhooks } from "./signature-schemes.ts";
+import { isExactNumber, parseExactly, stringifyExactly } from "../exact-json.ts";
+import {
+  hmac,
+  prepend,
+  type Scheme,
+  type SignatureInput,
+  serviceSignature,
+  standardWebhooks,
+} from "./signature-schemes.ts";
 
 /*
- * The usual mistakes, as rows: each undoes or repeats one. A signature that does not hold is looked for among what they
- * produce, alone and in pairs; the row that produces it names the mistake.
+ * The usual mistakes in verifying a signature, one row each. A row repeats or undoes its mistake. `diagnose` applies single
+ * rows and pairs of rows: those that produce the given signature explain it.
  */
 
-export interface Mistake {
+export interface Finding {
+  /** Identifies the kind of mistake. Part of `--json`, and so never changed. */
   code: string;
-  /** What is wrong, as a sentence. */
-  says: string;
-  /** What to do about it, as a sentence. */
+  message: string;
   fix: string;
 }
 
-export type Row<Change> = Mistake & { change: Change };
+export type MistakeRow<Change> = Finding & { change: Change };
 
-/** Turns the body that was given into one that may have been signed; undefined where the row does not apply. */
+/** Changes the given body to one that may have been signed; undefined if the row does not apply. */
 export type BodyChange = (body: Buffer) => Buffer | string | undefined;
-type SecretChange = (secret: string) => string | undefined;
-type KeyChange = (secret: string) => Buffer | undefined;
-export type ContentChange = (signable: Signable) => Buffer | undefined;
-/** Another way to make the MAC, from key and content. */
+export type SecretChange = (secret: string) => string | undefined;
+export type KeyChange = (secret: string) => Buffer | undefined;
+export type ContentChange = (input: SignatureInput) => Buffer | undefined;
 export type MacChange = (key: Buffer, content: Buffer) => Buffer;
-type WriteChange = (mac: Buffer) => string;
+export type EncodingChange = (mac: Buffer) => string;
 
-const asItCame = "Verify the bytes as they came, before anything parses or converts them.";
-const inFile = "Save the body byte for byte: no editor, no echo, no paste.";
+const verifyRawBytes = "Verify the exact bytes that were received, before any code parses or converts them.";
+const saveRawBytes = "Save the exact bytes of the body, without an editor, echo or copy and paste.";
 
 const text = (body: Buffer): string => body.toString("utf8");
 
-/** Applies to bodies that are JSON only. Numbers stay as they are written. */
-const reprinted =
-  (print: (value: unknown) => string): BodyChange =>
+/** Parses and serializes a JSON body. Numbers keep their digits. Undefined for a body that is not JSON. */
+const reserialize =
+  (serialize: (value: unknown) => string): BodyChange =>
   (body) => {
     try {
-      return print(parseExactly(text(body).replace(/^\ufeff/, "")));
+      return serialize(parseExactly(text(body).replace(/^\ufeff/, "")));
     } catch {
       return undefined;
     }
   };
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
+  typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
 
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);
@@ -55,39 +60,42 @@ function sortKeys(value: unknown): unknown {
   );
 }
 
-/** The fields of an event in the order in which they are sent; those of `data` with `first` in front. */
-function inSendingOrder(value: unknown, first: string[] = []): unknown {
+/**
+ * Orders the fields of an event as the service sends them.
+ * @param firstInData the fields of `data` to put first
+ */
+function inSendingOrder(value: unknown, firstInData: string[] = []): unknown {
   if (!isObject(value)) return value;
   const { event, project_id, deployment_id, timestamp, data, ...rest } = value;
   const ordered = isObject(data)
-    ? { ...Object.fromEntries(first.filter((name) => name in data).map((name) => [name, data[name]])), ...data }
+    ? { ...Object.fromEntries(firstInData.filter((name) => name in data).map((name) => [name, data[name]])), ...data }
     : data;
   return { event, project_id, deployment_id, timestamp, data: ordered, ...rest };
 }
 
-/** JSON with ", " and ": ", as Python prints it. */
-function spaced(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
-  if (!isObject(value)) return JSON.stringify(value);
+/** Serializes with the separators ", " and ": ", as Python does. */
+function withSpaces(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(withSpaces).join(", ")}]`;
+  if (!isObject(value)) return stringifyExactly(value);
   return `{${Object.entries(value)
-    .map(([name, part]) => `${JSON.stringify(name)}: ${spaced(part)}`)
+    .map(([name, part]) => `${JSON.stringify(name)}: ${withSpaces(part)}`)
     .join(", ")}}`;
 }
 
-const compact = (value: unknown): string => JSON.stringify(value);
+const compact = (value: unknown): string => stringifyExactly(value);
 const escapeUnicode = (json: string): string =>
   json.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-const reserialised = (how: string): Mistake => ({
+const reserialized = (format: string): Finding => ({
   code: "body_reserialised",
-  says: `The body was parsed and printed again: the signature is that of the same JSON ${how}.`,
-  fix: asItCame,
+  message: `The body was parsed and serialized again: the signature matches the same JSON ${format}.`,
+  fix: verifyRawBytes,
 });
-const whitespace = (code: string, says: string): Mistake => ({ code, says, fix: inFile });
+const whitespace = (code: string, message: string): Finding => ({ code, message, fix: saveRawBytes });
 
-export const bodies: Row<BodyChange>[] = [
+export const bodies: MistakeRow<BodyChange>[] = [
   {
-    ...whitespace("newline_added", "The body ends in a line break that was not signed."),
+    ...whitespace("newline_added", "The body ends with a line break that was not signed."),
     change: (body) => (/\r?\n$/.test(text(body)) ? text(body).replace(/\r?\n$/, "") : undefined),
   },
   {
@@ -99,11 +107,11 @@ export const bodies: Row<BodyChange>[] = [
     change: (body) => Buffer.concat([body, Buffer.from("\r\n")]),
   },
   {
-    ...whitespace("crlf_added", "Line breaks became CR LF: the signed body has LF."),
+    ...whitespace("crlf_added", "The line breaks are CR LF, but those of the signed body are LF."),
     change: (body) => (text(body).includes("\r\n") ? text(body).replaceAll("\r\n", "\n") : undefined),
   },
   {
-    ...whitespace("crlf_lost", "Line breaks became LF: the signed body has CR LF."),
+    ...whitespace("crlf_lost", "The line breaks are LF, but those of the signed body are CR LF."),
     change: (body) => (/[^\r]\n/.test(text(body)) ? text(body).replaceAll(/\r?\n/g, "\r\n") : undefined),
   },
   {
@@ -112,47 +120,47 @@ export const bodies: Row<BodyChange>[] = [
   },
   {
     ...whitespace("bom_lost", "The byte order mark at the start of the signed body is missing."),
-    change: (body) => joined("\ufeff", body),
+    change: (body) => prepend("\ufeff", body),
   },
   {
-    ...whitespace("whitespace_added", "The body has white space around it that was not signed."),
+    ...whitespace("whitespace_added", "The body is surrounded by white space that was not signed."),
     change: (body) => text(body).trim(),
   },
-  { ...reserialised("without white space"), change: reprinted(compact) },
-  { ...reserialised("with ', ' and ': ' between"), change: reprinted(spaced) },
+  { ...reserialized("without white space"), change: reserialize(compact) },
+  { ...reserialized("with the separators ', ' and ': '"), change: reserialize(withSpaces) },
   {
-    ...reserialised("with ', ' and ': ' between and characters beyond ASCII escaped"),
-    change: reprinted((value) => escapeUnicode(spaced(value))),
+    ...reserialized("with the separators ', ' and ': ', and with non-ASCII characters escaped"),
+    change: reserialize((value) => escapeUnicode(withSpaces(value))),
   },
-  { ...reserialised("indented by two spaces"), change: reprinted((value) => JSON.stringify(value, null, 2)) },
-  { ...reserialised("indented by four spaces"), change: reprinted((value) => JSON.stringify(value, null, 4)) },
-  { ...reserialised("indented by tabs"), change: reprinted((value) => JSON.stringify(value, null, "\t")) },
+  { ...reserialized("indented with two spaces"), change: reserialize((value) => stringifyExactly(value, 2)) },
+  { ...reserialized("indented with four spaces"), change: reserialize((value) => stringifyExactly(value, 4)) },
+  { ...reserialized("indented with tabs"), change: reserialize((value) => stringifyExactly(value, "\t")) },
   {
-    ...reserialised("with characters beyond ASCII escaped"),
-    change: reprinted((value) => escapeUnicode(compact(value))),
+    ...reserialized("with non-ASCII characters escaped"),
+    change: reserialize((value) => escapeUnicode(compact(value))),
   },
-  { ...reserialised("with slashes escaped"), change: reprinted((value) => compact(value).replaceAll("/", "\\/")) },
+  { ...reserialized("with slashes escaped"), change: reserialize((value) => compact(value).replaceAll("/", "\\/")) },
   {
-    ...reserialised("with slashes and characters beyond ASCII escaped"),
-    change: reprinted((value) => escapeUnicode(compact(value)).replaceAll("/", "\\/")),
+    ...reserialized("with slashes and non-ASCII characters escaped"),
+    change: reserialize((value) => escapeUnicode(compact(value)).replaceAll("/", "\\/")),
   },
   {
-    ...reserialised("with <, > and & escaped"),
-    change: reprinted((value) =>
+    ...reserialized("with <, > and & escaped"),
+    change: reserialize((value) =>
       compact(value).replaceAll(/[<>&]/g, (mark) => `\\u00${mark.charCodeAt(0).toString(16)}`),
     ),
   },
-  { ...reserialised("with its keys sorted"), change: reprinted((value) => compact(sortKeys(value))) },
+  { ...reserialized("with sorted keys"), change: reserialize((value) => compact(sortKeys(value))) },
   {
-    ...reserialised("with its fields in the order in which they are sent"),
-    change: reprinted((value) => compact(inSendingOrder(value))),
+    ...reserialized("with the fields in the order in which they were sent"),
+    change: reserialize((value) => compact(inSendingOrder(value))),
   },
   {
-    ...reserialised("with its fields in the order in which they are sent"),
-    change: reprinted((value) => compact(inSendingOrder(value, ["url", "status"]))),
+    ...reserialized("with the fields in the order in which they were sent"),
+    change: reserialize((value) => compact(inSendingOrder(value, ["url", "status"]))),
   },
   {
-    ...reserialised("with numbers in double precision"),
+    ...reserialized("with numbers rounded to double precision"),
     change: (body) => {
       try {
         return JSON.stringify(JSON.parse(text(body)));
@@ -163,14 +171,14 @@ export const bodies: Row<BodyChange>[] = [
   },
   {
     code: "body_stringified_twice",
-    says: "The body was made a JSON string once more: the signature is that of the text in quotes.",
-    fix: asItCame,
+    message: "The signature matches the body encoded as a JSON string, in quotes.",
+    fix: verifyRawBytes,
     change: (body) => JSON.stringify(text(body)),
   },
   {
     code: "body_stringified_twice",
-    says: "The body is a JSON string that holds the body: somebody printed text as JSON.",
-    fix: asItCame,
+    message: "The body is a JSON string that contains the signed body: it was encoded twice.",
+    fix: verifyRawBytes,
     change: (body) => {
       try {
         const inner: unknown = JSON.parse(text(body));
@@ -182,95 +190,95 @@ export const bodies: Row<BodyChange>[] = [
   },
   {
     code: "body_base64",
-    says: "The body is in base64: the signature is that of what it decodes to.",
-    fix: "Decode it first (API Gateway and Lambda say so in isBase64Encoded).",
+    message: "The body is base64: the signature matches the decoded body.",
+    fix: "Decode it first. API Gateway and Lambda report this in isBase64Encoded.",
     change: (body) => (/^[\w+/]+=*\s*$/.test(text(body)) ? Buffer.from(text(body), "base64") : undefined),
   },
   {
     code: "body_base64",
-    says: "The signature is that of the body in base64.",
+    message: "The signature matches the base64 of the body.",
     fix: "Sign the body itself.",
     change: (body) => body.toString("base64"),
   },
   {
     code: "body_wrong_charset",
-    says: "The body was read as Latin-1 and written as UTF-8, or the other way round.",
-    fix: asItCame,
+    message: "The body was decoded with the wrong character set (Latin-1 or UTF-8).",
+    fix: verifyRawBytes,
     change: (body) => Buffer.from(text(body), "latin1"),
   },
   {
     code: "body_wrong_charset",
-    says: "The signature is that of the body read as Latin-1 and written as UTF-8.",
-    fix: asItCame,
+    message: "The signature matches the body decoded as Latin-1 and encoded as UTF-8.",
+    fix: verifyRawBytes,
     change: (body) => body.toString("latin1"),
   },
   {
     code: "body_normalised",
-    says: "The body was normalised (Unicode NFC or NFD).",
-    fix: asItCame,
+    message: "The body was normalized (Unicode NFC or NFD).",
+    fix: verifyRawBytes,
     change: (body) => text(body).normalize("NFC"),
   },
   {
     code: "body_normalised",
-    says: "The body was normalised (Unicode NFC or NFD).",
-    fix: asItCame,
+    message: "The body was normalized (Unicode NFC or NFD).",
+    fix: verifyRawBytes,
     change: (body) => text(body).normalize("NFD"),
   },
   {
     code: "body_not_read",
-    says: "The signature is that of no body at all: it was read already, or not yet.",
-    fix: "Read the raw body once, before a body parser does.",
+    message: "The signature matches an empty body: the body was already read, or not read yet.",
+    fix: "Read the raw body once, before a body parser reads it.",
     change: () => "",
   },
   {
     code: "body_not_read",
-    says: "The signature is that of {}: what a body parser leaves that did not run.",
-    fix: "Read the raw body once, before a body parser does.",
+    message: "The signature matches {}: the initial value of a body parser that did not run.",
+    fix: "Read the raw body once, before a body parser reads it.",
     change: () => "{}",
   },
   {
     code: "body_not_text",
-    says: 'The signature is that of "[object Object]": a parsed body was used as text.',
-    fix: asItCame,
+    message: 'The signature matches "[object Object]": a parsed body was converted to text.',
+    fix: verifyRawBytes,
     change: () => "[object Object]",
   },
 ];
 
-export const secrets: Row<SecretChange>[] = [
+export const secrets: MistakeRow<SecretChange>[] = [
   {
     code: "secret_whitespace",
-    says: "The secret has white space or a line break around it.",
-    fix: "Trim it where you read it: files and pasted variables end in a line break.",
+    message: "The secret is surrounded by white space or a line break.",
+    fix: "Trim it when you read it: files and pasted values often end with a line break.",
     change: (secret) => secret.trim(),
   },
   {
     code: "secret_quoted",
-    says: "The secret has quotes around it.",
-    fix: "Take the quotes off: env files and containers keep them.",
+    message: "The secret is enclosed in quotes.",
+    fix: "Remove the quotes: env files and containers keep them.",
     change: (secret) => /^\s*(["'])(.*)\1\s*$/.exec(secret)?.[2],
   },
   {
     code: "secret_without_prefix",
-    says: "The secret lacks its prefix whsec_, which belongs to it.",
-    fix: "Keep the whole secret as it was shown.",
+    message: "The secret lacks whsec_, which is part of it.",
+    fix: "Use the whole secret as it was shown.",
     change: (secret) => (secret.startsWith("whsec_") ? undefined : `whsec_${secret}`),
   },
   {
     code: "secret_case",
-    says: "The secret was put into another case.",
-    fix: "Keep the secret as it was shown: lower case.",
+    message: "The case of the secret was changed.",
+    fix: "Use the secret as it was shown, in lower case.",
     change: (secret) => secret.toLowerCase(),
   },
 ];
 
 const part = (secret: string): string => secret.replace(/^whsec_/, "");
 
-const wrongKey = (says: string, fix: string): Mistake => ({ code: "wrong_key", says, fix });
+const wrongKey = (message: string, fix: string): Finding => ({ code: "wrong_key", message, fix });
 
-const serviceKey = "X-Service-Signature is keyed with the whole secret as text, whsec_ included.";
-const standardKey = "webhook-signature is keyed with what the part after whsec_ decodes to in base64.";
+const serviceKey = "The key of X-Service-Signature is the whole secret as text, including whsec_.";
+const standardKey = "The key of webhook-signature is the part after whsec_, decoded as base64.";
 
-export const keysOf = new Map<Scheme, Row<KeyChange>[]>([
+export const keysOf = new Map<Scheme, MistakeRow<KeyChange>[]>([
   [
     serviceSignature,
     [
@@ -291,7 +299,7 @@ export const keysOf = new Map<Scheme, Row<KeyChange>[]>([
         change: (secret) => Buffer.from(secret, "base64"),
       },
       {
-        ...wrongKey("The key is the secret in base64.", serviceKey),
+        ...wrongKey("The key is the base64 of the secret.", serviceKey),
         change: (secret) => Buffer.from(Buffer.from(secret).toString("base64")),
       },
       {
@@ -316,103 +324,103 @@ export const keysOf = new Map<Scheme, Row<KeyChange>[]>([
         change: (secret) => Buffer.from(part(secret), "hex"),
       },
       {
-        ...wrongKey("The key is the whole secret, whsec_ included, decoded as base64.", standardKey),
+        ...wrongKey("The key is the whole secret, including whsec_, decoded as base64.", standardKey),
         change: (secret) => Buffer.from(secret, "base64"),
       },
     ],
   ],
 ]);
 
-const wrongContent = (says: string, fix: string): Mistake => ({ code: "wrong_content", says, fix });
-const bodyAlone = "X-Service-Signature covers the body alone.";
-const idTimeBody = "webhook-signature covers <webhook-id>.<webhook-timestamp>.<body>, with the full stops.";
+const wrongContent = (message: string, fix: string): Finding => ({ code: "wrong_content", message, fix });
+const bodyAlone = "X-Service-Signature covers only the body.";
+const idTimeBody = "webhook-signature covers <webhook-id>.<webhook-timestamp>.<body>, including the periods.";
 
-/** Rows say what was signed in place of what should be. */
-export const contentsOf = new Map<Scheme, Row<ContentChange>[]>([
+/** What was signed instead of the documented content. */
+export const contentsOf = new Map<Scheme, MistakeRow<ContentChange>[]>([
   [
     serviceSignature,
     [
       {
-        ...wrongContent("What was signed is <webhook-id>.<webhook-timestamp>.<body>.", bodyAlone),
+        ...wrongContent("The signed content is <webhook-id>.<webhook-timestamp>.<body>.", bodyAlone),
         change: standardWebhooks.content,
       },
       {
-        ...wrongContent("What was signed is <timestamp>.<body>.", bodyAlone),
-        change: ({ timestamp, body }) => joined(`${timestamp}.`, body),
+        ...wrongContent("The signed content is <timestamp>.<body>.", bodyAlone),
+        change: ({ timestamp, body }) => prepend(`${timestamp}.`, body),
       },
     ],
   ],
   [
     standardWebhooks,
     [
-      { ...wrongContent("What was signed is the body alone.", idTimeBody), change: ({ body }) => body },
+      { ...wrongContent("The signed content is only the body.", idTimeBody), change: ({ body }) => body },
       {
-        ...wrongContent("What was signed is <timestamp>.<body>, without the id.", idTimeBody),
-        change: ({ timestamp, body }) => joined(`${timestamp}.`, body),
+        ...wrongContent("The signed content is <timestamp>.<body>, without the id.", idTimeBody),
+        change: ({ timestamp, body }) => prepend(`${timestamp}.`, body),
       },
       {
-        ...wrongContent("What was signed is <id>.<body>, without the timestamp.", idTimeBody),
-        change: ({ id, body }) => joined(`${id}.`, body),
+        ...wrongContent("The signed content is <id>.<body>, without the timestamp.", idTimeBody),
+        change: ({ id, body }) => prepend(`${id}.`, body),
       },
       {
-        ...wrongContent("What was signed is <timestamp>.<id>.<body>: the wrong way round.", idTimeBody),
-        change: ({ id, timestamp, body }) => joined(`${timestamp}.${id}.`, body),
+        ...wrongContent("The signed content is <timestamp>.<id>.<body>: id and timestamp are swapped.", idTimeBody),
+        change: ({ id, timestamp, body }) => prepend(`${timestamp}.${id}.`, body),
       },
       {
-        ...wrongContent("What was signed has no full stops between its parts.", idTimeBody),
-        change: ({ id, timestamp, body }) => joined(`${id}${timestamp}`, body),
+        ...wrongContent("The signed content has no periods between its parts.", idTimeBody),
+        change: ({ id, timestamp, body }) => prepend(`${id}${timestamp}`, body),
       },
       {
-        ...wrongContent("The timestamp is in milliseconds; the one that was signed is in seconds.", idTimeBody),
+        ...wrongContent("The timestamp is in milliseconds, but the signed timestamp is in seconds.", idTimeBody),
         change: ({ id, timestamp, body }) =>
-          /^\d{13}$/.test(timestamp) ? joined(`${id}.${timestamp.slice(0, 10)}.`, body) : undefined,
+          /^\d{13}$/.test(timestamp) ? prepend(`${id}.${timestamp.slice(0, 10)}.`, body) : undefined,
       },
       {
-        ...wrongContent("The timestamp that was signed is in milliseconds.", idTimeBody),
-        change: ({ id, timestamp, body }) => joined(`${id}.${timestamp}000.`, body),
+        ...wrongContent("The signed timestamp is in milliseconds.", idTimeBody),
+        change: ({ id, timestamp, body }) => prepend(`${id}.${timestamp}000.`, body),
       },
     ],
   ],
 ]);
 
-export const macs: Row<MacChange>[] = [
+export const macs: MistakeRow<MacChange>[] = [
   {
     code: "wrong_algorithm",
-    says: "The signature is made with SHA-1.",
-    fix: "Use HMAC with SHA-256.",
+    message: "The signature uses SHA-1.",
+    fix: "Use HMAC-SHA-256.",
     change: (key, content) => createHmac("sha1", key).update(content).digest(),
   },
   {
     code: "wrong_algorithm",
-    says: "The signature is made with SHA-512.",
-    fix: "Use HMAC with SHA-256.",
+    message: "The signature uses SHA-512.",
+    fix: "Use HMAC-SHA-256.",
     change: (key, content) => createHmac("sha512", key).update(content).digest(),
   },
   {
     code: "no_hmac",
-    says: "The signature is a plain SHA-256 of the body, without the secret.",
-    fix: "Use HMAC with SHA-256, keyed with the secret.",
+    message: "The signature is a plain SHA-256 of the body, without the secret.",
+    fix: "Use HMAC-SHA-256 with the secret as the key.",
     change: (_key, content) => createHash("sha256").update(content).digest(),
   },
   {
     code: "no_hmac",
-    says: "The signature is a plain SHA-256 of secret and body one after the other.",
-    fix: "Use HMAC with SHA-256, keyed with the secret.",
+    message: "The signature is a plain SHA-256 of the secret followed by the body.",
+    fix: "Use HMAC-SHA-256 with the secret as the key.",
     change: (key, content) => createHash("sha256").update(key).update(content).digest(),
   },
   {
     code: "arguments_swapped",
-    says: "Secret and body have changed places: the body is the key.",
-    fix: "The secret is the key, and the body is what is signed.",
+    message: "The arguments are swapped: the body was used as the key.",
+    fix: "Use the secret as the key and the body as the content.",
     change: (key, content) => hmac(content, key),
   },
 ];
 
-const wrongEncoding = (says: string, fix: string): Mistake => ({ code: "wrong_encoding", says, fix });
-const lowerHex = "X-Service-Signature is sha256= and 64 lower-case hex digits.";
-const v1Base64 = "Each part of webhook-signature is v1, and base64 with its padding.";
+const wrongEncoding = (message: string, fix: string): Finding => ({ code: "wrong_encoding", message, fix });
+const lowerHex = "X-Service-Signature is sha256= followed by 64 lower-case hex digits.";
+const v1Base64 = 'Each signature in webhook-signature is "v1," followed by base64 with padding.';
 
-export const writesOf = new Map<Scheme, Row<WriteChange>[]>([
+export const encodingsOf = new Map<Scheme, MistakeRow<EncodingChange>[]>([
   [
     serviceSignature,
     [
@@ -432,15 +440,15 @@ export const writesOf = new Map<Scheme, Row<WriteChange>[]>([
         change: (mac) => `v1,${mac.toString("hex")}`,
       },
       {
-        ...wrongEncoding("The signature is in base64, not in hex.", lowerHex),
+        ...wrongEncoding("The signature is base64 instead of hex.", lowerHex),
         change: (mac) => `sha256=${mac.toString("base64")}`,
       },
       {
-        ...wrongEncoding("The signature is in base64, not in hex, and lacks sha256=.", lowerHex),
+        ...wrongEncoding("The signature is base64 instead of hex, and lacks sha256=.", lowerHex),
         change: (mac) => mac.toString("base64"),
       },
       {
-        ...wrongEncoding("The signature is in base64 of the hex digits.", lowerHex),
+        ...wrongEncoding("The signature is the base64 of the hex digits.", lowerHex),
         change: (mac) => `sha256=${Buffer.from(mac.toString("hex")).toString("base64")}`,
       },
     ],
@@ -449,25 +457,25 @@ export const writesOf = new Map<Scheme, Row<WriteChange>[]>([
     standardWebhooks,
     [
       {
-        ...wrongEncoding("The version v1, is missing.", v1Base64),
+        ...wrongEncoding('The version prefix "v1," is missing.', v1Base64),
         code: "prefix_missing",
         change: (mac) => mac.toString("base64"),
       },
       {
-        ...wrongEncoding("The version is written v1=, not v1,.", v1Base64),
+        ...wrongEncoding('The version prefix is "v1=" instead of "v1,".', v1Base64),
         code: "prefix_missing",
         change: (mac) => `v1=${mac.toString("base64")}`,
       },
       {
-        ...wrongEncoding("The signature is in hex, not in base64.", v1Base64),
+        ...wrongEncoding("The signature is hex instead of base64.", v1Base64),
         change: (mac) => `v1,${mac.toString("hex")}`,
       },
       {
-        ...wrongEncoding("The signature is in hex, not in base64, and lacks v1,.", v1Base64),
+        ...wrongEncoding('The signature is hex instead of base64, and lacks the version prefix "v1,".', v1Base64),
         change: (mac) => mac.toString("hex"),
       },
       {
-        ...wrongEncoding("The signature is in base64 for URLs, with - and _.", v1Base64),
+        ...wrongEncoding("The signature is base64url, with - and _.", v1Base64),
         change: (mac) => `v1,${mac.toString("base64url")}`,
       },
       {
@@ -475,7 +483,7 @@ export const writesOf = new Map<Scheme, Row<WriteChange>[]>([
         change: (mac) => `v1,${mac.toString("base64").replace(/=+$/, "")}`,
       },
       {
-        ...wrongEncoding("The signature is in base64 of the hex digits.", v1Base64),
+        ...wrongEncoding("The signature is the base64 of the hex digits.", v1Base64),
         change: (mac) => `v1,${Buffer.from(mac.toString("hex")).toString("base64")}`,
       },
     ],

@@ -1,28 +1,28 @@
 import { createHmac } from "node:crypto";
 
 /*
- * The two signatures of a delivery as a receiver computes them, from what the README promises. Pure, and apart from the
- * service's own code: what is checked here must not be right only because both are wrong.
+ * The two signatures of a delivery, as a receiver computes them from the documentation. Pure. Not shared with the service's
+ * own code, so that a bug there cannot hide here.
  */
 
-/** What a signature is made of. `id` and `timestamp` are those of the headers, empty when absent. */
-export interface Signable {
+/** The inputs of a signature. `id` and `timestamp` come from the headers, and are empty when absent. */
+export interface SignatureInput {
   id: string;
   timestamp: string;
   body: Buffer;
 }
 
 export interface Scheme {
-  /** The header, as it is written. */
+  /** The name of the header, in its documented case. */
   header: string;
-  /** Where older secrets sign too, when that is another header. */
+  /** The header with the signatures of old secrets; undefined when `header` contains them too. */
   previousHeader?: string;
-  /** The signatures that a header value holds. */
+  /** Splits a header value into its signatures. */
   split(value: string): string[];
   key(secret: string): Buffer;
-  content(signable: Signable): Buffer;
-  /** Writes a MAC as the header has it. */
-  write(mac: Buffer): string;
+  content(input: SignatureInput): Buffer;
+  /** Encodes a MAC for the header. */
+  encode(mac: Buffer): string;
 }
 
 export const serviceSignature: Scheme = {
@@ -31,7 +31,7 @@ export const serviceSignature: Scheme = {
   split: (value) => value.split(",").map((part) => part.trim()),
   key: (secret) => Buffer.from(secret),
   content: ({ body }) => body,
-  write: (mac) => `sha256=${mac.toString("hex")}`,
+  encode: (mac) => `sha256=${mac.toString("hex")}`,
 };
 
 /** https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
@@ -39,14 +39,14 @@ export const standardWebhooks: Scheme = {
   header: "webhook-signature",
   split: (value) => value.split(" ").filter((part) => part !== ""),
   key: (secret) => Buffer.from(secret.replace(/^whsec_/, ""), "base64"),
-  content: ({ id, timestamp, body }) => joined(`${id}.${timestamp}.`, body),
-  write: (mac) => `v1,${mac.toString("base64")}`,
+  content: ({ id, timestamp, body }) => prepend(`${id}.${timestamp}.`, body),
+  encode: (mac) => `v1,${mac.toString("base64")}`,
 };
 
 export const hmac = (key: Buffer | string, content: Buffer): Buffer =>
   createHmac("sha256", key).update(content).digest();
 
-export const joined = (head: string, body: Buffer): Buffer => Buffer.concat([Buffer.from(head), body]);
+export const prepend = (prefix: string, body: Buffer): Buffer => Buffer.concat([Buffer.from(prefix), body]);
 
-export const signatureOf = ({ key, content, write }: Scheme, secret: string, signable: Signable): string =>
-  write(hmac(key(secret), content(signable)));
+export const signatureOf = ({ key, content, encode }: Scheme, secret: string, input: SignatureInput): string =>
+  encode(hmac(key(secret), content(input)));

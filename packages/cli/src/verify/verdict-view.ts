@@ -1,12 +1,27 @@
-import { paint } from "../terminal.ts";
+import { styled } from "../terminal.ts";
 import type { Verdict } from "./diagnose.ts";
 
-/** @param secretCount how many secrets there were to choose from */
+/** A verdict in `--json`. The names are API. */
+export interface VerdictRecord {
+  header: string;
+  holds: boolean;
+  secret: number | null;
+  remarks: { code: string; says: string; fix: string }[];
+}
+
+export const toVerdictRecord = ({ header, isValid, secretNumber, findings }: Verdict): VerdictRecord => ({
+  header,
+  holds: isValid,
+  secret: secretNumber,
+  remarks: findings.map(({ code, message, fix }) => ({ code, says: message, fix })),
+});
+
+/** @param secretCount the number of secrets that were tried */
 export const formatVerdict =
   (secretCount: number) =>
-  ({ header, holds, secret, remarks }: Verdict): string => {
-    const verdict = holds ? paint("green", "✔ holds") : paint("red", "✘ does not hold");
-    const which = secret !== null && secretCount > 1 ? `, by secret ${secret} of ${secretCount}` : "";
-    const lines = remarks.flatMap(({ says, fix }) => [`    ${says}`, `    ${paint("dim", `→ ${fix}`)}`]);
-    return [`${header.padEnd("X-Service-Signature".length)}  ${verdict}${which}`, ...lines].join("\n");
+  ({ header, isValid, secretNumber, findings }: Verdict): string => {
+    const result = isValid ? styled("green", "✔ valid") : styled("red", "✘ invalid");
+    const signer = secretNumber !== null && secretCount > 1 ? `, secret ${secretNumber} of ${secretCount}` : "";
+    const lines = findings.flatMap(({ message, fix }) => [`    ${message}`, `    ${styled("dim", `→ ${fix}`)}`]);
+    return [`${header.padEnd("X-Service-Signature".length)}  ${result}${signer}`, ...lines].join("\n");
   };

@@ -1,0 +1,19 @@
+import type { DeliveryStatus, EventName } from "../../client/src/client.ts";
+
+/* Lists of the API's values. The compiler reports a value that the API has and a list lacks. */
+
+const listOf = <Value extends string>(values: Record<Value, true>): Value[] => Object.keys(values) as Value[];
+
+export const eventNames = listOf({
+  "deploy.started": true,
+  "deploy.succeeded": true,
+  "deploy.failed": true,
+} satisfies Record<EventName, true>);
+
+export const deliveryStatuses = listOf({
+  pending: true,
+  succeeded: true,
+  failed: true,
+  held: true,
+  cancelled: true,
+} satisfies Record<DeliveryStatus, true>);
