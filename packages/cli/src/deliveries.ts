@@ -128,7 +128,7 @@ const selectWebhooks = async (api: Client, { project, webhook }: Options): Promi
 const secondsPerUnit: Record<string, number> = { s: 1, min: 60, h: 3_600, d: 86_400 };
 
 /** Converts a duration before now to a time. Returns any other text unchanged: the API rejects it if it is not a time. */
-function readSince(text: string, now: Date): string {
+export function readSince(text: string, now: Date): string {
   const [, amount, unit = ""] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   const seconds = Number(amount) * (secondsPerUnit[unit] ?? Number.NaN);
   return Number.isNaN(seconds) ? text : new Date(now.getTime() - seconds * 1000).toISOString();

@@ -161,6 +161,7 @@ test("--forward forwards body and signatures unchanged, and returns the response
   const id = await sendTest();
   const arrival = JSON.parse((await listener.ended).stdout);
   const forwarded = receiver.received.find(({ headers }) => headers["webhook-id"] === id);
+  expect(forwarded?.headers.host).toBe(new URL(receiver.url).host);
   expect(forwarded?.body).toBe(arrival.body);
   expect(forwarded?.headers["x-service-signature"]).toBe(arrival.headers["x-service-signature"]);
   await eventually(async () => {
@@ -181,6 +182,15 @@ test("responds with 502 when the --forward URL is not reachable", async () => {
   const { stdout, stderr } = await listener.ended;
   expect(JSON.parse(stdout)).toMatchObject({ answered: 502 });
   expect(stderr).toContain("(ECONNREFUSED)");
+});
+
+test("accepts a body of 1 MiB and rejects a larger one with 413", async () => {
+  const { url } = await listening([]);
+  const post = (bytes: number) => fetch(url, { method: "POST", body: "x".repeat(bytes) });
+  expect((await post(1024 * 1024)).status).toBe(200);
+  const tooLarge = await post(1024 * 1024 + 1).catch(() => undefined);
+  // The connection may be closed before the response is read.
+  if (tooLarge) expect(tooLarge.status).toBe(413);
 });
 
 test("survives oversized, incomplete and invalid requests, and escapes control characters of a delivery", async () => {

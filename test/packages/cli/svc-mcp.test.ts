@@ -1,5 +1,8 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
 import { type CallToolResult, Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { explain } from "../../../packages/cli/src/mcp/explain.ts";
@@ -89,18 +92,23 @@ test("describes each tool, its input and its effects", async () => {
   const kinds = Object.fromEntries(
     tools.map(({ name, annotations }) => [
       name,
-      [annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.idempotentHint],
+      [
+        annotations?.readOnlyHint,
+        annotations?.destructiveHint,
+        annotations?.idempotentHint,
+        annotations?.openWorldHint,
+      ],
     ]),
   );
   expect(kinds).toEqual({
-    list_projects: [true, false, true],
-    list_webhooks: [true, false, true],
-    create_webhook: [false, false, false],
-    delete_webhook: [false, true, true],
-    list_deliveries: [true, false, true],
-    show_delivery: [true, false, true],
-    redeliver_delivery: [false, false, false],
-    explain_failed_delivery: [true, false, true],
+    list_projects: [true, false, true, false],
+    list_webhooks: [true, false, true, false],
+    create_webhook: [false, false, false, true],
+    delete_webhook: [false, true, true, false],
+    list_deliveries: [true, false, true, false],
+    show_delivery: [true, false, true, false],
+    redeliver_delivery: [false, false, false, true],
+    explain_failed_delivery: [true, false, true, false],
   });
   for (const { description = "", inputSchema, outputSchema, annotations, title } of tools) {
     expect(title).toBeTruthy();
@@ -218,6 +226,19 @@ test("a deleted key and an unreachable service return a tool error", async () =>
     content: [{ text: expect.stringMatching(/^service_unreachable: /) }],
   });
   await nowhere.client.close();
+});
+
+test("escapes control characters in the message of an error", async () => {
+  const error = { code: "conflict", message: "No.\u001b[2J", request_id: "r-1" };
+  const stub = http.createServer((_, response) => response.writeHead(409).end(JSON.stringify({ error })));
+  stub.listen(0, "127.0.0.1");
+  await once(stub, "listening");
+  const SVC_BASE_URL = `http://127.0.0.1:${(stub.address() as AddressInfo).port}`;
+  const other = await connectClient({ SVC_BASE_URL, SVC_API_KEY: key });
+  const result = (await other.client.callTool({ name: "list_projects", arguments: {} })) as CallToolResult;
+  expect(textOf(result)).toBe("conflict (409, request r-1): No.\\u001b[2J");
+  await other.client.close();
+  stub.close().closeAllConnections();
 });
 
 test("exits with 3 and an error on stderr when there is no credential", async () => {

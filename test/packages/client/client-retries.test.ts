@@ -74,6 +74,13 @@ test("throws without a retry when Retry-After exceeds maxWaitSeconds, which defa
   expect(await waitsBetweenRequests(429, "6", { maxWaitSeconds: 5 })).toEqual([]);
 });
 
+test("gives each request 35 seconds by default", async () => {
+  const timeout = jest.spyOn(AbortSignal, "timeout");
+  await waitsBetweenRequests(429, undefined, { maxRetries: 1 });
+  expect(timeout.mock.calls).toEqual([[35_000], [35_000]]);
+  timeout.mockRestore();
+});
+
 test("does not retry after another error", async () => {
   expect(await waitsBetweenRequests(500, "1")).toEqual([]);
 });

@@ -216,6 +216,8 @@ describe("with a stub service", () => {
     const { client } = await startStub([busy, notFound, notFound]);
     expect(await client.deleteApiKey("1")).toBeUndefined();
     await expect(client.deleteApiKey("1")).rejects.toMatchObject({ code: "not_found" });
+    const rateLimited = await startStub([limited, notFound]);
+    await expect(rateLimited.client.deleteApiKey("1")).rejects.toMatchObject({ code: "not_found" });
   });
 
   test("an aborted signal ends a wait and a request", async () => {
@@ -240,7 +242,7 @@ describe("with a stub service", () => {
   test.each([301, 302, 303, 307, 308])("does not follow a %i redirect, to another host or the same", async (status) => {
     const target = await startStub([projects, projects, projects, projects]);
     const { client, requests } = await startStub([
-      [status, { location: `${target.baseUrl}/v1/projects` }],
+      [status, { location: `${target.baseUrl}/v1/projects` }, '{"data":[]}'],
       [status, { location: "/v1/elsewhere" }],
       [status, { location: `${target.baseUrl}/v1/api-keys` }],
       projects,

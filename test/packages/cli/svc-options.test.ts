@@ -1,0 +1,48 @@
+import type { Command } from "commander";
+import { readSince } from "../../../packages/cli/src/deliveries.ts";
+import { createProgram } from "../../../packages/cli/src/program.ts";
+
+/* Default values of options, and the values that they accept. */
+
+const allCommands = (command: Command, path = ""): [string, Command][] => [
+  [path, command],
+  ...command.commands.flatMap((child) => allCommands(child, `${path} ${child.name()}`.trim())),
+];
+
+test("options have these defaults and choices", () => {
+  const events = ["deploy.started", "deploy.succeeded", "deploy.failed"];
+  const rows = allCommands(createProgram()).flatMap(([path, { options }]) =>
+    options.flatMap(({ long, defaultValue, argChoices }) =>
+      defaultValue === undefined && argChoices === undefined ? [] : [[`${path} ${long}`, defaultValue, argChoices]],
+    ),
+  );
+  expect(rows).toEqual([
+    ["webhooks create --events", undefined, events],
+    ["webhooks update --events", undefined, events],
+    ["webhooks rotate --overlap", "86400", undefined],
+    ["webhooks test --event", "deploy.succeeded", events],
+    ["deliveries list --status", undefined, ["pending", "succeeded", "failed", "held", "cancelled"]],
+    ["deliveries list --limit", "20", undefined],
+    ["deliveries recover --status", undefined, ["failed", "held"]],
+    ["deliveries tail --last", "5", undefined],
+    ["listen --port", "4000", undefined],
+    ["listen --status", "200", undefined],
+  ]);
+});
+
+const now = new Date("2026-11-21T12:00:00.000Z");
+
+test.each([
+  ["45s", "2026-11-21T11:59:15.000Z"],
+  ["90min", "2026-11-21T10:30:00.000Z"],
+  ["6h", "2026-11-21T06:00:00.000Z"],
+  ["3 d", "2026-11-18T12:00:00.000Z"],
+  ["0s", "2026-11-21T12:00:00.000Z"],
+  ["2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"],
+  ["yesterday", "yesterday"],
+  ["5", "5"],
+  ["-5min", "-5min"],
+  ["1.5h", "1.5h"],
+])("readSince converts %s to %s", (text, since) => {
+  expect(readSince(text, now)).toBe(since);
+});

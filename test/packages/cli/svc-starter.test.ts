@@ -1,0 +1,35 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { environment, freshConfigHome, program } from "../../support/svc.ts";
+
+/* How `bin/svc.js` starts the program. */
+
+test("starts the sources of a checkout, and the bundle where there are no sources", () => {
+  const folder = freshConfigHome();
+  for (const name of ["bin", "src", "dist"]) mkdirSync(join(folder, name));
+  copyFileSync(program, join(folder, "bin/svc.js"));
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  writeFileSync(
+    join(folder, "src/program.ts"),
+    'export const run = (args: string[]) => console.log("sources", ...args);',
+  );
+  writeFileSync(join(folder, "dist/program.js"), 'export const run = (...args) => console.log("bundle", ...args[0]);');
+  const start = () =>
+    execFileSync(process.execPath, [join(folder, "bin/svc.js"), "a", "b"], { env: environment(), encoding: "utf8" });
+  expect(start()).toBe("sources a b\n");
+  rmSync(join(folder, "src"), { recursive: true });
+  expect(start()).toBe("bundle a b\n");
+});
+
+test("exits with 0 and without an error when the reader of its output has gone", async () => {
+  const child = spawn(process.execPath, [program, "--help"], { env: environment() });
+  child.stdout.destroy();
+  let stderr = "";
+  child.stderr.on("data", (text: Buffer) => {
+    stderr += text;
+  });
+  expect(await once(child, "close")).toEqual([0, null]);
+  expect(stderr).toBe("");
+});

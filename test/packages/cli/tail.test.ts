@@ -1,0 +1,77 @@
+import { jest } from "@jest/globals";
+import { tail } from "../../../packages/cli/src/tail.ts";
+import type { Client, Delivery } from "../../../packages/client/src/client.ts";
+import { eventually } from "../../support/eventually.ts";
+
+/* `tail` with more deliveries than one page, against a stub of the client. */
+
+const webhook = { projectId: "p-1", webhookId: "w-1" };
+const idOf = (number: number) => `d-${String(number).padStart(4, "0")}`;
+const newDelivery = (number: number, status: Delivery["status"]): Delivery => ({
+  id: idOf(number),
+  webhook_id: webhook.webhookId,
+  event: "deploy.started",
+  deployment_id: "x",
+  status,
+  test: false,
+  created_at: "2026-11-21T12:00:00.000Z",
+  next_attempt_at: null,
+  attempt_count: status === "pending" ? 0 : 1,
+});
+
+/** Oldest first. */
+let deliveries: Delivery[];
+let printed: string[];
+let lookups: string[];
+let stop: AbortController;
+let ended: Promise<unknown>;
+
+beforeEach(() => {
+  [deliveries, printed, lookups, stop] = [[], [], [], new AbortController()];
+  jest.spyOn(process.stderr, "write").mockReturnValue(true);
+  jest.spyOn(process.stdout, "write").mockImplementation((text) => {
+    const { id, status } = JSON.parse(String(text));
+    printed.push(`${id} ${status}`);
+    return true;
+  });
+});
+afterEach(async () => {
+  stop.abort();
+  await ended;
+  jest.restoreAllMocks();
+});
+
+function start(last: number): void {
+  const api = {
+    listDeliveries: async (_webhook: unknown, { limit = 20, cursor = "0" }: { limit?: number; cursor?: string }) => {
+      const end = Number(cursor) + limit;
+      const items = deliveries.toReversed().slice(Number(cursor), end);
+      return end < deliveries.length ? { items, nextCursor: String(end) } : { items };
+    },
+    getDelivery: async (_webhook: unknown, id: string) => {
+      lookups.push(id);
+      return deliveries.find((delivery) => delivery.id === id);
+    },
+  } as unknown as Client;
+  ended = tail(api, [webhook], { last, json: true, signal: stop.signal }).catch((error) => error);
+}
+
+test("prints all new deliveries of a poll, over several pages", async () => {
+  deliveries = [newDelivery(0, "succeeded")];
+  start(1);
+  await eventually(() => expect(printed).toEqual(["d-0000 succeeded"]));
+  for (let number = 1; number <= 250; number++) deliveries.push(newDelivery(number, "succeeded"));
+  await eventually(() => expect(printed).toHaveLength(251), 15_000);
+  expect(printed.slice(1)).toEqual(deliveries.slice(1).map(({ id }) => `${id} succeeded`));
+});
+
+test("looks up all pending deliveries beyond the first page in turn, 20 per poll", async () => {
+  deliveries = Array.from({ length: 50 }, (_, number) => newDelivery(number, "pending"));
+  start(0);
+  await eventually(() => expect(process.stderr.write).toHaveBeenCalled());
+  for (let number = 50; number < 150; number++) deliveries.push(newDelivery(number, "succeeded"));
+  await eventually(() => expect(new Set(lookups).size).toBe(50), 15_000);
+  expect(new Set(lookups.slice(0, 40)).size).toBe(40);
+  deliveries[49] = newDelivery(49, "failed");
+  await eventually(() => expect(printed).toContain("d-0049 failed"), 15_000);
+});

@@ -1,0 +1,32 @@
+import { jsonText, printable } from "../../../packages/cli/src/terminal.ts";
+
+/* What text of others may do to a terminal. */
+
+const harmful = [
+  ["ESC, which starts escape sequences", "\u001b"],
+  ["BEL", "\u0007"],
+  ["CR, which overwrites the line", "\r"],
+  ["a line break", "\n"],
+  ["DEL", "\u007f"],
+  ["CSI, an 8-bit escape sequence", "\u009b"],
+  ["the line separator", "\u2028"],
+  ["the paragraph separator", "\u2029"],
+  ["the right-to-left override", "\u202e"],
+  ["the left-to-right isolate", "\u2066"],
+  ["the pop directional isolate", "\u2069"],
+] as const;
+
+test.each(harmful)("printable escapes %s", (_, character) => {
+  const code = character.charCodeAt(0).toString(16).padStart(4, "0");
+  expect(printable(`a${character}b`)).toBe(`a\\u${code}b`);
+});
+
+test.each(harmful)("jsonText escapes %s, and stays JSON", (_, character) => {
+  const text = jsonText({ [character]: character });
+  expect(text).not.toContain(character);
+  expect(JSON.parse(text)).toEqual({ [character]: character });
+});
+
+test("printable leaves other text unchanged", () => {
+  for (const text of ["", "Grüße, 世界 🚀", "a\\b", "‏שלום"]) expect(printable(text)).toBe(text);
+});
