@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as esbuild from "esbuild";
-import { build } from "../bin/build.ts";
+import { bundleFunctions } from "../bin/build/bundle-functions.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
 import { upsertMember } from "../functions/access/membership-store.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
@@ -176,7 +176,7 @@ async function measure(rounds: number) {
   await once(receiver, "listening");
   Object.assign(process.env, { JWT_SECRET: randomBytes(32).toString("hex"), WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" });
   try {
-    await build({ outdir });
+    await bundleFunctions({ outdir });
     return await withDynamo(async () => {
       const every = await cases(outdir, `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`);
       const starts: Record<string, Start[]> = {};

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Metafile } from "esbuild";
 import { budgetOf, heaviest } from "../bin/build/budgets.ts";
-import { build } from "../bin/build.ts";
+import { bundleFunctions } from "../bin/build/bundle-functions.ts";
 import { endpoints } from "../functions/manifest/endpoints.ts";
 import { workers } from "../functions/manifest/workers.ts";
 import { bundleFolder } from "../lib/names.ts";
@@ -43,7 +43,7 @@ export const bench: Bench = {
   async run() {
     const outdir = mkdtempSync(join(tmpdir(), "bench-size-"));
     try {
-      const metafile = await build({ outdir });
+      const metafile = await bundleFunctions({ outdir });
       const weighed = [...endpoints, ...workers]
         .map(({ file }) => weigh(metafile, outdir, file))
         .sort((one, other) => other.kb - one.kb);

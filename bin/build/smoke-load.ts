@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 
-/** Modules of Node that take half as long to load as all the rest of a cold start, and that no function needs. */
+/** Modules of Node that no function needs and that add half to the CPU of a cold start. */
 const unwanted = ["internal/deps/undici/undici", "http2", "internal/webstreams/readablestream"];
 
 const TIME_LIMIT_MS = 20_000;
 
-/** Runs in a process of its own. Prints a line for each problem. */
+/** Runs in a separate process and prints a line for each problem. */
 const script = `
   const [bundles, unwanted] = JSON.parse(process.argv[1]);
   for (const [file, path] of bundles) {
@@ -16,13 +16,13 @@ const script = `
     }
     const loaded = unwanted.filter((name) => process.moduleLoadList.includes("NativeModule " + name));
     if (loaded.length > 0) {
-      console.log("The bundle of " + file + " loads " + loaded.join(", ") + ", which slows every cold start down.");
+      console.log("The bundle of " + file + " loads " + loaded.join(", ") + ", which slows down every cold start.");
       break;
     }
   }`;
 
 /**
- * Loads each bundle as Lambda does, but with no setting at all: importing a handler has no effect and needs nothing.
+ * Loads each bundle as Lambda does, but without any environment variable: importing a handler has no effect.
  * @param bundles path below `functions/` and absolute path of the bundle of each function
  * @throws Error with a line for each problem
  */
@@ -33,11 +33,11 @@ export function smokeLoad(bundles: [file: string, path: string][]): void {
     { env: {}, encoding: "utf8", timeout: TIME_LIMIT_MS },
   );
   if (error) {
-    const isLate = (error as NodeJS.ErrnoException).code === "ETIMEDOUT";
-    throw isLate
-      ? new Error(`A bundle keeps the process running after it was loaded: ${TIME_LIMIT_MS / 1000} s`)
+    const isTimeout = (error as NodeJS.ErrnoException).code === "ETIMEDOUT";
+    throw isTimeout
+      ? new Error(`A bundle keeps the process running for ${TIME_LIMIT_MS / 1000} s after it was loaded.`)
       : error;
   }
-  const said = `${stdout}${stderr}`.trim();
-  if (said !== "" || status !== 0) throw new Error(said || `The bundles do not load: exit code ${status}`);
+  const output = `${stdout}${stderr}`.trim();
+  if (output !== "" || status !== 0) throw new Error(output || `The bundles do not load: exit code ${status}.`);
 }

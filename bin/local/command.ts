@@ -1,59 +1,150 @@
-import { type ParseArgsConfig, parseArgs } from "node:util";
+import { parseArgs } from "node:util";
 import { ApiError, SettingError } from "../../functions/platform/errors.ts";
-import { StartError } from "./engines.ts";
+import { StartError } from "./start-error.ts";
 
-/** A command was called in a way it does not understand. */
+/** The arguments of a program do not match its usage. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
+interface Option {
+  /** Placeholder of the value: `<id>`. */
+  value: string;
+  about: string;
+  isRequired?: true;
+  /** Used when the option is absent. */
+  fallback?: string;
+  /** What the help shows as the default, where no fixed value is. */
+  shownDefault?: string;
+}
+
+type Options = Record<string, Option>;
+
+/** What a program accepts and what its help page shows. */
+interface Program<Accepted extends Options> {
+  /** How a person starts it: `npm run --silent token`. */
+  name: string;
+  /** One or more lines for the top of the help page. */
+  about: string;
+  /** The words before the options, as the usage line shows them; absent = none are accepted. */
+  words?: string;
+  /** By name, without the dashes. */
+  options?: Accepted;
+  /** Environment variables that it reads. */
+  settings?: readonly { name: string; about: string }[];
+  examples: readonly string[];
+}
+
+type ValuesOf<Accepted extends Options> = {
+  [Name in keyof Accepted]: Accepted[Name] extends { isRequired: true } | { fallback: string }
+    ? string
+    : string | undefined;
+};
+
 /**
- * Runs a command: what it returns is all that it prints. A mistake of the person at the keyboard is one sentence and exit
- * code 1; anything else is a fault of ours, and keeps its stack.
+ * Runs a program: parses its arguments, prints its help page for `--help`, otherwise prints what `run` returns. An error of
+ * the caller is one message on stderr and exit code 1; any other error is a fault of the program and keeps its stack.
+ * @param run returns the text to print; undefined = nothing
  */
-export async function command(usage: string, run: () => Promise<string>): Promise<void> {
+export async function command<const Accepted extends Options>(
+  program: Program<Accepted>,
+  run: (options: ValuesOf<Accepted>, words: string[]) => Promise<string | undefined>,
+): Promise<void> {
+  const args = process.argv.slice(2);
   try {
-    console.log(await run());
+    if (args.some((arg) => arg === "--help" || arg === "-h")) {
+      console.log(helpPage(program));
+      return;
+    }
+    const { values, words } = readArguments(program, args);
+    const text = await run(values, words);
+    if (text !== undefined) console.log(text);
   } catch (error) {
-    const isTheirs = [StartError, SettingError, ApiError, UsageError].some((type) => error instanceof type);
-    if (!isTheirs) throw error;
-    const hint = error instanceof UsageError ? `\nUsage: ${usage}` : "";
-    console.error(`${(error as Error).message}${hint}`);
+    const isCallersError = [StartError, SettingError, ApiError, UsageError].some((type) => error instanceof type);
+    if (!isCallersError) throw error;
+    const usage = error instanceof UsageError ? `\nUsage: ${usageOf(program)}` : "";
+    console.error(`${(error as Error).message}${usage}`);
     process.exitCode = 1;
   }
 }
 
-/** @throws UsageError for an unknown option, one without a value, or a required one that is absent */
-export function readOptions<const Required extends string, const Optional extends string>(
-  required: readonly Required[],
-  optional: readonly Optional[],
-): Record<Required, string> & Partial<Record<Optional, string>> {
-  const { values } = parse([...required, ...optional], false);
-  for (const name of required) if (!values[name]) throw new UsageError(`--${name} is missing`);
-  return values as Record<Required, string> & Partial<Record<Optional, string>>;
-}
-
-/** The words and the options of a command that takes both. @throws UsageError likewise */
-export function readArguments<const Optional extends string>(
-  optional: readonly Optional[],
-): [string[], Partial<Record<Optional, string>>] {
-  const { positionals, values } = parse(optional, true);
-  return [positionals, values as Partial<Record<Optional, string>>];
-}
-
-function parse(names: readonly string[], allowPositionals: boolean) {
-  const options: ParseArgsConfig["options"] = {};
-  for (const name of names) options[name] = { type: "string" };
-  const args: string[] = [];
-  for (const arg of process.argv.slice(2)) {
-    const option = args.at(-1);
-    // A negative number is a value; the parser would take it for another option.
-    if (/^-\d+$/.test(arg) && option?.startsWith("--")) args[args.length - 1] = `${option}=${arg}`;
-    else args.push(arg);
+/** @throws UsageError for an unknown option, an option without a value, or a required option that is absent */
+function readArguments<Accepted extends Options>(
+  program: Program<Accepted>,
+  args: readonly string[],
+): { values: ValuesOf<Accepted>; words: string[] } {
+  const rows = Object.entries<Option>(program.options ?? {});
+  const values: Record<string, string | undefined> = {};
+  const parsed = parse(
+    withAttachedNegatives(args),
+    rows.map(([name]) => name),
+    program.words !== undefined,
+  );
+  for (const [name, { isRequired, fallback }] of rows) {
+    values[name] = parsed.values[name] ?? fallback;
+    if (isRequired && !values[name]) throw new UsageError(`--${name} is missing.`);
   }
+  return { values: values as ValuesOf<Accepted>, words: parsed.positionals };
+}
+
+function parse(args: string[], names: string[], allowPositionals: boolean) {
+  const options = Object.fromEntries(names.map((name) => [name, { type: "string" as const }]));
   try {
     return parseArgs({ args, options, strict: true, allowPositionals });
   } catch (error) {
-    throw new UsageError((error as Error).message);
+    // Node goes on to explain how to pass a word that starts with a dash; no program here takes one.
+    const [sentence] = (error as Error).message.split(/\. (?:To specify|This command)/);
+    throw new UsageError(`${sentence?.replace(/\.$/, "")}.`);
   }
+}
+
+/** Joins `--expires-in` and `-1` into one argument: the parser takes a separate negative number for another option. */
+function withAttachedNegatives(args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const arg of args) {
+    const option = joined.at(-1);
+    if (/^-\d+$/.test(arg) && option?.startsWith("--")) joined[joined.length - 1] = `${option}=${arg}`;
+    else joined.push(arg);
+  }
+  return joined;
+}
+
+function usageOf({ name, words, options = {} as Options }: Program<Options>): string {
+  const parts = Object.entries(options).map(([option, { value, isRequired }]) =>
+    isRequired ? `--${option} ${value}` : `[--${option} ${value}]`,
+  );
+  const args = [...(words === undefined ? [] : [words]), ...parts];
+  return args.length === 0 ? name : `${name} -- ${args.join(" ")}`;
+}
+
+function helpPage(program: Program<Options>): string {
+  const { about, options = {}, settings = [], examples } = program;
+  const optionRows = Object.entries(options).map(([name, option]) => [
+    `--${name} ${option.value}`,
+    `${option.about}${note(option)}`,
+  ]);
+  const section = (title: string, rows: string[][]) => (rows.length === 0 ? [] : ["", `${title}:`, ...aligned(rows)]);
+  return [
+    about,
+    "",
+    `Usage: ${usageOf(program)}`,
+    ...section("Options", [...optionRows, ["-h, --help", "show this help"]]),
+    ...section(
+      "Settings (environment variables)",
+      settings.map((setting) => [setting.name, setting.about]),
+    ),
+    "",
+    "Examples:",
+    ...examples.map((example) => `  ${example}`),
+  ].join("\n");
+}
+
+function note({ isRequired, fallback, shownDefault = fallback }: Option): string {
+  if (isRequired) return " (required)";
+  return shownDefault === undefined ? "" : ` (default: ${shownDefault})`;
+}
+
+function aligned(rows: string[][]): string[] {
+  const width = Math.max(...rows.map(([name = ""]) => name.length));
+  return rows.map(([name = "", about = ""]) => `  ${name.padEnd(width)}  ${about}`);
 }

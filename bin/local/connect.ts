@@ -3,10 +3,12 @@ import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
 import type { DeadLetterQueue } from "./dead-letters.ts";
-import { StartError } from "./engines.ts";
-import { findRunning } from "./service.ts";
+import { findRunning } from "./running-service.ts";
 import { readSettings, setFunctionDefaults } from "./settings.ts";
+import { startCommand } from "./shell-commands.ts";
+import { StartError } from "./start-error.ts";
 
+/** The queues that a program works with. */
 export interface Connection {
   eventsQueueUrl: string;
   deadLetterQueues: DeadLetterQueue[];
@@ -14,7 +16,7 @@ export interface Connection {
 
 /**
  * Points the functions of this process at the engines of the running service.
- * @throws StartError when there is none
+ * @throws StartError when no service is running
  */
 export async function connect(): Promise<Connection> {
   const settings = readSettings();
@@ -23,7 +25,9 @@ export async function connect(): Promise<Connection> {
   const dynamoEndpoint = settings.dynamoEndpoint ?? running?.dynamoEndpoint;
   const sqsEndpoint = settings.sqsEndpoint ?? running?.sqsEndpoint;
   if (dynamoEndpoint === undefined || sqsEndpoint === undefined) {
-    throw new StartError(`No service runs over ${settings.dataDir}. Start it with npm start, with the same DATA_DIR.`);
+    throw new StartError(
+      `No service is running with the data directory ${settings.dataDir}. Start it in another terminal: ${startCommand(settings)}`,
+    );
   }
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEndpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqsEndpoint;
@@ -32,7 +36,7 @@ export async function connect(): Promise<Connection> {
 
 /**
  * Points this process at the queues of a stage on AWS, with the credentials and region of the environment.
- * @throws StartError when they are not there
+ * @throws StartError when a queue does not exist or the credentials do not reach it
  */
 export async function connectToStage(stage: string): Promise<Connection> {
   return connection(async (name) => {
@@ -41,7 +45,7 @@ export async function connectToStage(stage: string): Promise<Connection> {
       return (await sqs().send(new GetQueueUrlCommand({ QueueName }))).QueueUrl ?? "";
     } catch (error) {
       throw new StartError(
-        `The queue ${QueueName} cannot be reached with these credentials: ${(error as Error).message}`,
+        `The queue ${QueueName} cannot be reached: ${(error as Error).message}. Check the stage, AWS_PROFILE and AWS_REGION.`,
       );
     }
   });

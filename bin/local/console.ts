@@ -12,21 +12,24 @@ import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from 
 import type { PageFile } from "../../packages/console/build.ts";
 
 /*
- * The console of a local run: its page, beside the API, and what plays the deployment pipeline for it. AWS has no part of
- * this: there the page is in a bucket.
+ * The pages of a local run, on the port of the API: the home page, the console, and the endpoint by which the console sends
+ * a deployment event. None of this is deployed: on AWS the console is served from a bucket.
  */
 
-/** Answers what is not the API's. @returns false for what is */
-export type AnswerPage = (request: http.IncomingMessage, response: http.ServerResponse) => boolean;
+/** Responds to requests for pages. Returns false, without a response, for a request to the API. */
+export type ServePages = (request: http.IncomingMessage, response: http.ServerResponse) => boolean;
 
-const ADDRESS = "/console/";
+const CONSOLE = "/console/";
 const CONFIG = JSON.stringify({ apiUrl: "", isLocal: true });
 
-/** Serves the console below `/console/`. Its page is bundled when it is first asked for. */
-export function consolePages(): AnswerPage {
+/**
+ * Serves the console below `/console/` and the home page at `/`. The console is bundled at the first request for it.
+ * @param homePage gives the HTML at `/`; absent = `/` leads to the console
+ */
+export function consolePages(homePage?: (baseUrl: string) => string): ServePages {
   let files: Promise<Map<string, Uint8Array>> | undefined;
 
-  async function serveFile(name: string, { headers }: http.IncomingMessage): Promise<Answer> {
+  async function serveFile(name: string, { headers }: http.IncomingMessage): Promise<PageResponse> {
     files ??= bundle().catch((error) => {
       files = undefined;
       throw error;
@@ -40,44 +43,48 @@ export function consolePages(): AnswerPage {
     return { status: 200, headers: { ...caching, "Content-Type": type }, body };
   }
 
-  async function answer(path: string, request: http.IncomingMessage): Promise<Answer> {
-    refuseForeignNames(request);
+  async function respond(path: string, request: http.IncomingMessage): Promise<PageResponse> {
+    rejectForeignHosts(request);
     const isRead = request.method === "GET" || request.method === "HEAD";
-    if (path === `${ADDRESS}events`) {
+    if (path === `${CONSOLE}events`) {
       if (request.method !== "POST") throw notAllowed("POST");
-      return takeEvent(request);
+      return sendEvent(request);
     }
     if (!isRead) throw notAllowed("GET, HEAD");
-    if (!path.startsWith(ADDRESS)) return { status: 302, headers: { Location: ADDRESS }, body: "" };
-    return serveFile(path.slice(ADDRESS.length), request);
+    if (path === "/" && homePage) {
+      const headers = { "Cache-Control": pageCacheControl, "Content-Type": pageTypes.html ?? "" };
+      return { status: 200, headers, body: homePage(`http://127.0.0.1:${request.socket.localPort}`) };
+    }
+    if (!path.startsWith(CONSOLE)) return { status: 302, headers: { Location: CONSOLE }, body: "" };
+    return serveFile(path.slice(CONSOLE.length), request);
   }
 
   return (request, response) => {
     const [path = ""] = (request.url ?? "").split("?");
-    if (!isConsole(path, request)) return false;
-    answer(path, request)
-      .catch(refusal)
+    if (!isPage(path, request)) return false;
+    respond(path, request)
+      .catch(errorResponse)
       .then(({ status, headers, body }) => {
-        const safe = { ...pageHeaders, "Content-Security-Policy": contentSecurityPolicy("") };
-        response.writeHead(status, { ...safe, ...headers }).end(request.method === "HEAD" ? undefined : body);
+        const security = { ...pageHeaders, "Content-Security-Policy": contentSecurityPolicy("") };
+        response.writeHead(status, { ...security, ...headers }).end(request.method === "HEAD" ? undefined : body);
       });
     return true;
   };
 }
 
-interface Answer {
+interface PageResponse {
   status: number;
   headers: Record<string, string>;
   body: string | Uint8Array;
 }
 
-/** Somebody who opens the address of the API in a browser wants a page. */
-function isConsole(path: string, { method, headers }: http.IncomingMessage): boolean {
-  const isBrowsing = method === "GET" && (headers.accept ?? "").includes("text/html");
-  return path === "/console" || path.startsWith(ADDRESS) || (path === "/" && isBrowsing);
+/** At `/` a browser gets a page, and an API client gets the API's error. */
+function isPage(path: string, { method, headers }: http.IncomingMessage): boolean {
+  const isBrowser = (method === "GET" || method === "HEAD") && (headers.accept ?? "").includes("text/html");
+  return path === "/console" || path.startsWith(CONSOLE) || (path === "/" && isBrowser);
 }
 
-/** esbuild is loaded only now: the service starts without it. */
+/** Loads esbuild only now, so that the service starts without it. */
 async function bundle(): Promise<Map<string, Uint8Array>> {
   const { buildConsole } = await import("../../packages/console/build.ts");
   const files: PageFile[] = await buildConsole();
@@ -85,42 +92,47 @@ async function bundle(): Promise<Map<string, Uint8Array>> {
 }
 
 /**
- * A page elsewhere can give its own name this machine's address (DNS rebinding) and would then be of one origin with the
- * console. Its requests carry that name.
+ * Rejects requests to any other host name. A foreign page can point its own name at this machine's address (DNS rebinding)
+ * and would then share an origin with the console; its requests carry that name.
  * @throws ApiError `forbidden`
  */
-function refuseForeignNames({ headers: { host = "" } }: http.IncomingMessage): void {
+function rejectForeignHosts({ headers: { host = "" } }: http.IncomingMessage): void {
   if (/^(127\.0\.0\.1|localhost)(:\d+)?$/i.test(host)) return;
-  throw new ApiError("forbidden", "The console is served to this machine: call it 127.0.0.1 or localhost.");
+  throw new ApiError("forbidden", "These pages are only for this machine. Open them at 127.0.0.1 or localhost.");
 }
 
 const MAX_EVENT_BYTES = 4096;
 
 /**
- * POST /console/events `{project_id, event}`: puts a sample event on the queue, as `npm run event` does.
- * @throws ApiError `forbidden` unless the console's own page asks, or `validation_error`
+ * Handles POST /console/events `{project_id, event}`: puts a sample event on the queue, as `npm run event` does.
+ * @throws ApiError `forbidden` unless the console's own page sent the request, `invalid_json`, `validation_error` or
+ * `payload_too_large`
  */
-async function takeEvent(request: http.IncomingMessage): Promise<Answer> {
+async function sendEvent(request: http.IncomingMessage): Promise<PageResponse> {
   const { origin, host, "x-console": mark, "sec-fetch-site": site = "same-origin" } = request.headers;
-  // A form cannot send the mark, and a script of another page has to be allowed to first, which nobody does here.
+  // A form cannot send this header, and a script of another page would need a preflight, which is never granted here.
   const isOwnPage = origin === `http://${host}` && site === "same-origin" && mark === "1";
-  if (!isOwnPage) throw new ApiError("forbidden", "Only the console sends events here. Elsewhere: npm run event.");
+  if (!isOwnPage)
+    throw new ApiError("forbidden", "Only the console can send events here. Elsewhere, use npm run event.");
   const { project_id, event } = await readJson(request);
   const sample = sampleEvent(event, { projectId: project_id, deploymentId: randomUUID(), now: new Date() });
   const message = JSON.stringify(sample);
   const read = readDeploymentEvent(message);
-  if (!read.ok) throw new ApiError("validation_error", `This is no deployment event: ${read.reason}.`);
+  if (!read.ok) throw new ApiError("validation_error", `This is not a deployment event: ${read.reason}.`);
   await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: message }));
   const { deployment_id } = sample;
-  return { status: 202, headers: answerHeaders(), body: JSON.stringify({ data: { deployment_id } }) };
+  return { status: 202, headers: apiHeaders(), body: JSON.stringify({ data: { deployment_id } }) };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: it is checked as the event that it becomes
+// biome-ignore lint/suspicious/noExplicitAny: the event that it becomes is validated
 async function readJson(request: http.IncomingMessage): Promise<any> {
   let text = "";
-  for await (const chunk of request.setEncoding("utf8")) {
+  // The connection stays open for the error response.
+  for await (const chunk of request.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
     text += chunk;
-    if (text.length > MAX_EVENT_BYTES) throw new ApiError("payload_too_large", "An event is smaller than this.");
+    if (text.length > MAX_EVENT_BYTES) {
+      throw new ApiError("payload_too_large", `The body is too large. Send at most ${MAX_EVENT_BYTES} bytes.`);
+    }
   }
   try {
     return Object(JSON.parse(text));
@@ -130,20 +142,26 @@ async function readJson(request: http.IncomingMessage): Promise<any> {
 }
 
 const notAllowed = (allow: string) =>
-  new ApiError("method_not_allowed", "This path does not take that method.", { headers: { Allow: allow } });
+  new ApiError(
+    "method_not_allowed",
+    "This path does not support that method. The Allow header lists the supported ones.",
+    { headers: { Allow: allow } },
+  );
 
-const answerHeaders = () => ({
+const apiHeaders = () => ({
   ...securityHeaders,
   "Content-Type": "application/json",
   "x-request-id": randomUUID(),
 });
 
-/** In the shape of the API's errors, which the page shows. */
-function refusal(thrown: unknown): Answer {
-  if (!(thrown instanceof ApiError)) logSink.write("error", { message: `the console failed: ${String(thrown)}` });
+/** Renders an error in the shape of the API's errors, which the console shows. */
+function errorResponse(thrown: unknown): PageResponse {
+  if (!(thrown instanceof ApiError)) logSink.write("error", { message: `a page failed: ${String(thrown)}` });
   const error =
-    thrown instanceof ApiError ? thrown : new ApiError("internal_error", "The console has failed. The log says why.");
-  const headers = answerHeaders();
+    thrown instanceof ApiError
+      ? thrown
+      : new ApiError("internal_error", "The page could not be served. See the log of the service.");
+  const headers = apiHeaders();
   return {
     status: error.status,
     headers: { ...headers, ...error.headers },

@@ -8,47 +8,49 @@ import {
 import { sqs } from "../../functions/platform/aws.ts";
 
 export interface DeadLetterQueue {
-  /** The queue that the messages came from. */
+  /** The queue whose messages end up in this one, and to which a redrive returns them. */
   source: { name: string; url: string };
   url: string;
 }
 
 export interface DeadLetter {
+  /** ISO 8601. */
   sentAt: string;
   reason: string;
   body: string;
 }
 
-/** Long enough to see all of a queue before the first message comes back, short enough not to be in anybody's way. */
-const LOOK_SECONDS = 30;
-const MAX_SHOWN = 1_000;
+/** Long enough to read a whole queue before its first message is visible again, short enough for the next reader. */
+const VISIBILITY_SECONDS = 30;
+const MAX_LISTED = 1_000;
 
-/** The messages of a dead letter queue, which stay in it. */
+/** Lists the messages of a dead letter queue, at most 1,000. They stay in it. */
 export async function listDeadLetters({ url }: DeadLetterQueue): Promise<DeadLetter[]> {
   const seen = new Map<string, Message>();
-  for await (const message of receiveAll(url, LOOK_SECONDS)) {
-    if (seen.has(message.MessageId ?? "") || seen.size >= MAX_SHOWN) break;
+  for await (const message of receiveAll(url, VISIBILITY_SECONDS)) {
+    if (seen.has(message.MessageId ?? "") || seen.size >= MAX_LISTED) break;
     seen.set(message.MessageId ?? "", message);
   }
-  await showAgain(url, seen.values());
+  await makeVisible(url, seen.values());
   return [...seen.values()].map(toDeadLetter);
 }
 
 /**
- * Puts all messages back into the queue they came from. Each is deleted only after it was sent: a crash in between leaves
- * it in both, which does no harm.
- * @returns how many
+ * Returns all messages to their source queue. Each is deleted only after it was sent: a crash in between leaves it in both
+ * queues, which is harmless because consumers are idempotent.
+ * @returns the number of messages
  */
 export async function redriveDeadLetters({ url, source }: DeadLetterQueue): Promise<number> {
   const startedAt = Date.now();
   let count = 0;
-  const refusedAgain = new Map<string, Message>();
-  for await (const message of receiveAll(url, LOOK_SECONDS)) {
+  const rejectedAgain = new Map<string, Message>();
+  for await (const message of receiveAll(url, VISIBILITY_SECONDS)) {
     const { MessageId = "", Body, ReceiptHandle, Attributes } = message;
-    // What is refused again at once would go round for ever. Older messages may lie behind it: the queue has no order.
+    // A message that was rejected again at once would be redriven forever. Older messages may still follow: the queue has
+    // no order.
     if (Number(Attributes?.SentTimestamp) > startedAt) {
-      if (refusedAgain.has(MessageId)) break;
-      refusedAgain.set(MessageId, message);
+      if (rejectedAgain.has(MessageId)) break;
+      rejectedAgain.set(MessageId, message);
       continue;
     }
     const group = Attributes?.MessageGroupId;
@@ -57,12 +59,12 @@ export async function redriveDeadLetters({ url, source }: DeadLetterQueue): Prom
     await sqs().send(new DeleteMessageCommand({ QueueUrl: url, ReceiptHandle }));
     count += 1;
   }
-  await showAgain(url, refusedAgain.values());
+  await makeVisible(url, rejectedAgain.values());
   return count;
 }
 
-/** Ends the hiding of messages that were looked at: the next look should find them. */
-async function showAgain(QueueUrl: string, messages: Iterable<Message>): Promise<void> {
+/** Makes received messages visible again, so that the next reader finds them. */
+async function makeVisible(QueueUrl: string, messages: Iterable<Message>): Promise<void> {
   for (const { ReceiptHandle } of messages) {
     await sqs().send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout: 1 }));
   }
@@ -75,7 +77,7 @@ async function* receiveAll(QueueUrl: string, VisibilityTimeout: number): AsyncGe
         QueueUrl,
         VisibilityTimeout,
         MaxNumberOfMessages: 10,
-        // Asks all of SQS's servers. Without it an answer may be empty although the queue is not.
+        // Long polling queries all SQS servers. A short poll may return nothing although the queue has messages.
         WaitTimeSeconds: 1,
         MessageAttributeNames: ["All"],
         MessageSystemAttributeNames: ["All"],
@@ -89,7 +91,7 @@ async function* receiveAll(QueueUrl: string, VisibilityTimeout: number): AsyncGe
 function toDeadLetter({ Body = "", Attributes, MessageAttributes }: Message): DeadLetter {
   return {
     sentAt: new Date(Number(Attributes?.SentTimestamp ?? 0)).toISOString(),
-    reason: MessageAttributes?.reason?.StringValue ?? "failed too many times; the function's log says why",
+    reason: MessageAttributes?.reason?.StringValue ?? "failed too many times; see the log of the function",
     body: Body,
   };
 }

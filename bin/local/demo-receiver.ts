@@ -2,58 +2,62 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { StartError } from "./engines.ts";
+import { StartError } from "./start-error.ts";
 
-/* The far end of the demo: a receiver, and what a receiver does to know who is calling. */
+/* The receiver of the demo, and the signature checks that every receiver should make. */
 
-const PATIENCE_MS = 15_000;
+const MAX_WAIT_MS = 15_000;
 
-export interface Arrived {
+export interface ReceivedDelivery {
   headers: http.IncomingHttpHeaders;
   body: string;
 }
 
-/** What a receiver has to do to trust a delivery: compute the signature of the body as it came, compare in constant time. */
-export function isFromService({ headers, body }: Arrived, secret: string): boolean {
+/** Checks `X-Service-Signature`: signs the body as received and compares in constant time. */
+export function hasServiceSignature({ headers, body }: ReceivedDelivery, secret: string): boolean {
   const expected = `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
-  return isSame(expected, String(headers["x-service-signature"]));
+  return isEqual(expected, String(headers["x-service-signature"]));
 }
 
-export function isStandardWebhook({ headers, body }: Arrived, secret: string): boolean {
+/** Checks `webhook-signature`. https://www.standardwebhooks.com */
+export function hasStandardSignature({ headers, body }: ReceivedDelivery, secret: string): boolean {
   const key = Buffer.from(secret.slice("whsec_".length), "base64");
   const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
-  return isSame(
+  return isEqual(
     `v1,${createHmac("sha256", key).update(signed).digest("base64")}`,
     String(headers["webhook-signature"]),
   );
 }
 
-function isSame(expected: string, actual: string): boolean {
+function isEqual(expected: string, actual: string): boolean {
   return expected.length === actual.length && timingSafeEqual(Buffer.from(expected), Buffer.from(actual));
 }
 
-/** Keeps what arrives, on a free port of this machine. */
+/** Starts a receiver on a free port of 127.0.0.1. It stores each delivery and responds with 200. */
 export async function startReceiver() {
-  const deliveries: Arrived[] = [];
+  const deliveries: ReceivedDelivery[] = [];
   const server = http.createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request.setEncoding("utf8")) body += chunk;
     deliveries.push({ headers: request.headers, body });
-    response.end("thank you");
+    response.end("ok");
     server.emit("delivery");
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    async next(): Promise<Arrived> {
-      const signal = AbortSignal.timeout(PATIENCE_MS);
+    /** Returns the oldest delivery that was not returned before. @throws StartError when none arrives within 15 s */
+    async next(): Promise<ReceivedDelivery> {
+      const signal = AbortSignal.timeout(MAX_WAIT_MS);
       while (deliveries.length === 0) {
         await once(server, "delivery", { signal }).catch(() => {
-          throw new StartError(`Nothing arrived within ${PATIENCE_MS / 1000} s. The service's log says why.`);
+          throw new StartError(
+            `No delivery arrived within ${MAX_WAIT_MS / 1000} s. See the log of the service: npm start prints its path.`,
+          );
         });
       }
-      return deliveries.shift() as Arrived;
+      return deliveries.shift() as ReceivedDelivery;
     },
     close: () => server.close().closeAllConnections(),
   };

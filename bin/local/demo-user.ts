@@ -1,9 +1,9 @@
-import { handler as putMember } from "../../functions/projects/upsert-member.ts";
+import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
 
-/** Whom a fresh local run knows. */
+/** The user and the project of a new local run. */
 export const demoUser = { userId: "demo-user", projectId: "01930000-0000-7000-8000-00000000d301" };
 
-/** Makes sure that the demo user has the demo project. Repeating it changes nothing. */
+/** Puts the demo user into the demo project. Idempotent. */
 export async function seedDemoUser(): Promise<void> {
-  await putMember({ user_id: demoUser.userId, project_id: demoUser.projectId, name: "Demo project" });
+  await upsertMember({ user_id: demoUser.userId, project_id: demoUser.projectId, name: "Demo project" });
 }

@@ -4,24 +4,21 @@ import net from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FauxqsServer, startFauxqs } from "fauxqs";
+import { StartError } from "./start-error.ts";
 
-/** An engine that speaks the wire protocol of an AWS service on this machine. */
+/** An engine on this machine that speaks the wire protocol of an AWS service. */
 export interface Engine {
   endpoint: string;
   stop(): Promise<void>;
 }
 
-/** Something that the person at the keyboard has to mend. The message says what. */
-export class StartError extends Error {
-  override readonly name = "StartError";
-}
-
 const START_TIMEOUT_MS = 10_000;
 
 /**
- * DynamoDB: the `dynoxide` binary over one SQLite file, on a free port of 127.0.0.1.
- * @param dataDir where the data is kept; undefined = in memory
+ * Starts DynamoDB: the `dynoxide` binary over one SQLite file, on a free port of 127.0.0.1.
+ * @param dataDir folder of the data; undefined = in memory
  * @param onExit called when the engine ends on its own
+ * @throws StartError when this platform has no engine, or the engine does not start
  */
 export async function startDynamo(dataDir: string | undefined, onExit: () => void): Promise<Engine> {
   const binary = dynoxidePath();
@@ -41,29 +38,45 @@ export async function startDynamo(dataDir: string | undefined, onExit: () => voi
   while (!(await isListening(port))) {
     if (child.exitCode !== null || Date.now() - startedAt > START_TIMEOUT_MS) {
       await stop();
-      throw new StartError("The embedded DynamoDB engine did not start. Is the data directory writable?");
+      throw new StartError(
+        `The embedded DynamoDB engine did not start. Check that ${dataDir ?? "its binary"} can be used, and start again.`,
+      );
     }
     await sleep(5);
   }
   return { endpoint: `http://127.0.0.1:${port}`, stop };
 }
 
+/** Platforms whose engine package npm installs: package.json lists them as optional dependencies. */
+const enginePlatforms = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"];
+
+const OTHER_ENGINE =
+  "start DynamoDB Local or LocalStack and set AWS_ENDPOINT_URL_DYNAMODB to its address, such as http://127.0.0.1:8000";
+
 function dynoxidePath(): string {
-  const name = `@dynoxide/${process.platform}-${process.arch}`;
+  const platform = `${process.platform}-${process.arch}`;
+  const name = `@dynoxide/${platform}`;
+  // The engine is tied to this process by a POSIX shell.
+  if (process.platform === "win32") {
+    throw new StartError(
+      `The embedded DynamoDB engine does not run on Windows. Use WSL (Windows Subsystem for Linux), or ${OTHER_ENGINE}.`,
+    );
+  }
   try {
     return createRequire(import.meta.url).resolve(`${name}/dynoxide`);
   } catch {
     throw new StartError(
-      `There is no embedded DynamoDB engine for this platform (${name} is not installed). ` +
-        "Start DynamoDB Local or LocalStack and set AWS_ENDPOINT_URL_DYNAMODB to its address.",
+      enginePlatforms.includes(platform)
+        ? `The embedded DynamoDB engine is missing (${name} is not installed). Run npm install again, or ${OTHER_ENGINE}.`
+        : `There is no embedded DynamoDB engine for ${platform}. To run here, ${OTHER_ENGINE}.`,
     );
   }
 }
 
 /**
- * Starts a program that ends when this process does, however this process ends: a shell waits for the other end of its
- * standard input to close, which the system sees to even after kill -9. In a session of its own, so that Ctrl-C reaches only
- * us and the engine is there until we have finished.
+ * Starts a program that ends when this process ends, even after a kill -9. A shell waits for the other end of its standard
+ * input to close, which the operating system guarantees, then kills the program. The program runs in a session of its own:
+ * Ctrl-C reaches only this process, so the engine is there until requests in flight are finished.
  */
 function spawnTied(binary: string, args: string[]): ChildProcess {
   const script = 'exec 3<&0; "$@" & engine=$!; (cat <&3; kill "$engine" 2>/dev/null) & wait "$engine"';
@@ -76,13 +89,15 @@ function spawnTied(binary: string, args: string[]): ChildProcess {
 }
 
 /**
- * SQS: `fauxqs` in this process, kept in SQLite. It would listen on all interfaces whatever host it is given, so the host is
- * put in its hand while it starts.
- * @param dataDir where messages are kept; undefined = in memory
+ * Starts SQS: `fauxqs` in this process, stored in SQLite. fauxqs listens on all interfaces whatever host it is given, so its
+ * call to `listen` gets the loopback address while it starts.
+ * @param port 0 = any free port
+ * @param dataDir folder of the messages; undefined = in memory
+ * @throws StartError when the port is in use
  */
 export async function startSqs(port: number, dataDir: string | undefined): Promise<Engine & { server: FauxqsServer }> {
-  if (port !== 0 && (await isListening(port))) throw new StartError(portTaken("SQS_PORT", port));
-  await takeAllCharacters();
+  if (port !== 0 && (await isListening(port))) throw new StartError(portInUse("SQS_PORT", port));
+  await acceptAllCharacters();
   const { listen } = net.Server.prototype;
   net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
     const [options, ...rest] = args;
@@ -97,7 +112,7 @@ export async function startSqs(port: number, dataDir: string | undefined): Promi
     });
     return { endpoint: `http://127.0.0.1:${server.port}`, server, stop: () => server.stop() };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") throw new StartError(portTaken("SQS_PORT", port));
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") throw new StartError(portInUse("SQS_PORT", port));
     throw error;
   } finally {
     net.Server.prototype.listen = listen;
@@ -105,10 +120,10 @@ export async function startSqs(port: number, dataDir: string | undefined): Promi
 }
 
 /**
- * fauxqs 2.4.1 refuses characters beyond U+FFFF, an emoji for one, which SQS takes: its pattern lacks the flag for Unicode.
+ * Makes fauxqs accept characters beyond U+FFFF, such as emoji, as SQS does: its pattern (2.4.1) lacks the Unicode flag.
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
  */
-async function takeAllCharacters(): Promise<void> {
+async function acceptAllCharacters(): Promise<void> {
   const types: { INVALID_MESSAGE_BODY_CHAR: RegExp } = await import(
     new URL("sqs/sqsTypes.js", import.meta.resolve("fauxqs")).href
   );
@@ -116,8 +131,9 @@ async function takeAllCharacters(): Promise<void> {
   types.INVALID_MESSAGE_BODY_CHAR.compile(`[^${allowed}]`, "u");
 }
 
-export const portTaken = (setting: string, port: number): string =>
-  `Port ${port} is taken by another program. Stop it, or choose another port with ${setting}.`;
+/** @param setting the environment variable that holds the port */
+export const portInUse = (setting: string, port: number): string =>
+  `Port ${port} is in use by another program. Stop that program, or choose another port with ${setting}.`;
 
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {

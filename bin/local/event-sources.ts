@@ -7,56 +7,60 @@ import { log } from "../../functions/platform/log.ts";
 import { invoke, type LambdaHandler, type LoadHandler } from "./lambda.ts";
 
 /*
- * What starts the functions without a route: Lambda's event source mappings and the schedule, on this machine.
+ * Invokes the functions without a route, as Lambda's event source mappings and the EventBridge schedule do on AWS.
  * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
  */
 
 export interface EventSources {
-  /** Takes no more messages and waits for those in work, but not for long: what is broken off comes back at the next start. */
+  /** Stops receiving and waits for messages in flight, 3 s at most: the rest are received again at the next start. */
   stop(): Promise<void>;
 }
 
 /**
- * What this one process takes on at once. Fan-out is a burst of writes: beyond a few batches they only wait for each other's
- * sockets, which the SDK takes for a failure to connect. A send lasts as long as its receiver hangs, and a batch lasts as
- * long as its slowest message: here each is a batch of its own, and nothing waits for it.
+ * How much of each queue this one process works on at once. Fan-out is a burst of writes: with more batches they wait for
+ * each other's sockets, which the SDK reports as a failure to connect. A send lasts as long as its receiver hangs, and a
+ * batch lasts as long as its slowest message, so each delivery is a batch of its own.
  */
-const INTAKE: Record<QueueKey, { batches: number; messages: number }> = {
+const CONCURRENCY: Record<QueueKey, { batches: number; messages: number }> = {
   events: { batches: 2, messages: 10 },
   deliveries: { batches: 200, messages: 1 },
 };
-/** A poll is never broken off (the queue would count its messages as received), so this is how long a stop may take. */
+/** A poll is never aborted, because the queue would count its messages as received. So a stop takes up to this long. */
 const POLL_SECONDS = 1;
-const STOP_PATIENCE_MS = 3_000;
+const STOP_WAIT_MS = 3_000;
 
-/** @param sweepEverySeconds in place of the schedule's minutes, so that a laptop does not wait for a minute to pass */
+/**
+ * Starts polling the queues and running the schedule.
+ * @param load loads the handler of a row
+ * @param sweepEverySeconds replaces the minutes of the schedule, so that a local run does not wait a minute for a retry
+ */
 export async function startEventSources(
   sqs: SQSClient,
   load: LoadHandler,
   sweepEverySeconds: number,
 ): Promise<EventSources> {
-  const isStopping = new AbortController();
+  const stopping = new AbortController();
   const rows: readonly WorkerRow[] = workers;
   const running = await Promise.all(
     rows.map(async (row) => {
       const handler = await load(row.file);
-      if (row.trigger.kind === "queue") return poll(sqs, row, row.trigger, handler, isStopping.signal);
-      if (row.trigger.kind === "everyMinutes") return tick(row, handler, sweepEverySeconds, isStopping.signal);
+      if (row.trigger.kind === "queue") return poll(sqs, row, row.trigger, handler, stopping.signal);
+      if (row.trigger.kind === "everyMinutes") return tick(row, handler, sweepEverySeconds, stopping.signal);
       return { ended: Promise.resolve() };
     }),
   );
   return {
     async stop() {
-      isStopping.abort();
+      stopping.abort();
       await Promise.race([
         Promise.all(running.map(({ ended }) => ended)),
-        sleep(STOP_PATIENCE_MS, undefined, { ref: false }),
+        sleep(STOP_WAIT_MS, undefined, { ref: false }),
       ]);
     },
   };
 }
 
-/** Starts a loop and wraps its end, so that waiting for the start does not wait for the end. */
+/** Starts a loop. Its end is wrapped in an object, so that awaiting the start does not await the end. */
 const loop = (run: () => Promise<void>): { ended: Promise<void> } => ({ ended: run() });
 
 function poll(
@@ -69,9 +73,9 @@ function poll(
   const QueueUrl = process.env[queues[queue].env];
   const batches = new Set<Promise<void>>();
 
-  async function work(messages: Message[]): Promise<void> {
+  async function handleBatch(messages: Message[]): Promise<void> {
     const records = messages.map((message) => toRecord(message, queue));
-    const failed = await failuresOf(row, handler, records);
+    const failed = await failedIds(row, handler, records);
     const done = records.filter(({ messageId }) => !failed.has(messageId));
     if (done.length === 0) return;
     const Entries = done.map(({ receiptHandle }, index) => ({ Id: String(index), ReceiptHandle: receiptHandle }));
@@ -80,7 +84,7 @@ function poll(
 
   return loop(async () => {
     while (!stopping.aborted) {
-      if (batches.size >= Math.min(INTAKE[queue].batches, maxConcurrency)) {
+      if (batches.size >= Math.min(CONCURRENCY[queue].batches, maxConcurrency)) {
         await Promise.race(batches);
         continue;
       }
@@ -95,7 +99,7 @@ function poll(
           }),
         );
         while (Messages.length > 0) {
-          const batch = work(Messages.splice(0, INTAKE[queue].messages))
+          const batch = handleBatch(Messages.splice(0, CONCURRENCY[queue].messages))
             .catch((error: unknown) => log.error("batch not acknowledged", error, { queue }))
             .finally(() => batches.delete(batch));
           batches.add(batch);
@@ -109,8 +113,8 @@ function poll(
   });
 }
 
-/** The ids of the messages that have to come back: all of a batch whose handler throws or answers nonsense. */
-async function failuresOf(row: WorkerRow, handler: LambdaHandler, records: SQSRecord[]): Promise<Set<string>> {
+/** Returns the ids of the messages to receive again: the whole batch when the handler throws or its response is malformed. */
+async function failedIds(row: WorkerRow, handler: LambdaHandler, records: SQSRecord[]): Promise<Set<string>> {
   const ids = new Set(records.map(({ messageId }) => messageId));
   try {
     const lambda = { functionName: row.file, timeoutSeconds: row.timeoutSeconds };

@@ -14,12 +14,12 @@ import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { workers } from "../../functions/manifest/workers.ts";
 import { settings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import type { AnswerPage } from "./console.ts";
+import type { ServePages } from "./console.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 
 /*
- * API Gateway (REST) on this machine: routes, the authorizer call, the proxy event, gateway responses. What it answers by
- * itself comes from the table that the stack deploys.
+ * API Gateway (REST) in a local run: routes, the authorizer call, the proxy event, gateway responses. Its own responses are
+ * rendered from the rows that the stack deploys.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/set-up-lambda-proxy-integrations.html
  */
 
@@ -27,25 +27,25 @@ const STAGE = "local";
 const METHOD_ARN = `arn:aws:execute-api:us-east-1:000000000000:local/${STAGE}`;
 const MAX_BODY_BYTES = 10 * 1024 * 1024;
 const INTEGRATION_TIMEOUT_SECONDS = 29;
-/** Above what API Gateway takes, so that the authorizer gets to refuse an oversized token. */
+/** More than API Gateway accepts, so that an oversized token reaches the authorizer, which rejects it. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
-interface Answer {
+interface GatewayResponse {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
 
 /**
- * The gateway as a server that is not listening yet. Loads all handlers, so that a broken one stops the start.
- * @param answerPage is asked first: what it answers is no request to the API
+ * Creates the gateway as a server that does not listen yet. Loads all handlers, so that a broken one stops the start.
+ * @param servePages gets each request first and responds to those that are not for the API
  */
-export async function createGateway(load: LoadHandler, answerPage: AnswerPage = () => false): Promise<http.Server> {
+export async function createGateway(load: LoadHandler, servePages: ServePages = () => false): Promise<http.Server> {
   const authorize = await load("auth/authorizer");
   const handlers = new Map<string, LambdaHandler>();
   await Promise.all(endpoints.map(async ({ file }) => handlers.set(file, await load(file))));
 
-  async function answer(request: http.IncomingMessage, requestId: string): Promise<Answer> {
+  async function respond(request: http.IncomingMessage, requestId: string): Promise<GatewayResponse> {
     const body = await readBody(request);
     if (body === undefined) return gatewayResponse("REQUEST_TOO_LARGE", requestId);
     const [path = "/", query = ""] = (request.url ?? "/").split(/\?(.*)/s);
@@ -58,18 +58,18 @@ export async function createGateway(load: LoadHandler, answerPage: AnswerPage = 
     if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
 
     const { timeoutSeconds } = workers.find(({ trigger }) => trigger.kind === "authorizer") ?? { timeoutSeconds: 10 };
-    let verdict: APIGatewayAuthorizerResult;
+    let decision: APIGatewayAuthorizerResult;
     try {
       const request = { type: "REQUEST", methodArn: `${METHOD_ARN}/${event.httpMethod}${path}`, ...event };
-      verdict = (await invoke(authorize, request, {
+      decision = (await invoke(authorize, request, {
         functionName: "auth/authorizer",
         timeoutSeconds,
-      })) as typeof verdict;
+      })) as typeof decision;
     } catch {
       return gatewayResponse("AUTHORIZER_FAILURE", requestId);
     }
-    const context = stringValues({ principalId: verdict.principalId, ...verdict.context });
-    if (verdict.policyDocument.Statement[0]?.Effect !== "Allow") {
+    const context = stringValues({ principalId: decision.principalId, ...decision.context });
+    if (decision.policyDocument.Statement[0]?.Effect !== "Allow") {
       return gatewayResponse("ACCESS_DENIED", requestId, context);
     }
 
@@ -85,19 +85,19 @@ export async function createGateway(load: LoadHandler, answerPage: AnswerPage = 
   }
 
   const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
-    if (answerPage(request, response)) return;
+    if (servePages(request, response)) return;
     const origins = settings.corsOrigins();
     const { origin } = request.headers;
     if (request.method === "OPTIONS" && origins.length > 0) {
       response.writeHead(204, preflightHeaders(origin, origins)).end();
       return;
     }
-    answer(request, randomUUID()).then(
+    respond(request, randomUUID()).then(
       ({ status, headers, body }) =>
         response
           .writeHead(status, { ...headers, ...corsHeaders(origin, origins) })
           .end(request.method === "HEAD" ? "" : body),
-      // The client went away while it was sending.
+      // The client disconnected while sending.
       () => response.destroy(),
     );
   });
@@ -156,19 +156,19 @@ function decode(text: string): string {
   }
 }
 
-/** Reads the body; undefined when it is larger than API Gateway takes. It is read to its end even so, to be answered. */
+/** Reads the body to its end, so that the client reads the response. Undefined = larger than API Gateway accepts. */
 async function readBody(request: http.IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
-    if (bytes > 10 * MAX_BODY_BYTES) throw new Error("endless request");
+    if (bytes > 10 * MAX_BODY_BYTES) throw new Error("the body does not end");
   }
   return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
 }
 
-interface Request {
+interface RoutedRequest {
   row: EndpointRow;
   path: string;
   query: string;
@@ -177,7 +177,7 @@ interface Request {
   requestId: string;
 }
 
-function proxyEvent(request: http.IncomingMessage, { row, path, query, ...rest }: Request): APIGatewayProxyEvent {
+function proxyEvent(request: http.IncomingMessage, { row, path, query, ...rest }: RoutedRequest): APIGatewayProxyEvent {
   const multiValueHeaders = { ...multiMap(pairs(request.rawHeaders)), "X-Forwarded-Proto": ["http"] };
   const multiValueQuery = multiMap([...new URLSearchParams(query)]);
   const isEmpty = Object.keys(multiValueQuery).length === 0;
@@ -197,7 +197,7 @@ function proxyEvent(request: http.IncomingMessage, { row, path, query, ...rest }
       requestId: rest.requestId,
       resourcePath: row.path,
       resourceId: row.file,
-      // As behind a custom domain: no stage in the path.
+      // No stage in the path, as behind a custom domain.
       path,
       domainName: `127.0.0.1:${request.socket.localPort}`,
       httpMethod: row.method,
@@ -231,24 +231,28 @@ const lastValues = (map: Record<string, string[]>): Record<string, string> =>
 const headerName = ({ headers }: APIGatewayProxyEvent, name: string): string =>
   Object.keys(headers).find((candidate) => candidate.toLowerCase() === name) ?? name;
 
-/** API Gateway hands the authorizer's context on as text. */
+/** Converts the authorizer's context to text, as API Gateway does. */
 const stringValues = (context: Record<string, unknown>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(context).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );
 
-function fromLambda(result: APIGatewayProxyResult): Answer {
+function fromLambda(result: APIGatewayProxyResult): GatewayResponse {
   if (!Number.isInteger(result?.statusCode)) throw new Error("malformed Lambda proxy response");
   const headers = Object.entries(result.headers ?? {}).map(([name, value]): [string, string] => [name, String(value)]);
   return { status: result.statusCode, headers: Object.fromEntries(headers), body: result.body ?? "" };
 }
 
-function gatewayResponse(type: GatewayResponseType, requestId: string, context: Record<string, string> = {}): Answer {
+function gatewayResponse(
+  type: GatewayResponseType,
+  requestId: string,
+  context: Record<string, string> = {},
+): GatewayResponse {
   return render(gatewayResponses[type], requestId, context);
 }
 
-/** Fills in a gateway response's template, as API Gateway does. */
-function render(row: GatewayResponseRow, requestId: string, authorizer: Record<string, string> = {}): Answer {
+/** Fills in the template of a gateway response, as API Gateway does. */
+function render(row: GatewayResponseRow, requestId: string, authorizer: Record<string, string> = {}): GatewayResponse {
   const body = gatewayResponseTemplate(row)
     .replaceAll("$context.requestId", requestId)
     .replaceAll(/\$context\.authorizer\.(\w+)/g, (_, name: string) => authorizer[name] ?? "");

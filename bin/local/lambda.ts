@@ -2,24 +2,25 @@ import { randomUUID } from "node:crypto";
 import type { Context } from "aws-lambda";
 import { withGrantsOf } from "./permissions.ts";
 
-/** Loads the handler of a row by its `file`. */
+/** Loads the handler of a row. `file` is the row's path below `functions/`, without the suffix. */
 export type LoadHandler = (file: string) => Promise<LambdaHandler>;
 export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
 
-/** The handlers as they stand in `functions/`. */
+/** Loads handlers from their sources in `functions/`. */
 export const fromSources: LoadHandler = async (file) => {
   const module: { handler: LambdaHandler } = await import(new URL(`../../functions/${file}.ts`, import.meta.url).href);
   return module.handler;
 };
 
+/** A handler did not finish within the timeout of its row. */
 export class LambdaTimeout extends Error {
   override readonly name = "LambdaTimeout";
 }
 
 /**
- * Calls a handler as the Lambda runtime does, with its timeout and its rights.
+ * Invokes a handler as the Lambda runtime does, with its timeout and its grants. A handler that is late is not stopped.
  * @param functionName the `file` of its row
- * @throws LambdaTimeout, AccessDenied, NotTold, or what the handler throws
+ * @throws LambdaTimeout, AccessDenied, EnvNotGranted, or the error of the handler
  */
 export async function invoke(
   handler: LambdaHandler,
@@ -35,8 +36,8 @@ export async function invoke(
   } as Context;
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<never>((_, reject) => {
-    const seconds = `${functionName} took longer than ${timeoutSeconds} s`;
-    timer = setTimeout(() => reject(new LambdaTimeout(seconds)), timeoutSeconds * 1000);
+    const error = new LambdaTimeout(`${functionName} took longer than ${timeoutSeconds} s`);
+    timer = setTimeout(() => reject(error), timeoutSeconds * 1000);
   });
   try {
     return await Promise.race([withGrantsOf(functionName, () => handler(event, context)), timeout]);

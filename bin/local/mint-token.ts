@@ -2,7 +2,10 @@ import jwt from "jsonwebtoken";
 
 export const DEFAULT_TOKEN_SECONDS = 3600;
 
-/** A JWT as the identity provider would issue it: HS256, the user id in `sub`. */
+/**
+ * Signs a JWT as the identity provider would: HS256, the user id in `sub`.
+ * @param expiresInSeconds negative = already expired
+ */
 export function mintToken(secret: string, userId: string, expiresInSeconds = DEFAULT_TOKEN_SECONDS): string {
   return jwt.sign({}, secret, { algorithm: "HS256", subject: userId, expiresIn: expiresInSeconds });
 }

@@ -7,62 +7,63 @@ import { workers } from "../../functions/manifest/workers.ts";
 import { dynamo, secretsManager, sqs } from "../../functions/platform/aws.ts";
 
 /*
- * IAM on this machine: a function may call what its row uses and is told where that is; all else is refused. So a right that
- * is missing shows here and not after a deployment. What runs outside any function (commands, seeding, the pollers) is free.
+ * IAM in a local run: a function may make the calls that its row grants and reads the names of those resources; any other
+ * call is denied. So a missing grant is found before a deployment. Code outside of functions (programs, seeding, the pollers)
+ * is not restricted.
  */
 
-/** An IAM action on a resource, which goes by its row: `dynamodb:Query on table deliveries/index/due`. */
+/** An IAM action on a resource, named after its row: `dynamodb:Query on table deliveries/index/due`. */
 export type Right = `${string}:${string} on ${string}`;
 
-/** As AWS says it. It is no outage, and nothing tries the call again. */
+/** A call was denied, with the error of AWS. It does not count as an outage and is not retried. */
 export class AccessDenied extends Error {
   override readonly name = "AccessDeniedException";
   readonly $fault = "client";
 
   constructor(file: string, right: Right) {
     const [action, resource] = right.split(" on ");
-    const reason = "because its row in functions/ does not use it";
+    const reason = "because its row in functions/manifest does not grant it";
     super(`User: ${file} is not authorized to perform: ${action} on resource: ${resource} ${reason}`);
   }
 }
 
-/** A function asks where something is that its row does not use. On AWS the variable is not set. */
+/** A function read the environment variable of a resource that its row does not grant. On AWS it is not set. */
 export class EnvNotGranted extends Error {
-  override readonly name = "NotTold";
+  override readonly name = "EnvNotGranted";
 
   constructor(file: string, variable: string) {
-    super(`${file} asks for ${variable}, of a resource that its row in functions/ does not use`);
+    super(`${file} reads ${variable}, of a resource that its row in functions/manifest does not grant`);
   }
 }
 
-/** One run of a function, with whatever it leaves behind: timers, promises that nobody waits for. */
+/** One invocation of a function, including timers and promises that outlive it. */
 interface Invocation {
   file: string;
-  /** The first that it was refused. */
-  refusal?: AccessDenied | EnvNotGranted;
+  /** The first denied call or variable. */
+  denial?: AccessDenied | EnvNotGranted;
 }
 
 const invocations = new AsyncLocalStorage<Invocation>();
 
-/** Is told what the functions call, granted or not. Tests listen here. */
+/** Receives each call of a function, granted or not. Tests replace `note`. */
 export const trail = { note(_file: string, _right: Right): void {} };
 
 /**
- * Runs a function with the rights of its row.
- * @throws AccessDenied or NotTold when it was refused something, even if it has got over that: nobody would miss what it left
- * out before it is needed
+ * Runs a function with the grants of its row.
+ * @throws AccessDenied or EnvNotGranted when anything was denied, even if the function handled that error: otherwise the
+ * missing grant would stay unnoticed until the result is needed
  */
 export async function withGrantsOf<Result>(file: string, run: () => Promise<Result>): Promise<Result> {
   enforce();
   const invocation: Invocation = { file };
   const result = await invocations.run(invocation, run);
-  if (invocation.refusal) throw invocation.refusal;
+  if (invocation.denial) throw invocation.denial;
   return result;
 }
 
 interface Resource {
   name: string;
-  /** Environment variable that holds the name, URL or ARN by which it is called. */
+  /** Environment variable that holds its name, URL or ARN. */
   env: string;
 }
 
@@ -77,7 +78,7 @@ const resources: Resource[] = [
   jwtSecret,
 ];
 
-/** What a row grants: the action, on the resource or a part of it. */
+/** Lists what a row grants: an action on a resource, or on a part of it such as an index. */
 function grantsOf(uses: Grants): { action: string; resource: Resource; part?: string }[] {
   const { sendsTo = [], rejectsTo = [], queries = [], reads = [] } = uses;
   return [
@@ -94,7 +95,7 @@ function grantsOf(uses: Grants): { action: string; resource: Resource; part?: st
   ];
 }
 
-/** The rights of a row, as a set to look into. */
+/** Returns the rights that a row grants. */
 export function allowedCallsOf(uses: Grants): Set<Right> {
   return new Set(
     grantsOf(uses).map(({ action, resource, part = "" }) => `${action} on ${resource.name}${part}` as Right),
@@ -106,35 +107,35 @@ const rightsByFile = new Map(rows.map(({ file, uses }) => [file, allowedCallsOf(
 const hiddenByFile = new Map(rows.map(({ file, uses }) => [file, variablesHiddenFrom(uses)]));
 
 function variablesHiddenFrom(uses: Grants): Set<string> {
-  const told = new Set(grantsOf(uses).map(({ resource }) => resource.env));
-  return new Set(resources.map(({ env }) => env).filter((env) => !told.has(env)));
+  const granted = new Set(grantsOf(uses).map(({ resource }) => resource.env));
+  return new Set(resources.map(({ env }) => env).filter((env) => !granted.has(env)));
 }
 
 let environment = process.env;
 let isEnforced = false;
 
-/** Stands between the functions and the AWS clients, and between them and the environment. Once: the clients are kept. */
+/** Installs the checks in the AWS clients and in `process.env`. Once, because the clients are cached. */
 function enforce(): void {
   if (isEnforced) return;
   isEnforced = true;
-  // Ahead of all that the SDK does: what is refused is neither sent nor tried again.
+  // The first middleware of the SDK: a denied call is neither sent nor retried.
   const first = { step: "initialize", priority: "high", name: "permissions" } as const;
   dynamo().middlewareStack.add(checked(tableRights), first);
   sqs().middlewareStack.add(checked(queueRights), first);
   secretsManager().middlewareStack.add(checked(secretRights), first);
   environment = process.env;
-  process.env = new Proxy(environment, { get: (_, name) => tell(String(name)) });
+  process.env = new Proxy(environment, { get: (_, name) => readVariable(String(name)) });
 }
 
-function tell(variable: string): string | undefined {
+function readVariable(variable: string): string | undefined {
   const invocation = invocations.getStore();
   const value = environment[variable];
   if (!invocation || !hiddenByFile.get(invocation.file)?.has(variable)) return value;
-  if (value !== undefined) invocation.refusal ??= new EnvNotGranted(invocation.file, variable);
+  if (value !== undefined) invocation.denial ??= new EnvNotGranted(invocation.file, variable);
   return undefined;
 }
 
-/** The rights that a call takes. */
+/** Returns the rights that a call needs. */
 type RightsNeeded<Input> = (operation: string, input: Input) => Right[];
 
 function checked<Input>(rightsNeeded: RightsNeeded<Input>) {
@@ -155,7 +156,7 @@ function check(invocation: Invocation, needed: Right[]): void {
     trail.note(file, right);
     if (rightsByFile.get(file)?.has(right)) continue;
     const denied = new AccessDenied(file, right);
-    invocation.refusal ??= denied;
+    invocation.denial ??= denied;
     throw denied;
   }
 }
@@ -170,8 +171,8 @@ interface TableInput {
 }
 
 /**
- * A batch takes its right on each of its tables, a transaction the rights of its items. A write that returns what was there
- * reads, where items are secret.
+ * A batch needs its right on each of its tables, and a transaction the rights of its items. A write to a table of secrets that
+ * returns the old item also needs the right to read.
  */
 function tableRights(operation: string, input: TableInput): Right[] {
   const { TableName, IndexName, RequestItems, TransactItems } = input;
@@ -195,7 +196,7 @@ const returnsItem = ({ ReturnValues = "NONE", ReturnValuesOnConditionCheckFailur
 /** `Put` -> `PutItem`, and so on: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html */
 const itemAction = (kind: string): string => `${kind}Item`;
 
-/** A batch takes the right to do it one by one. */
+/** A batch call needs the right of the single call. */
 function queueRights(operation: string, { QueueUrl }: { QueueUrl?: string }): Right[] {
   return [`sqs:${operation.replace(/Batch$/, "")} on ${resourceAt(QueueUrl)}`];
 }

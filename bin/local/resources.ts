@@ -15,12 +15,13 @@ import {
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 
 /*
- * The tables and queues of the data tables, made on whatever engine is there. What exists is left as it is.
+ * Creates the tables and queues of the manifest's rows on any engine. An existing one is left as it is.
  */
 
 /**
- * @param prefix goes before each table's name
- * @returns the environment that leads the functions to the tables
+ * Creates all tables.
+ * @param prefix of each table's name; empty = none
+ * @returns the environment variables with the tables' names, which the functions read
  */
 export async function createTables(client: DynamoDBClient, prefix = ""): Promise<Record<string, string>> {
   const rows: TableRow[] = Object.values(tables);
@@ -65,8 +66,10 @@ function keySchema(partitionKey: string, sortKey: string | undefined): KeySchema
 }
 
 /**
- * @param urlOf the URL of a queue by its name, for engines whose own answer is not to be used
- * @returns the environment that leads the functions to the queues
+ * Creates all queues with their dead letter queues.
+ * @param prefix of each queue's name; empty = none
+ * @param urlOf gives the URL of a queue by its name, for an engine that returns URLs that cannot be used
+ * @returns the environment variables with the queues' URLs, which the functions read
  */
 export async function createQueues(
   client: SQSClient,

@@ -1,20 +1,22 @@
 import { once } from "node:events";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type http from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ChangeMessageVisibilityCommand } from "@aws-sdk/client-sqs";
 import type { FauxqsServer } from "fauxqs";
 import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
+import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { consolePages } from "./console.ts";
-import { type Engine, portTaken, StartError, startDynamo, startSqs } from "./engines.ts";
+import { type Engine, portInUse, startDynamo, startSqs } from "./engines.ts";
 import { type EventSources, startEventSources } from "./event-sources.ts";
 import { createGateway } from "./gateway.ts";
+import { homePage } from "./home-page.ts";
 import { fromSources, type LoadHandler } from "./lambda.ts";
 import { createQueues, createTables } from "./resources.ts";
+import { findRunning, publishRunning, unpublishRunning } from "./running-service.ts";
 import { type LocalSettings, setFunctionDefaults } from "./settings.ts";
+import { StartError } from "./start-error.ts";
 
 export interface RunningService {
   baseUrl: string;
@@ -22,46 +24,7 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
-/** How other commands find the engines of a running service: a file in its data directory, removed when it stops. */
-export interface RunningServiceInfo {
-  pid: number;
-  baseUrl: string;
-  dynamoEndpoint: string;
-  sqsEndpoint: string;
-}
-
-const serviceInfoPath = (dataDir: string) => join(dataDir, "running.json");
-
-/** Where the service over this data directory runs, or undefined when none answers. */
-export async function findRunning(dataDir: string): Promise<RunningServiceInfo | undefined> {
-  let whereabouts: RunningServiceInfo;
-  try {
-    whereabouts = JSON.parse(readFileSync(serviceInfoPath(dataDir), "utf8"));
-  } catch {
-    return undefined;
-  }
-  // After a kill -9 the file is still there, and another service may answer at that address.
-  const isAlive = isProcess(whereabouts.pid) && (await isAnswering(whereabouts.baseUrl));
-  return isAlive ? whereabouts : undefined;
-}
-
-function isProcess(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // Not ours to signal, but there.
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
-async function isAnswering(baseUrl: string): Promise<boolean> {
-  try {
-    return (await fetch(`${baseUrl}/v1/projects`, { signal: AbortSignal.timeout(2_000) })).status === 401;
-  } catch {
-    return false;
-  }
-}
-
+/** On AWS the sweep runs every minute. */
 const SWEEP_EVERY_SECONDS = 5;
 
 interface Options {
@@ -72,49 +35,50 @@ interface Options {
 
 /**
  * Starts engines, tables, queues, gateway and event sources in this process.
- * @throws StartError for what the person at the keyboard has to mend
+ * @throws StartError, SettingError for a condition that the operator has to fix
  */
 export async function startService(settings: LocalSettings, options: Options = {}): Promise<RunningService> {
   const { dataDir } = settings;
   const running = await findRunning(dataDir);
   if (running) {
-    throw new StartError(`The service at ${running.baseUrl} uses ${dataDir}. Stop it, or set another DATA_DIR.`);
+    throw new StartError(
+      `The service at ${running.baseUrl} already uses the data directory ${dataDir}. Stop it, or set another DATA_DIR.`,
+    );
   }
   setFunctionDefaults(settings);
   const load = options.load ?? fromSources;
-  // The gateway comes first: a port that is taken is found out before anything is touched.
-  const server = await createGateway(load, consolePages());
+  const home = (baseUrl: string) => homePage(baseUrl, settings, functionSettings.webhookAllowCidrs());
+  // The gateway starts first, so that a port in use stops the start before anything is changed.
+  const server = await createGateway(load, consolePages(home));
   const baseUrl = await listen(server, settings.port);
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {
-    // It goes first too: requests in work still find their engines.
+    // The gateway also stops first: requests in flight still find their engines.
     await close(server);
-    for (const undo of stops.splice(0).reverse()) await undo();
+    for (const stopPart of stops.splice(0).reverse()) await stopPart();
   };
   try {
     const dynamoEngine = await dynamoFor(settings, options.onEngineExit ?? (() => {}));
     stops.push(dynamoEngine.stop);
     process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEngine.endpoint;
-    Object.assign(process.env, await reach("DynamoDB", dynamoEngine, () => createTables(dynamo())));
+    Object.assign(process.env, await withEngine("DynamoDB", dynamoEngine, () => createTables(dynamo())));
 
     const sqsEngine = await sqsFor(settings);
     stops.push(sqsEngine.stop);
     process.env.AWS_ENDPOINT_URL_SQS = sqsEngine.endpoint;
     const { urlOf } = sqsEngine;
-    Object.assign(process.env, await reach("SQS", sqsEngine, () => createQueues(sqs(), { ...(urlOf && { urlOf }) })));
+    Object.assign(
+      process.env,
+      await withEngine("SQS", sqsEngine, () => createQueues(sqs(), { ...(urlOf && { urlOf }) })),
+    );
     await sqsEngine.releaseInFlight?.();
 
     const eventSources: EventSources = await startEventSources(sqs(), load, SWEEP_EVERY_SECONDS);
     stops.push(() => eventSources.stop());
 
-    const whereabouts: RunningServiceInfo = {
-      pid: process.pid,
-      baseUrl,
-      dynamoEndpoint: dynamoEngine.endpoint,
-      sqsEndpoint: sqsEngine.endpoint,
-    };
-    writeFileSync(serviceInfoPath(dataDir), JSON.stringify(whereabouts, null, 2));
-    stops.push(async () => rmSync(serviceInfoPath(dataDir), { force: true }));
+    const endpoints = { dynamoEndpoint: dynamoEngine.endpoint, sqsEndpoint: sqsEngine.endpoint };
+    publishRunning(dataDir, { pid: process.pid, baseUrl, ...endpoints });
+    stops.push(async () => unpublishRunning(dataDir));
     return { baseUrl, eventsQueueUrl: process.env[queues.events.env] ?? "", stop };
   } catch (error) {
     await stop();
@@ -122,13 +86,17 @@ export async function startService(settings: LocalSettings, options: Options = {
   }
 }
 
-/** @throws StartError when the engine, which may be somebody else's, does not do what it is asked */
-async function reach<Result>(name: string, { endpoint }: Engine, ask: () => Promise<Result>): Promise<Result> {
+/**
+ * Runs the first calls to an engine, which may be one that the operator provides.
+ * @throws StartError when they fail
+ */
+async function withEngine<Result>(name: string, { endpoint }: Engine, call: () => Promise<Result>): Promise<Result> {
   try {
-    return await ask();
+    return await call();
   } catch (error) {
     const { message, name: kind } = error as Error;
-    throw new StartError(`The ${name} engine at ${endpoint} cannot be used: ${message || kind}`, { cause: error });
+    const problem = `The ${name} engine at ${endpoint} cannot be used: ${message || kind}.`;
+    throw new StartError(problem.replace(/\.+$/, "."), { cause: error });
   }
 }
 
@@ -150,8 +118,8 @@ async function sqsFor({ sqsEndpoint, sqsPort, dataDir }: LocalSettings): Promise
 }
 
 /**
- * Messages that were being worked on when the process was killed would stay hidden for minutes. Their worker was that
- * process: they can come back now. (In one second, that is: fauxqs 2.4.1 cannot persist a timeout of 0.)
+ * Makes messages visible that were in flight when the process was killed. Their consumer was that process, and they would
+ * stay hidden for minutes. One second, because fauxqs 2.4.1 cannot persist a timeout of 0.
  */
 async function releaseInFlight(server: FauxqsServer, urlOf: (name: string) => string): Promise<void> {
   for (const { name } of Object.values(queues)) {
@@ -162,8 +130,8 @@ async function releaseInFlight(server: FauxqsServer, urlOf: (name: string) => st
   }
 }
 
-/** A service that was just killed may hold its port for a moment longer. */
-const PORT_PATIENCE_MS = 2_000;
+/** A service that was killed a moment ago may still hold its port. */
+const PORT_WAIT_MS = 2_000;
 
 async function listen(server: http.Server, port: number): Promise<string> {
   const startedAt = Date.now();
@@ -174,19 +142,19 @@ async function listen(server: http.Server, port: number): Promise<string> {
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-      if (Date.now() - startedAt > PORT_PATIENCE_MS) throw new StartError(portTaken("PORT", port));
+      if (Date.now() - startedAt > PORT_WAIT_MS) throw new StartError(portInUse("PORT", port));
       await sleep(100);
     }
   }
 }
 
-const CLOSE_PATIENCE_MS = 2_000;
+const CLOSE_WAIT_MS = 2_000;
 
-/** Stops taking connections and waits for the requests in work, but not for clients that hold one and say nothing. */
+/** Stops accepting connections and waits for requests in flight, up to a limit: a silent client may hold a connection. */
 async function close(server: http.Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve));
   server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_PATIENCE_MS);
+  const timer = setTimeout(() => server.closeAllConnections(), CLOSE_WAIT_MS);
   await closed;
   clearTimeout(timer);
 }

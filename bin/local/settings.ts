@@ -10,30 +10,58 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { DEFAULT_SCHEDULE } from "../../functions/attempts/retry.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
 import { parseCidrs } from "../../functions/receivers/receiver-address.ts";
 
-/** The settings of a local run, with their defaults. The commands beside it (token, project, event) take the same ones. */
+/** The settings of a local run. The programs that talk to it (token, project, event, dlq, demo) read the same ones. */
 export interface LocalSettings {
+  /** 0 = any free port. */
   port: number;
+  /** 0 = any free port. */
   sqsPort: number;
   dataDir: string;
   jwtSecret: string;
-  /** Engines to use instead of the embedded ones. */
+  /** Whether JWT_SECRET is set, so that the other programs need it too. False = the secret is stored in the data directory. */
+  isSecretGiven: boolean;
+  /** URL of an engine to use instead of the embedded one; undefined = the embedded one. */
   dynamoEndpoint: string | undefined;
   sqsEndpoint: string | undefined;
 }
 
-/** @throws SettingError naming the setting that cannot be used, and why */
+export const defaultPort = 3000;
+export const defaultSqsPort = 3001;
+export const defaultDataDir = ".local";
+const LOOPBACK_CIDRS = "127.0.0.0/8,::1/128";
+
+/** What the help pages show. docs/configuration.md lists all settings. */
+export const settingsHelp = {
+  DATA_DIR: `folder with the data and the JWT secret, kept across restarts (default: ${defaultDataDir})`,
+  PORT: `port of the API on 127.0.0.1; 0 = any free port (default: ${defaultPort})`,
+  SQS_PORT: `port of the embedded SQS engine on 127.0.0.1; 0 = any free port (default: ${defaultSqsPort})`,
+  JWT_SECRET: "secret that signs and verifies JWTs, 32 bytes or more (default: created once, kept in DATA_DIR)",
+  WEBHOOK_ALLOW_CIDRS: `address ranges that webhooks may call with plain http; empty = none (default: ${LOOPBACK_CIDRS})`,
+  RETRY_SCHEDULE: `seconds between delivery attempts (default: ${DEFAULT_SCHEDULE.join()})`,
+  LAST_USED_RESOLUTION_SECONDS: "minimum time between two updates of a key's last_used_at (default: 60)",
+  AWS_ENDPOINT_URL_DYNAMODB: "URL of a DynamoDB engine to use instead of the embedded one",
+  AWS_ENDPOINT_URL_SQS: "URL of an SQS engine to use instead of the embedded one",
+};
+
+/** The rows of a help page for some of the settings. */
+export const settingRows = (...names: (keyof typeof settingsHelp)[]) =>
+  names.map((name) => ({ name, about: settingsHelp[name] }));
+
+/** @throws SettingError that names the setting that cannot be used, and why */
 export function readSettings(env = process.env): LocalSettings {
-  const dataDir = usableDir(env.DATA_DIR || ".local");
+  const dataDir = usableDir(env.DATA_DIR || defaultDataDir);
   const settings = {
-    port: readPort("PORT", env.PORT, 3000),
-    sqsPort: readPort("SQS_PORT", env.SQS_PORT, 3001),
+    port: readPort("PORT", env.PORT, defaultPort),
+    sqsPort: readPort("SQS_PORT", env.SQS_PORT, defaultSqsPort),
     dataDir,
-    jwtSecret: env.JWT_SECRET || keptSecret(dataDir),
+    jwtSecret: env.JWT_SECRET || storedSecret(dataDir),
+    isSecretGiven: Boolean(env.JWT_SECRET),
     dynamoEndpoint: readEndpoint("AWS_ENDPOINT_URL_DYNAMODB", env.AWS_ENDPOINT_URL_DYNAMODB),
     sqsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SQS", env.AWS_ENDPOINT_URL_SQS),
   };
@@ -41,20 +69,21 @@ export function readSettings(env = process.env): LocalSettings {
   return settings;
 }
 
-/** What the functions read from the environment, where the local default is another than on AWS. */
+/** Sets the environment variables of the functions whose local default differs from the default on AWS. */
 export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecret">): void {
+  // An empty value is a value here: it means that no private address is allowed, as on AWS.
+  process.env.WEBHOOK_ALLOW_CIDRS ??= LOOPBACK_CIDRS;
   const defaults = {
     JWT_SECRET: jwtSecret,
-    WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8,::1/128",
-    // One process does everything here and the queues survive it: a message that is late is lost.
+    // One process handles everything here and the queues survive it, so a late message is a lost message.
     DELIVERY_GRACE_SECONDS: "5",
-    // The embedded engines take any; the SDK insists on some.
+    // The embedded engines accept any credentials, but the SDK requires some.
     AWS_REGION: "us-east-1",
     AWS_ACCESS_KEY_ID: "local",
     AWS_SECRET_ACCESS_KEY: "local",
   };
   for (const [name, value] of Object.entries(defaults)) process.env[name] ||= value;
-  // Read once now: a mistake should stop the start, not the first delivery.
+  // Read each once, so that a mistake stops the start and not the first delivery.
   parseCidrs(functionSettings.webhookAllowCidrs());
   functionSettings.retrySchedule();
   functionSettings.lastUsedResolutionSeconds();
@@ -68,50 +97,76 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
 
 function checkOrigin(text: string): void {
   if (URL.canParse(text) && new URL(text).origin === text) return;
-  throw new SettingError(`CORS_ORIGINS takes origins such as http://localhost:5173, without a path, not "${text}"`);
+  throw new SettingError(`CORS_ORIGINS takes origins such as http://localhost:5173, without a path, not "${text}".`);
 }
 
 function readPort(name: string, text: string | undefined, fallback: number): number {
   if (!text) return fallback;
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535)) throw new SettingError(`${name} takes a port from 0 (any free one) to 65535, not "${text}"`);
+  if (!(port <= 65_535)) throw new SettingError(`${name} takes a port from 0 (any free one) to 65535, not "${text}".`);
   return port;
 }
 
 function readEndpoint(name: string, text: string | undefined): string | undefined {
   if (!text) return undefined;
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new SettingError(`${name} takes an http(s) URL, not "${text}"`);
+    throw new SettingError(`${name} takes an http(s) URL, not "${text}".`);
   }
   return text.replace(/\/+$/, "");
 }
 
+/** Creates the data directory unless it exists. */
 function usableDir(path: string): string {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
-    accessSync(path, constants.W_OK);
+    accessSync(path, constants.W_OK | constants.X_OK);
     return path;
   } catch (error) {
-    throw new SettingError(`The data directory ${path} cannot be used: ${(error as Error).message}`);
+    throw unusableDataDir(path, error);
   }
 }
 
-/** The secret that local JWTs are signed with: made once, then kept, so that tokens outlive a restart. */
-function keptSecret(dataDir: string): string {
+const reasonsByErrorCode: Record<string, string> = {
+  EEXIST: "a file with that name is in the way",
+  ENOTDIR: "a part of the path is a file, not a folder",
+  EACCES: "you have no permission to write there",
+  EPERM: "you have no permission to write there",
+  EROFS: "the file system is read-only",
+  ENOENT: "folders cannot be created there",
+  ENOSPC: "the disk is full",
+};
+
+/** @param error what the file system reported */
+export function unusableDataDir(path: string, error: unknown): SettingError {
+  const { code = "", message } = error as NodeJS.ErrnoException;
+  const reason = reasonsByErrorCode[code] ?? message;
+  return new SettingError(
+    `The data directory ${path} cannot be used: ${reason} (${code}). Set DATA_DIR to a folder that you can write to.`,
+  );
+}
+
+/** Returns the secret that signs local JWTs. Created once and kept, so that tokens stay valid across restarts. */
+function storedSecret(dataDir: string): string {
   const path = join(dataDir, "jwt-secret");
-  if (!existsSync(path)) {
-    // Whole or not at all, whoever is killed meanwhile; and of two that make one, the first one counts.
-    const draft = `${path}.${process.pid}`;
-    writeFileSync(draft, randomBytes(32).toString("hex"), { mode: 0o600 });
-    try {
-      linkSync(draft, path);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    } finally {
-      unlinkSync(draft);
-    }
+  try {
+    if (!existsSync(path)) createSecret(path);
+    const secret = readFileSync(path, "utf8");
+    if (secret.length >= 32) return secret;
+  } catch (error) {
+    throw unusableDataDir(dataDir, error);
   }
-  const secret = readFileSync(path, "utf8");
-  if (secret.length < 32) throw new SettingError(`${path} holds no usable secret. Delete it, and a new one is made.`);
-  return secret;
+  throw new SettingError(`${path} does not hold a usable secret. Delete the file; the next start creates a new one.`);
+}
+
+/** Creates the file whole or not at all, even if the process is killed. Of two processes that create it, the first wins. */
+function createSecret(path: string): void {
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, randomBytes(32).toString("hex"), { mode: 0o600 });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    unlinkSync(draft);
+  }
 }

@@ -1,20 +1,79 @@
 import { styleText } from "node:util";
+import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
 import { demoUser } from "./demo-user.ts";
+import type { LocalSettings } from "./settings.ts";
+import { scriptCommand } from "./shell-commands.ts";
+
+type PrintedSettings = Pick<LocalSettings, "dataDir" | "isSecretGiven">;
+
+/** Commands with one sentence about them. */
+export interface Step {
+  about: string;
+  commands: string[];
+}
+
+export const LISTEN_PORT = 4000;
+
+/**
+ * A walk from a token to a delivery that arrives: to be pasted from top to bottom into one terminal. The sentences become
+ * comments in a shell, where some shells run them as commands: letters, commas and full stops only.
+ * @param token shell text that gives a JWT
+ * @param allowedCidrs WEBHOOK_ALLOW_CIDRS: without the loopback the receiver on this machine cannot be called
+ */
+export function trySteps(baseUrl: string, token: string, settings: PrintedSettings, allowedCidrs: string[]): Step[] {
+  const { projectId } = demoUser;
+  const call = (path: string, body?: object) => {
+    const request = `curl -sw '\\n' ${baseUrl}${path} -H "Authorization: Bearer $TOKEN"`;
+    if (body === undefined) return request;
+    return `${request} \\\n     -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
+  };
+  const webhook = { url: `http://127.0.0.1:${LISTEN_PORT}/`, events: ["deploy.succeeded"] };
+  const steps = [
+    { about: "a JWT of the demo user, good for an hour", commands: [`export TOKEN=${token}`] },
+    {
+      about: "create an API key, which is shown only once",
+      commands: [call("/v1/api-keys", { name: "my laptop" })],
+    },
+    { about: "list your projects, with a JWT or a key in the same header", commands: [call("/v1/projects")] },
+  ];
+  if (!isAllowedAddress("127.0.0.1", parseCidrs(allowedCidrs))) return steps;
+  return [
+    ...steps,
+    {
+      about: "start a receiver that prints one delivery and ends",
+      commands: [`npm run --silent svc -- listen --port ${LISTEN_PORT} --count 1 & sleep 3`],
+    },
+    {
+      about: "create a webhook that calls it, over plain http, which only a local run allows",
+      commands: [call(`/v1/projects/${projectId}/webhooks`, webhook)],
+    },
+    {
+      about: "send a deployment event, as the pipeline does, and wait for the delivery",
+      commands: [scriptCommand("event", `--project ${projectId} --event deploy.succeeded`, settings), "wait"],
+    },
+  ];
+}
 
 interface Page {
   baseUrl: string;
   eventsQueueUrl: string;
   token: string;
   logPath: string;
+  settings: PrintedSettings;
+  allowedCidrs: string[];
 }
 
-/** What `npm start` shows: where things are, and commands that work when pasted. Ends in the line that scripts wait for. */
-export function startPage({ baseUrl, eventsQueueUrl, token, logPath }: Page): string {
+/** The text that `npm start` prints: addresses, and commands that work when pasted. Scripts wait for its last line. */
+export function startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, allowedCidrs }: Page): string {
   const { userId, projectId } = demoUser;
-  const title = (text: string) => styleText("bold", text, { stream: process.stdout });
-  const dim = (text: string) => styleText("dim", text, { stream: process.stdout });
+  const style = (name: "bold" | "dim") => (text: string) => styleText(name, text, { stream: process.stdout });
+  const [bold, dim] = [style("bold"), style("dim")];
+  const indented = (text: string) => text.replaceAll(/^/gm, "  ");
+  const steps = trySteps(baseUrl, token, settings, allowedCidrs).map(
+    ({ about, commands }) => `  ${dim(`# ${about}`)}\n${indented(commands.join("\n"))}\n`,
+  );
   return `
-${title("API keys and deployment webhooks")}
+${bold("API keys and deployment webhooks")}
 
   API            ${baseUrl}
   console        ${baseUrl}/console/#token=${token}
@@ -23,29 +82,18 @@ ${title("API keys and deployment webhooks")}
   project        ${projectId}
   log            ${logPath}
 
-${title("Try it")} ${dim("(another terminal, top to bottom)")}
+${bold("Try it")} ${dim("(paste into another terminal, in the project's folder)")}
 
-  export TOKEN=${token}
+${steps.join("\n")}
+${bold("More")}
 
-  ${dim("# an API key, shown this once")}
-  curl -s ${baseUrl}/v1/api-keys -H "Authorization: Bearer $TOKEN" \\
-       -H "Content-Type: application/json" -d '{"name":"my laptop"}'
+  ${dim("# the whole story in one command, with a receiver that verifies the signatures")}
+  ${scriptCommand("demo", "", settings)}
 
-  ${dim("# your projects: a JWT or a key, the same header")}
-  curl -s ${baseUrl}/v1/projects -H "Authorization: Bearer $TOKEN"
+  ${dim("# a new token")}
+  ${scriptCommand("token", `--user ${userId}`, settings)}
 
-  ${dim("# a webhook: plain http to this machine is allowed here, and only here")}
-  curl -s ${baseUrl}/v1/projects/${projectId}/webhooks -H "Authorization: Bearer $TOKEN" \\
-       -H "Content-Type: application/json" -d '{"url":"http://127.0.0.1:4000/","events":["deploy.succeeded"]}'
-
-  ${dim("# a deployment event: the webhook is called, signed")}
-  npm run --silent event -- --project ${projectId} --event deploy.succeeded
-
-  ${dim("# all of it in one go, with a receiver that verifies")}
-  npm run --silent demo
-
-${dim("The token is good for an hour; a new one:")} npm run --silent token -- --user ${userId}
-${dim("Ctrl-C stops. Everything is kept and is there again at the next start.")}
+${dim("Ctrl-C stops the service. Its data is kept and is there again at the next start.")}
 
 ready ${baseUrl}`;
 }

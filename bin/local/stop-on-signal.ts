@@ -1,10 +1,12 @@
 const PARENT_CHECK_MS = 250;
-/** On Ctrl-C the terminal signals us and npm, and npm passes its signal on: the second of the two is no impatience. */
+/** On Ctrl-C the terminal signals this process and npm, and npm forwards its signal: a second one this soon is that copy. */
 const ECHO_MS = 500;
+const NOTICE_AFTER_MS = 1_500;
 
 /**
- * Ends the process cleanly on Ctrl-C or a TERM signal; the second one ends it at once. Under npm it also ends when npm is
- * gone: a killed `npm start` must not leave a service behind that holds the port.
+ * Stops the service on SIGINT or SIGTERM; a second signal ends the process at once. Under npm, or under a starter that handed
+ * over to another Node, it also stops when the parent process ends: a killed `npm start` must not leave a service behind
+ * that holds the port.
  */
 export function stopOnSignal(stop: () => Promise<void>): void {
   let stoppingSince: number | undefined;
@@ -14,8 +16,8 @@ export function stopOnSignal(stop: () => Promise<void>): void {
       return;
     }
     stoppingSince = Date.now();
-    const patience = setTimeout(() => console.error("\nFinishing what is in work. Ctrl-C again ends at once."), 1_500);
-    patience.unref();
+    const message = "\nWaiting for requests and deliveries in flight. Press Ctrl-C again to stop at once.";
+    setTimeout(() => console.error(message), NOTICE_AFTER_MS).unref();
     stop().then(
       () => process.exit(0),
       (error: unknown) => {
@@ -26,7 +28,8 @@ export function stopOnSignal(stop: () => Promise<void>): void {
   };
   process.on("SIGINT", end);
   process.on("SIGTERM", end);
-  if (process.env.npm_lifecycle_event !== undefined) {
+  const { npm_lifecycle_event, STARTED_BY_OTHER_NODE } = process.env;
+  if (npm_lifecycle_event !== undefined || STARTED_BY_OTHER_NODE !== undefined) {
     const parent = process.ppid;
     setInterval(() => process.ppid !== parent && stoppingSince === undefined && end(), PARENT_CHECK_MS).unref();
   }

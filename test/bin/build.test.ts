@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import type * as esbuild from "esbuild";
 import { budgetOf, checkBudgets } from "../../bin/build/budgets.ts";
+import { bundleFunctions } from "../../bin/build/bundle-functions.ts";
 import { checkStubs } from "../../bin/build/bundle-stubs.ts";
 import { smokeLoad } from "../../bin/build/smoke-load.ts";
-import { build } from "../../bin/build.ts";
 import { type EventSources, startEventSources } from "../../bin/local/event-sources.ts";
 import { createGateway } from "../../bin/local/gateway.ts";
 import type { LoadHandler } from "../../bin/local/lambda.ts";
@@ -37,7 +37,7 @@ const fromBundles: LoadHandler = async (file) => createRequire(import.meta.url)(
 
 beforeAll(async () => {
   outdir = mkdtempSync(join(tmpdir(), "bundles-"));
-  [metafile] = await Promise.all([build({ outdir }), freshResources()]);
+  [metafile] = await Promise.all([bundleFunctions({ outdir }), freshResources()]);
 }, 60_000);
 afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
@@ -127,7 +127,7 @@ describe("a bundle", () => {
 
 test("the same sources make the same bundles, from another folder and into another one", () => {
   const other = mkdtempSync(join(tmpdir(), "bundles-again-"));
-  const script = `import(${JSON.stringify(join(projectRoot, "bin/build.ts"))}).then(({ build }) => build({ outdir: process.argv[1] }))`;
+  const script = `import(${JSON.stringify(join(projectRoot, "bin/build/bundle-functions.ts"))}).then(({ bundleFunctions }) => bundleFunctions({ outdir: process.argv[1] }))`;
   const { status, stderr } = spawnSync(process.execPath, ["-e", script, "--", other], { cwd: "/", encoding: "utf8" });
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   const hashes = (folder: string) =>

@@ -6,7 +6,7 @@ import { jest } from "@jest/globals";
 import * as esbuild from "esbuild";
 import { Webhook } from "standardwebhooks";
 import { exampleRequest, secretExample } from "../../bin/openapi/examples.ts";
-import { generate } from "../../bin/openapi.ts";
+import { generate } from "../../bin/commands/openapi.ts";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { workers } from "../../functions/manifest/workers.ts";

@@ -374,7 +374,7 @@ describe("deploy.yml", () => {
     });
     expect((await runStep(smoke, { STAGE: "prod" })).code).not.toBe(0);
     expect(readFileSync(join(root, "lib/service-stack.ts"), "utf8")).toContain('"ApiUrl"');
-    expect(readFileSync(join(root, "bin/app.ts"), "utf8")).toMatch(/`deployment-webhooks-\$\{stage\.name\}`/);
+    expect(readFileSync(join(root, "bin/commands/app.ts"), "utf8")).toMatch(/`deployment-webhooks-\$\{stage\.name\}`/);
   });
 
   /* The guard, on what `cdk diff` really prints. */

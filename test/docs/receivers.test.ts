@@ -20,7 +20,7 @@ import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { Webhook as SvixWebhook } from "svix";
-import { type Vector, vectorsText } from "../../bin/vectors.ts";
+import { type Vector, vectorsText } from "../../bin/commands/vectors.ts";
 import {
   type Delivery,
   type Options,

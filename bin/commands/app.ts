@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import { App, Validations } from "aws-cdk-lib";
+import { Code } from "aws-cdk-lib/aws-lambda";
+import { AwsSolutionsChecks } from "cdk-nag";
+import { bundleFolder } from "../../lib/names.ts";
+import { ServiceStack } from "../../lib/service-stack.ts";
+import { InvalidStage } from "../../lib/stage.ts";
+import { stageNamed, UnknownStage } from "../../lib/stages.ts";
+import { writeConsole } from "../../packages/console/build.ts";
+
+/*
+ * The CDK app: `cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json has bin/build.ts make the bundles in dist/ first. What
+ * breaks a rule of cdk-nag and is not acknowledged in lib/nag-suppressions.ts is an error of the synthesis.
+ */
+
+const bundles = join(import.meta.dirname, "../..", "dist");
+const page = join(bundles, "console-page");
+
+export async function main(): Promise<void> {
+  try {
+    const app = new App({ analyticsReporting: false });
+    const stage = stageNamed(app.node.tryGetContext("stage"));
+    if (stage.console) await writeConsole(page);
+    new ServiceStack(app, `deployment-webhooks-${stage.name}`, {
+      stage,
+      page,
+      code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
+      isUrgent: app.node.tryGetContext("urgent") === "true",
+    });
+    Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
+    app.synth();
+  } catch (error) {
+    if (!(error instanceof UnknownStage || error instanceof InvalidStage)) throw error;
+    console.error(error.message);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,23 @@
+import { bundleFunctions } from "../build/bundle-functions.ts";
+import { command } from "../local/command.ts";
+
+const help = {
+  name: "npm run build",
+  about: `Bundles every function into dist/, one folder each, and checks that each bundle loads and is within its size budget.
+cdk synth, diff and deploy do this first by themselves.`,
+  examples: ["npm run build"],
+};
+
+export async function main(): Promise<void> {
+  await command(help, async () => {
+    try {
+      await bundleFunctions({ outdir: "dist" });
+    } catch (error) {
+      process.exitCode = 1;
+      // esbuild prints its own findings.
+      const isReported = error instanceof Error && "errors" in error;
+      if (!isReported) console.error(error instanceof Error ? error.message : error);
+    }
+    return undefined;
+  });
+}

@@ -1,0 +1,158 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { styleText } from "node:util";
+import { SendMessageCommand } from "@aws-sdk/client-sqs";
+import { sampleEvent } from "../../functions/deployments/sample-event.ts";
+import { sqs } from "../../functions/platform/aws.ts";
+import { logSink } from "../../functions/platform/log.ts";
+import { command } from "../local/command.ts";
+import { connect } from "../local/connect.ts";
+import { hasServiceSignature, hasStandardSignature, startReceiver } from "../local/demo-receiver.ts";
+import { demoUser, seedDemoUser } from "../local/demo-user.ts";
+import { mintToken } from "../local/mint-token.ts";
+import { findRunning } from "../local/running-service.ts";
+import { readSettings, settingRows } from "../local/settings.ts";
+import { startCommand } from "../local/shell-commands.ts";
+import { StartError } from "../local/start-error.ts";
+
+const help = {
+  name: "npm run --silent demo",
+  about: `Shows the whole story, step by step: an API key, a webhook, a deployment event and a verified delivery.
+Uses the running service, or starts one for the demo. Deletes everything that it creates.`,
+  settings: settingRows("DATA_DIR", "JWT_SECRET"),
+  examples: ["npm run --silent demo", "DATA_DIR=/tmp/webhooks npm run --silent demo"],
+};
+
+export async function main(): Promise<void> {
+  await command(help, async () => {
+    logSink.write = () => {};
+    const service = await serviceForDemo();
+    try {
+      await showStory(service);
+      return `\nDone. The webhook is deleted and the key revoked.${service.nextStep}\n`;
+    } finally {
+      await service.stop();
+    }
+  });
+}
+
+interface DemoService {
+  baseUrl: string;
+  eventsQueueUrl: string;
+  token: string;
+  /** What to try next; empty = nothing. */
+  nextStep: string;
+  stop(): Promise<void>;
+}
+
+async function serviceForDemo(): Promise<DemoService> {
+  const settings = readSettings();
+  const running = await findRunning(settings.dataDir);
+  const token = mintToken(settings.jwtSecret, demoUser.userId);
+  if (running) {
+    const { eventsQueueUrl } = await connect();
+    return { baseUrl: running.baseUrl, eventsQueueUrl, token, nextStep: "", stop: async () => {} };
+  }
+  const { startService } = await import("../local/service.ts");
+  const dataDir = mkdtempSync(join(tmpdir(), "demo-"));
+  const service = await startService({ ...settings, dataDir, port: 0, sqsPort: 0 });
+  await seedDemoUser();
+  const stop = async () => {
+    await service.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  };
+  return { ...service, token, nextStep: ` To try it yourself: ${startCommand(settings)}`, stop };
+}
+
+async function showStory(service: DemoService): Promise<void> {
+  const receiver = await startReceiver();
+  const created: string[] = [];
+  try {
+    await showSteps(service, receiver, created);
+  } finally {
+    // After a failure too.
+    receiver.close();
+    for (const path of created.reverse()) await call(service.baseUrl, service.token, "DELETE", path).catch(() => {});
+  }
+}
+
+type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+
+/** @param created receives the path of each resource that a step creates */
+async function showSteps(
+  { baseUrl, eventsQueueUrl, token }: DemoService,
+  receiver: Receiver,
+  created: string[],
+): Promise<void> {
+  const webhooksPath = `/v1/projects/${demoUser.projectId}/webhooks`;
+  console.log(`\n${style("bold", "API keys and deployment webhooks, start to finish")}`);
+
+  step("A user creates an API key", "POST /v1/api-keys");
+  const key = await call(baseUrl, token, "POST", "/v1/api-keys", { name: "demo" });
+  created.push(`/v1/api-keys/${key.data.id}`);
+  show(`${key.data.key.slice(0, 20)}…  shown only once; the service stores its SHA-256`);
+
+  step("A CI job lists its projects with the key", "GET /v1/projects");
+  const projects = await call(baseUrl, key.data.key, "GET", "/v1/projects");
+  for (const { name, role } of projects.data) show(`${name} (${role})`);
+
+  step("The CI job creates a webhook", `POST ${webhooksPath}`);
+  const input = { url: receiver.url, events: ["deploy.succeeded"] };
+  const webhook = await call(baseUrl, key.data.key, "POST", webhooksPath, input);
+  created.push(`${webhooksPath}/${webhook.data.id}`);
+  show(`${webhook.data.url} receives ${webhook.data.events.join(", ")}`);
+
+  step("The pipeline reports a deployment", "SQS deployment-events");
+  const deployment = { projectId: demoUser.projectId, deploymentId: randomUUID(), now: new Date() };
+  const event = sampleEvent("deploy.succeeded", deployment);
+  await sqs().send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: JSON.stringify(event) }));
+  const sentAt = performance.now();
+  show(`deployment ${event.deployment_id}`);
+
+  step("The receiver gets the delivery and verifies its signatures", `POST ${receiver.url}`);
+  const delivery = await receiver.next();
+  show(`after ${Math.round(performance.now() - sentAt)} ms: ${delivery.body}`);
+  show(`X-Service-Signature ${verdict(hasServiceSignature(delivery, webhook.data.secret))}`);
+  show(`webhook-signature   ${verdict(hasStandardSignature(delivery, webhook.data.secret))}  (Standard Webhooks)`);
+
+  step("The user revokes the key", `DELETE /v1/api-keys/${key.data.id}`);
+  await call(baseUrl, token, "DELETE", `/v1/api-keys/${key.data.id}`);
+  const rejected = await call(baseUrl, key.data.key, "GET", "/v1/projects");
+  show(`the next request with it is rejected: ${rejected.error.code}`);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the response is printed, not computed with
+async function call(baseUrl: string, token: string, method: string, path: string, body?: object): Promise<any> {
+  const response = await fetch(`${baseUrl}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, ...(body && { "Content-Type": "application/json" }) },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const json = response.status === 204 ? undefined : JSON.parse(await response.text());
+  if (response.status >= 400 && response.status !== 401) {
+    throw new StartError(`${method} ${path} was rejected with ${response.status}: ${json.error.message}`);
+  }
+  return json;
+}
+
+function verdict(isValid: boolean): string {
+  if (!isValid) process.exitCode = 1;
+  return isValid ? style("green", "✔ verified") : style("red", "✘ does not match");
+}
+
+let steps = 0;
+
+function step(title: string, request: string): void {
+  steps += 1;
+  console.log(`\n${style("bold", `${steps}  ${title}`)}  ${style("dim", request)}`);
+}
+
+function show(text: string): void {
+  console.log(`   ${text}`);
+}
+
+function style(name: "bold" | "dim" | "green" | "red", text: string): string {
+  return styleText(name, text, { stream: process.stdout });
+}

@@ -1,0 +1,57 @@
+import { command, UsageError } from "../local/command.ts";
+import { connect, connectToStage } from "../local/connect.ts";
+import { type DeadLetter, listDeadLetters, redriveDeadLetters } from "../local/dead-letters.ts";
+import { settingRows } from "../local/settings.ts";
+
+const help = {
+  name: "npm run --silent dlq",
+  about: `Lists the messages in the dead letter queues, or returns them to the queues they were sent to.
+A message there is an invalid event or points to a fault of the service; its reason says which. A redrive does not
+send a delivery twice, because the id of a delivery is derived from its event.`,
+  words: "list|redrive",
+  options: {
+    queue: {
+      value: "deployment-events|deliveries",
+      about: "only the dead letters of this queue",
+      shownDefault: "both",
+    },
+    stage: {
+      value: "<stage on AWS>",
+      about: "a deployed stage, with the credentials and region of the environment",
+      shownDefault: "the local run",
+    },
+  },
+  settings: settingRows("DATA_DIR", "AWS_ENDPOINT_URL_SQS"),
+  examples: [
+    "npm run --silent dlq -- list",
+    "npm run --silent dlq -- list --queue deployment-events --stage prod",
+    "npm run --silent dlq -- redrive --queue deliveries --stage prod",
+  ],
+} as const;
+
+export async function main(): Promise<void> {
+  await command(help, async ({ queue, stage }, [verb]) => {
+    if (verb !== "list" && verb !== "redrive") {
+      throw new UsageError(`${verb === undefined ? "" : `No command named ${verb}. `}Say list or redrive.`);
+    }
+    const { deadLetterQueues } = stage === undefined ? await connect() : await connectToStage(stage);
+    const selected = deadLetterQueues.filter(({ source }) => queue === undefined || source.name === queue);
+    if (selected.length === 0) throw new UsageError(`No queue named ${queue}.`);
+    if (verb === "list") {
+      const lists = await Promise.all(
+        selected.map(async (each) => page(each.source.name, await listDeadLetters(each))),
+      );
+      return lists.join("\n\n");
+    }
+    const counts = await Promise.all(selected.map(redriveDeadLetters));
+    return selected.map(({ source }, index) => `${source.name}: ${counts[index]} redriven`).join("\n");
+  });
+}
+
+function page(name: string, messages: DeadLetter[]): string {
+  if (messages.length === 0) return `${name}: the dead letter queue is empty`;
+  const rows = messages.map(
+    ({ sentAt, reason, body }) => `  ${sentAt}  ${reason}\n    ${body.slice(0, 500).replaceAll(/\s+/g, " ")}`,
+  );
+  return `${name}: ${messages.length} in the dead letter queue\n${rows.join("\n")}`;
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+import { SendMessageCommand } from "@aws-sdk/client-sqs";
+import { eventNames, readDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { sampleEvent } from "../../functions/deployments/sample-event.ts";
+import { sqs } from "../../functions/platform/aws.ts";
+import { command, UsageError } from "../local/command.ts";
+import { connect } from "../local/connect.ts";
+import { settingRows } from "../local/settings.ts";
+
+const help = {
+  name: "npm run --silent event",
+  about: `Sends a sample deployment event to the running service, through its queue, as the deployment pipeline does.
+Events: ${eventNames.join(", ")}.`,
+  options: {
+    project: { value: "<uuid>", about: "project whose webhooks are called", isRequired: true },
+    event: { value: "<name>", about: "name of the event", isRequired: true },
+    deployment: { value: "<uuid>", about: "id of the deployment", shownDefault: "a new id" },
+    url: { value: "<url>", about: "address of the deployment in the event's data", shownDefault: "a sample" },
+  },
+  settings: settingRows("DATA_DIR", "AWS_ENDPOINT_URL_SQS"),
+  examples: [
+    "npm run --silent event -- --project 01930000-0000-7000-8000-00000000d301 --event deploy.succeeded",
+    "npm run --silent event -- --project 01930000-0000-7000-8000-00000000d301 --event deploy.failed",
+  ],
+} as const;
+
+export async function main(): Promise<void> {
+  await command(help, async (options) => {
+    const name = eventNames.find((known) => known === options.event);
+    if (!name) throw new UsageError(`--event must be one of ${eventNames.join(", ")}.`);
+    const event = sampleEvent(name, {
+      projectId: options.project,
+      deploymentId: options.deployment ?? randomUUID(),
+      now: new Date(),
+      url: options.url,
+    });
+    const message = JSON.stringify(event);
+    const read = readDeploymentEvent(message);
+    if (!read.ok) throw new UsageError(`This is not a deployment event: ${read.reason}.`);
+    const { eventsQueueUrl } = await connect();
+    await sqs().send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: message }));
+    return `queued ${event.event} of deployment ${event.deployment_id}`;
+  });
+}

@@ -1,0 +1,50 @@
+import { settings as functionSettings } from "../../functions/platform/env.ts";
+import { command } from "../local/command.ts";
+import { demoUser, seedDemoUser } from "../local/demo-user.ts";
+import { logToFile } from "../local/log-file.ts";
+import { mintToken } from "../local/mint-token.ts";
+import { startService } from "../local/service.ts";
+import { readSettings, settingRows } from "../local/settings.ts";
+import { startCommand } from "../local/shell-commands.ts";
+import { startPage } from "../local/start-page.ts";
+import { stopOnSignal } from "../local/stop-on-signal.ts";
+
+const help = {
+  name: "npm start",
+  about: `Runs the whole service on this machine: API, console, queues and tables, on 127.0.0.1 only.
+Prints addresses, a token and commands to try. Its last line is "ready <base URL>". Ctrl-C stops it; the data is kept.`,
+  settings: settingRows(
+    "PORT",
+    "SQS_PORT",
+    "DATA_DIR",
+    "JWT_SECRET",
+    "WEBHOOK_ALLOW_CIDRS",
+    "RETRY_SCHEDULE",
+    "LAST_USED_RESOLUTION_SECONDS",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_SQS",
+  ),
+  examples: ["npm start", "PORT=8080 DATA_DIR=/tmp/webhooks npm start", "RETRY_SCHEDULE=1,2,4 npm start"],
+};
+
+export async function main(): Promise<void> {
+  await command(help, async () => {
+    const settings = readSettings();
+    const logPath = logToFile(settings.dataDir);
+    const service = await startService(settings, {
+      onEngineExit() {
+        console.error(
+          "The embedded DynamoDB engine has ended, so the service stops. No data is lost. " +
+            `Start again: ${startCommand(settings)}`,
+        );
+        process.exit(1);
+      },
+    });
+    stopOnSignal(() => service.stop());
+    await seedDemoUser();
+    const { baseUrl, eventsQueueUrl } = service;
+    const token = mintToken(settings.jwtSecret, demoUser.userId);
+    const allowedCidrs = functionSettings.webhookAllowCidrs();
+    return startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, allowedCidrs });
+  });
+}

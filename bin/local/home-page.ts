@@ -1,0 +1,45 @@
+import { demoUser } from "./demo-user.ts";
+import type { LocalSettings } from "./settings.ts";
+import { scriptCommand } from "./shell-commands.ts";
+import { trySteps } from "./start-page.ts";
+
+/**
+ * The page of a local run at `/`, for a person who opens the API's address in a browser. It holds no token: any program on
+ * this machine can read it.
+ */
+export function homePage(
+  baseUrl: string,
+  settings: Pick<LocalSettings, "dataDir" | "isSecretGiven">,
+  allowedCidrs: string[],
+): string {
+  const tokenCommand = scriptCommand("token", `--user ${demoUser.userId}`, settings);
+  const steps = trySteps(baseUrl, `$(${tokenCommand})`, settings, allowedCidrs)
+    .map(({ about, commands }) => `# ${about}\n${commands.join("\n")}`)
+    .join("\n\n");
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>API keys and deployment webhooks</title>
+<link rel="icon" href="/console/icon.svg">
+</head>
+<body>
+<h1>API keys and deployment webhooks</h1>
+<p>This is a local run of the API. Programs call it at <code>${escapeHtml(baseUrl)}/v1/…</code></p>
+<ul>
+<li><a href="/console/">Console</a>: API keys, webhooks and deliveries in the browser. To sign in, paste the output of
+<code>${escapeHtml(tokenCommand)}</code>, or open the console's address that <code>npm start</code> printed.</li>
+<li><code>docs/api.md</code> describes every request, <code>docs/webhooks.md</code> how to receive a delivery, and
+<code>README.md</code> the first five minutes.</li>
+</ul>
+<h2>Try it</h2>
+<p>Paste this into a terminal, in the project's folder. It ends with a delivery.</p>
+<pre>${escapeHtml(steps)}</pre>
+</body>
+</html>
+`;
+}
+
+const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? "");

@@ -1,0 +1,52 @@
+const { spawn } = require("node:child_process");
+const { existsSync } = require("node:fs");
+const { basename, join } = require("node:path");
+const { pathToFileURL } = require("node:url");
+
+/*
+ * Starts a program of bin/commands with any Node. One that runs TypeScript runs the program itself. An older one hands over to
+ * the Node that npm installs with the project.
+ */
+
+const root = join(__dirname, "..");
+const ownNode = join(root, "node_modules", "node", "bin", process.platform === "win32" ? "node.exe" : "node");
+
+/** @param {string} starter file name of the starter, such as `/…/bin/token.ts` */
+exports.start = (starter) => {
+  if (!existsSync(join(root, "node_modules"))) return fail("The packages are not installed. Run npm install first.");
+  if (process.features.typescript) return run(join(__dirname, "commands", basename(starter)));
+  if (existsSync(ownNode)) return handOver(starter);
+  fail(
+    `Node ${process.versions.node} cannot run this program, and the project's own Node is not installed. ` +
+      "Run npm install again, or use Node 24.",
+  );
+};
+
+async function run(path) {
+  const { main } = await import(pathToFileURL(path).href);
+  await main();
+}
+
+function fail(message) {
+  console.error(message);
+  process.exitCode = 1;
+}
+
+function handOver(starter) {
+  const env = { ...process.env, STARTED_BY_OTHER_NODE: "1" };
+  const child = spawn(ownNode, [starter, ...process.argv.slice(2)], { stdio: "inherit", env });
+  // A terminal sends Ctrl-C to both processes, and the program decides how to end. SIGTERM reaches only this one.
+  process.on("SIGINT", () => {});
+  process.on("SIGTERM", () => child.kill("SIGTERM"));
+  child.on("error", ({ message }) =>
+    fail(`Could not start ${ownNode}: ${message}. Run npm install again, or use Node 24.`),
+  );
+  child.on("exit", (code, signal) => {
+    if (signal === null) {
+      process.exitCode = code ?? 1;
+    } else {
+      process.removeAllListeners(signal);
+      process.kill(process.pid, signal);
+    }
+  });
+}
