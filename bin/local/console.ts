@@ -10,6 +10,7 @@ import { ApiError } from "../../functions/platform/errors.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from "../../lib/console-headers.ts";
 import type { PageFile } from "../../packages/console/build.ts";
+import { readBody } from "./read-body.ts";
 
 /*
  * The pages of a local run, on the port of the API: the home page, the console, and the endpoint by which the console sends
@@ -126,13 +127,9 @@ async function sendEvent(request: http.IncomingMessage): Promise<PageResponse> {
 
 // biome-ignore lint/suspicious/noExplicitAny: the event that it becomes is validated
 async function readJson(request: http.IncomingMessage): Promise<any> {
-  let text = "";
-  // The connection stays open for the error response.
-  for await (const chunk of request.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
-    text += chunk;
-    if (text.length > MAX_EVENT_BYTES) {
-      throw new ApiError("payload_too_large", `The body is too large. Send at most ${MAX_EVENT_BYTES} bytes.`);
-    }
+  const text = await readBody(request, MAX_EVENT_BYTES);
+  if (text === undefined) {
+    throw new ApiError("payload_too_large", `The body is too large. Send at most ${MAX_EVENT_BYTES} bytes.`);
   }
   try {
     return Object(JSON.parse(text));

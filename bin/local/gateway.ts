@@ -16,6 +16,7 @@ import { settings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import type { ServePages } from "./console.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
+import { readBody } from "./read-body.ts";
 
 /*
  * API Gateway (REST) in a local run: routes, the authorizer call, the proxy event, gateway responses. Its own responses are
@@ -46,7 +47,7 @@ export async function createGateway(load: LoadHandler, servePages: ServePages = 
   await Promise.all(endpoints.map(async ({ file }) => handlers.set(file, await load(file))));
 
   async function respond(request: http.IncomingMessage, requestId: string): Promise<GatewayResponse> {
-    const body = await readBody(request);
+    const body = await readBody(request, MAX_BODY_BYTES);
     if (body === undefined) return gatewayResponse("REQUEST_TOO_LARGE", requestId);
     const [path = "/", query = ""] = (request.url ?? "/").split(/\?(.*)/s);
     const route = findRoute(request.method ?? "", path);
@@ -58,16 +59,18 @@ export async function createGateway(load: LoadHandler, servePages: ServePages = 
     if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
 
     const { timeoutSeconds } = workers.find(({ trigger }) => trigger.kind === "authorizer") ?? { timeoutSeconds: 10 };
-    let decision: APIGatewayAuthorizerResult;
+    let decision: APIGatewayAuthorizerResult | undefined;
     try {
       const request = { type: "REQUEST", methodArn: `${METHOD_ARN}/${event.httpMethod}${path}`, ...event };
       decision = (await invoke(authorize, request, {
         functionName: "auth/authorizer",
         timeoutSeconds,
       })) as typeof decision;
-    } catch {
+    } catch (error) {
+      logSink.write("error", { message: `auth/authorizer failed: ${String(error)}` });
       return gatewayResponse("AUTHORIZER_FAILURE", requestId);
     }
+    if (!decision?.policyDocument) return gatewayResponse("AUTHORIZER_CONFIGURATION_ERROR", requestId);
     const context = stringValues({ principalId: decision.principalId, ...decision.context });
     if (decision.policyDocument.Statement[0]?.Effect !== "Allow") {
       return gatewayResponse("ACCESS_DENIED", requestId, context);
@@ -84,6 +87,7 @@ export async function createGateway(load: LoadHandler, servePages: ServePages = 
     }
   }
 
+  // Without a listener for `upgrade`, Node serves an upgrade request as an ordinary one, as API Gateway does.
   const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
     if (servePages(request, response)) return;
     const origins = settings.corsOrigins();
@@ -154,18 +158,6 @@ function decode(text: string): string {
   } catch {
     return text;
   }
-}
-
-/** Reads the body to its end, so that the client reads the response. Undefined = larger than API Gateway accepts. */
-async function readBody(request: http.IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
-    if (bytes > 10 * MAX_BODY_BYTES) throw new Error("the body does not end");
-  }
-  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
 }
 
 interface RoutedRequest {

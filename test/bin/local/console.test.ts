@@ -5,21 +5,27 @@ import type { AddressInfo } from "node:net";
 import { ReceiveMessageCommand } from "@aws-sdk/client-sqs";
 import { consolePages } from "../../../bin/local/console.ts";
 import { createGateway } from "../../../bin/local/gateway.ts";
+import { homePage } from "../../../bin/local/home-page.ts";
 import { fromSources } from "../../../bin/local/lambda.ts";
 import { sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { freshResources } from "../../support/resources.ts";
 
-/* How a local run serves the console, and from whom it takes events for the queue. */
+/* How a local run serves its pages, and which requests may send an event to the queue. */
 
+const settings = { dataDir: "/tmp/a <b> & 'c'", isSecretGiven: false };
+const allowedCidrs = ["127.0.0.0/8"];
 let server: http.Server;
 let host: string;
 
 beforeAll(async () => {
   await freshResources();
   logSink.write = () => {};
-  server = await createGateway(fromSources, consolePages());
+  server = await createGateway(
+    fromSources,
+    consolePages((baseUrl) => homePage(baseUrl, settings, allowedCidrs)),
+  );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -30,14 +36,14 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-interface Answer {
+interface Reply {
   status: number;
   headers: http.IncomingHttpHeaders;
   body: string;
 }
 
-/** Any headers at all, `Host` and `Origin` included, which fetch would not let us choose. */
-async function ask(method: string, path: string, headers: Record<string, string> = {}, body = ""): Promise<Answer> {
+/** Sends a request with any headers: fetch does not allow `Host` and `Origin`. */
+async function call(method: string, path: string, headers: Record<string, string> = {}, body = ""): Promise<Reply> {
   const request = http.request(`http://${host}${path}`, { method, headers, agent: false });
   request.end(body);
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
@@ -46,9 +52,9 @@ async function ask(method: string, path: string, headers: Record<string, string>
   return { status: response.statusCode ?? 0, headers: response.headers, body: text };
 }
 
-const codeOf = ({ status, body }: Answer) => ({ status, code: JSON.parse(body).error.code });
+const codeOf = ({ status, body }: Reply) => ({ status, code: JSON.parse(body).error.code });
 
-describe("the page", () => {
+describe("the console's page", () => {
   test.each([
     ["/console/", "text/html; charset=utf-8"],
     ["/console/index.html", "text/html; charset=utf-8"],
@@ -56,8 +62,8 @@ describe("the page", () => {
     ["/console/console.css", "text/css; charset=utf-8"],
     ["/console/icon.svg", "image/svg+xml"],
     ["/console/config.json", "application/json"],
-  ])("%s comes as %s, with headers that let it run its own script and no other", async (path, type) => {
-    const { status, headers, body } = await ask("GET", path);
+  ])("%s is served as %s, with headers that allow only its own script", async (path, type) => {
+    const { status, headers, body } = await call("GET", path);
     expect({ status, type: headers["content-type"] }).toEqual({ status: 200, type });
     expect(body.length).toBeGreaterThan(10);
     const policy = headers["content-security-policy"]?.toString().split("; ");
@@ -81,22 +87,15 @@ describe("the page", () => {
     });
   });
 
-  test("is not sent again while it has not changed", async () => {
-    const { headers } = await ask("GET", "/console/main.js");
-    const again = await ask("GET", "/console/main.js", { "If-None-Match": String(headers.etag) });
+  test("is not sent again while it is unchanged", async () => {
+    const { headers } = await call("GET", "/console/main.js");
+    const again = await call("GET", "/console/main.js", { "If-None-Match": String(headers.etag) });
     expect({ status: again.status, body: again.body }).toEqual({ status: 304, body: "" });
   });
 
-  test("is where a browser is sent that opens the address, and nobody else", async () => {
-    for (const path of ["/console", "/"]) {
-      const { status, headers } = await ask("GET", path, { Accept: "text/html,application/xhtml+xml" });
-      expect({ status, location: headers.location }).toEqual({ status: 302, location: "/console/" });
-    }
-    expect(codeOf(await ask("GET", "/", { Accept: "application/json" }))).toEqual({ status: 404, code: "not_found" });
-    expect(codeOf(await ask("GET", "/v1/projects", { Accept: "text/html" }))).toEqual({
-      status: 401,
-      code: "unauthorized",
-    });
+  test("is where /console redirects to", async () => {
+    const { status, headers } = await call("GET", "/console");
+    expect({ status, location: headers.location }).toEqual({ status: 302, location: "/console/" });
   });
 
   test.each([
@@ -106,15 +105,54 @@ describe("the page", () => {
     ["POST", "/console/main.js", 405, "method_not_allowed"],
     ["GET", "/console/events", 405, "method_not_allowed"],
     ["OPTIONS", "/console/events", 405, "method_not_allowed"],
-  ])("%s %s is refused in the API's shape", async (method, path, status, code) => {
-    expect(codeOf(await ask(method, path))).toEqual({ status, code });
+  ])("%s %s is rejected in the API's shape", async (method, path, status, code) => {
+    expect(codeOf(await call(method, path))).toEqual({ status, code });
   });
 
-  test("is not served to other names of this machine", async () => {
+  test("is not served under another host name", async () => {
     for (const name of ["attacker.example", `attacker.example:${host.split(":")[1]}`, "127.0.0.1.nip.io", "[::1]"]) {
-      expect(codeOf(await ask("GET", "/console/", { Host: name }))).toEqual({ status: 403, code: "forbidden" });
+      expect(codeOf(await call("GET", "/console/", { Host: name }))).toEqual({ status: 403, code: "forbidden" });
     }
-    expect((await ask("GET", "/console/", { Host: "localhost:3000" })).status).toBe(200);
+    expect((await call("GET", "/console/", { Host: "localhost:3000" })).status).toBe(200);
+  });
+});
+
+describe("the home page", () => {
+  const browser = { Accept: "text/html,application/xhtml+xml" };
+
+  test("is served to a browser at /, with the same headers as the console", async () => {
+    const { status, headers, body } = await call("GET", "/", browser);
+    expect({ status, type: headers["content-type"] }).toEqual({ status: 200, type: "text/html; charset=utf-8" });
+    expect(body).toContain('<a href="/console/">');
+    expect(body).toContain(`curl -sw &#39;\\n&#39; http://${host}/v1/projects`);
+    expect(headers).toMatchObject({
+      "content-security-policy": expect.stringContaining("default-src 'none'"),
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+      "referrer-policy": "no-referrer",
+    });
+    expect(await call("HEAD", "/", browser)).toMatchObject({ status: 200, body: "" });
+  });
+
+  test("holds no token and escapes what it shows", async () => {
+    const { body } = await call("GET", "/", browser);
+    expect(body).not.toMatch(/eyJ/);
+    expect(body).toContain("DATA_DIR=&#39;/tmp/a &lt;b&gt; &amp; ");
+    expect(body).not.toContain("<b>");
+  });
+
+  test("is not served under another host name", async () => {
+    const reply = await call("GET", "/", { ...browser, Host: "attacker.example" });
+    expect(codeOf(reply)).toEqual({ status: 403, code: "forbidden" });
+  });
+
+  test.each<[string, string, string, object, number, string]>([
+    ["an API client at /", "GET", "/", { Accept: "application/json" }, 404, "not_found"],
+    ["a client without Accept at /", "GET", "/", {}, 404, "not_found"],
+    ["a POST from a browser to /", "POST", "/", { Accept: "text/html" }, 404, "not_found"],
+    ["a browser at a path of the API", "GET", "/v1/projects", { Accept: "text/html" }, 401, "unauthorized"],
+  ])("%s gets the API's error", async (_, method, path, headers, status, code) => {
+    expect(codeOf(await call(method, path, headers as Record<string, string>))).toEqual({ status, code });
   });
 });
 
@@ -136,44 +174,51 @@ describe("a deployment event", () => {
   }
 
   test.each<[string, () => Record<string, string>]>([
-    ["of another origin", () => ({ ...ownHeaders(), Origin: "http://attacker.example" })],
-    ["of another port of this machine", () => ({ ...ownHeaders(), Origin: "http://127.0.0.1:1" })],
-    ["of no origin", () => ({ "X-Console": "1", "Content-Type": "application/json" })],
-    ["of a sandboxed frame", () => ({ ...ownHeaders(), Origin: "null" })],
-    ["that a browser calls cross-site", () => ({ ...ownHeaders(), "Sec-Fetch-Site": "cross-site" })],
-    ["without the mark, as a form would send it", () => ({ Origin: `http://${host}`, "Content-Type": "text/plain" })],
+    ["with another origin", () => ({ ...ownHeaders(), Origin: "http://attacker.example" })],
+    ["with another port of this machine as its origin", () => ({ ...ownHeaders(), Origin: "http://127.0.0.1:1" })],
+    ["without an origin", () => ({ "X-Console": "1", "Content-Type": "application/json" })],
+    ["from a sandboxed frame", () => ({ ...ownHeaders(), Origin: "null" })],
+    ["that the browser marks as cross-site", () => ({ ...ownHeaders(), "Sec-Fetch-Site": "cross-site" })],
     [
-      "of a name that was rebound to this machine",
+      "without the header X-Console, as a form would send it",
+      () => ({ Origin: `http://${host}`, "Content-Type": "text/plain" }),
+    ],
+    [
+      "under a foreign name that resolves to this machine",
       () => ({ ...ownHeaders(), Host: "attacker.example", Origin: "http://attacker.example" }),
     ],
-  ])("is not taken from a page %s", async (_, headers) => {
-    expect(codeOf(await ask("POST", "/console/events", headers(), wanted))).toEqual({ status: 403, code: "forbidden" });
+  ])("is rejected in a request %s", async (_, headers) => {
+    expect(codeOf(await call("POST", "/console/events", headers(), wanted))).toEqual({
+      status: 403,
+      code: "forbidden",
+    });
     expect(await queued()).toEqual([]);
   });
 
   test.each([
-    ["no JSON", "{", 400, "invalid_json"],
+    ["invalid JSON", "{", 400, "invalid_json"],
     ["an unknown event", JSON.stringify({ project_id: project, event: "deploy.paused" }), 400, "validation_error"],
-    ["no project", JSON.stringify({ event: "deploy.failed" }), 400, "validation_error"],
+    ["an absent project", JSON.stringify({ event: "deploy.failed" }), 400, "validation_error"],
     ["null", "null", 400, "validation_error"],
-    ["too much", JSON.stringify({ project_id: "x".repeat(10_000) }), 413, "payload_too_large"],
-  ])("with %s is refused", async (_, body, status, code) => {
-    expect(codeOf(await ask("POST", "/console/events", ownHeaders(), body))).toEqual({ status, code });
+    ["a body over 4 KB", JSON.stringify({ project_id: "x".repeat(10_000) }), 413, "payload_too_large"],
+    ["a body of 5 MB", "x".repeat(5_000_000), 413, "payload_too_large"],
+  ])("with %s is rejected", async (_, body, status, code) => {
+    expect(codeOf(await call("POST", "/console/events", ownHeaders(), body))).toEqual({ status, code });
     expect(await queued()).toEqual([]);
   });
 
-  test("from the console goes to the queue, and no other page may read the answer", async () => {
-    const answer = await ask("POST", "/console/events", ownHeaders(), wanted);
-    expect(answer.status).toBe(202);
-    expect(Object.keys(answer.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
-    const { deployment_id } = JSON.parse(answer.body).data;
+  test("from the console is queued, and no other origin may read the response", async () => {
+    const reply = await call("POST", "/console/events", ownHeaders(), wanted);
+    expect(reply.status).toBe(202);
+    expect(Object.keys(reply.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
+    const { deployment_id } = JSON.parse(reply.body).data;
     expect(await queued()).toEqual([
       expect.objectContaining({ project_id: project, event: "deploy.failed", deployment_id }),
     ]);
   });
 });
 
-test("the deployed functions know nothing of the console's events", async () => {
+test("a gateway without pages has no endpoint for the console's events", async () => {
   const plain = await createGateway(fromSources);
   plain.listen(0, "127.0.0.1");
   await once(plain, "listening");

@@ -25,8 +25,8 @@ import { startSecretsManager } from "../../support/secrets-manager.ts";
 
 const secretArn = "arn:aws:secretsmanager:us-east-1:000000000000:secret:jwt-AbCdEf";
 let secrets: Awaited<ReturnType<typeof startSecretsManager>>;
-/** Where things are, whoever may know it. */
-const at = { tables: {}, queues: {}, deadLetters: {} } as {
+/** Names and URLs of the resources, which are read outside of any function. */
+const locations = { tables: {}, queues: {}, deadLetters: {} } as {
   tables: Record<TableKey, string>;
   queues: Record<QueueKey, string>;
   deadLetters: Record<QueueKey, string>;
@@ -38,17 +38,17 @@ beforeAll(async () => {
   process.env.JWT_SECRET_ARN = secretArn;
   secrets = await startSecretsManager(secretArn, "x".repeat(32));
   for (const key of ["apiKeys", "userApiKeys", "projects", "webhooks", "webhookSecrets", "deliveries"] as const) {
-    at.tables[key] = tableName(key);
+    locations.tables[key] = tableName(key);
   }
   for (const key of ["events", "deliveries"] as const) {
-    at.queues[key] = queueUrl(key);
-    at.deadLetters[key] = deadLetterUrl(key);
+    locations.queues[key] = queueUrl(key);
+    locations.deadLetters[key] = deadLetterUrl(key);
   }
 });
 afterEach(restoreAws);
 afterAll(() => secrets.stop());
 
-/** Runs some code as the function of this file. */
+/** Runs code as the function of this file. */
 const as = <Result>(file: string, run: () => Promise<Result>): Promise<Result> =>
   invoke(run, {}, { functionName: file, timeoutSeconds: 5 }) as Promise<Result>;
 
@@ -59,14 +59,14 @@ const byPartition = (name: string, value: string | number) => ({
   ExpressionAttributeValues: { ":value": value },
 });
 const getProject = () =>
-  dynamo().send(new GetCommand({ TableName: at.tables.projects, Key: { user_id: "u", project_id: "p" } }));
+  dynamo().send(new GetCommand({ TableName: locations.tables.projects, Key: { user_id: "u", project_id: "p" } }));
 const getSecret = () =>
-  dynamo().send(new GetCommand({ TableName: at.tables.webhookSecrets, Key: { webhook_id: "w" } }));
-const readSecrets = () => batchGet({ [at.tables.webhookSecrets]: [{ webhook_id: "w" }] });
+  dynamo().send(new GetCommand({ TableName: locations.tables.webhookSecrets, Key: { webhook_id: "w" } }));
+const readSecrets = () => batchGet({ [locations.tables.webhookSecrets]: [{ webhook_id: "w" }] });
 const rotateAndReturn = () =>
   dynamo().send(
     new UpdateCommand({
-      TableName: at.tables.webhookSecrets,
+      TableName: locations.tables.webhookSecrets,
       Key: { webhook_id: "w" },
       UpdateExpression: "SET #current = :new",
       ExpressionAttributeNames: { "#current": "current" },
@@ -77,7 +77,7 @@ const rotateAndReturn = () =>
 const queryDeliveries = (IndexName?: string) =>
   dynamo().send(
     new QueryCommand({
-      TableName: at.tables.deliveries,
+      TableName: locations.tables.deliveries,
       IndexName,
       ...(IndexName ? byPartition("due_shard", 1) : byPartition("webhook_id", "w")),
     }),
@@ -86,8 +86,8 @@ const insertWebhook = () =>
   dynamo().send(
     new TransactWriteCommand({
       TransactItems: [
-        { Put: { TableName: at.tables.webhooks, Item: webhook } },
-        { Put: { TableName: at.tables.webhookSecrets, Item: { webhook_id: "w" } } },
+        { Put: { TableName: locations.tables.webhooks, Item: webhook } },
+        { Put: { TableName: locations.tables.webhookSecrets, Item: { webhook_id: "w" } } },
       ],
     }),
   );
@@ -95,8 +95,8 @@ const removeWebhook = () =>
   dynamo().send(
     new TransactWriteCommand({
       TransactItems: [
-        { Delete: { TableName: at.tables.webhooks, Key: webhook } },
-        { Delete: { TableName: at.tables.webhookSecrets, Key: { webhook_id: "w" } } },
+        { Delete: { TableName: locations.tables.webhooks, Key: webhook } },
+        { Delete: { TableName: locations.tables.webhookSecrets, Key: { webhook_id: "w" } } },
       ],
     }),
   );
@@ -104,15 +104,18 @@ const ConditionExpression = "attribute_not_exists(id)";
 const checkWebhook = () =>
   dynamo().send(
     new TransactWriteCommand({
-      TransactItems: [{ ConditionCheck: { TableName: at.tables.webhooks, Key: webhook, ConditionExpression } }],
+      TransactItems: [{ ConditionCheck: { TableName: locations.tables.webhooks, Key: webhook, ConditionExpression } }],
     }),
   );
 const getInTransaction = () =>
-  dynamo().send(new TransactGetCommand({ TransactItems: [{ Get: { TableName: at.tables.webhooks, Key: webhook } }] }));
-const getKeys = () => dynamo().send(new BatchGetCommand({ RequestItems: { [at.tables.apiKeys]: { Keys: [key] } } }));
-const scanKeys = () => dynamo().send(new ScanCommand({ TableName: at.tables.apiKeys }));
+  dynamo().send(
+    new TransactGetCommand({ TransactItems: [{ Get: { TableName: locations.tables.webhooks, Key: webhook } }] }),
+  );
+const getKeys = () =>
+  dynamo().send(new BatchGetCommand({ RequestItems: { [locations.tables.apiKeys]: { Keys: [key] } } }));
+const scanKeys = () => dynamo().send(new ScanCommand({ TableName: locations.tables.apiKeys }));
 const selectKeys = () =>
-  dynamo().send(new ExecuteStatementCommand({ Statement: `SELECT * FROM "${at.tables.apiKeys}"` }));
+  dynamo().send(new ExecuteStatementCommand({ Statement: `SELECT * FROM "${locations.tables.apiKeys}"` }));
 const send = (QueueUrl: string) => sqs().send(new SendMessageCommand({ QueueUrl, MessageBody: "x" }));
 const sendBatch = (QueueUrl: string) =>
   sqs().send(new SendMessageBatchCommand({ QueueUrl, Entries: [{ Id: "0", MessageBody: "x" }] }));
@@ -124,8 +127,8 @@ test.each<[file: string, what: string, call: () => Promise<unknown>]>([
   ["api-keys/list", "read a batch", getKeys],
   ["webhooks/create", "write a transaction of items that it may put", insertWebhook],
   ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
-  ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(at.queues.deliveries)],
-  ["deliveries/fan-out", "send to a dead letter queue that it rejects to", () => send(at.deadLetters.events)],
+  ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.deliveries)],
+  ["deliveries/fan-out", "send to a dead letter queue that it rejects to", () => send(locations.deadLetters.events)],
   ["auth/authorizer", "read a secret", () => secretVersions(secretArn)],
 ])("%s may %s", async (file, _what, call) => {
   await expect(as(file, call)).resolves.toBeDefined();
@@ -135,7 +138,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
   ["webhooks/get", "read another table", getSecret, "dynamodb:GetItem", "table webhook-secrets"],
   [
     "webhooks/rotate-secret",
-    "have a secret returned that it writes",
+    "let a write return the old secret",
     rotateAndReturn,
     "dynamodb:GetItem",
     "table webhook-secrets",
@@ -160,25 +163,25 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
   ["webhooks/update", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
   ["auth/authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
   ["api-keys/list", "scan", scanKeys, "dynamodb:Scan", "table api-keys"],
-  ["api-keys/list", "go round by a statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
+  ["api-keys/list", "run a PartiQL statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
   [
     "attempts/send",
     "send to another queue",
-    () => send(at.queues.events),
+    () => send(locations.queues.events),
     "sqs:SendMessage",
     "queue deployment-events",
   ],
   [
     "deliveries/fan-out",
     "send to another dead letter queue",
-    () => sendBatch(at.deadLetters.deliveries),
+    () => sendBatch(locations.deadLetters.deliveries),
     "sqs:SendMessage",
     "queue deliveries-dlq",
   ],
   [
     "attempts/send",
-    "ask a queue anything else",
-    () => sqs().send(new GetQueueAttributesCommand({ QueueUrl: at.queues.deliveries })),
+    "read the attributes of a queue",
+    () => sqs().send(new GetQueueAttributesCommand({ QueueUrl: locations.queues.deliveries })),
     "sqs:GetQueueAttributes",
     "queue deliveries",
   ],
@@ -189,22 +192,22 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "secretsmanager:GetSecretValue",
     "secret JwtSecret",
   ],
-  ["no/such-row", "do anything", getProject, "dynamodb:GetItem", "table projects"],
+  ["no/such-row", "read a table", getProject, "dynamodb:GetItem", "table projects"],
 ])("%s may not %s", async (file, _what, call, action, resource) => {
   const error = await as(file, call).catch((caught: Error) => caught);
   expect(error).toMatchObject({ name: "AccessDeniedException" });
-  const refusal = `User: ${file} is not authorized to perform: ${action} on resource: ${resource} because`;
-  expect((error as Error).message.startsWith(refusal)).toBe(true);
+  const denial = `User: ${file} is not authorized to perform: ${action} on resource: ${resource} because`;
+  expect((error as Error).message.startsWith(denial)).toBe(true);
 });
 
-test("a transaction of which one item is not granted writes none", async () => {
+test("a transaction with one item that is not granted writes nothing", async () => {
   await removeWebhook();
   await expect(as("deliveries/fan-out", insertWebhook)).rejects.toThrow(AccessDenied);
-  const { Item } = await dynamo().send(new GetCommand({ TableName: at.tables.webhooks, Key: webhook }));
+  const { Item } = await dynamo().send(new GetCommand({ TableName: locations.tables.webhooks, Key: webhook }));
   expect(Item).toBeUndefined();
 });
 
-test("a refused call is neither sent nor tried again, and is no outage", async () => {
+test("a denied call is neither sent nor retried, and does not count as an outage", async () => {
   await as("webhooks/get", getProject);
   let sent = 0;
   interceptDynamo(async (_call, proceed) => {
@@ -215,35 +218,37 @@ test("a refused call is neither sent nor tried again, and is no outage", async (
   expect([sent, isOutage(error)]).toEqual([0, false]);
 });
 
-test("a function that gets over a refusal fails all the same", async () => {
-  const getsOver = async () => {
+test("a function that handles a denied call fails all the same", async () => {
+  const ignoresDenial = async () => {
     await getSecret().catch(() => {});
     return "done";
   };
-  await expect(as("webhooks/get", getsOver)).rejects.toThrow("dynamodb:GetItem on resource: table webhook-secrets");
+  await expect(as("webhooks/get", ignoresDenial)).rejects.toThrow(
+    "dynamodb:GetItem on resource: table webhook-secrets",
+  );
 });
 
-test("what runs outside any function is free", async () => {
+test("code outside of functions is not restricted", async () => {
   await expect(
-    Promise.all([getSecret(), scanKeys(), send(at.queues.events), secretVersions(secretArn)]),
+    Promise.all([getSecret(), scanKeys(), send(locations.queues.events), secretVersions(secretArn)]),
   ).resolves.toHaveLength(4);
 });
 
-test("functions that run at once have each their own rights, over the same clients", async () => {
+test("functions that run at the same time have their own rights, with the same clients", async () => {
   const after = (ms: number, call: () => Promise<unknown>) => async () => {
     await sleep(ms);
     return call();
   };
-  const [reads, refused, sends, free] = await Promise.allSettled([
+  const [reads, denied, sends, unrestricted] = await Promise.allSettled([
     as("attempts/send", after(20, readSecrets)),
     as("deliveries/sweep", after(10, getSecret)),
     as(
       "deliveries/sweep",
-      after(30, () => send(at.queues.deliveries)),
+      after(30, () => send(locations.queues.deliveries)),
     ),
     after(15, getSecret)(),
   ]);
-  expect([reads, refused, sends, free].map(({ status }) => status)).toEqual([
+  expect([reads, denied, sends, unrestricted].map(({ status }) => status)).toEqual([
     "fulfilled",
     "rejected",
     "fulfilled",
@@ -251,9 +256,9 @@ test("functions that run at once have each their own rights, over the same clien
   ]);
 });
 
-test("what a function leaves behind keeps its rights, and no others", async () => {
+test("code that outlives its function keeps the rights of that function", async () => {
   const later: Promise<unknown>[] = [];
-  const leave = (call: () => Promise<unknown>) => {
+  const runLater = (call: () => Promise<unknown>) => {
     later.push(
       new Promise((resolve) => {
         setTimeout(() => resolve(call().catch((error: Error) => error.name)), 20);
@@ -261,8 +266,8 @@ test("what a function leaves behind keeps its rights, and no others", async () =
     );
   };
   await as("webhooks/get", async () => {
-    leave(getProject);
-    leave(getSecret);
+    runLater(getProject);
+    runLater(getSecret);
   });
   expect(await Promise.all(later)).toEqual([
     expect.objectContaining({ $metadata: expect.anything() }),
@@ -270,7 +275,7 @@ test("what a function leaves behind keeps its rights, and no others", async () =
   ]);
 });
 
-test("a handler under another row fails, though it would answer or log by itself", async () => {
+test("a handler that runs under another row fails, although it handles errors itself", async () => {
   const event = {
     headers: {},
     requestContext: { requestId: "r", authorizer: { userId: "u", authType: "jwt" }, domainName: "api", path: "/" },
@@ -278,42 +283,40 @@ test("a handler under another row fails, though it would answer or log by itself
   const listAs = (file: string) => as(file, () => listProjects(event, {} as never));
   await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });
   await expect(listAs("projects/upsert-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
-  await expect(listAs("deliveries/sweep")).rejects.toThrow("deliveries/sweep asks for PROJECTS_TABLE");
+  await expect(listAs("deliveries/sweep")).rejects.toThrow("deliveries/sweep reads PROJECTS_TABLE");
   const due = { project_id: "p", webhook_id: "w", id: "d", attempt_count: 0 };
   await expect(as("deliveries/sweep", () => enqueue([due]))).resolves.toBeUndefined();
-  await expect(as("projects/list", () => enqueue([due]))).rejects.toThrow(
-    "projects/list asks for DELIVERIES_QUEUE_URL",
-  );
+  await expect(as("projects/list", () => enqueue([due]))).rejects.toThrow("projects/list reads DELIVERIES_QUEUE_URL");
 });
 
-test("a function is told only where the things are that it uses", async () => {
-  const told = async () => ({
+test("a function sees only the variables of the resources that its row grants", async () => {
+  const visible = async () => ({
     deliveries: process.env.DELIVERIES_TABLE,
     webhooks: process.env.WEBHOOKS_TABLE,
     queue: process.env.DELIVERIES_QUEUE_URL,
     deadLetters: process.env.EVENTS_DLQ_URL,
     secret: settings.jwtSecretArn(),
   });
-  const all = await told();
+  const all = await visible();
   expect(Object.values(all)).not.toContain(undefined);
   const seen: Record<string, unknown> = {};
   const look = (file: string) =>
     as(file, async () => {
-      seen[file] = await told();
+      seen[file] = await visible();
     });
   await expect(look("deliveries/sweep")).rejects.toThrow(EnvNotGranted);
-  await expect(look("deliveries/fan-out")).rejects.toThrow("deliveries/fan-out asks for JWT_SECRET_ARN");
+  await expect(look("deliveries/fan-out")).rejects.toThrow("deliveries/fan-out reads JWT_SECRET_ARN");
   expect(seen).toEqual({
     "deliveries/sweep": { deliveries: all.deliveries, queue: all.queue },
     "deliveries/fan-out": { ...all, secret: undefined },
   });
-  expect(await told()).toEqual(all);
+  expect(await visible()).toEqual(all);
   await expect(as("deliveries/sweep", async () => tableName("webhookSecrets"))).rejects.toThrow(
     "WEBHOOK_SECRETS_TABLE is not set",
   );
 });
 
-test("a variable that is set while functions run is seen by all", async () => {
+test("a variable that a function sets is visible outside of it, until it is deleted", async () => {
   await as("webhooks/get", async () => {
     process.env.NEW_VARIABLE = "1";
   });

@@ -1,0 +1,103 @@
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/* The starters in bin/ run with any Node, and every program explains itself. */
+
+const root = join(import.meta.dirname, "../..");
+const bin = join(root, "bin");
+const starters = readdirSync(bin).filter((name) => name.endsWith(".ts"));
+const scratch = mkdtempSync(join(tmpdir(), "starters-"));
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+/** Makes this Node behave like one that cannot run TypeScript. */
+const AS_OLD_NODE = "--no-strip-types";
+
+function runNode(args: string[], { cwd = root, env = {} as Record<string, string> } = {}) {
+  const { PATH = "", HOME = "" } = process.env;
+  const options = { cwd, env: { PATH, HOME, DATA_DIR: scratch, ...env }, encoding: "utf8" } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, options);
+  return { status, stdout, stderr };
+}
+
+test("every program has a starter, and every npm script that names a starter finds it", () => {
+  const programs = readdirSync(join(bin, "commands")).filter((name) => name.endsWith(".ts"));
+  expect(programs).toEqual(starters);
+  expect(starters.length).toBeGreaterThanOrEqual(11);
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const named = [...JSON.stringify(scripts).matchAll(/\bbin\/(\w+\.ts)/g)].map(([, name = ""]) => name);
+  expect(named.length).toBeGreaterThan(5);
+  expect(named.filter((name) => !starters.includes(name))).toEqual([]);
+});
+
+test.each(starters)("bin/%s is valid JavaScript, which any Node can load", (name) => {
+  expect(readFileSync(join(bin, name), "utf8")).toBe('require("./start.cjs").start(__filename);\n');
+});
+
+describe("a Node that cannot run TypeScript", () => {
+  test("hands over to the project's own Node, with arguments, output and exit code", () => {
+    const ok = runNode([AS_OLD_NODE, "bin/token.ts", "--user", "alice"]);
+    expect(ok).toEqual({ status: 0, stdout: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+\n$/), stderr: "" });
+    const wrong = runNode([AS_OLD_NODE, join(bin, "token.ts"), "--usr"], { cwd: tmpdir() });
+    expect(wrong).toEqual({ status: 1, stdout: "", stderr: expect.stringMatching(/^Unknown option '--usr'\./) });
+  });
+
+  test.each([
+    [[], /^The packages are not installed\. Run npm install first\.\n$/],
+    [["node_modules"], /^Node \d+\.\d+\.\d+ cannot run this program, .+ Run npm install again, or use Node 24\.\n$/],
+  ])("says in one sentence what to do when the project has only the folders %j", (folders, message) => {
+    const project = mkdtempSync(join(scratch, "project-"));
+    mkdirSync(join(project, "bin"));
+    for (const name of ["start.cjs", "token.ts", "package.json"]) {
+      copyFileSync(join(bin, name), join(project, "bin", name));
+    }
+    for (const name of folders) mkdirSync(join(project, name));
+    const { status, stdout, stderr } = runNode([AS_OLD_NODE, join(project, "bin/token.ts")]);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toMatch(message);
+  });
+});
+
+const optionsByProgram: Record<string, string[]> = {
+  local: ["PORT", "SQS_PORT", "DATA_DIR", "WEBHOOK_ALLOW_CIDRS", "default: 3000", "default: .local"],
+  demo: ["DATA_DIR"],
+  token: ["--user <id>", "--expires-in <seconds>", "(default: 3600)", "(required)"],
+  project: ["--user <id>", "--name <name>", "--id <uuid>", "--role admin|viewer", "(default: admin)"],
+  event: ["--project <uuid>", "--event <name>", "--deployment <uuid>", "--url <url>", "deploy.succeeded"],
+  dlq: ["list|redrive", "--queue deployment-events|deliveries", "--stage <stage on AWS>"],
+  build: ["dist/"],
+};
+
+test.each(Object.entries(optionsByProgram))("%s --help shows usage, options and examples", (name, shown) => {
+  const long = runNode([`bin/${name}.ts`, "--help"]);
+  expect(long).toMatchObject({ status: 0, stderr: "" });
+  for (const text of ["Usage: npm ", "-h, --help", "Examples:\n", ...shown]) expect(long.stdout).toContain(text);
+  expect(Math.max(...long.stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(140);
+});
+
+test("-h is --help, also beside an unknown option", () => {
+  expect(runNode(["bin/token.ts", "--no-such-option", "-h"])).toEqual(runNode(["bin/token.ts", "--help"]));
+});
+
+test("npm passes --help on to the program", () => {
+  const { status, stdout } = spawnSync("npm", ["run", "--silent", "token", "--", "--help"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  expect({ status, usage: stdout.includes("Usage: npm run --silent token -- --user <id>") }).toEqual({
+    status: 0,
+    usage: true,
+  });
+});
+
+test.each([
+  ["local", "--prot", "Unknown option '--prot'."],
+  ["demo", "now", "Unexpected argument 'now'."],
+  ["build", "--outdir=x", "Unknown option '--outdir'."],
+])("%s rejects %s and shows its usage", (name, arg, message) => {
+  const { status, stdout, stderr } = runNode([`bin/${name}.ts`, arg]);
+  expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+  expect(stderr).toMatch(/\nUsage: npm .*\n$/);
+  expect(stderr.split("\n")[0]).toBe(message);
+});
