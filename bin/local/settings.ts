@@ -6,10 +6,11 @@ import {
   linkSync,
   mkdirSync,
   readFileSync,
+  statSync,
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DEFAULT_SCHEDULE } from "../../functions/attempts/retry.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
@@ -118,11 +119,25 @@ function readEndpoint(name: string, text: string | undefined): string | undefine
 /** Creates the data directory unless it exists. */
 function usableDir(path: string): string {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    createFolder(path);
     accessSync(path, constants.W_OK | constants.X_OK);
     return path;
   } catch (error) {
     throw unusableDataDir(path, error);
+  }
+}
+
+/** With its parents. (Node's own `recursive` never returns where the file system creates no folders, as in /proc.) */
+function createFolder(path: string): void {
+  if (existsSync(path) && statSync(path).isDirectory()) return;
+  const parent = dirname(path);
+  if (!existsSync(parent)) createFolder(parent);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have created it a moment ago.
+    const isThere = (error as NodeJS.ErrnoException).code === "EEXIST" && statSync(path).isDirectory();
+    if (!isThere) throw error;
   }
 }
 

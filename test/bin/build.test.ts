@@ -25,7 +25,7 @@ import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { freshResources } from "../support/resources.ts";
 import { jwtSecret, send } from "../support/service.ts";
 
-/* What `cdk deploy` ships is the bundles, so here they run: the same gateway, engines and queues, other code. */
+/* `cdk deploy` ships the bundles, so this file runs them behind the local gateway, engines and queues. */
 
 const files = [...endpoints, ...workers].map((row) => row.file);
 const projectRoot = join(import.meta.dirname, "../..");
@@ -44,7 +44,7 @@ afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 describe("the size of a bundle", () => {
   const bytesOf = (file: string) => readFileSync(pathOf(file)).length;
 
-  test("is 260 KB at most, and 330 KB for the sender", () => {
+  test("is at most 260 KB, and 330 KB for the sender", () => {
     const kb = (file: string) => bytesOf(file) / 1024;
     for (const file of files) expect(kb(file)).toBeLessThanOrEqual(file === "attempts/send" ? 330 : 260);
     expect([budgetOf("auth/authorizer"), budgetOf("api-keys/list"), budgetOf("attempts/send")]).toEqual([
@@ -52,7 +52,7 @@ describe("the size of a bundle", () => {
     ]);
   });
 
-  test("over its budget is an error that names the bundle, both sizes and what weighs most", () => {
+  test("over its budget is an error with the bundle, both sizes and the largest parts", () => {
     const outputs = new Map(
       Object.entries(metafile.outputs).map(([path, output]) => [path.split("/").at(-2) ?? "", output]),
     );
@@ -60,13 +60,13 @@ describe("the size of a bundle", () => {
     const budget = Math.ceil(bytes / 1024);
     expect(() => checkBudgets(outputs, () => 1024)).not.toThrow();
     const lower = (file: string) => (file === "auth-authorizer" ? budget - 1 : 1024);
-    const line = `^The bundle of auth-authorizer has ${(bytes / 1024).toFixed(1)} KB, its budget is ${budget - 1} KB\\. Most of it: `;
+    const line = `^The bundle of auth-authorizer has ${(bytes / 1024).toFixed(1)} KB, but its budget is ${budget - 1} KB\\. Largest parts: `;
     expect(() => checkBudgets(outputs, lower)).toThrow(new RegExp(`${line}@smithy/core \\d+\\.\\d KB, [^\\n]+ KB\\.$`));
     const none = () => 0;
     expect(() => checkBudgets(outputs, none)).toThrow(new RegExp(`(The bundle of [^\\n]+\\n){${files.length - 1}}`));
   });
 
-  test("is guarded where something is left out: what nobody imports any more is named", () => {
+  test("is guarded by a check that every stub replaces a module that a bundle imports", () => {
     expect(() => checkStubs(metafile)).not.toThrow();
     const inputs = { ...metafile.inputs };
     for (const path of Object.keys(inputs)) if (path.includes("node_modules/semver/")) delete inputs[path];
@@ -79,7 +79,7 @@ describe("a bundle", () => {
     spawnSync(process.execPath, ["--input-type=commonjs", "-e", script, "--", ...argv], { env, encoding: "utf8" });
 
   test.each(files)(
-    "of %s loads without any setting, exports a handler and leaves the slow parts of Node alone",
+    "of %s loads without any environment variable, exports a handler and does not load the slow parts of Node",
     (file) => {
       const script = `
       const { handler } = require(process.argv[1]);
@@ -89,7 +89,7 @@ describe("a bundle", () => {
     },
   );
 
-  test("leaves them alone while it serves its first request, too", () => {
+  test("does not load the slow parts of Node for its first request", () => {
     const key = `Bearer svc_${"0".repeat(64)}`;
     const event = {
       methodArn: "arn:aws:execute-api:eu-central-1:1:api/prod/GET/v1/projects",
@@ -101,7 +101,7 @@ describe("a bundle", () => {
         context.errorCode,
         process.moduleLoadList.filter((name) => /undici|http2|webstreams/.test(name)).join(),
       ));`;
-    // What a function logs goes to the standard output.
+    // The log of a function goes to standard output.
     const { stderr } = inFreshProcess(script, { argv: [pathOf("auth/authorizer")], env: process.env });
     expect(stderr).toBe("invalid_api_key \n");
   });
@@ -109,12 +109,12 @@ describe("a bundle", () => {
   test.each<[string, string, RegExp]>([
     ["that does not load", 'throw new Error("TABLE is not set");', /^The bundle of x does not load: TABLE is not set$/],
     ["without a handler", "exports.handle = () => {};", /^The bundle of x exports no handler\.$/],
-    ["that says something", 'console.log("hello"); exports.handler = () => {};', /^hello$/],
-    ["that ends the process", "process.exit(3);", /^The bundles do not load: exit code 3$/],
+    ["that prints", 'console.log("hello"); exports.handler = () => {};', /^hello$/],
+    ["that ends the process", "process.exit(3);", /^The bundles do not load: exit code 3\.$/],
     [
-      "that loads what no function needs",
+      "that loads a slow part of Node",
       'require("node:http2"); exports.handler = () => {};',
-      /^The bundle of x loads http2, which slows every cold start down\.$/,
+      /^The bundle of x loads http2, which slows down every cold start\.$/,
     ],
   ])("%s fails the build", (_, source, message) => {
     const path = pathOf("x", join(outdir, "broken"));
@@ -125,7 +125,7 @@ describe("a bundle", () => {
   });
 });
 
-test("the same sources make the same bundles, from another folder and into another one", () => {
+test("the same sources give the same bundles, in any working directory and output folder", () => {
   const other = mkdtempSync(join(tmpdir(), "bundles-again-"));
   const script = `import(${JSON.stringify(join(projectRoot, "bin/build/bundle-functions.ts"))}).then(({ bundleFunctions }) => bundleFunctions({ outdir: process.argv[1] }))`;
   const { status, stderr } = spawnSync(process.execPath, ["-e", script, "--", other], { cwd: "/", encoding: "utf8" });
@@ -162,11 +162,11 @@ describe("the bundles", () => {
     await receiver.close();
   });
 
-  test("serve the whole story: key, webhook, event, delivery, revocation", async () => {
+  test("serve a key, a webhook, an event, its delivery and the revocation", async () => {
     const userId = randomUUID();
     const projectId = randomUUID();
-    const putMember = await fromBundles("projects/upsert-member");
-    await putMember({ user_id: userId, project_id: projectId, name: "Bundled" }, {} as never);
+    const upsertMember = await fromBundles("projects/upsert-member");
+    await upsertMember({ user_id: userId, project_id: projectId, name: "Bundled" }, {} as never);
     const call = (credential: string, method: string, path: string, body?: object) =>
       send(`${baseUrl}${path}`, {
         method,

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import jwt from "jsonwebtoken";
+import { eventually } from "../support/eventually.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
@@ -30,7 +31,7 @@ const call = (token: string, path: string, body?: object) =>
 
 const tokenFor = async (user: string) => (await runCommand("token", ["--user", user], settings)).stdout.trim();
 
-test("token prints one JWT of an hour and nothing else", async () => {
+test("token prints a JWT with a lifetime of one hour, and nothing else", async () => {
   const { code, stdout, stderr } = await runCommand("token", ["--user", "alice"], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
@@ -39,7 +40,7 @@ test("token prints one JWT of an hour and nothing else", async () => {
   expect((await call(stdout.trim(), "/v1/projects")).status).toBe(200);
 });
 
-test("token --expires-in sets the lifetime, an hour at most being accepted by the service", async () => {
+test("token --expires-in sets the lifetime, and the service accepts at most an hour", async () => {
   const withLifetime = async (seconds: string) =>
     (await runCommand("token", ["--user", "alice", "--expires-in", seconds], settings)).stdout.trim();
   expect((await call(await withLifetime("60"), "/v1/projects")).status).toBe(200);
@@ -63,7 +64,7 @@ test("project --id --role puts another user into the same project as a viewer", 
   expect(status).toBe(403);
 });
 
-test("event puts a deployment event on the queue, and the webhook is called", async () => {
+test("event queues a deployment event, and the webhook is called", async () => {
   const webhook = { url: receiver.url, events: ["deploy.succeeded"] };
   expect((await call(run.token, `/v1/projects/${run.projectId}/webhooks`, webhook)).status).toBe(201);
   const deployment = randomUUID();
@@ -79,24 +80,24 @@ test("event puts a deployment event on the queue, and the webhook is called", as
 });
 
 test.each([
-  ["token", [], "--user is missing"],
-  ["token", ["--user", "a", "--expires-in", "soon"], "--expires-in takes whole seconds"],
-  ["token", ["--usr", "a"], "Unknown option '--usr'"],
-  ["project", ["--user", "a"], "--name is missing"],
+  ["token", [], "--user is missing."],
+  ["token", ["--user", "a", "--expires-in", "soon"], "--expires-in takes whole seconds."],
+  ["token", ["--usr", "a"], "Unknown option '--usr'."],
+  ["project", ["--user", "a"], "--name is missing."],
   ["project", ["--user", "a", "--name", "n", "--id", "7"], "project_id must be a UUID"],
   ["project", ["--user", "a", "--name", "n", "--role", "owner"], 'role must be "admin" or "viewer"'],
-  ["event", ["--project", randomUUID()], "--event is missing"],
+  ["event", ["--project", randomUUID()], "--event is missing."],
   ["event", ["--project", randomUUID(), "--event", "deploy.exploded"], "--event must be one of deploy.started"],
   ["event", ["--project", "7", "--event", "deploy.failed"], "project_id must be a UUID"],
-])("%s %j says what is wrong with it", async (file, args, message) => {
+])("%s %j exits with 1 and names the mistake", async (file, args, message) => {
   const { code, stdout, stderr } = await runCommand(file, args, settings);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(message);
   expect(stderr).not.toContain("    at ");
 });
 
-test("project and event say when no service runs", async () => {
-  const nowhere = { DATA_DIR: freshDataDir() };
+test("project and event print how to start the service when none is running", async () => {
+  const nowhere = { DATA_DIR: freshDataDir(), PORT: "3999" };
   // As after a kill -9: the file is there and nobody answers.
   const stale = {
     baseUrl: "http://127.0.0.1:9",
@@ -110,20 +111,39 @@ test("project and event say when no service runs", async () => {
   ] as const) {
     const { code, stderr } = await runCommand(file, [...args], nowhere);
     expect(code).toBe(1);
-    expect(stderr).toContain("Start it with npm start");
+    expect(stderr).toBe(
+      `No service is running with the data directory ${nowhere.DATA_DIR}. ` +
+        `Start it in another terminal: DATA_DIR=${nowhere.DATA_DIR} PORT=3999 SQS_PORT=0 npm start\n`,
+    );
   }
 });
 
-test("demo tells the whole story on the running service, and leaves nothing behind", async () => {
+test("demo shows the whole story on the running service, and deletes what it created", async () => {
   const { code, stdout, stderr } = await runCommand("demo", [], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout.match(/✔ verified/g)).toHaveLength(2);
-  expect(stdout).toContain("the next request with it: invalid_api_key");
+  expect(stdout).toContain("the next request with it is rejected: invalid_api_key");
   expect((await call(run.token, "/v1/api-keys")).body.data).toEqual([]);
 });
 
-test("demo starts a service of its own when none runs", async () => {
-  const { code, stdout } = await runCommand("demo", [], { DATA_DIR: freshDataDir() });
+test("demo starts its own service when none is running, and prints how to start one", async () => {
+  const DATA_DIR = freshDataDir();
+  const { code, stdout } = await runCommand("demo", [], { DATA_DIR });
   expect(code).toBe(0);
   expect(stdout.match(/✔ verified/g)).toHaveLength(2);
+  expect(stdout).toContain(`To try it yourself: DATA_DIR=${DATA_DIR} PORT=0 SQS_PORT=0 npm start\n`);
 });
+
+test("the running service sweeps every 5 s", async () => {
+  const startsOfSweeps = () =>
+    readFileSync(join(settings.DATA_DIR, "service.log"), "utf8")
+      .split("\n")
+      .filter((line) => line.includes('"message":"sweep"'))
+      .map((line) => Date.parse(JSON.parse(line).time));
+  await eventually(() => expect(startsOfSweeps().length).toBeGreaterThanOrEqual(3), 60_000);
+  const times = startsOfSweeps();
+  // A busy machine may delay a sweep, and then the one after it is early.
+  const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / (times.length - 1) / 1000;
+  expect(seconds).toBeGreaterThan(4.5);
+  expect(seconds).toBeLessThan(9);
+}, 70_000);

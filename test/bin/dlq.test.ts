@@ -5,7 +5,7 @@ import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../suppo
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
 
-/* The dead letter queues of a running service, as an operator looks into them and empties them. */
+/* The dead letter queues of a running service, as an operator lists and redrives them. */
 
 const settings = { DATA_DIR: freshDataDir() };
 let run: LocalRun;
@@ -28,13 +28,13 @@ afterAll(async () => {
   await receiver.close();
 });
 
-const EMPTY = "nothing in the dead letter queue";
+const EMPTY = "the dead letter queue is empty";
 const dlq = (...args: string[]) => runCommand("dlq", args, settings);
 const urlOf = (queue: string) => run.eventsQueueUrl.replace("deployment-events", queue);
 const put = (queue: string, body: string) =>
   sqs.send(new SendMessageCommand({ QueueUrl: urlOf(queue), MessageBody: body }));
 
-/** How many messages a queue holds, those in hiding included. */
+/** Messages that a queue holds, including those in flight. */
 async function depth(queue: string): Promise<number> {
   const AttributeNames = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"] as const;
   const { Attributes = {} } = await sqs.send(
@@ -43,7 +43,7 @@ async function depth(queue: string): Promise<number> {
   return AttributeNames.reduce((sum, name) => sum + Number(Attributes[name]), 0);
 }
 
-/** What `dlq list` prints about a queue, once it says so. */
+/** Repeats `dlq list` until its output matches, and returns the output. */
 const listThat = (queue: string, expected: RegExp) =>
   eventually(async () => {
     const { code, stdout, stderr } = await dlq("list", "--queue", queue);
@@ -52,13 +52,13 @@ const listThat = (queue: string, expected: RegExp) =>
     return stdout;
   }, 20_000);
 
-/** Puts back so many messages of a queue, or more, and returns how many. A message that somebody has just looked at comes out of hiding after a while. */
+/** Redrives until at least `count` messages were moved, and returns their number. A listed message is hidden for a while. */
 async function redrive(queue: string, count: number): Promise<number> {
   let moved = 0;
   await eventually(async () => {
     const { code, stdout } = await dlq("redrive", "--queue", queue);
     expect(code).toBe(0);
-    moved += Number(new RegExp(`^${queue}: (\\d+) put back$`, "m").exec(stdout)?.[1]);
+    moved += Number(new RegExp(`^${queue}: (\\d+) redriven$`, "m").exec(stdout)?.[1]);
     expect(moved).toBeGreaterThanOrEqual(count);
   }, 45_000);
   return moved;
@@ -73,22 +73,22 @@ const arrived = (events: { deployment_id: string }[]) => {
   return events.map(({ deployment_id }) => ids.filter((id) => id === deployment_id).length);
 };
 
-test("says of empty queues that there is nothing in them, and puts nothing back", async () => {
+test("list and redrive of empty queues report that they are empty", async () => {
   expect(await dlq("list")).toEqual({
     code: 0,
     stdout: `deployment-events: ${EMPTY}\n\ndeliveries: ${EMPTY}\n`,
     stderr: "",
   });
-  expect((await dlq("redrive")).stdout).toBe("deployment-events: 0 put back\ndeliveries: 0 put back\n");
+  expect((await dlq("redrive")).stdout).toBe("deployment-events: 0 redriven\ndeliveries: 0 redriven\n");
 });
 
-test("lists a rejected event with the reason; put back, it is rejected again exactly once", async () => {
+test("list shows a rejected event with the reason, and a redriven one is rejected again exactly once", async () => {
   const junk = '{"event":"deploy.paused"}';
   await put("deployment-events", junk);
   const one = /^deployment-events: 1 in the dead letter queue\n {2}\d{4}-\S+Z {2}event must be one of .*\n {4}.*\n$/;
   const page = await listThat("deployment-events", one);
   expect(page).toContain(junk);
-  // To look is not to take.
+  // Listing does not consume a message.
   expect(await listThat("deployment-events", one)).toBe(page);
 
   expect(await redrive("deployment-events", 1)).toBe(1);
@@ -98,13 +98,13 @@ test("lists a rejected event with the reason; put back, it is rejected again exa
   expect((await dlq("list", "--queue", "deliveries")).stdout).toBe(`deliveries: ${EMPTY}\n`);
 });
 
-test("delivers an event that was put back, once, and keeps it no longer", async () => {
+test("a redriven event is delivered once and leaves the dead letter queue", async () => {
   const event = newEvent();
   await put("deliveries-dlq", JSON.stringify({ event: "of another queue" }));
   await put("deployment-events-dlq", JSON.stringify(event));
   const page = await listThat("deployment-events", new RegExp(event.deployment_id));
   expect(page).toContain("failed too many times");
-  // What the test before has left lies there too.
+  // With the message of the test before.
   await redrive("deployment-events", 2);
   await eventually(() => expect(arrived([event])).toEqual([1]));
   const rest = await listThat("deployment-events", /: 1 in the dead letter queue/);
@@ -113,29 +113,29 @@ test("delivers an event that was put back, once, and keeps it no longer", async 
   expect((await dlq("list", "--queue", "deliveries")).stdout).toContain("of another queue");
 });
 
-test("loses nothing and sends nothing twice when somebody lists while it is put back", async () => {
+test("redrive while another operator lists loses nothing and sends nothing twice", async () => {
   const events = Array.from({ length: 25 }, newEvent);
   await Promise.all(events.map((event) => put("deployment-events-dlq", JSON.stringify(event))));
-  const looks = Promise.all([dlq("list"), dlq("list", "--queue", "deployment-events")]);
-  const counts = await Promise.all([dlq("redrive", "--queue", "deployment-events"), looks]);
+  const lists = Promise.all([dlq("list"), dlq("list", "--queue", "deployment-events")]);
+  const counts = await Promise.all([dlq("redrive", "--queue", "deployment-events"), lists]);
   expect(counts[0].code).toBe(0);
   for (const { code } of counts[1]) expect(code).toBe(0);
-  // What was being looked at comes back into sight, and goes with the next call.
+  // A listed message becomes visible again and is moved by a later call.
   await eventually(async () => {
     await dlq("redrive", "--queue", "deployment-events");
     expect(arrived(events)).toEqual(events.map(() => 1));
   }, 60_000);
-  // What was rejected before.
+  // The rejected event of the test before.
   await eventually(async () => expect(await depth("deployment-events-dlq")).toBe(1));
 }, 90_000);
 
 test.each([
-  [[], "Say list or redrive"],
-  [["empty"], "There is no dlq empty"],
-  [["list", "--queue", "events"], "There is no queue events"],
+  [[], "Say list or redrive."],
+  [["empty"], "No command named empty. Say list or redrive."],
+  [["list", "--queue", "events"], "No queue named events."],
   [["redrive", "--queue"], "queue"],
   [["list", "--all"], "Unknown option '--all'"],
-])("%j says what is wrong with it, and how it is used", async (args, message) => {
+])("%j exits with 1, names the mistake and shows the usage", async (args, message) => {
   const { code, stdout, stderr } = await dlq(...args);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(message);
@@ -143,8 +143,8 @@ test.each([
   expect(stderr).not.toContain("    at ");
 });
 
-test("says when no service runs", async () => {
+test("prints how to start the service when none is running", async () => {
   const { code, stderr } = await runCommand("dlq", ["list"], { DATA_DIR: freshDataDir() });
   expect(code).toBe(1);
-  expect(stderr).toContain("Start it with npm start");
+  expect(stderr).toContain("Start it in another terminal: DATA_DIR=");
 });

@@ -1,5 +1,7 @@
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
@@ -8,7 +10,7 @@ import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../../su
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { send } from "../../support/service.ts";
 
-/* `npm start` as its users meet it: a process that prints a page, answers, survives kill -9 and ends on Ctrl-C. */
+/* `npm start` as a user runs it: a process that prints a page, serves requests, survives kill -9 and ends on Ctrl-C. */
 
 const runs: LocalRun[] = [];
 const receivers: Receiver[] = [];
@@ -51,7 +53,7 @@ async function sendEvent({ eventsQueueUrl, projectId }: LocalRun, data: object =
 const subscribe = (run: LocalRun, url: string) =>
   post(run, `/v1/projects/${run.projectId}/webhooks`, { url, events: ["deploy.failed"] });
 
-test("shows a page whose token and project work, and ends it with the line that scripts wait for", async () => {
+test("prints a page whose token and project work, and whose last line is the one that scripts wait for", async () => {
   const run = await start({ DATA_DIR: freshDataDir() });
   expect(run.page.trimEnd().split("\n").at(-1)).toBe(`ready ${run.baseUrl}`);
   const { status, body } = await send(`${run.baseUrl}/v1/projects`, { headers: bearer(run.token) });
@@ -64,18 +66,18 @@ test("listens on 127.0.0.1 and on no other address", async () => {
   for (const url of [run.baseUrl, run.eventsQueueUrl, run.dynamoEndpoint]) {
     const port = Number(new URL(url).port);
     expect(await canConnect("127.0.0.1", port)).toBe(true);
-    // An address of the loopback too: whoever listens on all interfaces answers here.
+    // Also a loopback address: a server that listens on all interfaces accepts connections here.
     expect(await canConnect("127.0.0.2", port)).toBe(false);
   }
 });
 
-test("ends cleanly on Ctrl-C, and again after a second of its kind at the same moment", async () => {
+test("ends with exit code 0 on Ctrl-C, also when the signal arrives twice at the same moment", async () => {
   const run = await start({ DATA_DIR: freshDataDir() });
   run.process.kill("SIGINT");
   expect(await run.end("SIGINT")).toBe(0);
 });
 
-test("ends on Ctrl-C although a client holds a connection and says nothing", async () => {
+test("ends on Ctrl-C while a client holds an idle connection", async () => {
   const run = await start({ DATA_DIR: freshDataDir() });
   const socket = net.connect({ host: "127.0.0.1", port: Number(new URL(run.baseUrl).port) });
   await new Promise((resolve) => socket.once("connect", resolve));
@@ -83,7 +85,7 @@ test("ends on Ctrl-C although a client holds a connection and says nothing", asy
   socket.destroy();
 }, 10_000);
 
-test("ends on Ctrl-C although a receiver hangs", async () => {
+test("ends on Ctrl-C while a receiver hangs", async () => {
   const run = await start({ DATA_DIR: freshDataDir() });
   const hanging = await receiver();
   hanging.answerWith(() => {});
@@ -93,7 +95,7 @@ test("ends on Ctrl-C although a receiver hangs", async () => {
   expect(await run.end("SIGINT")).toBe(0);
 }, 10_000);
 
-test("is not taken for another service that came to its address after a kill -9", async () => {
+test("does not mistake a service that got its address after a kill -9 for itself", async () => {
   const killed = { DATA_DIR: freshDataDir() };
   const run = await start(killed);
   const { port } = new URL(run.baseUrl);
@@ -103,7 +105,7 @@ test("is not taken for another service that came to its address after a kill -9"
   expect(again.baseUrl).not.toBe(run.baseUrl);
 });
 
-test("keeps its log when a second start over the same directory is refused", async () => {
+test("keeps its log when a second start with the same data directory fails", async () => {
   const settings = { DATA_DIR: freshDataDir() };
   const run = await start(settings);
   const target = await receiver();
@@ -116,7 +118,7 @@ test("keeps its log when a second start over the same directory is refused", asy
   expect(log()).toContain('"attempt"');
 });
 
-test("takes events with characters of all kinds, as SQS does", async () => {
+test("accepts events with any Unicode character, as SQS does", async () => {
   const run = await start({ DATA_DIR: freshDataDir(), AWS_REGION: "eu-west-1" });
   const target = await receiver();
   await subscribe(run, target.url);
@@ -125,7 +127,7 @@ test("takes events with characters of all kinds, as SQS does", async () => {
   expect(JSON.parse(arrived?.body ?? "").data).toEqual({ commit: "🚀 Grüße, 世界" });
 });
 
-test("keeps keys, webhooks and tokens over kill -9", async () => {
+test("keeps keys, webhooks and tokens after a kill -9", async () => {
   const settings = { DATA_DIR: freshDataDir() };
   const before = await start(settings);
   const key = (await post(before, "/v1/api-keys", { name: "kept" })).body.data.key;
@@ -138,7 +140,7 @@ test("keeps keys, webhooks and tokens over kill -9", async () => {
   expect((await send(`${after.baseUrl}/v1/api-keys`, { headers: bearer(before.token) })).status).toBe(200);
 });
 
-test("delivers after a restart what was on its way when the process was killed", async () => {
+test("delivers after a restart a delivery that was in flight when the process was killed", async () => {
   const settings = { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "1,1,1" };
   const hanging = await receiver();
   hanging.answerWith(() => {});
@@ -156,7 +158,7 @@ test("delivers after a restart what was on its way when the process was killed",
   expect(hanging.received).toHaveLength(2);
 });
 
-test("delivers after a restart what was queued while it was down or had just been queued", async () => {
+test("delivers after a restart all events that were queued before the process was killed", async () => {
   const settings = { DATA_DIR: freshDataDir() };
   const target = await receiver();
   const before = await start(settings);
@@ -165,14 +167,14 @@ test("delivers after a restart what was queued while it was down or had just bee
   await before.end("SIGKILL");
 
   await start(settings);
-  // One that was being sent when the process was killed may come twice.
+  // A delivery that was in flight when the process was killed may arrive twice.
   await eventually(() => {
     const arrived = new Set(target.received.map(({ body }) => JSON.parse(body).deployment_id));
     expect([...arrived].sort()).toEqual([...sent].sort());
   }, 25_000);
 });
 
-test("leaves no engine behind when it is killed", async () => {
+test("leaves no engine running when it is killed", async () => {
   const run = await start({ DATA_DIR: freshDataDir() });
   const port = Number(new URL(run.dynamoEndpoint).port);
   expect(await canConnect("127.0.0.1", port)).toBe(true);
@@ -183,20 +185,21 @@ test("leaves no engine behind when it is killed", async () => {
   expect(await canConnect("127.0.0.1", port)).toBe(false);
 });
 
-test("refuses a data directory that another service uses, and says where that one is", async () => {
+test("does not start with a data directory that another service uses, and prints its address", async () => {
   const settings = { DATA_DIR: freshDataDir() };
   const run = await start(settings);
   const second = await runCommand("local", [], settings);
   expect(second.code).toBe(1);
   expect(second.stderr).toBe(
-    `The service at ${run.baseUrl} uses ${settings.DATA_DIR}. Stop it, or set another DATA_DIR.\n`,
+    `The service at ${run.baseUrl} already uses the data directory ${settings.DATA_DIR}. ` +
+      "Stop it, or set another DATA_DIR.\n",
   );
 });
 
 test.each([
   ["AWS_ENDPOINT_URL_DYNAMODB", "The DynamoDB engine at http://127.0.0.1:9 cannot be used"],
   ["AWS_ENDPOINT_URL_SQS", "The SQS engine at http://127.0.0.1:9 cannot be used"],
-])("says in one sentence that nothing answers at %s", async (setting, sentence) => {
+])("prints one line when no engine responds at %s", async (setting, sentence) => {
   const settings = { DATA_DIR: freshDataDir(), [setting]: "http://127.0.0.1:9" };
   const { code, stderr, stdout } = await runCommand("local", [], settings);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -204,40 +207,105 @@ test.each([
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
 });
 
-test("says in one sentence that there is no engine for this platform", async () => {
-  const elsewhere = "data:text/javascript,Object.defineProperty(process,`platform`,{value:`sunos`})";
-  const settings = { DATA_DIR: freshDataDir(), NODE_OPTIONS: `--import ${elsewhere}` };
-  const { code, stderr } = await runCommand("local", [], settings);
-  expect(code).toBe(1);
-  expect(stderr).toContain("(@dynoxide/sunos-x64 is not installed). Start DynamoDB Local or LocalStack");
+const OTHER_ENGINE =
+  "start DynamoDB Local or LocalStack and set AWS_ENDPOINT_URL_DYNAMODB to its address, such as http://127.0.0.1:8000.\n";
+
+test.each([
+  ["sunos", "x64", `There is no embedded DynamoDB engine for sunos-x64. To run here, ${OTHER_ENGINE}`],
+  [
+    "darwin",
+    "arm64",
+    `The embedded DynamoDB engine is missing (@dynoxide/darwin-arm64 is not installed). Run npm install again, or ${OTHER_ENGINE}`,
+  ],
+  [
+    "win32",
+    "x64",
+    `The embedded DynamoDB engine does not run on Windows. Use WSL (Windows Subsystem for Linux), or ${OTHER_ENGINE}`,
+  ],
+])("prints what to do on %s-%s without an engine", async (platform, arch, message) => {
+  const define = `Object.defineProperties(process,{platform:{value:\`${platform}\`},arch:{value:\`${arch}\`}})`;
+  const settings = { DATA_DIR: freshDataDir(), NODE_OPTIONS: `--import data:text/javascript,${define}` };
+  const { code, stdout, stderr } = await runCommand("local", [], settings);
+  expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: message });
 });
 
-test.each(["PORT", "SQS_PORT"])("says in one sentence that the port in %s is taken", async (setting) => {
+test.each(["PORT", "SQS_PORT"])("prints one line when the port in %s is in use", async (setting) => {
   const server = net.createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as net.AddressInfo;
   const { code, stderr, stdout } = await runCommand("local", [], { DATA_DIR: freshDataDir(), [setting]: String(port) });
   server.close();
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toBe(`Port ${port} is taken by another program. Stop it, or choose another port with ${setting}.\n`);
+  expect(stderr).toBe(
+    `Port ${port} is in use by another program. Stop that program, or choose another port with ${setting}.\n`,
+  );
 });
 
-test.each([
-  ["PORT", "eighty", "PORT takes a port from 0 (any free one) to 65535"],
-  ["PORT", "70000", "PORT takes a port from 0 (any free one) to 65535"],
-  ["SQS_PORT", "-1", "SQS_PORT takes a port from 0 (any free one) to 65535"],
-  ["JWT_SECRET", "too short", "JWT_SECRET must have at least 32 bytes"],
-  ["RETRY_SCHEDULE", "5,soon", "RETRY_SCHEDULE accepts whole seconds"],
-  ["LAST_USED_RESOLUTION_SECONDS", "1.5", "LAST_USED_RESOLUTION_SECONDS accepts whole seconds"],
-  ["WEBHOOK_ALLOW_CIDRS", "everything", 'WEBHOOK_ALLOW_CIDRS: "everything" is not an address range'],
-  ["JWKS_ISSUER", "notaurl", "JWKS_URI (by default derived from JWKS_ISSUER) must be an https URL"],
-  ["AWS_ENDPOINT_URL_SQS", "localhost:4566", "AWS_ENDPOINT_URL_SQS takes an http(s) URL"],
-  ["DATA_DIR", "/dev/null/data", "The data directory /dev/null/data cannot be used"],
-])("refuses %s=%s in one sentence", async (setting, value, sentence) => {
-  const { code, stderr, stdout } = await runCommand("local", [], { DATA_DIR: freshDataDir(), [setting]: value });
+test("does not start with an invalid setting and prints one line", async () => {
+  const finished = await runCommand("local", [], { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "5,soon" });
+  expect(finished).toMatchObject({ code: 1, stdout: "" });
+  expect(finished.stderr).toMatch(/^RETRY_SCHEDULE accepts whole seconds.*\n$/);
+});
+
+test("does not start when its log cannot be written and prints one line", async () => {
+  const DATA_DIR = freshDataDir();
+  mkdirSync(join(DATA_DIR, "service.log"));
+  const { code, stdout, stderr } = await runCommand("local", [], { DATA_DIR });
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain(sentence);
-  expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  expect(stderr).toMatch(/^The data directory .+ cannot be used: EISDIR.+ Set DATA_DIR to a folder that .+\n$/);
+  rmSync(join(DATA_DIR, "service.log"), { recursive: true });
+});
+
+/** The commands below "Try it" on the page of a run, as a person copies them. */
+function tryItCommands({ page }: LocalRun): string {
+  const [, rest = ""] = page.split(/^Try it.*$/m);
+  const [block = ""] = rest.split(/^More$/m);
+  return block.replaceAll(/^ {2}/gm, "");
+}
+
+function runInShell(script: string): Promise<{ code: number | null; output: string }> {
+  const { PATH, HOME } = process.env;
+  return new Promise((resolve) => {
+    const child = spawn("bash", ["-c", script], { cwd: join(import.meta.dirname, "../../.."), env: { PATH, HOME } });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+      });
+    }
+    child.once("close", (code) => resolve({ code, output }));
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as net.AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+test("prints commands that end in a delivery when they are pasted from top to bottom", async () => {
+  const run = await start({ DATA_DIR: freshDataDir() });
+  const commands = tryItCommands(run);
+  expect(commands).toContain(" listen --port 4000 --count 1 & ");
+  expect(commands.trimEnd().endsWith("\nwait")).toBe(true);
+  // Another program may use the port.
+  const { code, output } = await runInShell(commands.replaceAll("4000", String(await freePort())));
+  expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/"key":"svc_[0-9a-f]{64}"/) });
+  expect(output).toContain('"name":"Demo project"');
+  const [, deployment = "none"] = /queued deploy\.succeeded of deployment (\S+)/.exec(output) ?? [];
+  const received = output.slice(output.indexOf("Listening on"));
+  expect(received).toMatch(/deploy\.succeeded\S*\ndelivery +\S+/);
+  // Once in the line of the event command, once in the delivery.
+  expect(received.split(deployment).length).toBeGreaterThan(2);
+}, 60_000);
+
+test("allows no private address when WEBHOOK_ALLOW_CIDRS is set to nothing, as on AWS", async () => {
+  const run = await start({ DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" });
+  const { status, body } = await subscribe(run, "http://127.0.0.1:4000/");
+  expect({ status, code: body.error?.code }).toEqual({ status: 400, code: "validation_error" });
+  expect(tryItCommands(run)).not.toContain("4000");
 });
 
 function canConnect(host: string, port: number): Promise<boolean> {

@@ -1,0 +1,157 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
+import { SettingError } from "../../../functions/platform/errors.ts";
+
+/* The settings of a local run: defaults, and one sentence for each mistake. */
+
+const scratch = mkdtempSync(join(tmpdir(), "settings-"));
+const dataDir = join(scratch, "data");
+afterAll(() => rmSync(scratch, { recursive: true }));
+
+const saved = { ...process.env };
+afterEach(() => {
+  for (const name of Object.keys(process.env)) if (!(name in saved)) delete process.env[name];
+  Object.assign(process.env, saved);
+});
+
+const read = (env: Record<string, string> = {}) => readSettings({ DATA_DIR: dataDir, ...env });
+
+test("without any setting the ports are 3000 and 3001, and the engines are embedded", () => {
+  expect(read()).toEqual({
+    port: 3000,
+    sqsPort: 3001,
+    dataDir,
+    jwtSecret: expect.stringMatching(/^[0-9a-f]{64}$/),
+    isSecretGiven: false,
+    dynamoEndpoint: undefined,
+    sqsEndpoint: undefined,
+  });
+  expect(read({ PORT: "0", SQS_PORT: "65535", AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:4566//" })).toMatchObject({
+    port: 0,
+    sqsPort: 65_535,
+    sqsEndpoint: "http://127.0.0.1:4566",
+  });
+});
+
+test("the data directory is .local in the current folder", () => {
+  const before = process.cwd();
+  process.chdir(scratch);
+  try {
+    expect(readSettings({}).dataDir).toBe(".local");
+    expect(existsSync(join(scratch, ".local/jwt-secret"))).toBe(true);
+  } finally {
+    process.chdir(before);
+  }
+});
+
+test("the secret is created once, and only its owner can read it", () => {
+  const path = join(dataDir, "jwt-secret");
+  const { jwtSecret } = read();
+  expect(read().jwtSecret).toBe(jwtSecret);
+  expect(readFileSync(path, "utf8")).toBe(jwtSecret);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+  expect(read({ JWT_SECRET: "x".repeat(32) })).toMatchObject({ jwtSecret: "x".repeat(32), isSecretGiven: true });
+});
+
+test.each([
+  ["PORT", "eighty", 'PORT takes a port from 0 (any free one) to 65535, not "eighty".'],
+  ["PORT", "65536", 'PORT takes a port from 0 (any free one) to 65535, not "65536".'],
+  ["SQS_PORT", "-1", 'SQS_PORT takes a port from 0 (any free one) to 65535, not "-1".'],
+  ["JWT_SECRET", "x".repeat(31), "JWT_SECRET must be at least 32 bytes long"],
+  ["RETRY_SCHEDULE", "5,soon", "RETRY_SCHEDULE takes whole seconds"],
+  ["LAST_USED_RESOLUTION_SECONDS", "1.5", "LAST_USED_RESOLUTION_SECONDS takes whole seconds"],
+  ["DELIVERY_GRACE_SECONDS", "x", "DELIVERY_GRACE_SECONDS takes whole seconds"],
+  ["DISABLE_AFTER_SECONDS", "x", "DISABLE_AFTER_SECONDS takes whole seconds"],
+  ["JWT_MAX_LIFETIME_SECONDS", "x", "JWT_MAX_LIFETIME_SECONDS takes whole seconds"],
+  ["JWT_CLOCK_SKEW_SECONDS", "x", "JWT_CLOCK_SKEW_SECONDS takes whole seconds"],
+  ["WEBHOOK_ALLOW_CIDRS", "everything", 'WEBHOOK_ALLOW_CIDRS: "everything" is not an address range'],
+  ["JWKS_ISSUER", "notaurl", "JWKS_URI, or else JWKS_ISSUER, must be an https URL"],
+  ["AWS_ENDPOINT_URL_SQS", "localhost:4566", 'AWS_ENDPOINT_URL_SQS takes an http(s) URL, not "localhost:4566".'],
+  ["AWS_ENDPOINT_URL_DYNAMODB", "http://", 'AWS_ENDPOINT_URL_DYNAMODB takes an http(s) URL, not "http://".'],
+  ["CORS_ORIGINS", "https://a.example/path", "CORS_ORIGINS takes origins such as http://localhost:5173"],
+])("%s=%s is one sentence that names the setting", (name, value, message) => {
+  const start = () => {
+    const settings = read({ [name]: value });
+    process.env[name] = value;
+    setFunctionDefaults(settings);
+  };
+  expect(start).toThrow(SettingError);
+  expect(start).toThrow(message);
+});
+
+describe("WEBHOOK_ALLOW_CIDRS", () => {
+  const allowedAfterDefaults = (value: string | undefined) => {
+    if (value === undefined) delete process.env.WEBHOOK_ALLOW_CIDRS;
+    else process.env.WEBHOOK_ALLOW_CIDRS = value;
+    setFunctionDefaults({ jwtSecret: "x".repeat(32) });
+    return process.env.WEBHOOK_ALLOW_CIDRS;
+  };
+
+  test.each([
+    [undefined, "127.0.0.0/8,::1/128"],
+    ["", ""],
+    ["10.0.0.0/8", "10.0.0.0/8"],
+  ])("%j becomes %j", (value, allowed) => {
+    expect(allowedAfterDefaults(value)).toBe(allowed);
+  });
+});
+
+test("an empty value of any other setting means its default", () => {
+  process.env.DELIVERY_GRACE_SECONDS = "";
+  setFunctionDefaults({ jwtSecret: "x".repeat(32) });
+  expect(process.env.DELIVERY_GRACE_SECONDS).toBe("5");
+  expect(read({ PORT: "", JWT_SECRET: "" })).toMatchObject({ port: 3000, isSecretGiven: false });
+});
+
+describe("a data directory that cannot be used", () => {
+  const messageFor = (DATA_DIR: string, reason: string) =>
+    `The data directory ${DATA_DIR} cannot be used: ${reason}. Set DATA_DIR to a folder that you can write to.`;
+
+  test("is a file", () => {
+    const path = join(scratch, "file");
+    writeFileSync(path, "");
+    const message = messageFor(path, "a file with that name is in the way (EEXIST)");
+    expect(() => readSettings({ DATA_DIR: path })).toThrow(new SettingError(message));
+  });
+
+  test("has a file in its path", () => {
+    const path = "/dev/null/data/deep";
+    const reason = "a part of the path is a file, not a folder";
+    expect(() => readSettings({ DATA_DIR: path })).toThrow(reason);
+  });
+
+  test("is in a folder without write permission", () => {
+    const parent = join(scratch, "read-only");
+    mkdirSync(parent);
+    chmodSync(parent, 0o500);
+    // Permissions do not stop root, but /proc creates no folders for anyone.
+    if (process.getuid?.() !== 0) {
+      const path = join(parent, "data");
+      const message = messageFor(path, "you have no permission to write there (EACCES)");
+      expect(() => readSettings({ DATA_DIR: path })).toThrow(new SettingError(message));
+    } else if (process.platform === "linux") {
+      const message = messageFor("/proc/data", "folders cannot be created there (ENOENT)");
+      expect(() => readSettings({ DATA_DIR: "/proc/data" })).toThrow(new SettingError(message));
+    }
+    expect(unusableDataDir("/srv/data", { code: "EACCES" }).message).toBe(
+      messageFor("/srv/data", "you have no permission to write there (EACCES)"),
+    );
+  });
+
+  test("has a folder in the place of the secret", () => {
+    const path = join(scratch, "odd");
+    mkdirSync(join(path, "jwt-secret"), { recursive: true });
+    expect(() => readSettings({ DATA_DIR: path })).toThrow(/^The data directory .+\/odd cannot be used: EISDIR/);
+  });
+
+  test("holds a secret that is too short", () => {
+    const path = join(scratch, "short");
+    mkdirSync(path);
+    writeFileSync(join(path, "jwt-secret"), "x".repeat(31));
+    const message = `${path}/jwt-secret does not hold a usable secret. Delete the file; the next start creates a new one.`;
+    expect(() => readSettings({ DATA_DIR: path })).toThrow(new SettingError(message));
+  });
+});
