@@ -23,7 +23,7 @@ const help = {
 export async function main(): Promise<void> {
   await command(help, async (options) => {
     const expiresIn = options["expires-in"];
-    if (!/^-?\d{1,9}$/.test(expiresIn)) throw new UsageError("--expires-in takes whole seconds.");
+    if (!/^-?\d{1,9}$/.test(expiresIn)) throw new UsageError("--expires-in must be whole seconds.");
     return mintToken(readSettings().jwtSecret, options.user, Number(expiresIn));
   });
 }

@@ -92,7 +92,7 @@ function parse(args: string[], names: string[], allowPositionals: boolean) {
   try {
     return parseArgs({ args, options, strict: true, allowPositionals });
   } catch (error) {
-    // Node goes on to explain how to pass a word that starts with a dash; no program here takes one.
+    // Node goes on to explain how to pass a word that starts with a dash; no program here accepts one.
     const [sentence] = (error as Error).message.split(/\. (?:To specify|This command)/);
     throw new UsageError(`${sentence?.replace(/\.$/, "")}.`);
   }

@@ -98,20 +98,23 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
 
 function checkOrigin(text: string): void {
   if (URL.canParse(text) && new URL(text).origin === text) return;
-  throw new SettingError(`CORS_ORIGINS takes origins such as http://localhost:5173, without a path, not "${text}".`);
+  throw new SettingError(
+    `CORS_ORIGINS must hold origins such as http://localhost:5173, without a path, not "${text}".`,
+  );
 }
 
 function readPort(name: string, text: string | undefined, fallback: number): number {
   if (!text) return fallback;
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535)) throw new SettingError(`${name} takes a port from 0 (any free one) to 65535, not "${text}".`);
+  if (!(port <= 65_535))
+    throw new SettingError(`${name} must be a port from 0 (any free one) to 65535, not "${text}".`);
   return port;
 }
 
 function readEndpoint(name: string, text: string | undefined): string | undefined {
   if (!text) return undefined;
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
-    throw new SettingError(`${name} takes an http(s) URL, not "${text}".`);
+    throw new SettingError(`${name} must be an http(s) URL, not "${text}".`);
   }
   return text.replace(/\/+$/, "");
 }

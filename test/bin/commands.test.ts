@@ -81,7 +81,7 @@ test("event queues a deployment event, and the webhook is called", async () => {
 
 test.each([
   ["token", [], "--user is missing."],
-  ["token", ["--user", "a", "--expires-in", "soon"], "--expires-in takes whole seconds."],
+  ["token", ["--user", "a", "--expires-in", "soon"], "--expires-in must be whole seconds."],
   ["token", ["--usr", "a"], "Unknown option '--usr'."],
   ["project", ["--user", "a"], "--name is missing."],
   ["project", ["--user", "a", "--name", "n", "--id", "7"], "project_id must be a UUID"],
@@ -98,7 +98,7 @@ test.each([
 
 test("project and event print how to start the service when none is running", async () => {
   const nowhere = { DATA_DIR: freshDataDir(), PORT: "3999" };
-  // As after a kill -9: the file is there and nobody answers.
+  // As after a kill -9: the file exists, but no process responds.
   const stale = {
     baseUrl: "http://127.0.0.1:9",
     dynamoEndpoint: "http://127.0.0.1:9",

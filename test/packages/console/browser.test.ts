@@ -190,6 +190,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
     test("accepts a pasted token with spaces and a Bearer prefix", async () => {
       const page = await newPage();
       await page.goto(`${run.baseUrl}/`);
+      await page.getByRole("link", { name: "Console" }).click();
       await page.getByLabel("JWT or API key").fill(`  Bearer ${run.token} `);
       await page.keyboard.press("Enter");
       await page.getByRole("link", { name: "Demo project" }).waitFor();
