@@ -5,23 +5,38 @@ import * as esbuild from "esbuild";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { workers } from "../../functions/manifest/workers.ts";
 import { bundleFolder } from "../../lib/names.ts";
-import { checkBudgets } from "./budgets.ts";
+import { budgetOf, checkBudgets } from "./budgets.ts";
 import { checkStubs, stubModules } from "./bundle-stubs.ts";
 import { smokeLoad } from "./smoke-load.ts";
 
 const root = join(import.meta.dirname, "../..");
 
 /** Path below `functions/` of every function, without the suffix. */
-const files = [...endpoints, ...workers].map((row) => row.file);
+const allFiles: string[] = [...endpoints, ...workers].map((row) => row.file);
+
+interface Options {
+  outdir: string;
+  files?: string[];
+  budgetKbOf?: (file: string) => number;
+  loadLimitMs?: number;
+}
 
 /**
  * Bundles every function into `<outdir>/<folder>/index.js` and writes esbuild's report to `<outdir>/meta.json`. The same
  * sources give the same bytes, in any folder. Then checks what a cold start depends on: the size of each bundle, and that it
  * loads.
  * @param outdir absolute, or relative to the project
+ * @param files the functions to bundle; absent = all
+ * @param budgetKbOf upper bound on the size of each bundle
+ * @param loadLimitMs upper bound on the time to load all bundles; absent = 20 s
  * @throws Error that names the rows whose file does not exist, or the bundles that are too large or do not load
  */
-export async function bundleFunctions({ outdir }: { outdir: string }): Promise<esbuild.Metafile> {
+export async function bundleFunctions({
+  outdir,
+  files = allFiles,
+  budgetKbOf = budgetOf,
+  loadLimitMs,
+}: Options): Promise<esbuild.Metafile> {
   const missing = files.filter((file) => !existsSync(sourceOf(file)));
   if (missing.length > 0) {
     const names = missing.map((file) => relative(root, sourceOf(file))).join(", ");
@@ -58,8 +73,8 @@ export async function bundleFunctions({ outdir }: { outdir: string }): Promise<e
   await writeFile(join(out, "package.json"), '{ "type": "commonjs" }\n');
   checkStubs(metafile);
   const bundles = files.map((file): [string, string] => [file, join(out, bundleFolder(file), "index.js")]);
-  checkBudgets(new Map(bundles.map(([file, path]) => [file, outputAt(metafile, path)])));
-  smokeLoad(bundles);
+  checkBudgets(new Map(bundles.map(([file, path]) => [file, outputAt(metafile, path)])), budgetKbOf);
+  smokeLoad(bundles, loadLimitMs);
   return metafile;
 }
 

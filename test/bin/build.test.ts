@@ -74,6 +74,42 @@ describe("the size of a bundle", () => {
   });
 });
 
+test("the budget counts KB of 1,024 bytes, and a bundle may fill it", () => {
+  const outputs = (bytes: number) => new Map([["x", { bytes, inputs: {} }]]);
+  expect(() => checkBudgets(outputs(260 * 1024))).not.toThrow();
+  expect(() => checkBudgets(outputs(260 * 1024 + 1))).toThrow(
+    "The bundle of x has 260.0 KB, but its budget is 260 KB.",
+  );
+});
+
+describe("the build fails", () => {
+  const files = ["auth/authorizer", "attempts/send"];
+  const buildWith = (options: object) => bundleFunctions({ outdir: join(outdir, "checked"), files, ...options });
+
+  test("when a row names a file that does not exist", async () => {
+    await expect(buildWith({ files: ["no/such", ...files] })).rejects.toThrow(
+      /name files .*: functions\/no\/such\.ts$/,
+    );
+  });
+
+  test("when a bundle is over its budget", async () => {
+    const budgetKbOf = (file: string) => (file === "attempts/send" ? 1 : 1024);
+    await expect(buildWith({ budgetKbOf })).rejects.toThrow(/^The bundle of attempts\/send has .+ its budget is 1 KB/);
+  });
+
+  test("when a stub replaces nothing", async () => {
+    await expect(buildWith({ files: ["api-keys/list"] })).rejects.toThrow("modules that no bundle imports: ");
+  });
+
+  test("when the bundles do not load in time", async () => {
+    await expect(buildWith({ loadLimitMs: 1 })).rejects.toThrow("A bundle keeps the process running");
+  });
+
+  test("otherwise it succeeds", async () => {
+    await expect(buildWith({})).resolves.toHaveProperty("outputs");
+  });
+});
+
 describe("a bundle", () => {
   const inFreshProcess = (script: string, { env = {}, argv = [] as string[] } = {}) =>
     spawnSync(process.execPath, ["--input-type=commonjs", "-e", script, "--", ...argv], { env, encoding: "utf8" });

@@ -201,6 +201,14 @@ describe("the gateway's own response", () => {
     expect(invoked).toEqual(["auth/authorizer"]);
   });
 
+  test("to a policy that allows nothing is 401", async () => {
+    for (const Statement of [[], [{ Effect: "deny" }]]) {
+      authorize = async () => ({ principalId: "u", policyDocument: { Statement }, context: {} });
+      expect((await call("GET", "/v1/projects")).status).toBe(401);
+    }
+    expect(invoked).toEqual(["auth/authorizer", "auth/authorizer"]);
+  });
+
   test.each<[string, LambdaHandler]>([
     ["throws", async () => Promise.reject(new Error("table api-keys is down"))],
     ["returns nothing", async () => undefined],
@@ -233,7 +241,8 @@ describe("the gateway's own response", () => {
 
   test("to a body over 10 MB is 413, after the client has sent all of it", async () => {
     const limit = 10 * 1024 * 1024;
-    expect((await call("POST", "/v1/api-keys", authorized, "x".repeat(limit))).status).toBe(200);
+    const { body } = await eventOf("POST", "/v1/api-keys", authorized, "x".repeat(limit));
+    expect(body?.length).toBe(limit);
     invoked = [];
     const { status, text } = await call("POST", "/v1/api-keys", authorized, "x".repeat(limit + 1));
     expect({ status, code: JSON.parse(text).error.code }).toEqual({ status: 413, code: "payload_too_large" });
@@ -256,6 +265,35 @@ describe("the gateway's own response", () => {
     expect(head).toContain(`Content-Length: ${Buffer.byteLength(body)}`);
     expect(head).toContain("Connection: close");
   });
+});
+
+test("the authorizer has 10 s and an endpoint 29 s, the longest that API Gateway waits", async () => {
+  const secondsLeft: number[] = [];
+  authorize = async (_, context) => {
+    secondsLeft.push(Math.ceil(context.getRemainingTimeInMillis() / 1000));
+    return policy("Allow", { userId: "u" });
+  };
+  handle = async (_, context) => {
+    secondsLeft.push(Math.ceil(context.getRemainingTimeInMillis() / 1000));
+    return { statusCode: 204 };
+  };
+  expect((await call("GET", "/v1/projects")).status).toBe(204);
+  expect(secondsLeft).toEqual([10, 29]);
+});
+
+test("responses carry CORS headers for an allowed origin only, errors included", async () => {
+  process.env.CORS_ORIGINS = "https://dashboard.example.com";
+  try {
+    for (const headers of [authorized, {}]) {
+      const from = (Origin: string) => call("GET", "/v1/projects", { ...headers, Origin });
+      const allowed = (await from("https://dashboard.example.com")).headers;
+      expect(allowed["access-control-allow-origin"]).toBe("https://dashboard.example.com");
+      expect(allowed.vary).toBe("Origin");
+      expect((await from("https://attacker.example")).headers).not.toHaveProperty("access-control-allow-origin");
+    }
+  } finally {
+    delete process.env.CORS_ORIGINS;
+  }
 });
 
 describe("a connection", () => {

@@ -153,5 +153,7 @@ describe("a data directory that cannot be used", () => {
     writeFileSync(join(path, "jwt-secret"), "x".repeat(31));
     const message = `${path}/jwt-secret does not hold a usable secret. Delete the file; the next start creates a new one.`;
     expect(() => readSettings({ DATA_DIR: path })).toThrow(new SettingError(message));
+    writeFileSync(join(path, "jwt-secret"), "x".repeat(32));
+    expect(readSettings({ DATA_DIR: path }).jwtSecret).toBe("x".repeat(32));
   });
 });
