@@ -119,11 +119,14 @@ test("project and event print how to start the service when none is running", as
 });
 
 test("demo shows the whole story on the running service, and deletes what it created", async () => {
+  const webhooks = async () => (await call(run.token, `/v1/projects/${run.projectId}/webhooks`)).body.data;
+  const before = await webhooks();
   const { code, stdout, stderr } = await runCommand("demo", [], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout.match(/✔ verified/g)).toHaveLength(2);
   expect(stdout).toContain("the next request with it is rejected: invalid_api_key");
   expect((await call(run.token, "/v1/api-keys")).body.data).toEqual([]);
+  expect(await webhooks()).toEqual(before);
 });
 
 test("demo starts its own service when none is running, and prints how to start one", async () => {

@@ -1,0 +1,65 @@
+import { DescribeTableCommand, DescribeTimeToLiveCommand } from "@aws-sdk/client-dynamodb";
+import { GetQueueAttributesCommand } from "@aws-sdk/client-sqs";
+import { createQueues, createTables } from "../../../bin/local/resources.ts";
+import { dynamo, sqs } from "../../../functions/platform/aws.ts";
+import { deadLetterUrl, queueUrl, tableName } from "../../../functions/platform/env.ts";
+import { freshResources } from "../../support/resources.ts";
+
+/* Tables and queues of a local run have the properties of those on AWS. The expected values are literals. */
+
+beforeAll(freshResources);
+
+test("the deliveries table has its keys, its index of keys only and its time to live", async () => {
+  const TableName = tableName("deliveries");
+  const { Table } = await dynamo().send(new DescribeTableCommand({ TableName }));
+  expect(Table?.KeySchema).toEqual([
+    { AttributeName: "webhook_id", KeyType: "HASH" },
+    { AttributeName: "id", KeyType: "RANGE" },
+  ]);
+  expect(Table?.GlobalSecondaryIndexes).toEqual([
+    expect.objectContaining({
+      IndexName: "due",
+      KeySchema: [
+        { AttributeName: "due_shard", KeyType: "HASH" },
+        { AttributeName: "due_at", KeyType: "RANGE" },
+      ],
+      Projection: { ProjectionType: "KEYS_ONLY" },
+    }),
+  ]);
+  const { TimeToLiveDescription } = await dynamo().send(new DescribeTimeToLiveCommand({ TableName }));
+  expect(TimeToLiveDescription).toEqual({ AttributeName: "expires_at", TimeToLiveStatus: "ENABLED" });
+});
+
+test.each([
+  ["events", "deployment-events-dlq"],
+  ["deliveries", "deliveries-dlq"],
+] as const)("the queue %s hides a message for 180 s and moves it to %s after 5 receives", async (key, deadLetters) => {
+  const attributesOf = async (QueueUrl: string) =>
+    (await sqs().send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] }))).Attributes ?? {};
+  const attributes = await attributesOf(queueUrl(key));
+  expect(attributes).toMatchObject({
+    VisibilityTimeout: "180",
+    MessageRetentionPeriod: "1209600",
+    MaximumMessageSize: "262144",
+  });
+  const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(attributes.RedrivePolicy ?? "{}");
+  expect(Number(maxReceiveCount)).toBe(5);
+  expect(deadLetterTargetArn.endsWith(`-${deadLetters}`)).toBe(true);
+  expect(await attributesOf(deadLetterUrl(key))).toMatchObject({
+    MessageRetentionPeriod: "1209600",
+    MaximumMessageSize: "1048576",
+  });
+});
+
+test("creating them again changes nothing", async () => {
+  const tables = await createTables(dynamo(), "again-");
+  expect(await createTables(dynamo(), "again-")).toEqual(tables);
+  expect(tables.DELIVERIES_TABLE).toBe("again-deliveries");
+  const options = {
+    prefix: "again-",
+    urlOf: (name: string) => `${process.env.AWS_ENDPOINT_URL_SQS}/000000000000/${name}`,
+  };
+  const queues = await createQueues(sqs(), options);
+  expect(await createQueues(sqs(), options)).toEqual(queues);
+  expect(queues.EVENTS_QUEUE_URL).toMatch(/\/again-deployment-events$/);
+});
