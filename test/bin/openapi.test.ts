@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { jest } from "@jest/globals";
 import * as esbuild from "esbuild";
 import { Webhook } from "standardwebhooks";
-import { exampleRequest, secretExample } from "../../bin/openapi/examples.ts";
+import { exampleRequest, exampleSecret } from "../../bin/openapi/examples.ts";
 import { generate } from "../../bin/openapi.ts";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
@@ -88,10 +88,10 @@ describe("a linter that many know", () => {
 
 test.each(eventNames)("the signatures in the example of %s hold", (name) => {
   const { body, headers } = exampleRequest(name);
-  expect(headers["X-Service-Signature"]).toBe(bodySignature(body, secretExample));
+  expect(headers["X-Service-Signature"]).toBe(bodySignature(body, exampleSecret));
   // Of the day the example was made: the library refuses what is old.
   jest.useFakeTimers({ now: Number(headers["webhook-timestamp"]) * 1000 });
-  const verified = new Webhook(secretExample).verify(body, headers);
+  const verified = new Webhook(exampleSecret).verify(body, headers);
   jest.useRealTimers();
   expect(verified).toEqual(JSON.parse(body));
   const { parameters, requestBody } = document.webhooks[name].post;
