@@ -41,7 +41,10 @@ Options:
 Exit codes: 0 written, 2 usage error.`;
 
 async function main(args: string[]): Promise<void> {
-  if (args.some((arg) => arg === "--help" || arg === "-h")) return console.log(help);
+  if (args.some((arg) => arg === "--help" || arg === "-h")) {
+    console.log(help);
+    return;
+  }
   if (args.length > 0) {
     console.error(`Unexpected argument ${args[0]}.\nUsage: npm run --silent openapi`);
     process.exitCode = 2;

@@ -10,7 +10,10 @@ function printMissingPrograms(file) {
   if (!file || !existsSync(file)) return;
   const lines = readFileSync(file, "utf8").trim().split("\n");
   rmSync(file);
-  const filesByProgram = Map.groupBy(lines.map((line) => JSON.parse(line)), ({ program }) => program);
+  const filesByProgram = Map.groupBy(
+    lines.map((line) => JSON.parse(line)),
+    ({ program }) => program,
+  );
   console.log("\nTests were skipped because programs are not installed (with CI_STRICT=1 these tests fail):");
   for (const [program, entries] of filesByProgram) {
     const files = [...new Set(entries.map(({ testFile }) => testFile))].sort();

@@ -16,7 +16,7 @@ export interface Program {
 interface ProgramTests {
   /** Whether all programs are installed. */
   isInstalled: boolean;
-  test(title: string, run: () => void | Promise<void>, timeoutMs?: number): void;
+  test(title: string, run: jest.ProvidesCallback, timeoutMs?: number): void;
   describe(title: string, define: () => void): void;
 }
 
