@@ -20,7 +20,8 @@ const rows: readonly EndpointRow[] = endpoints;
 
 let generated: Map<string, string>;
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI linter checks its shape
-let document: any;
+type Json = any;
+let document: Json;
 beforeAll(async () => {
   generated = await generate();
   document = JSON.parse(generated.get("docs/openapi.json") ?? "");
@@ -48,6 +49,16 @@ test.each(rows)(
     expect(operation.security).toEqual(access === "session" ? [{ jwt: [] }] : undefined);
   },
 );
+
+test("every event has a webhook, a payload schema and a place in the payload of a delivery", () => {
+  const payloads = ["DeployStarted", "DeploySucceeded", "DeployFailed"];
+  expect(Object.keys(document.webhooks)).toEqual(["deploy.started", "deploy.succeeded", "deploy.failed"]);
+  expect(Object.keys(document.webhooks)).toEqual([...eventNames]);
+  const bodies = Object.values<Json>(document.webhooks).map(({ post }) => post.requestBody.content["application/json"]);
+  const references = payloads.map((name) => ({ $ref: `#/components/schemas/${name}` }));
+  expect(bodies.map(({ schema }) => schema)).toEqual(references);
+  expect(document.components.schemas.DeliveryWithAttempts.properties.payload.oneOf).toEqual(references);
+});
 
 test("every component is referenced", () => {
   const text = JSON.stringify(document);
