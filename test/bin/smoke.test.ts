@@ -686,6 +686,18 @@ describe("an address without a stage: fails with the cause", () => {
     server.close();
   });
 
+  test("a server whose response exceeds 1 MB", async () => {
+    const server = http.createServer((_, response) => {
+      const chunk = "x".repeat(64 * 1024);
+      const stream = setInterval(() => response.write(chunk), 1);
+      response.on("close", () => clearInterval(stream));
+    });
+    const port = await listening(server);
+    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects returned more than 1048576 bytes");
+    server.closeAllConnections();
+    server.close();
+  });
+
   test("a server that does not speak HTTP", async () => {
     const server = net.createServer((socket) => {
       socket.on("error", () => {});
@@ -778,6 +790,9 @@ describe("the command line", () => {
     [["--url", url], "SMOKE_TOKEN (or --token) is missing"],
     [["--url", "api.example.com", "--token", token], "--url must be an absolute https URL"],
     [["--url", "http://api.example.com", "--token", token], "--url must start with https://"],
+    [["--url", "http://localhost.example.com", "--token", token], "--url must start with https://"],
+    [["--url", "http://my-localhost", "--token", token], "--url must start with https://"],
+    [["--url", "http://127.0.0.1.example.com", "--token", token], "--url must start with https://"],
     [["--url", "https://me:pw@api.example.com", "--token", token], "--url must be a base URL without user name"],
     [["--url", `${url}?x=1`, "--token", token], "--url must be a base URL without user name"],
     [["--url", url, "--token", `svc_${"0".repeat(64)}`], "SMOKE_TOKEN must be a JWT"],
@@ -882,6 +897,30 @@ describe("the command against a local run", () => {
     expect(stdout).toMatch(/^Usage: npm run --silent smoke -- --url/);
     const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--\w+)/gm)].map(([, name]) => name);
     expect(options).toEqual(["--url", "--token", "--project", "--receiver", "--listen", "--all", "--help"]);
+  });
+
+  test("exits with 130 on a second Ctrl-C, without waiting for the request in flight", async () => {
+    let onRequest: () => void = () => {};
+    const isRequested = new Promise<void>((resolve) => {
+      onRequest = resolve;
+    });
+    const server = http.createServer(() => onRequest());
+    const args = ["bin/smoke.ts", "--url", `http://127.0.0.1:${await listening(server)}`];
+    const { PATH, HOME } = process.env;
+    const env = { PATH, HOME, SMOKE_TOKEN: run.token };
+    const child = spawn(join(root, "node_modules/.bin/node"), args, { cwd: root, env, stdio: "ignore" });
+    const ended = once(child, "close");
+    await isRequested;
+    const startedAt = performance.now();
+    child.kill("SIGINT");
+    // A signal that arrives sooner counts as the copy that npm forwards.
+    await sleep(600);
+    child.kill("SIGINT");
+    expect((await ended)[0]).toBe(130);
+    // The request in flight would take 10 s to time out.
+    expect(performance.now() - startedAt).toBeLessThan(8_000);
+    server.closeAllConnections();
+    server.close();
   });
 
   test("exits with 130 on Ctrl-C and removes everything it created", async () => {

@@ -26,7 +26,7 @@ interface Step {
   name?: string;
   if?: string;
   uses?: string;
-  with?: Record<string, string>;
+  with?: Record<string, string | number | boolean>;
   env?: Record<string, string>;
   run?: string;
 }
@@ -35,6 +35,7 @@ interface Job {
   needs?: string;
   permissions?: Record<string, string>;
   if?: string;
+  "timeout-minutes"?: number;
   env: Record<string, string>;
   defaults: { run: { shell: string } };
   steps: Step[];
@@ -76,6 +77,36 @@ describe.each(workflows)("$file", ({ workflow }) => {
         ...(isDeploying && { "id-token": "write" }),
       });
       expect(environment !== undefined).toBe(isDeploying);
+    }
+  });
+
+  test("limits the time of each job and does not leave the repository's credentials on disk", () => {
+    for (const job of Object.values(workflow.jobs)) expect(job["timeout-minutes"]).toBeGreaterThan(0);
+    for (const { uses, with: options } of stepsOf(workflow))
+      if (uses?.startsWith("actions/checkout@")) expect(options).toEqual({ "persist-credentials": false });
+  });
+
+  test("masks every token and secret before it becomes an output", () => {
+    for (const run of scriptsOf(workflow)) {
+      for (const [line, name = ""] of run.matchAll(/^ *echo "(token|secret)=\$\w+" >> "\$GITHUB_OUTPUT"$/gm)) {
+        const mask = run.indexOf(`echo "::add-mask::$${name}"`);
+        expect(mask).toBeGreaterThanOrEqual(0);
+        expect(mask).toBeLessThan(run.indexOf(line));
+      }
+    }
+  });
+
+  test("limits the time of every curl call and passes no credential in its arguments", () => {
+    for (const run of scriptsOf(workflow)) {
+      const calls = run
+        .replaceAll(/\\\n\s*/g, "")
+        .split("\n")
+        .filter((line) => /(^|\|) *curl /.test(line));
+      expect(calls.length).toBe(run.match(/\bcurl -/g)?.length ?? 0);
+      for (const call of calls) {
+        expect(call).toMatch(/--max-time \d+/);
+        expect(call).not.toMatch(/Authorization|\$SIGN_IN_BODY"? *\)/);
+      }
     }
   });
 
@@ -190,6 +221,12 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   test("the job sets exactly the variables that its steps use", () => {
     expect(Object.keys(jobEnv).sort()).toEqual(["API_KEY", "API_URL", "PROJECT", "RECEIVER"]);
     expect(jobEnv.API_KEY).toBe(expression("secrets.PLATFORM_API_KEY"));
+  });
+
+  test("runs for pull requests of the repository itself only: forks get no secrets", () => {
+    expect(jobIn("use-the-api.yml", "webhooks").if).toBe(
+      "github.event_name != 'pull_request' || github.event.pull_request.head.repo.full_name == github.repository",
+    );
   });
 
   test("creates the webhook when a pull request is opened and deletes it when it is closed", () => {

@@ -684,6 +684,17 @@ needs("openssl").describe("the receiver for the shell", () => {
   });
 });
 
+/* A comparison that ends at the first difference gives the same results, so only the source shows which one is used. */
+test.each([
+  ["node/verify-webhook.mjs", /timingSafeEqual\(one, other\)/],
+  ["python/verify_webhook.py", /hmac\.compare_digest\(_bytes\(one\), _bytes\(other\)\)/],
+  ["go/verify_webhook.go", /hmac\.Equal\(\[\]byte\(one\), \[\]byte\(other\)\)/],
+  ["ruby/verify_webhook.rb", /OpenSSL\.secure_compare\(one\.b, other\.b\)/],
+  ["php/verify-webhook.php", /hash_equals\(\$one, \$other\)/],
+])("%s compares signatures in constant time", (file, comparison) => {
+  expect(readFileSync(join(receivers, file), "utf8")).toMatch(comparison);
+});
+
 describe("the guide", () => {
   const guide = readFileSync(join(receivers, "README.md"), "utf8");
 
