@@ -43,7 +43,7 @@ export const tags = {
   "API keys":
     "Credentials for CI jobs and scripts. A key has the permissions of the user who created it, and is valid until it is deleted.",
   Projects: "The applications that are deployed. The platform adds users to projects, as `admin` or as `viewer`.",
-  Webhooks: "URLs that receive the deployment events of a project. At most 20 per project.",
+  Webhooks: `URLs that receive the deployment events of a project. At most ${MAX_WEBHOOKS_PER_PROJECT} per project.`,
   Deliveries:
     "Events sent to a webhook: the payload, the responses, and the time of the next attempt. Kept for 30 days.",
   Events: "The requests that receivers get.",
@@ -151,7 +151,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "deleteWebhook",
     tag: "Webhooks",
     summary: "Delete a webhook",
-    description: "Its pending deliveries are canceled, and its deliveries can no longer be read.",
+    description: "Its pending deliveries become `cancelled`, and its deliveries can no longer be read.",
     response: { status: 204 },
   },
   "deliveries/send-test-delivery": {

@@ -104,7 +104,7 @@ async function readText({ body }: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > MAX_RESPONSE_BYTES) throw new Error(`returned more than ${MAX_RESPONSE_BYTES} bytes`);
+    if (bytes > MAX_RESPONSE_BYTES) throw new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
@@ -128,7 +128,7 @@ function reasonOf(error: Error, requestMs: number): string {
   if (error.name === "TimeoutError") return `was not answered completely within ${requestMs / 1000} s`;
   const { name, code = name, message } = (error.cause ?? error) as NodeJS.ErrnoException;
   const reason = reasons.find(({ codes }) => codes.test(code))?.reason;
-  return reason === undefined ? message : `${reason} (${code})`;
+  return reason === undefined ? `failed: ${message}` : `${reason} (${code})`;
 }
 
 const reasons = [

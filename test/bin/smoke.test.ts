@@ -693,7 +693,7 @@ describe("an address without a stage: fails with the cause", () => {
       response.on("close", () => clearInterval(stream));
     });
     const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects returned more than 1048576 bytes");
+    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects failed: the response exceeds 1048576 bytes");
     server.closeAllConnections();
     server.close();
   });

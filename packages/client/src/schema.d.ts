@@ -116,7 +116,7 @@ export interface paths {
     post?: never;
     /**
      * Delete a webhook
-     * @description Its pending deliveries are canceled, and its deliveries can no longer be read. Requires the role `admin` in the project.
+     * @description Its pending deliveries become `cancelled`, and its deliveries can no longer be read. Requires the role `admin` in the project.
      */
     delete: operations["deleteWebhook"];
     options?: never;
