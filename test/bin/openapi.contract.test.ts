@@ -28,7 +28,7 @@ import {
   undocumented,
 } from "../support/api-contract.ts";
 import { eventually } from "../support/eventually.ts";
-import { invalid, valid } from "../support/json-arbitrary.ts";
+import { boundaryTexts, invalid, valid } from "../support/json-arbitrary.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { type Response, send, startTestService, type TestService } from "../support/service.ts";
 
@@ -250,6 +250,20 @@ describe.each(operations)("$id", (operation) => {
       });
       await fc.assert(requests, { seed, numRuns: RUNS });
     });
+
+    const boundaryBodies = Object.entries<Json>(schema.properties).flatMap(([field, fieldSchema]) =>
+      boundaryTexts(fieldSchema).map((text) => [field, text.length, { [field]: text }] as const),
+    );
+    if (boundaryBodies.length > 0) {
+      test.each(boundaryBodies)(
+        "accepts a %s of %i characters, the documented limit",
+        async (_field, _length, part) => {
+          const text = JSON.stringify({ ...JSON.parse(exampleOf(operation) ?? ""), ...part });
+          const { status, body } = await sendTo(operation, { caller: "session", text });
+          expect({ status, error: body.error }).toEqual({ status: successOf(operation), error: undefined });
+        },
+      );
+    }
 
     test("rejects a body that its schema does not allow, with details", async () => {
       const requests = fc.asyncProperty(invalid(schema), async (body) => {
@@ -538,6 +552,26 @@ describe("limits and states", () => {
       expect((await api.delete(`${path}/${data.id}`)).status).toBe(204);
     }
     receiver.answerWith(200);
+  });
+
+  test("a page without a limit has the documented default size", async () => {
+    const { parameters } = operation("listDeliveries").definition;
+    expect(parameters.find(({ name }: Json) => name === "limit").schema.default).toBe(20);
+    const api = service.as(fixture.token);
+    const webhooks = `/v1/projects/${fixture.ids.project_id}/webhooks`;
+    const { body } = await api.post(webhooks, { url: receiver.url, events: ["deploy.failed"] });
+    const path = `${webhooks}/${body.data.id}`;
+    for (let count = 0; count < 21; count += 1) expect((await api.post(`${path}/test`, {})).status).toBe(202);
+    expect((await api.get(`${path}/deliveries`)).body.data).toHaveLength(20);
+    expect((await api.delete(path)).status).toBe(204);
+  });
+
+  test("the defaults of omitted fields are the documented ones", async () => {
+    const { event } = bodySchema(operation("sendTestDelivery")).properties;
+    const sent = await sendTo(operation("sendTestDelivery"), { caller: "session", text: "{}" });
+    expect([event.default, sent.body.data.event]).toEqual(["deploy.succeeded", "deploy.succeeded"]);
+    const { overlap_seconds } = bodySchema(operation("rotateWebhookSecret")).properties;
+    expect(overlap_seconds.default).toBe(86_400);
   });
 
   test("every page links to the next one as documented", async () => {

@@ -32,6 +32,13 @@ export function valid(schema: Json): fc.Arbitrary<Json> {
   }
 }
 
+/** Texts of the shortest and of the longest length that the schema allows: a documented limit must be the enforced one. */
+export function boundaryTexts({ format, pattern, minLength = 0, maxLength }: Json): string[] {
+  if (format !== undefined || maxLength === undefined) return [];
+  if (pattern === undefined) return ["x".repeat(minLength), "x".repeat(maxLength)];
+  return pattern.includes("://") ? ["https://hooks.example.com/".padEnd(maxLength, "x")] : [];
+}
+
 function text({ format, pattern, minLength = 0, maxLength = 100 }: Json): fc.Arbitrary<string> {
   if (format === "uuid") return fc.uuid();
   if (format === "date-time") {
