@@ -508,6 +508,121 @@ const faultyStages: [
     }),
   ],
   [
+    "a key that sees other projects than its owner",
+    ["the key is accepted immediately, as its owner"],
+    "GET /v1/projects: the key sees other projects than its owner",
+    () => ({
+      response(response, request) {
+        if (!listsProjects(request) || response.status !== 200 || !tokenOf(request).startsWith("svc_")) return;
+        edit(response, (json) => {
+          json.data = [];
+        });
+      },
+    }),
+  ],
+  [
+    "a deletion with another status than 204",
+    ["the key is deleted"],
+    /DELETE \/v1\/api-keys\/[0-9a-f-]{36}: expected 204, got 200 \{\}/,
+    () => ({
+      response(response, { path }) {
+        if (response.status === 204 && path.startsWith("/v1/api-keys/"))
+          Object.assign(response, { status: 200, body: "{}" });
+      },
+    }),
+  ],
+  [
+    "a project of other users that is visible",
+    ["a project of other users returns 404"],
+    "expected 404 not_found, got 200",
+    () => ({
+      response(response, request) {
+        if (listsWebhooks(request) && response.status === 404)
+          Object.assign(response, { status: 200, body: '{"data":[]}' });
+      },
+    }),
+  ],
+  [
+    "a viewer who can delete",
+    ["a viewer can read but not change"],
+    "expected 403 forbidden, got 204 with an empty body",
+    () => ({
+      response(response, { method }) {
+        if (method === "DELETE" && response.status === 403) Object.assign(response, { status: 204, body: "" });
+      },
+    }),
+  ],
+  [
+    "a webhook that stays enabled",
+    ["the webhook is disabled"],
+    'enabled is not false, or disabled_reason is not "manual"',
+    () => ({
+      response(response, { method }) {
+        if (method === "PATCH")
+          edit(response, ({ data }) => {
+            data.enabled = true;
+          });
+      },
+    }),
+  ],
+  [
+    "a webhook that was disabled for another reason",
+    ["the webhook is disabled"],
+    'enabled is not false, or disabled_reason is not "manual"',
+    () => ({
+      response(response, { method }) {
+        if (method === "PATCH")
+          edit(response, ({ data }) => {
+            data.disabled_reason = "failing";
+          });
+      },
+    }),
+  ],
+  [
+    "a rotation that keeps the secret",
+    ["the secret is rotated"],
+    "the new secret equals the old one",
+    () => {
+      let secret = "";
+      return {
+        response(response, request) {
+          if (createsWebhook(request) && response.status === 201) secret = JSON.parse(response.body).data.secret;
+          if (request.path.endsWith("/rotate-secret"))
+            edit(response, ({ data }) => {
+              data.secret = secret;
+            });
+        },
+      };
+    },
+  ],
+  [
+    "a rotation without the signatures of the old secret",
+    ["the secret is rotated"],
+    /the delivery arrived, but its (X-Service-Signature-Previous|webhook-signature) does not match the secret/,
+    () => ({
+      request(request) {
+        if (request.path.endsWith("/rotate-secret")) request.body = '{"overlap_seconds":0}';
+      },
+    }),
+  ],
+  [
+    "a webhook that exists after its deletion",
+    ["the webhook is deleted, and then returns 404"],
+    "expected 404 not_found, got 200",
+    () => {
+      let isFirst = true;
+      const headers = { "cache-control": "no-store", "x-content-type-options": "nosniff", "x-request-id": "r" };
+      return {
+        respond({ method, path }) {
+          // The webhook's own path: the check of the viewer's rights also deletes.
+          if (method !== "DELETE" || !path.includes(`/${projectId}/webhooks/`) || !isFirst) return undefined;
+          isFirst = false;
+          return { status: 204, headers, body: "" };
+        },
+      };
+    },
+  ],
+  [
     "successes without Cache-Control",
     ["forbids caching and content sniffing"],
     /GET \/v1\/projects: the 200 response does not have Cache-Control: no-store \(nor do \d+ of \d+ other responses\)/,
@@ -539,10 +654,25 @@ const faultyStages: [
   ],
 ];
 
+/** Claims whose failure other tests below cause. */
+const testedBelow = [
+  "the stage responds",
+  "its clock agrees with this machine's clock",
+  "the JWT is accepted",
+  "requires TLS (Strict-Transport-Security)",
+];
+
+test("every check has a fault that makes it fail", () => {
+  const claims = checkGroups.flatMap(({ checks }) => checks.map(({ claim }) => claim));
+  const tested = new Set([...faultyStages.flatMap(([, failing]) => failing), ...testedBelow]);
+  expect([...tested].sort()).toEqual(claims.sort());
+});
+
 describe("a stage with one fault", () => {
   test.each(faultyStages)(
     "%s: fails exactly the checks concerned and removes everything",
     async (_, claims, message, tampering, more = {}) => {
+      await service.project(user.userId, { role: "viewer" });
       const { hasPassed, FAIL, text } = await checkThroughProxy(tampering(), { receiver: "listen" }, more);
       expect(FAIL).toEqual(claims);
       expect(hasPassed).toBe(false);
