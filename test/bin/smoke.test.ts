@@ -25,6 +25,18 @@ const root = join(import.meta.dirname, "../..");
 const fixture = (name: string) => readFileSync(join(root, "test/fixtures", name), "utf8");
 const tls = { cert: fixture("tls-cert.pem"), key: fixture("tls-key.pem") };
 
+/** Closes the servers and processes of a test, also after a failure: one that stays open would keep jest running. */
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+async function openProxy(...args: Parameters<typeof startTamperingProxy>) {
+  const proxy = await startTamperingProxy(...args);
+  closers.push(() => proxy.close());
+  return proxy;
+}
+
 /** Generous, for slow machines: tests of a timeout set their own limits. */
 const limits: Limits = { requestMs: 10_000, deliveryMs: 20_000, totalMs: 90_000 };
 const never = new AbortController().signal;
@@ -76,12 +88,8 @@ async function checkThroughProxy(
   more: Partial<Limits> = {},
   stop = never,
 ) {
-  const proxy = await startTamperingProxy(service.baseUrl, tampering);
-  try {
-    return { ...(await check({ baseUrl: proxy.url, ...options }, more, stop)), requests: proxy.requests };
-  } finally {
-    await proxy.close();
-  }
+  const proxy = await openProxy(service.baseUrl, tampering);
+  return { ...(await check({ baseUrl: proxy.url, ...options }, more, stop)), requests: proxy.requests };
 }
 
 const keys = async () => (await user.api.get("/v1/api-keys")).body.data;
@@ -775,6 +783,10 @@ async function expectUnreachable(baseUrl: string, message: string): Promise<void
 }
 
 async function listening(server: net.Server): Promise<number> {
+  closers.push(() => {
+    server.close();
+    if (server instanceof http.Server) server.closeAllConnections();
+  });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return (server.address() as AddressInfo).port;
@@ -804,8 +816,6 @@ describe("an address without a stage: fails with the cause", () => {
     const server = http.createServer(() => {});
     const port = await listening(server);
     await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects was not answered completely within 0.5 s");
-    server.closeAllConnections();
-    server.close();
   });
 
   test("a server that never ends its response", async () => {
@@ -816,8 +826,6 @@ describe("an address without a stage: fails with the cause", () => {
     });
     const port = await listening(server);
     await expectUnreachable(`http://127.0.0.1:${port}`, "was not answered completely within 0.5 s");
-    server.closeAllConnections();
-    server.close();
   });
 
   test("a server whose response exceeds 1 MB", async () => {
@@ -828,8 +836,6 @@ describe("an address without a stage: fails with the cause", () => {
     });
     const port = await listening(server);
     await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects failed: the response exceeds 1048576 bytes");
-    server.closeAllConnections();
-    server.close();
   });
 
   test("a server that does not speak HTTP", async () => {
@@ -839,13 +845,11 @@ describe("an address without a stage: fails with the cause", () => {
     });
     const port = await listening(server);
     await expectUnreachable(`http://127.0.0.1:${port}`, "failed: the response is not HTTP");
-    server.close();
   });
 
   test("a certificate that is not valid", async () => {
-    const proxy = await startTamperingProxy(service.baseUrl, {}, tls);
+    const proxy = await openProxy(service.baseUrl, {}, tls);
     await expectUnreachable(proxy.url, "the TLS certificate is not valid");
-    await proxy.close();
   });
 
   test("https to a port that speaks plain http", () =>
@@ -860,7 +864,7 @@ describe("an address without a stage: fails with the cause", () => {
   });
 
   test("a server that redirects every request: the token is not sent to the target", async () => {
-    const elsewhere = await startTamperingProxy(service.baseUrl);
+    const elsewhere = await openProxy(service.baseUrl);
     const respond = ({ path }: ProxiedRequest) => ({
       status: 301,
       headers: { location: elsewhere.url + path },
@@ -870,7 +874,6 @@ describe("an address without a stage: fails with the cause", () => {
     expect(FAIL).toContain("the JWT is accepted");
     expect(text).toContain(`expected 200, got 301, a redirect to ${elsewhere.url}/v1/projects`);
     expect(elsewhere.requests).toEqual([]);
-    await elsewhere.close();
   });
 });
 
@@ -983,7 +986,7 @@ describe("the command against a local run", () => {
 
   test("requires Strict-Transport-Security on every response over TLS", async () => {
     const overTls = async (tampering: Tampering) => {
-      const proxy = await startTamperingProxy(run.baseUrl, tampering, tls);
+      const proxy = await openProxy(run.baseUrl, tampering, tls);
       const trust = { NODE_EXTRA_CA_CERTS: join(root, "test/fixtures/tls-cert.pem"), SMOKE_TOKEN: run.token };
       const finished = await runCommand("smoke", ["--url", proxy.url], trust);
       await proxy.close();
@@ -1043,6 +1046,7 @@ describe("the command against a local run", () => {
     const { PATH, HOME } = process.env;
     const env = { PATH, HOME, SMOKE_TOKEN: run.token };
     const child = spawn(join(root, "node_modules/.bin/node"), args, { cwd: root, env, stdio: "ignore" });
+    closers.push(() => child.kill("SIGKILL"));
     const ended = once(child, "close");
     await isRequested;
     const startedAt = performance.now();
@@ -1053,8 +1057,6 @@ describe("the command against a local run", () => {
     expect((await ended)[0]).toBe(130);
     // The request in flight would take 10 s to time out.
     expect(performance.now() - startedAt).toBeLessThan(8_000);
-    server.closeAllConnections();
-    server.close();
   });
 
   test("exits with 130 on Ctrl-C and removes everything it created", async () => {
@@ -1062,7 +1064,7 @@ describe("the command against a local run", () => {
     const webhookIsCreated = new Promise<void>((resolve) => {
       sawWebhook = resolve;
     });
-    const proxy = await startTamperingProxy(run.baseUrl, {
+    const proxy = await openProxy(run.baseUrl, {
       response(_, request) {
         if (!createsWebhook(request)) return;
         sawWebhook();
@@ -1077,6 +1079,7 @@ describe("the command against a local run", () => {
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
     });
+    closers.push(() => child.kill("SIGKILL"));
     const ended = once(child, "close");
     await webhookIsCreated;
     child.kill("SIGINT");

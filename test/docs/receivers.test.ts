@@ -11,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -728,6 +729,12 @@ describe("a delivery of the running service", () => {
   });
   afterAll(() => Promise.all([service.stop(), receiver.close()]));
 
+  /** Closed after each test, also after a failure: an open server would keep jest running. */
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
   async function webhookTo(url: string) {
     const { userId, api } = service.user();
     const webhooks = `/v1/projects/${await service.project(userId)}/webhooks`;
@@ -765,6 +772,7 @@ describe("a delivery of the running service", () => {
     const app = express();
     const server = app.listen(0, "127.0.0.1");
     await once(server, "listening");
+    servers.push(server);
     const base = `http://127.0.0.1:${server.address().port}`;
     const [matching, mismatched] = await Promise.all([webhookTo(`${base}/valid`), webhookTo(`${base}/invalid`)]);
     const { accept } = createInbox((payload: Delivery["payload"]) => processed.push(payload));
@@ -783,7 +791,5 @@ describe("a delivery of the running service", () => {
     expect(await outcomeOf(matching)).toEqual([204, null]);
     expect(await outcomeOf(mismatched)).toEqual([401, '{"error":"no_matching_signature"}']);
     expect(processed.map((payload) => payload.event)).toEqual(["deploy.succeeded"]);
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
   });
 });
