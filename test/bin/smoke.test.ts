@@ -189,6 +189,17 @@ describe("a healthy stage", () => {
     }
   });
 
+  test("does not print the URL of --receiver, even when the stage returns it", async () => {
+    const url = "http://127.0.0.1:9/hidden-path?token=hidden";
+    const response = (received: ProxiedResponse, request: ProxiedRequest) => {
+      if (createsWebhook(request)) Object.assign(received, { status: 500, body: request.body });
+    };
+    const { FAIL, text } = await checkThroughProxy({ response }, { receiver: { url } });
+    expect(FAIL).toContain("a webhook is created");
+    expect(text).toContain('got 500 {"url":"…#smoke-');
+    expect(text).not.toContain("hidden");
+  });
+
   test("passes when some requests are throttled, by retrying after Retry-After", async () => {
     let count = 0;
     const body = '{"error":{"code":"rate_limited","message":"Wait.","request_id":"r"}}';
@@ -198,10 +209,22 @@ describe("a healthy stage", () => {
       "x-content-type-options": "nosniff",
       "x-request-id": "r",
     };
-    const tampering: Tampering = { respond: () => (++count % 7 === 0 ? { status: 429, headers, body } : undefined) };
+    /** Milliseconds between a 429 and the request after it. */
+    const waits: number[] = [];
+    let throttledAt: number | undefined;
+    const respond = () => {
+      if (throttledAt !== undefined) waits.push(performance.now() - throttledAt);
+      count += 1;
+      throttledAt = count % 7 === 0 ? performance.now() : undefined;
+      return throttledAt === undefined ? undefined : { status: 429, headers, body };
+    };
+    const tampering: Tampering = { respond };
     const { hasPassed, FAIL } = await checkThroughProxy(tampering);
     expect({ hasPassed, FAIL }).toEqual({ hasPassed: true, FAIL: [] });
     expect(count).toBeGreaterThan(30);
+    expect(waits.length).toBeGreaterThan(3);
+    // The cleanup sends requests in parallel; the other waits are those of Retry-After.
+    expect(Math.min(...waits.slice(0, 3))).toBeGreaterThan(990);
   });
 
   test("gets a warning when its clock differs by two minutes", async () => {
