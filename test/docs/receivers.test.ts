@@ -553,14 +553,14 @@ describe("the example for Lambda", () => {
     const processed = new UpdateCommand({
       TableName: table,
       Key: { id: deliveryId },
-      UpdateExpression: "SET processed = :true",
+      UpdateExpression: "SET is_processed = :true",
       ExpressionAttributeValues: { ":true": true },
     });
     await dynamo().send(processed);
     const responses = [first, ...(await Promise.all([send(), send(), send()]))];
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([204, 204, 204, 204]);
     expect(await rows()).toHaveLength(before + 1);
-    expect((await rows()).find(({ id }) => id === deliveryId)).toMatchObject({ processed: true });
+    expect((await rows()).find(({ id }) => id === deliveryId)).toMatchObject({ is_processed: true });
   });
 
   test.each<[string, () => Record<string, string>, string]>([
