@@ -1,20 +1,20 @@
-import { BadArguments, readSmokeOptions, usage } from "../smoke/options.ts";
+import { help, readSmokeOptions, UsageError, usage } from "../smoke/options.ts";
 import { smoke } from "../smoke/run.ts";
 
 /*
- * `npm run smoke`: is a live stage well? Asks it from outside, as its users do, within a minute. Exit code 0 = yes, 1 = no,
- * 2 = it was not called as it should be, 130 = Ctrl-C.
+ * `npm run smoke`: checks a running stage from outside, within a minute. Exit codes: 0 = all checks passed, 1 = a check
+ * failed, 2 = usage error, 130 = interrupted.
  */
 
-/** On Ctrl-C the terminal signals us and npm, and npm passes its signal on: the second of the two is no impatience. */
-const ECHO_MS = 500;
+/** Ctrl-C signals this process and npm, and npm forwards its signal. A second signal within this time is that copy. */
+const FORWARDED_SIGNAL_MS = 500;
 
 export async function main(): Promise<void> {
   const interrupt = new AbortController();
   let interruptedAt: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
-      if (interruptedAt !== undefined && Date.now() - interruptedAt > ECHO_MS) process.exit(130);
+      if (interruptedAt !== undefined && Date.now() - interruptedAt > FORWARDED_SIGNAL_MS) process.exit(130);
       interruptedAt ??= Date.now();
       interrupt.abort();
     });
@@ -22,11 +22,15 @@ export async function main(): Promise<void> {
 
   try {
     const options = readSmokeOptions(process.argv.slice(2), process.env);
-    const isWell = await smoke(options, console.log, interrupt.signal);
-    process.exitCode = interrupt.signal.aborted ? 130 : isWell ? 0 : 1;
+    if (options === "help") {
+      console.log(help);
+    } else {
+      const hasPassed = await smoke(options, console.log, interrupt.signal);
+      process.exitCode = interrupt.signal.aborted ? 130 : hasPassed ? 0 : 1;
+    }
   } catch (error) {
-    if (!(error instanceof BadArguments)) throw error;
-    console.error(`${error.message}\nUsage: ${usage}`);
+    if (!(error instanceof UsageError)) throw error;
+    console.error(`${error.message}\n${usage}\nPass --help for the list of options.`);
     process.exitCode = 2;
   }
 }

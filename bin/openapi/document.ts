@@ -1,29 +1,33 @@
 import { STATUS_CODES } from "node:http";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
-import { eventDescriptions as meaningOfEvent, payloadSchemas } from "../../functions/deployments/event-payload.ts";
+import { eventDescriptions, payloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { type Access, type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 import { errorResponseSchema } from "../../functions/schema/response-schema.ts";
-import { codesOf, meaningOf, messageOf } from "./errors.ts";
+import { errorCodesOf, errorDescriptions, exampleMessageOf } from "./errors.ts";
 import { exampleRequest } from "./examples.ts";
 import { type Operation, operations, tags } from "./operations.ts";
-import { answerSchema, componentSchemas, inputSchema, type Json, type Schema } from "./schemas.ts";
+import { componentSchemas, inputSchema, type Json, outputSchema, pascalCase, type Schema } from "./schemas.ts";
 
 /* The API in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1), from the endpoints' rows and schemas. */
 
-/** What a handler's module shows of its endpoint, beside handling requests. */
-interface Taking {
+/** The schemas that a handler exposes. */
+interface HandlerSchemas {
   input?: Schema | (() => Schema);
   query?: Schema;
 }
 
-/** @throws Error that names a field which is told of and not there, or the other way round */
+/**
+ * Builds the OpenAPI document.
+ * @param version of the API
+ * @throws Error when the fields in operations.ts are not those of an endpoint's schema
+ */
 export async function openApiDocument(version: string): Promise<Json> {
   const rows: readonly EndpointRow[] = endpoints;
   const paths: Json = {};
   for (const row of rows) {
-    const { handler } = (await import(`../../functions/${row.file}.ts`)) as { handler: Taking };
+    const { handler } = (await import(`../../functions/${row.file}.ts`)) as { handler: HandlerSchemas };
     paths[row.path] ??= pathItem(row.path);
     paths[row.path][row.method.toLowerCase()] = operationOf(row, handler);
   }
@@ -56,7 +60,7 @@ export async function openApiDocument(version: string): Promise<Json> {
       schemas: componentSchemas(),
       responses: Object.fromEntries(errorResponses),
       parameters: Object.fromEntries(
-        Object.entries(pathParameters).map(([name, told]) => [name, pathParameter(name, told)]),
+        Object.entries(pathParameters).map(([name, description]) => [name, pathParameter(name, description)]),
       ),
       headers,
       securitySchemes,
@@ -64,26 +68,27 @@ export async function openApiDocument(version: string): Promise<Json> {
   };
 }
 
-const introduction = `Requests carry \`Authorization: Bearer <token>\`: a token that starts with \`svc_\` is an API key, any other is a JWT.
-Bodies are JSON, of 64 KB at most. Records come as \`{"data": …}\`. Fields and parameters that are not listed are refused in
-requests; answers may get new ones, which clients ignore. Times are ISO 8601 in UTC, ids are UUIDs.
+const introduction = `Send \`Authorization: Bearer <token>\` with every request. A token that starts with \`svc_\` is an API key; any other is a JWT.
+Request bodies are JSON of at most 64 KB; unknown fields and parameters are rejected. Successful responses have the form
+\`{"data": …}\`. Later versions may add fields to responses; clients must ignore fields they do not know. Times are ISO 8601
+in UTC, ids are UUIDs.
 
-Errors come as \`{"error": {"code", "message", "request_id"}}\`. Codes are part of the API, messages are not. Unknown paths
-answer 404 \`not_found\`, other methods of a path 405 \`method_not_allowed\` with \`Allow\`. \`Retry-After\` of a 429 or 503 says how
-many seconds to wait.`;
+Errors have the form \`{"error": {"code", "message", "request_id"}}\`. Codes are part of the API, messages may change. An unknown
+path returns 404 \`not_found\`. An unsupported method returns 405 \`method_not_allowed\` with \`Allow\`. With a 429 or 503,
+\`Retry-After\` is the number of seconds to wait.`;
 
 const securitySchemes = {
   jwt: {
     type: "http",
     scheme: "bearer",
     bearerFormat: "JWT",
-    description: "A user who has signed in: a JWT of the identity provider, an hour old at most.",
+    description: "The JWT of a signed-in user, issued by the identity provider at most an hour ago.",
   },
   apiKey: {
     type: "http",
     scheme: "bearer",
     bearerFormat: "svc_ and 64 hexadecimal digits",
-    description: "An API key, with the permissions of the user who made it. Valid until it is deleted.",
+    description: "An API key, with the permissions of the user who created it. Valid until it is deleted.",
   },
 };
 
@@ -94,11 +99,11 @@ const pathParameters: Record<string, string> = {
   delivery_id: "Id of the delivery.",
 };
 
-const whoMay: Record<Access, string> = {
-  session: "Takes a JWT only.",
+const accessNotes: Record<Access, string> = {
+  session: "Requires a JWT; API keys are rejected.",
   user: "",
-  viewer: "For members of the project.",
-  admin: "For admins of the project.",
+  viewer: "Requires membership of the project.",
+  admin: "Requires the role `admin` in the project.",
 };
 
 function pathParameter(name: string, description: string): Json {
@@ -109,23 +114,23 @@ function pathItem(path: string): Json {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
   return {
     ...(names.length > 0 && { parameters: names.map((name) => ({ $ref: `#/components/parameters/${name}` })) }),
-    // OpenAPI has no place for the answer to a method that is not there.
+    // OpenAPI has no place for the response to an unsupported method.
     "x-other-methods": { $ref: `#/components/responses/${responseNameOf(["method_not_allowed"])}` },
   };
 }
 
-function operationOf(row: EndpointRow, { input, query }: Taking): Json {
+function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
   const operation = operations[row.file as keyof typeof operations];
   const { id, tag, summary, description, errors, example } = operation;
   const body = input && inputSchema(typeof input === "function" ? input() : input);
   const parameters = query && inputSchema(query);
-  tellOf(operation, body ?? parameters);
-  const codes = codesOf(row, { body: body !== undefined, query: query !== undefined }, errors);
+  addFieldKeywords(operation, body ?? parameters);
+  const codes = errorCodesOf(row, { body: body !== undefined, query: query !== undefined }, errors);
   return {
     operationId: id,
     tags: [tag],
     summary,
-    description: [description, whoMay[row.access]].filter(Boolean).join(" ") || summary,
+    description: [description, accessNotes[row.access]].filter(Boolean).join(" ") || summary,
     ...(row.access === "session" && { security: [{ jwt: [] }] }),
     ...(parameters && { parameters: queryParameters(parameters) }),
     ...(body && { requestBody: requestBody(body, example) }),
@@ -133,21 +138,21 @@ function operationOf(row: EndpointRow, { input, query }: Taking): Json {
   };
 }
 
-/** Adds to a schema what is told of its fields. */
-function tellOf({ id, fields = {}, body = {} }: Operation, schema: Json): void {
+/** Adds the descriptions and keywords of operations.ts to a schema. @throws Error when the fields differ */
+function addFieldKeywords({ id, fields = {}, body = {} }: Operation, schema: Json): void {
   const properties: Record<string, Json> = schema?.properties ?? {};
-  const untold = Object.keys(properties).filter((name) => !(name in fields));
-  const absent = Object.keys(fields).filter((name) => !(name in properties));
-  if (untold.length + absent.length > 0) {
+  const missing = Object.keys(properties).filter((name) => !(name in fields));
+  const unknown = Object.keys(fields).filter((name) => !(name in properties));
+  if (missing.length + unknown.length > 0) {
     const problem = [
-      ...untold.map((name) => `${name} is not told of`),
-      ...absent.map((name) => `${name} is not there`),
+      ...missing.map((name) => `${name} has no entry`),
+      ...unknown.map((name) => `${name} is not in the schema`),
     ];
     throw new Error(
-      `The fields of ${id} in bin/openapi/operations.ts are not those of its schema: ${problem.join(", ")}`,
+      `bin/openapi/operations.ts, fields of ${id}: ${problem.join(", ")}. List exactly the fields of its schema.`,
     );
   }
-  for (const [name, told] of Object.entries(fields)) Object.assign(properties[name], told);
+  for (const [name, keywords] of Object.entries(fields)) Object.assign(properties[name], keywords);
   Object.assign(schema ?? {}, body);
 }
 
@@ -166,12 +171,12 @@ function requestBody(schema: Json, example: Json): Json {
   return { required, content: { "application/json": { schema, example } } };
 }
 
-function success({ answer }: Operation): Json {
-  if (answer.status === 204) return { 204: { description: "Done. The body is empty.", headers: headersOf() } };
-  const { status, schema, example, hasNextPage } = answer;
+function success({ response }: Operation): Json {
+  if (response.status === 204) return { 204: { description: "Success. The body is empty.", headers: headersOf() } };
+  const { status, schema, example, hasNextPage } = response;
   const content = {
     "application/json": {
-      schema: { type: "object", required: ["data"], properties: { data: answerSchema(schema) } },
+      schema: { type: "object", required: ["data"], properties: { data: outputSchema(schema) } },
       example: { data: example },
     },
   };
@@ -180,21 +185,21 @@ function success({ answer }: Operation): Json {
 
 const headerRef = (name: string) => [name, { $ref: `#/components/headers/${name}` }];
 
-/** The headers of every answer, and more. */
+/** References to the headers of every response, and to further ones. */
 function headersOf(more: (keyof typeof headers)[] = []): Json {
   return Object.fromEntries(["x-request-id", ...Object.keys(securityHeaders), ...more].map(headerRef));
 }
 
 const headers: Record<string, Json> = {
   "x-request-id": {
-    description: "Id of the request. Name it when you ask for help.",
+    description: "Id of the request. Quote it when you report a problem.",
     required: true,
     schema: { type: "string", format: "uuid" },
   },
   ...Object.fromEntries(
     Object.entries(securityHeaders).map(([name, value]) => [
       name,
-      { description: "The same on every answer.", required: true, schema: { type: "string", const: value } },
+      { description: "The same on every response.", required: true, schema: { type: "string", const: value } },
     ]),
   ),
   Link: {
@@ -202,17 +207,17 @@ const headers: Record<string, Json> = {
     schema: { type: "string", pattern: '^<[^>]+>; rel="next"$' },
   },
   "Retry-After": {
-    description: "Seconds to wait before the next try.",
+    description: "Seconds to wait before the next request.",
     required: true,
     schema: { type: "integer", minimum: 1 },
   },
   "WWW-Authenticate": {
-    description: 'Asks for a bearer token (RFC 6750); with `error="invalid_token"` when one was sent.',
+    description: 'Challenge for a bearer token (RFC 6750), with `error="invalid_token"` when one was sent.',
     required: true,
     schema: { type: "string", pattern: '^Bearer realm="api"(, error="invalid_token")?$' },
   },
   Allow: {
-    description: "The methods that the path takes.",
+    description: "The methods that the path supports.",
     required: true,
     schema: { type: "string", pattern: "^[A-Z]+(, [A-Z]+)*$" },
   },
@@ -225,7 +230,7 @@ const headersByStatus: Record<number, string[]> = {
   503: ["Retry-After"],
 };
 
-/** The error responses that operations refer to, by name: those with the same codes are one. */
+/** The error responses that operations refer to, by name. Responses with the same codes share one entry. */
 const errorResponses = new Map<string, Json>();
 responseNameOf(["method_not_allowed"]);
 
@@ -242,11 +247,11 @@ function responseNameOf(codes: ErrorCode[]): string {
   const words = others.length === 0 ? first.split("_") : (STATUS_CODES[status] ?? "").toLowerCase().split(" ");
   const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
   errorResponses.set(name, {
-    description: codes.map((code) => `\`${code}\`: ${meaningOf[code]}`).join("\n\n"),
+    description: codes.map((code) => `\`${code}\`: ${errorDescriptions[code]}`).join("\n\n"),
     headers: headersOf(headersByStatus[status]),
     content: {
       "application/json": {
-        schema: answerSchema(errorResponseSchema([first, ...others])),
+        schema: outputSchema(errorResponseSchema([first, ...others])),
         examples: Object.fromEntries(codes.map((code) => [code, { value: errorExample(code) }])),
       },
     },
@@ -256,29 +261,28 @@ function responseNameOf(codes: ErrorCode[]): string {
 
 function errorExample(code: ErrorCode): Json {
   const request_id = "5f0c1d9e-3f4b-4b0e-9a55-1f6f0a6d2c11";
-  if (code !== "validation_error") return { error: { code, message: messageOf(code), request_id } };
+  if (code !== "validation_error") return { error: { code, message: exampleMessageOf(code), request_id } };
   const details = [{ path: "url", message: "must start with https://" }];
   return {
     error: { code, message: "The input is not valid: url must start with https://.", request_id, details },
   };
 }
 
-/** What an event's receivers get. */
+/** Describes the request that receivers get for an event. */
 function webhookOf(name: (typeof eventNames)[number]): Json {
   const { body, headers: example } = exampleRequest(name);
-  const schema = answerSchema(payloadSchemas[name]);
-  const words = name.split(".").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  const schema = outputSchema(payloadSchemas[name]);
   return {
-    operationId: `on${words.join("")}`,
+    operationId: `on${pascalCase(name)}`,
     tags: ["Events"],
-    summary: `${name}: ${meaningOfEvent[name]}`,
-    description: delivered,
+    summary: `${name}: ${eventDescriptions[name]}`,
+    description: deliveryDescription,
     security: [],
-    parameters: receiverHeaders.map(({ name: header, required = true, ...told }) => ({
+    parameters: receiverHeaders.map(({ name: header, required = true, ...rest }) => ({
       name: header,
       in: "header",
       required,
-      ...told,
+      ...rest,
       ...(example[header] !== undefined && { example: example[header] }),
       ...(header === "X-Service-Event" && { schema: { type: "string", const: name } }),
     })),
@@ -287,34 +291,34 @@ function webhookOf(name: (typeof eventNames)[number]): Json {
   };
 }
 
-const delivered = `Sent to every webhook that subscribes to it, signed, at least once: the same \`X-Service-Delivery\` is the same event. Verify
-a signature over the body as it came, before it is parsed, and answer 2xx within 15 seconds. Anything else is tried again for
-27 hours.`;
+const deliveryDescription = `Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same \`X-Service-Delivery\` are
+the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
+responses lead to retries for 27 hours.`;
 
 const bodySignatures = "sha256=[0-9a-f]{64}";
 
 const receiverHeaders: { name: string; required?: boolean; description: string; schema: Json }[] = [
-  { name: "User-Agent", description: "Who sends.", schema: { type: "string", const: "Deployment-Webhooks/1.0" } },
-  { name: "X-Service-Event", description: "The event, as in the body.", schema: { type: "string" } },
+  { name: "User-Agent", description: "The sender.", schema: { type: "string", const: "Deployment-Webhooks/1.0" } },
+  { name: "X-Service-Event", description: "The event name, as in the body.", schema: { type: "string" } },
   {
     name: "X-Service-Delivery",
-    description: "Id of the delivery, the same at every attempt.",
+    description: "Id of the delivery, the same for every attempt.",
     schema: { type: "string", format: "uuid" },
   },
   {
     name: "X-Service-Signature",
-    description: "HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, `whsec_` included.",
+    description: "HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.",
     schema: { type: "string", pattern: `^${bodySignatures}$` },
   },
   {
     name: "X-Service-Signature-Previous",
     required: false,
-    description: "While a secret is rotated: the same by the secrets before, newest first.",
+    description: "During a rotation: the same HMAC with each previous secret that is still valid, newest first.",
     schema: { type: "string", pattern: `^${bodySignatures}(, ${bodySignatures}){0,2}$` },
   },
   {
     name: "webhook-id",
-    description: "Standard Webhooks: as `X-Service-Delivery`.",
+    description: "Standard Webhooks: equal to `X-Service-Delivery`.",
     schema: { type: "string", format: "uuid" },
   },
   {
@@ -325,21 +329,22 @@ const receiverHeaders: { name: string; required?: boolean; description: string; 
   {
     name: "webhook-signature",
     description:
-      "Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, keyed with what the part of the secret after `whsec_` " +
-      "decodes to; one for each secret that is valid, newest first.",
+      "Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is " +
+      "the part of the secret after `whsec_`, decoded from base64.",
     schema: { type: "string", pattern: "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=){0,3}$" },
   },
 ];
 
 const receiverResponses = {
-  "2XX": { description: "Received. The delivery has succeeded." },
-  410: { description: "Gone for good. The webhook is disabled." },
-  "4XX": { description: "Not received: tried again on schedule." },
+  "2XX": { description: "Received: the delivery succeeds." },
+  410: { description: "Gone: the webhook is disabled." },
+  "4XX": { description: "Not received: the delivery is retried on schedule." },
   "5XX": {
-    description: "Not received: tried again on schedule.",
+    description: "Not received: the delivery is retried on schedule.",
     headers: {
       "Retry-After": {
-        description: "Respected on any answer that is not 2xx, up to 12 hours, where it is longer than the schedule.",
+        description:
+          "Postpones the next attempt. Applies to every response other than 2xx, up to 12 hours, if it is longer than the schedule.",
         schema: { type: "integer", minimum: 0 },
       },
     },

@@ -10,14 +10,12 @@ import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import * as webhooks from "../../functions/webhooks/webhook.ts";
 
-/*
- * Examples of records, made by the code that makes the real ones. Their signatures hold.
- */
+/* Example records, produced by the code that produces the real ones. Their signatures are valid. */
 
 const now = new Date("2026-11-21T04:04:29.027Z");
 const GRACE_SECONDS = 120;
 
-/** What stands in for randomness, so that every run makes the same examples. */
+/** Replaces randomness, so that every run produces the same examples. */
 const bytes = (name: string, length: number): Buffer =>
   Buffer.concat([0, 1].map((part) => createHash("sha256").update(`${name} ${part}`).digest())).subarray(0, length);
 
@@ -33,12 +31,11 @@ const { webhook, secret } = webhooks.createWebhook(
   now,
   bytes("webhook", 48),
 );
-const disabled = { ...webhook, disabled_at: addSeconds(now, 3600), disabled_reason: "manual" as const };
 
 const eventOf = (name: EventName) =>
   deploymentEvent(sampleEvent(name, { projectId: project.id, deploymentId: idOf(name), now }));
 
-const refused: Attempt = {
+const failedAttempt: Attempt = {
   number: 1,
   at: addSeconds(now, 1),
   duration_ms: 41.2,
@@ -47,10 +44,10 @@ const refused: Attempt = {
   response_excerpt: "upstream is restarting",
   trigger: "schedule",
 };
-const opened = createDelivery(eventOf("deploy.succeeded"), webhook, now, GRACE_SECONDS);
-const failing = { ...opened, attempt_count: 1, attempts: [refused], next_attempt_at: addSeconds(now, 6) };
+const pending = createDelivery(eventOf("deploy.succeeded"), webhook, now, GRACE_SECONDS);
+const failing = { ...pending, attempt_count: 1, attempts: [failedAttempt], next_attempt_at: addSeconds(now, 6) };
 
-export const secretExample = secret;
+export const exampleSecret = secret;
 
 export const examples = {
   createdApiKey: apiKeys.toCreated(apiKey, key),
@@ -59,7 +56,6 @@ export const examples = {
   createdWebhook: webhooks.toCreated(webhook, secret),
   listedWebhook: webhooks.toListItem(webhook),
   shownWebhook: webhooks.toDetail(webhook),
-  disabledWebhook: webhooks.toDetail(disabled),
   rotatedWebhook: { ...webhooks.toDetail(webhook), secret: webhooks.generateSecret(bytes("rotated", 48)) },
   testDelivery: deliveries.toListItem(createDelivery(eventOf("deploy.failed"), webhook, now, GRACE_SECONDS, "test")),
   failingDelivery: deliveries.toListItem(failing),
@@ -67,7 +63,7 @@ export const examples = {
   shownDelivery: deliveries.toDetail(failing),
 };
 
-/** What a receiver gets of an event: the body as it is sent, and the headers that depend on it. */
+/** Returns an example of the request that a receiver gets: the body as sent, and the headers that depend on it. */
 export function exampleRequest(name: EventName): { body: string; headers: Record<string, string> } {
   const { body } = eventOf(name);
   const { id } = createDelivery(eventOf(name), webhook, now, GRACE_SECONDS);

@@ -20,57 +20,57 @@ import {
 import { examples } from "./examples.ts";
 import { type Json, listOf, type Schema } from "./schemas.ts";
 
-/** What an endpoint's row does not say: what people read about it, and what it answers. */
+/** The documentation of an endpoint, beyond what its row and its schemas contain. */
 export interface Operation {
   id: string;
   tag: keyof typeof tags;
   summary: string;
   description?: string;
-  answer: { status: 200 | 201 | 202; schema: Schema; example: Json; hasNextPage?: true } | { status: 204 };
-  /** Why it may say no, beyond what its row's access, ids and body imply. */
+  response: { status: 200 | 201 | 202; schema: Schema; example: Json; hasNextPage?: true } | { status: 204 };
+  /** Error codes beyond those that follow from the row's access, ids and inputs. */
   errors?: ErrorCode[];
   /**
-   * For people, and for the rules that its schema checks in code: what JSON Schema has to say of each field of the body, or
-   * of each query parameter. `undefined` takes a keyword of the schema away.
+   * JSON Schema keywords for each field of the body, or for each query parameter: descriptions, and rules that the service
+   * checks in code. `undefined` removes a keyword.
    */
   fields?: Record<string, Json>;
-  /** Beside the fields, about the body as a whole. */
+  /** JSON Schema keywords for the body as a whole. */
   body?: Json;
   example?: Json;
 }
 
 export const tags = {
   "API keys":
-    "Credentials for CI jobs and scripts. A key acts with the permissions of the user who made it, until it is deleted.",
-  Projects: "What is deployed. The platform puts users into projects, as `admin` or as `viewer`.",
-  Webhooks: "URLs that are told about a project's deployments. At most 20 a project.",
+    "Credentials for CI jobs and scripts. A key has the permissions of the user who created it, and is valid until it is deleted.",
+  Projects: "The applications that are deployed. The platform adds users to projects, as `admin` or as `viewer`.",
+  Webhooks: `URLs that receive the deployment events of a project. At most ${MAX_WEBHOOKS_PER_PROJECT} per project.`,
   Deliveries:
-    "Events on their way to a webhook: what was sent, what came back and when the next attempt is due. Kept for 30 days.",
-  Events: "What receivers get.",
+    "Events sent to a webhook: the payload, the responses, and the time of the next attempt. Kept for 30 days.",
+  Events: "The requests that receivers get.",
 };
 
-const name = { minLength: 1, maxLength: 100, description: "1 to 100 characters, none of them a control character." };
+const name = { minLength: 1, maxLength: 100, description: "1 to 100 characters, without control characters." };
 
 const receiver = {
   description:
-    "Where events are posted to: an https URL with a public host name or address, in ASCII, without a user name and password. " +
-    "A local run takes plain http to this machine too.",
+    "The receiver: an https URL with a public host name or address, in ASCII, without user name and password. " +
+    "A local run also accepts plain http to this machine.",
   pattern: `${WEB_ADDRESS}[!-~]+$`,
   maxLength: 2048,
 };
 
-const events = { description: "Which events to send." };
+const events = { description: "The events to send." };
 
-/** By the `file` of the endpoint's row. A row without an entry does not compile. */
+/** Keyed by `file` of the endpoint's row. A row without an entry does not compile. */
 export const operations: Record<(typeof endpoints)[number]["file"], Operation> = {
   "api-keys/create": {
     id: "createApiKey",
     tag: "API keys",
     summary: "Create an API key",
-    description: `The answer is the only one that ever shows \`key\`. A user can have ${MAX_KEYS_PER_USER} keys.`,
-    fields: { name: { ...name, description: `The label that lists show. ${name.description}` } },
+    description: `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys.`,
+    fields: { name: { ...name, description: `The label shown in lists. ${name.description}` } },
     example: { name: "ci" },
-    answer: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
+    response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["api_key_limit_reached"],
   },
   "api-keys/list": {
@@ -78,30 +78,30 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "API keys",
     summary: "List your API keys",
     description: "Oldest first.",
-    answer: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
+    response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
   },
   "api-keys/delete": {
     id: "deleteApiKey",
     tag: "API keys",
     summary: "Delete an API key",
-    description: "It is refused from the next request on. A key may delete itself.",
-    answer: { status: 204 },
+    description: "The next request with the key is rejected. A key can delete itself.",
+    response: { status: 204 },
   },
   "projects/list": {
     id: "listProjects",
     tag: "Projects",
     summary: "List your projects",
-    description: "Oldest membership first, with what you may do in each.",
-    answer: { status: 200, schema: listOf(projectSchema), example: [examples.project] },
+    description: "Oldest membership first, with your role in each project.",
+    response: { status: 200, schema: listOf(projectSchema), example: [examples.project] },
   },
   "webhooks/create": {
     id: "createWebhook",
     tag: "Webhooks",
     summary: "Create a webhook",
-    description: `The answer shows the signing secret, this once. A project can have ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
+    description: `Only this response contains the signing secret. A project can have at most ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
     fields: { url: receiver, events },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
-    answer: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
+    response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
     errors: ["webhook_limit_reached"],
   },
   "webhooks/list": {
@@ -109,80 +109,80 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Webhooks",
     summary: "List the webhooks of a project",
     description: "Oldest first, without their secrets.",
-    answer: { status: 200, schema: listOf(webhookListItemSchema), example: [examples.listedWebhook] },
+    response: { status: 200, schema: listOf(webhookListItemSchema), example: [examples.listedWebhook] },
   },
   "webhooks/get": {
     id: "getWebhook",
     tag: "Webhooks",
     summary: "Show a webhook",
-    answer: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
+    response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
   },
   "webhooks/update": {
     id: "updateWebhook",
     tag: "Webhooks",
     summary: "Change, disable or enable a webhook",
     description:
-      "What is not given stays as it is. Events of a disabled webhook are kept as `held`; enabling sends none of them by itself, " +
-      "`recoverDeliveries` does.",
-    fields: { url: receiver, events, enabled: { description: "`false` stops deliveries, `true` starts anew." } },
+      "Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook " +
+      "does not send them; `recoverDeliveries` does.",
+    fields: { url: receiver, events, enabled: { description: "`false` disables the webhook, `true` enables it." } },
     body: { minProperties: 1 },
-    example: { enabled: false },
-    answer: { status: 200, schema: webhookSchema, example: examples.disabledWebhook },
+    example: { enabled: true },
+    response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
   },
   "webhooks/rotate-secret": {
     id: "rotateWebhookSecret",
     tag: "Webhooks",
     summary: "Replace the signing secret",
     description:
-      "The answer shows the new secret, this once. During the overlap every delivery is signed with the old one too, so that " +
-      "receivers can follow in their own time. Three old secrets at most stay valid.",
+      "Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that " +
+      "receivers can switch at any time. At most three old secrets stay valid.",
     fields: {
       overlap_seconds: {
         type: "integer",
         minimum: 0,
         maximum: 604_800,
-        description: "How long the old secret stays valid. 0 ends all old secrets at once.",
+        description: "Seconds for which the old secret stays valid. 0 invalidates all old secrets immediately.",
       },
     },
     example: { overlap_seconds: 3600 },
-    answer: { status: 200, schema: rotatedWebhookSchema, example: examples.rotatedWebhook },
+    response: { status: 200, schema: rotatedWebhookSchema, example: examples.rotatedWebhook },
   },
   "webhooks/delete": {
     id: "deleteWebhook",
     tag: "Webhooks",
     summary: "Delete a webhook",
-    description: "Its pending deliveries are cancelled, and its log can no longer be seen.",
-    answer: { status: 204 },
+    description: "Its pending deliveries become `cancelled`, and its deliveries can no longer be read.",
+    response: { status: 204 },
   },
   "deliveries/send-test-delivery": {
     id: "sendTestDelivery",
     tag: "Deliveries",
     summary: "Send a sample event",
-    description: "One attempt, now, whatever the webhook subscribes to and even while it is disabled.",
-    fields: { event: { description: "Which event to pretend." } },
+    description: "One attempt, immediately, independent of the subscribed events, even if the webhook is disabled.",
+    fields: { event: { description: "The event to simulate." } },
     example: { event: "deploy.failed" },
-    answer: { status: 202, schema: deliverySchema, example: examples.testDelivery },
+    response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
   },
   "deliveries/list": {
     id: "listDeliveries",
     tag: "Deliveries",
     summary: "List the deliveries of a webhook",
     description:
-      "Newest first, by the time of the event. While more follow, the header `Link` leads to the next page. With a status, a " +
-      "page may hold fewer than `limit`, none even, although more follow: go by the header.",
+      "Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. With " +
+      "`status`, a page can have fewer entries than `limit`, or none, although more pages follow: rely on the header.",
     fields: {
-      status: { description: "Only those that stand there." },
+      status: { description: "Only deliveries with this status." },
       limit: {
         type: "integer",
         pattern: undefined,
         minimum: 1,
         maximum: 100,
         default: 20,
-        description: "How many on a page, at most.",
+        description: "Maximum number of entries on a page.",
       },
-      cursor: { description: "Where the page starts. Take it from the `Link` of the page before." },
+      cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
     },
-    answer: {
+    response: {
       status: 200,
       schema: listOf(deliverySchema),
       example: [examples.failingDelivery],
@@ -193,32 +193,32 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "getDelivery",
     tag: "Deliveries",
     summary: "Show a delivery",
-    description: "With its payload, and with what came back at each attempt.",
-    answer: { status: 200, schema: deliveryDetailSchema, example: examples.shownDelivery },
+    description: "With its payload, and the response to each attempt.",
+    response: { status: 200, schema: deliveryDetailSchema, example: examples.shownDelivery },
   },
   "deliveries/redeliver": {
     id: "redeliver",
     tag: "Deliveries",
-    summary: "Send a delivery once more",
+    summary: "Send a delivery again",
     description:
-      "Whatever became of it, under the same id, on a disabled webhook too. Should that fail, the schedule starts anew. A " +
-      `delivery with ${MAX_ATTEMPTS} attempts or more is not sent again.`,
-    answer: { status: 202, schema: deliverySchema, example: examples.redelivered },
+      "Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry " +
+      `schedule starts again. A delivery with ${MAX_ATTEMPTS} or more attempts is not sent again.`,
+    response: { status: 202, schema: deliverySchema, example: examples.redelivered },
     errors: ["conflict"],
   },
   "deliveries/recover": {
     id: "recoverDeliveries",
     tag: "Deliveries",
-    summary: "Send what failed or was held once more",
+    summary: "Send failed and held deliveries again",
     description:
-      "Deliveries of events since a time, oldest first, under the same ids; 10,000 a call. The same call continues one that " +
-      "reached its bound. A disabled webhook has to be enabled first.",
+      "Sends the deliveries of events since a time, oldest first, with the same ids, at most 10,000 per call. To continue after " +
+      "this limit, repeat the call. Enable a disabled webhook first.",
     fields: {
-      since: { description: "Time of the first event that is meant, with its zone." },
-      status: { description: "Only those that stand there. Default: both." },
+      since: { description: "Time of the earliest event, with its time zone." },
+      status: { description: "Only deliveries with this status. Default: both." },
     },
     example: { since: "2026-11-20T00:00:00Z", status: "failed" },
-    answer: { status: 202, schema: recoveryResultSchema, example: { count: 12 } },
+    response: { status: 202, schema: recoveryResultSchema, example: { count: 12 } },
     errors: ["conflict"],
   },
 };

@@ -16,15 +16,15 @@ import {
   webhookSchema,
 } from "../../functions/webhooks/webhook-response-schema.ts";
 
-/* From the service's own schemas to JSON Schema, as OpenAPI 3.1 takes it. */
+/* Converts the service's own schemas to the JSON Schema of OpenAPI 3.1. */
 
 export type Schema = z.ZodMiniType;
 
-// biome-ignore lint/suspicious/noExplicitAny: any JSON; what is built from it is checked as a whole, by the linter
+// biome-ignore lint/suspicious/noExplicitAny: any JSON; an OpenAPI linter checks the finished document
 export type Json = any;
 
-/** What has a name of its own in the document; all else is written where it is used. */
-const named: Record<string, Schema> = {
+/** Schemas with a name in `components`; all others are written inline. Payloads: `deploy.started` is `DeployStarted`. */
+const namedSchemas: Record<string, Schema> = {
   CreatedApiKey: createdApiKeySchema,
   ApiKey: apiKeySchema,
   Project: projectSchema,
@@ -37,29 +37,34 @@ const named: Record<string, Schema> = {
   Attempt: attemptSchema,
   Recovered: recoveryResultSchema,
   EventName: eventNameSchema,
-  DeployStarted: payloadSchemas["deploy.started"],
-  DeploySucceeded: payloadSchemas["deploy.succeeded"],
-  DeployFailed: payloadSchemas["deploy.failed"],
+  ...Object.fromEntries(Object.entries(payloadSchemas).map(([event, schema]) => [pascalCase(event), schema])),
 };
 
+/** `deploy.started` → `DeployStarted` */
+export function pascalCase(eventName: string): string {
+  return eventName.replaceAll(/(?:^|\.)(\w)/g, (_, first: string) => first.toUpperCase());
+}
+
 const registry = z.registry<{ id: string }>();
-for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
+for (const [id, schema] of Object.entries(namedSchemas)) registry.add(schema, { id });
 
 const refTo = (id: string) => `#/components/schemas/${id}`;
 
-/** The named schemas, for the document's `components`. */
+/** Returns the named schemas, for `components` of the document. */
 export function componentSchemas(): Record<string, Json> {
   const { schemas } = z.toJSONSchema(registry, { uri: refTo, io: "output" });
-  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, openedUp(tidy(schema))]));
+  return Object.fromEntries(
+    Object.entries(schemas).map(([id, schema]) => [id, withoutClosedObjects(normalized(schema))]),
+  );
 }
 
-/** The schema of an answer: a reference where it has a name. */
-export function answerSchema(schema: Schema): Json {
+/** Returns the JSON Schema of an output: a reference if the schema has a name. */
+export function outputSchema(schema: Schema): Json {
   const id = registry.get(schema)?.id;
   if (id !== undefined) return { $ref: refTo(id) };
   const list = elements.get(schema);
-  if (list !== undefined) return { type: "array", items: answerSchema(list) };
-  return openedUp(tidy(z.toJSONSchema(schema, { io: "output" })));
+  if (list !== undefined) return { type: "array", items: outputSchema(list) };
+  return withoutClosedObjects(normalized(z.toJSONSchema(schema, { io: "output" })));
 }
 
 const elements = new WeakMap<Schema, Schema>();
@@ -71,45 +76,48 @@ export function listOf(element: Schema): Schema {
 }
 
 /*
- * Rules that are checked in code, in the words of JSON Schema. What they leave out (a name of spaces alone, the 30th of
- * February) is refused all the same.
+ * JSON Schema keywords for rules that the service checks in code. The code rejects more than they can express: a name of
+ * spaces only, February 30.
  */
-const inWords = new Map<unknown, Json>([
+const keywordsBySchema = new Map<unknown, Json>([
   [label, { minLength: 1, maxLength: 100 }],
   [uuid, { format: "uuid" }],
   [time, { format: "date-time" }],
 ]);
 
-/** The schema of a body, or of query parameters taken together: what is to be sent, rather than what it is read into. */
+/** Returns the JSON Schema of a body, or of all query parameters: the form before parsing. */
 export function inputSchema(schema: Schema): Json {
   const override = ({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }) => {
-    Object.assign(jsonSchema, inWords.get(zodSchema));
+    Object.assign(jsonSchema, keywordsBySchema.get(zodSchema));
   };
-  return tidy(z.toJSONSchema(schema, { io: "input", override }));
+  return normalized(z.toJSONSchema(schema, { io: "input", override }));
 }
 
 const SAFE = Number.MAX_SAFE_INTEGER;
 
-/** Without what zod adds, and with `null` among the types rather than as an alternative. */
-function tidy(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(tidy);
+/** Removes zod's additions, and turns `anyOf: [x, null]` into a type list that contains `null`. */
+function normalized(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(normalized);
   if (typeof schema !== "object" || schema === null) return schema;
   const { $schema: _, $id: __, ...rest } = schema;
   if (rest.maximum === SAFE) delete rest.maximum;
   if (rest.minimum === -SAFE) delete rest.minimum;
-  const [one, none, ...more] = rest.anyOf ?? [];
-  if (none?.type === "null" && more.length === 0) {
+  const [value, nothing, ...more] = rest.anyOf ?? [];
+  if (nothing?.type === "null" && more.length === 0) {
     const { anyOf: ___, ...outer } = rest;
-    const { type, enum: texts, ...inner } = tidy(one);
+    const { type, enum: texts, ...inner } = normalized(value);
     return { ...inner, ...outer, type: [type, "null"], ...(texts && { enum: [...texts, null] }) };
   }
-  return Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, tidy(value)]));
+  return Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, normalized(value)]));
 }
 
-/** An answer may get new fields; clients are to ignore what they do not know. Today's are all there are: the tests see to it. */
-function openedUp(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(openedUp);
+/**
+ * Removes `additionalProperties: false`: later versions may add fields to outputs, which clients ignore. The contract test
+ * checks that today's outputs have no undocumented field.
+ */
+function withoutClosedObjects(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(withoutClosedObjects);
   if (typeof schema !== "object" || schema === null) return schema;
-  const entries = Object.entries(schema).map(([name, value]): [string, Json] => [name, openedUp(value)]);
+  const entries = Object.entries(schema).map(([name, value]): [string, Json] => [name, withoutClosedObjects(value)]);
   return Object.fromEntries(entries.filter(([name, value]) => name !== "additionalProperties" || value !== false));
 }

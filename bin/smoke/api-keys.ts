@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
 import { uuid } from "../../functions/schema/input.ts";
 import { assert, expectData, expectError, expectNoContent } from "./assertions.ts";
-import { type CheckContext, type CheckGroup, requireResource, signedIn } from "./context.ts";
+import { type CheckContext, type CheckGroup, requireProjects, requireResource } from "./context.ts";
 
-/* An API key's life, from the answer that shows it to the refusal that follows its deletion. */
+/* The lifecycle of an API key, from its creation to its rejection after it is deleted. */
 
 const keysPath = "/v1/api-keys";
 
@@ -24,14 +24,17 @@ const listedKeys = z.array(
   }),
 );
 
-const madeKey = ({ key }: CheckContext) => requireResource(key, "no API key was made");
+const requireKey = ({ key }: CheckContext) => requireResource(key, "no API key was created");
 
-async function listed(scene: CheckContext) {
-  const { id, key } = madeKey(scene);
-  const answer = await scene.send("GET", keysPath, { token: scene.options.token });
-  const entry = expectData(answer, 200, listedKeys).find((each) => each.id === id);
-  assert(entry !== undefined, `GET ${keysPath}: the key that was just made is not in the list`);
-  assert(!answer.text.includes(key), `GET ${keysPath}: the list shows the key, which is to be shown once`);
+async function listEntry(context: CheckContext) {
+  const { id, key } = requireKey(context);
+  const response = await context.send("GET", keysPath, { token: context.options.token });
+  const entry = expectData(response, 200, listedKeys).find((each) => each.id === id);
+  assert(entry !== undefined, `GET ${keysPath}: the list does not contain the key that was just created`);
+  assert(
+    !response.text.includes(key),
+    `GET ${keysPath}: the list contains the key itself, which only creation may show`,
+  );
   return entry;
 }
 
@@ -40,70 +43,70 @@ export const apiKeys: CheckGroup = {
   sections: ["api-errors", "rejected-credentials"],
   checks: [
     {
-      claim: "the JWT makes a key",
-      async run(scene) {
-        signedIn(scene);
-        const { send, options, mark, secrets } = scene;
-        const answer = await send("POST", keysPath, { token: options.token, body: { name: mark } });
-        const { id, key, key_prefix: keyPrefix } = expectData(answer, 201, createdKey);
+      claim: "a key is created with the JWT",
+      async run(context) {
+        requireProjects(context);
+        const { send, options, mark, secrets } = context;
+        const response = await send("POST", keysPath, { token: options.token, body: { name: mark } });
+        const { id, key, key_prefix: keyPrefix } = expectData(response, 201, createdKey);
         secrets.add(key);
-        scene.key = { id, key, keyPrefix };
-        scene.made.set(`${keysPath}/${id}`, "API key");
-        assert(key.startsWith(keyPrefix), `POST ${keysPath}: key_prefix is not how the key starts`);
+        context.key = { id, key, keyPrefix };
+        context.created.set(`${keysPath}/${id}`, "API key");
+        assert(key.startsWith(keyPrefix), `POST ${keysPath}: the key does not start with key_prefix`);
         return `${keyPrefix}…`;
       },
     },
     {
-      claim: "it is listed at once, and never shown again",
-      async run(scene) {
-        const { key_prefix } = await listed(scene);
-        assert(key_prefix === scene.key?.keyPrefix, `GET ${keysPath}: key_prefix is another than at creation`);
+      claim: "the list shows the new key, but only its prefix",
+      async run(context) {
+        const { key_prefix } = await listEntry(context);
+        assert(key_prefix === context.key?.keyPrefix, `GET ${keysPath}: key_prefix differs from the one at creation`);
         return undefined;
       },
     },
     {
-      claim: "it is let in at once, as its owner",
-      async run(scene) {
-        const answer = await scene.send("GET", "/v1/projects", { token: madeKey(scene).key });
-        const projects = expectData(answer, 200, z.array(z.object({ id: uuid })));
-        const isOwner =
-          projects.map(({ id }) => id).join() ===
-          signedIn(scene)
-            .map(({ id }) => id)
-            .join();
-        assert(isOwner, "GET /v1/projects: the key sees other projects than its owner");
+      claim: "the key is accepted immediately, as its owner",
+      async run(context) {
+        const response = await context.send("GET", "/v1/projects", { token: requireKey(context).key });
+        const visible = expectData(response, 200, z.array(z.object({ id: uuid })));
+        const ids = (projects: { id: string }[]) => projects.map(({ id }) => id).join();
+        assert(
+          ids(visible) === ids(requireProjects(context)),
+          "GET /v1/projects: the key sees other projects than its owner",
+        );
         return undefined;
       },
     },
     {
-      claim: "it cannot make keys",
-      async run(scene) {
-        const answer = await scene.send("POST", keysPath, { token: madeKey(scene).key, body: { name: scene.mark } });
-        expectError(answer, "session_required");
+      claim: "the key cannot create keys",
+      async run(context) {
+        const { key } = requireKey(context);
+        const response = await context.send("POST", keysPath, { token: key, body: { name: context.mark } });
+        expectError(response, "session_required");
         return undefined;
       },
     },
     {
-      claim: "its use is on record",
-      async run(scene) {
-        const { last_used_at } = await listed(scene);
+      claim: "the use of the key is recorded",
+      async run(context) {
+        const { last_used_at } = await listEntry(context);
         assert(last_used_at !== null, `GET ${keysPath}: last_used_at is null although the key was used`);
         return undefined;
       },
     },
     {
-      claim: "it is deleted",
-      async run(scene) {
-        const path = `${keysPath}/${madeKey(scene).id}`;
-        expectNoContent(await scene.send("DELETE", path, { token: scene.options.token }));
-        scene.made.delete(path);
+      claim: "the key is deleted",
+      async run(context) {
+        const path = `${keysPath}/${requireKey(context).id}`;
+        expectNoContent(await context.send("DELETE", path, { token: context.options.token }));
+        context.created.delete(path);
         return undefined;
       },
     },
     {
-      claim: "it is refused on the very next request",
-      async run(scene) {
-        expectError(await scene.send("GET", "/v1/projects", { token: madeKey(scene).key }), "invalid_api_key");
+      claim: "the next request with the deleted key is rejected",
+      async run(context) {
+        expectError(await context.send("GET", "/v1/projects", { token: requireKey(context).key }), "invalid_api_key");
         return undefined;
       },
     },

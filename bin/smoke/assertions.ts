@@ -1,22 +1,22 @@
 import * as z from "zod/mini";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 import { CheckFailed } from "./findings.ts";
-import type { Answer } from "./stage-client.ts";
+import type { StageResponse } from "./stage-client.ts";
 
-/* What the README promises about answers, and how a stage is held to it. */
+/* Assertions on the responses of a stage. */
 
-/** @throws Unkept unless the answer has this status */
-export function expectStatus(answer: Answer, status: number): void {
-  if (answer.status !== status)
-    throw new CheckFailed(`${answer.request}: wanted ${status}, got ${describeAnswer(answer)}`);
+/** @throws CheckFailed unless the response has this status */
+export function expectStatus(response: StageResponse, status: number): void {
+  if (response.status !== status)
+    throw new CheckFailed(`${response.request}: expected ${status}, got ${describeResponse(response)}`);
 }
 
-/** @throws Unkept unless the answer is the error with this code, in the shape of all errors */
-export function expectError(answer: Answer, code: ErrorCode): z.output<typeof errorBody> {
+/** @throws CheckFailed unless the response is the error with this code, in the shape of all errors */
+export function expectError(response: StageResponse, code: ErrorCode): z.output<typeof errorBody> {
   const status = statusByCode[code];
-  const parsed = z.safeParse(errorBody, answer.json);
-  if (answer.status !== status || !parsed.success || parsed.data.error.code !== code) {
-    throw new CheckFailed(`${answer.request}: wanted ${status} ${code}, got ${describeAnswer(answer)}`);
+  const parsed = z.safeParse(errorBody, response.json);
+  if (response.status !== status || !parsed.success || parsed.data.error.code !== code) {
+    throw new CheckFailed(`${response.request}: expected ${status} ${code}, got ${describeResponse(response)}`);
   }
   return parsed.data;
 }
@@ -30,33 +30,34 @@ const errorBody = z.object({
   }),
 });
 
-/** The `data` of an answer. @throws Unkept unless status and shape are right; says where they are not */
+/**
+ * Returns the `data` of a response.
+ * @throws CheckFailed unless status and schema match; the message names the first field that does not
+ */
 export function expectData<Schema extends z.ZodMiniType>(
-  answer: Answer,
+  response: StageResponse,
   status: number,
   schema: Schema,
 ): z.output<Schema> {
-  expectStatus(answer, status);
-  const parsed = z.safeParse(z.object({ data: schema }), answer.json);
+  expectStatus(response, status);
+  const parsed = z.safeParse(z.object({ data: schema }), response.json);
   if (parsed.success) return (parsed.data as { data: z.output<Schema> }).data;
-  // Not what is there: it may be a secret.
-  const where = parsed.error.issues[0]?.path.map(String).join(".") || "the body";
-  throw new CheckFailed(`${answer.request}: ${where} is missing or not of the promised form`);
+  // The path alone: the value may be a secret.
+  const path = parsed.error.issues[0]?.path.map(String).join(".") || "the body";
+  throw new CheckFailed(`${response.request}: ${path} is missing or does not have the documented form`);
 }
 
-/** @throws Unkept unless the answer is 204 and empty */
-export function expectNoContent(answer: Answer): void {
-  expectStatus(answer, 204);
-  if (answer.text !== "")
-    throw new CheckFailed(`${answer.request}: wanted an empty body, got ${answer.text.length} characters`);
+/** @throws CheckFailed unless the response is a 204, which has no body by definition (RFC 9110) */
+export function expectNoContent(response: StageResponse): void {
+  expectStatus(response, 204);
 }
 
-/** @throws Unkept with this message unless it holds */
-export function assert(holds: boolean, message: string): asserts holds {
-  if (!holds) throw new CheckFailed(message);
+/** @throws CheckFailed with this message if the condition is false */
+export function assert(condition: boolean, message: string): asserts condition {
+  if (!condition) throw new CheckFailed(message);
 }
 
-function describeAnswer({ status, headers, excerpt }: Answer): string {
+function describeResponse({ status, headers, excerpt }: StageResponse): string {
   const location = headers.get("location");
   if (status >= 300 && status < 400 && location !== null) return `${status}, a redirect to ${location}`;
   return `${status} ${excerpt === "" ? "with an empty body" : excerpt}`;

@@ -2,22 +2,22 @@ import { randomBytes } from "node:crypto";
 import * as z from "zod/mini";
 import { uuid } from "../../functions/schema/input.ts";
 import { assert, expectData, expectError } from "./assertions.ts";
-import { type CheckGroup, signedIn } from "./context.ts";
+import { type CheckGroup, requireProjects } from "./context.ts";
 import { CheckSkipped, CheckWarning } from "./findings.ts";
-import type { Answer } from "./stage-client.ts";
+import type { StageResponse } from "./stage-client.ts";
 
-/* What the stage says to those whom it does not let in, and to requests that are none. */
+/* How the stage rejects unauthenticated and malformed requests, and the headers of every response. */
 
-const NO_ROUTE = "/v1/smoke-test/no-such-route";
-/** Further apart than that, JWTs come to be refused soon: the service allows for a minute. */
+const UNKNOWN_ROUTE = "/v1/smoke-test/no-such-route";
+/** Clock skew above which the check warns. The service accepts JWTs with up to a minute of skew. */
 const MAX_CLOCK_SKEW_MS = 30_000;
 
 export const reach: CheckGroup = {
-  title: "Reach",
+  title: "Reachability",
   sections: ["The first five minutes", "Roll back a deployment"],
   checks: [
     {
-      claim: "it answers",
+      claim: "the stage responds",
       isGate: true,
       async run({ send, options }) {
         await send("GET", "/v1/projects");
@@ -27,36 +27,39 @@ export const reach: CheckGroup = {
       },
     },
     {
-      claim: "its clock and this one agree",
-      async run({ answers }) {
-        const [first] = answers as [Answer];
+      claim: "its clock agrees with this machine's clock",
+      async run({ responses }) {
+        const [first] = responses as [StageResponse];
         const date = Date.parse(first.headers.get("date") ?? "");
-        if (Number.isNaN(date)) throw new CheckSkipped("answers have no Date");
-        // The header has whole seconds.
+        if (Number.isNaN(date)) throw new CheckSkipped("responses have no Date header");
+        // Date has whole seconds: on average it is half a second behind.
         const skewMs = date + 500 - (first.sentAt + first.receivedAt) / 2;
         const seconds = Math.round(Math.abs(skewMs) / 1000);
-        const off = `this machine is ${seconds} s ${skewMs > 0 ? "behind" : "ahead"}`;
-        if (Math.abs(skewMs) > MAX_CLOCK_SKEW_MS)
-          throw new CheckWarning(`${off}: tokens and signatures made here may be refused`);
-        return seconds > 1 ? off : undefined;
+        const skew = `this machine is ${seconds} s ${skewMs > 0 ? "behind" : "ahead"}`;
+        if (Math.abs(skewMs) > MAX_CLOCK_SKEW_MS) {
+          throw new CheckWarning(
+            `${skew}: the stage may reject tokens and signatures made here; synchronize the clock`,
+          );
+        }
+        return seconds > 1 ? skew : undefined;
       },
     },
     {
-      claim: "an unknown route is a 404",
+      claim: "an unknown route returns 404",
       async run({ send }) {
-        expectError(await send("GET", NO_ROUTE), "not_found");
-        // With this header API Gateway would rather see an AWS signature.
-        expectError(await send("GET", NO_ROUTE, { token: "junk" }), "not_found");
+        expectError(await send("GET", UNKNOWN_ROUTE), "not_found");
+        // With an Authorization header, API Gateway's default is an error about a missing AWS signature.
+        expectError(await send("GET", UNKNOWN_ROUTE, { token: "junk" }), "not_found");
         return undefined;
       },
     },
     {
-      claim: "another method is a 405 that lists those allowed",
+      claim: "an unsupported method returns 405 with the allowed ones",
       async run({ send }) {
-        const answer = await send("PUT", "/v1/projects");
-        expectError(answer, "method_not_allowed");
-        const allow = answer.headers.get("allow");
-        assert(/\bGET\b/.test(allow ?? ""), `PUT /v1/projects: wanted Allow: GET, got ${allow ?? "no Allow"}`);
+        const response = await send("PUT", "/v1/projects");
+        expectError(response, "method_not_allowed");
+        const allow = response.headers.get("allow");
+        assert(/\bGET\b/.test(allow ?? ""), `PUT /v1/projects: expected Allow: GET, got ${allow ?? "no Allow header"}`);
         return undefined;
       },
     },
@@ -68,43 +71,43 @@ export const credentials: CheckGroup = {
   sections: ["rejected-credentials", "authorizer-errors"],
   checks: [
     {
-      claim: "without credentials it is a 401 that asks for them",
+      claim: "a request without credentials returns 401 with a Bearer challenge",
       async run({ send }) {
-        const answer = await send("GET", "/v1/projects");
-        expectError(answer, "unauthorized");
-        expectChallenge(answer);
+        const response = await send("GET", "/v1/projects");
+        expectError(response, "unauthorized");
+        expectChallenge(response);
         return undefined;
       },
     },
     {
-      claim: "a JWT that is none is refused",
+      claim: "a malformed JWT is rejected",
       async run({ send }) {
-        const answer = await send("GET", "/v1/projects", { token: "junk.junk.junk" });
-        expectError(answer, "invalid_token");
-        expectChallenge(answer);
+        const response = await send("GET", "/v1/projects", { token: "junk.junk.junk" });
+        expectError(response, "invalid_token");
+        expectChallenge(response);
         return undefined;
       },
     },
     {
-      claim: "a partner key (svcp_) is taken for a JWT",
+      claim: "a partner key (svcp_) is treated as a JWT and rejected",
       async run({ send }) {
-        expectError(await send("GET", "/v1/projects", { token: `svcp_${anyHex()}` }), "invalid_token");
+        expectError(await send("GET", "/v1/projects", { token: `svcp_${randomHex()}` }), "invalid_token");
         return undefined;
       },
     },
     {
-      claim: "an API key that never was is refused",
+      claim: "an unknown API key is rejected",
       async run({ send }) {
-        expectError(await send("GET", "/v1/projects", { token: `svc_${anyHex()}` }), "invalid_api_key");
+        expectError(await send("GET", "/v1/projects", { token: `svc_${randomHex()}` }), "invalid_api_key");
         return undefined;
       },
     },
     {
-      claim: "the JWT is let in",
-      async run(scene) {
-        const answer = await scene.send("GET", "/v1/projects", { token: scene.options.token });
-        scene.projects = expectData(answer, 200, z.array(project));
-        const count = scene.projects.length;
+      claim: "the JWT is accepted",
+      async run(context) {
+        const response = await context.send("GET", "/v1/projects", { token: context.options.token });
+        context.projects = expectData(response, 200, z.array(project));
+        const count = context.projects.length;
         return `${count} project${count === 1 ? "" : "s"}`;
       },
     },
@@ -113,58 +116,58 @@ export const credentials: CheckGroup = {
 
 const project = z.object({ id: uuid, name: z.string(), role: z.string() });
 
-const anyHex = () => randomBytes(32).toString("hex");
+const randomHex = () => randomBytes(32).toString("hex");
 
-function expectChallenge({ request, headers }: Answer): void {
-  const challenge = headers.get("www-authenticate") ?? "none";
-  assert(/^Bearer\b/i.test(challenge), `${request}: wanted WWW-Authenticate: Bearer, got ${challenge}`);
+function expectChallenge({ request, headers }: StageResponse): void {
+  const challenge = headers.get("www-authenticate") ?? "no WWW-Authenticate header";
+  assert(/^Bearer\b/i.test(challenge), `${request}: expected WWW-Authenticate: Bearer, got ${challenge}`);
 }
 
 const keysPath = "/v1/api-keys";
 
 export const bodies: CheckGroup = {
-  title: "Bodies",
+  title: "Request bodies",
   sections: ["api-errors", "Roll back a deployment"],
   checks: [
     {
-      claim: "broken JSON is a 400",
-      async run(scene) {
-        signedIn(scene);
-        const { send, options, mark } = scene;
-        const answer = await send("POST", keysPath, { token: options.token, text: `{"name":"${mark}` });
-        expectError(answer, "invalid_json");
+      claim: "invalid JSON returns 400",
+      async run(context) {
+        requireProjects(context);
+        const { send, options, mark } = context;
+        const response = await send("POST", keysPath, { token: options.token, text: `{"name":"${mark}` });
+        expectError(response, "invalid_json");
         return undefined;
       },
     },
     {
-      claim: "a body that is not JSON is a 415",
-      async run(scene) {
-        signedIn(scene);
-        const { send, options, mark } = scene;
+      claim: "another content type than JSON returns 415",
+      async run(context) {
+        requireProjects(context);
+        const { send, options, mark } = context;
         const plain = { token: options.token, body: { name: mark }, contentType: "text/plain" };
         expectError(await send("POST", keysPath, plain), "unsupported_media_type");
         return undefined;
       },
     },
     {
-      claim: "wrong input is a 400 that says where",
-      async run(scene) {
-        signedIn(scene);
-        const { send, options } = scene;
+      claim: "invalid input returns 400 and names the field",
+      async run(context) {
+        requireProjects(context);
+        const { send, options } = context;
         const { error } = expectError(
           await send("POST", keysPath, { token: options.token, body: { name: 7 } }),
           "validation_error",
         );
         const isNamed = error.details?.some(({ path, message }) => path === "name" && message !== "") ?? false;
-        assert(isNamed, `POST ${keysPath} with a number for a name: error.details does not name it`);
+        assert(isNamed, `POST ${keysPath} with a number as the name: error.details does not list the field "name"`);
         return undefined;
       },
     },
     {
-      claim: "a body of more than 64 KB is a 413",
-      async run(scene) {
-        signedIn(scene);
-        const { send, options, mark } = scene;
+      claim: "a body over 64 KB returns 413",
+      async run(context) {
+        requireProjects(context);
+        const { send, options, mark } = context;
         const large = { name: mark, padding: "x".repeat(64 * 1024) };
         expectError(await send("POST", keysPath, { token: options.token, body: large }), "payload_too_large");
         return undefined;
@@ -173,40 +176,40 @@ export const bodies: CheckGroup = {
   ],
 };
 
-/** Rules for all answers, checked over those that came by. */
-export const everyAnswer: CheckGroup = {
-  title: "Every answer",
+/** Rules for every response, checked over all responses of the run. */
+export const everyResponse: CheckGroup = {
+  title: "Every response",
   sections: ["api-errors", "Roll back a deployment"],
   checks: [
     {
-      claim: "no answer may be cached or sniffed",
-      async run({ answers }) {
-        promiseOfAll(answers, "Cache-Control: no-store", ({ headers }) =>
+      claim: "forbids caching and content sniffing",
+      async run({ responses }) {
+        assertAll(responses, "Cache-Control: no-store", ({ headers }) =>
           /no-store/.test(headers.get("cache-control") ?? ""),
         );
-        promiseOfAll(
-          answers,
+        assertAll(
+          responses,
           "X-Content-Type-Options: nosniff",
           ({ headers }) => headers.get("x-content-type-options") === "nosniff",
         );
-        return `${answers.length} answers`;
+        return `${responses.length} responses`;
       },
     },
     {
-      claim: "every answer insists on TLS (Strict-Transport-Security)",
-      async run({ answers, options }) {
+      claim: "requires TLS (Strict-Transport-Security)",
+      async run({ responses, options }) {
         if (!options.baseUrl.startsWith("https:")) {
-          throw new CheckSkipped("it is spoken to over plain http", { isExcused: true });
+          throw new CheckSkipped("the connection is plain http", { isExcused: true });
         }
-        promiseOfAll(answers, "Strict-Transport-Security", ({ headers }) => headers.has("strict-transport-security"));
+        assertAll(responses, "Strict-Transport-Security", ({ headers }) => headers.has("strict-transport-security"));
         return undefined;
       },
     },
     {
-      claim: "every answer has its request's id, errors in the body too",
-      async run({ answers }) {
-        promiseOfAll(answers, "x-request-id", ({ headers }) => (headers.get("x-request-id") ?? "") !== "");
-        promiseOfAll(answers, "the same id in x-request-id and error.request_id", ({ headers, status, json }) => {
+      claim: "has a request id, which errors repeat in the body",
+      async run({ responses }) {
+        assertAll(responses, "x-request-id", ({ headers }) => (headers.get("x-request-id") ?? "") !== "");
+        assertAll(responses, "the same id in x-request-id and error.request_id", ({ headers, status, json }) => {
           const error = z.safeParse(z.object({ error: z.object({ request_id: z.string() }) }), json);
           return status < 400 || (error.success && error.data.error.request_id === headers.get("x-request-id"));
         });
@@ -216,9 +219,10 @@ export const everyAnswer: CheckGroup = {
   ],
 };
 
-function promiseOfAll(answers: Answer[], what: string, holds: (answer: Answer) => boolean): void {
-  const [first, ...others] = answers.filter((answer) => !holds(answer));
+/** @param expected what every response must have, as a noun: `x-request-id` */
+function assertAll(responses: StageResponse[], expected: string, isMet: (response: StageResponse) => boolean): void {
+  const [first, ...others] = responses.filter((response) => !isMet(response));
   if (first === undefined) return;
-  const more = others.length === 0 ? "" : ` (and ${others.length} of ${answers.length - 1} other answers)`;
-  assert(false, `${first.request}, answered ${first.status}, has not ${what}${more}`);
+  const more = others.length === 0 ? "" : ` (nor do ${others.length} of ${responses.length - 1} other responses)`;
+  assert(false, `${first.request}: the ${first.status} response does not have ${expected}${more}`);
 }

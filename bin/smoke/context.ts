@@ -1,28 +1,28 @@
 import { CheckSkipped } from "./findings.ts";
 import type { Listener } from "./listener.ts";
 import type { SmokeOptions } from "./options.ts";
-import type { Answer, Send } from "./stage-client.ts";
+import type { Send, StageResponse } from "./stage-client.ts";
 
-/** What the checks share: the stage, and what the earlier ones found or made there for the later ones. */
+/** State shared by the checks: the stage, and the resources that earlier checks found or created for later ones. */
 export interface CheckContext {
   send: Send;
-  /** All answers so far. */
-  answers: Answer[];
+  /** All responses so far. */
+  responses: StageResponse[];
   options: SmokeOptions;
-  /** Name of what this run makes: a key's name, the fragment of a webhook's URL. */
+  /** Marks the resources that this run creates: the name of a key, the fragment of a webhook's URL. */
   mark: string;
-  /** How long an outcome is waited for that comes by itself. */
-  patienceMs: number;
+  /** Max wait for the result of a test delivery, in milliseconds. */
+  deliveryTimeoutMs: number;
   stop: AbortSignal;
-  /** Never to be printed. */
+  /** Values that must never be printed. */
   secrets: Set<string>;
-  /** What is to be removed at the end: path -> what it is. */
-  made: Map<string, string>;
+  /** Resources to remove at the end: path -> kind. */
+  created: Map<string, string>;
   listener?: Listener;
-  /** Of the user; absent until the JWT is let in. */
+  /** Projects of the user; absent until the JWT is accepted. */
   projects?: Project[];
   key?: { id: string; key: string; keyPrefix: string };
-  /** What `options.projectId` or the user's roles lead to. */
+  /** The project of the webhook checks: `options.projectId`, or the first one of which the user is an admin. */
   project?: Project;
   webhook?: { id: string; path: string; secret: string };
 }
@@ -33,32 +33,35 @@ export interface Project {
   role: string;
 }
 
-/** One promise of the service. */
+/** Verifies one documented behavior. */
 export interface Check {
-  /** As a claim, which holds or does not. */
+  /** The behavior, as a sentence that is true when the check passes. */
   claim: string;
   /**
-   * @returns what is worth telling about it; undefined = nothing
-   * @throws Unkept when it does not hold, NotHere when it cannot be checked, Doubtful when somebody should know
+   * @returns a note to print beside the claim; undefined = none
+   * @throws CheckFailed when the claim is false, CheckSkipped when it cannot be checked, CheckWarning when it is true with
+   * a problem that the operator should know
    */
-  run(scene: CheckContext): Promise<string | undefined>;
-  /** When it does not hold, nothing after it can. */
+  run(context: CheckContext): Promise<string | undefined>;
+  /** When this check fails, the remaining checks are not run. */
   isGate?: true;
-  /** The sections of docs/runbook.md that help when it does not hold; absent = those of the chapter. */
+  /** Sections of docs/runbook.md that help when the check fails; absent = those of its group. */
   sections?: string[];
 }
 
 export interface CheckGroup {
   title: string;
-  /** The sections of docs/runbook.md that help when one of its checks fails. */
+  /** Sections of docs/runbook.md that help when one of the checks fails. */
   sections: string[];
   checks: Check[];
 }
 
-/** @throws NotHere when an earlier check did not get so far */
+/** @throws CheckSkipped when an earlier check did not create or find the value */
 export function requireResource<Value>(value: Value | undefined, reason: string): Value {
   if (value === undefined) throw new CheckSkipped(reason, { isExcused: true });
   return value;
 }
 
-export const signedIn = ({ projects }: CheckContext): Project[] => requireResource(projects, "the JWT was not let in");
+/** Returns the user's projects. @throws CheckSkipped when the JWT was not accepted */
+export const requireProjects = ({ projects }: CheckContext): Project[] =>
+  requireResource(projects, "the JWT was not accepted");

@@ -1,17 +1,17 @@
-/* How a check ends that does not simply hold. */
+/* The ways in which a check can end other than by passing. */
 
-/** The stage does not keep a promise. The message tells which, what was wanted and what came. */
+/** The stage breaks a documented behavior. The message states what was expected and what was received. */
 export class CheckFailed extends Error {
-  override readonly name = "Unkept";
+  override readonly name = "CheckFailed";
 }
 
 /**
- * A check that cannot be made here. The message tells why.
- * @param isExcused whether it may be so even when all checks are wanted: nobody could make it here, or what keeps it from
- * being made has been told already
+ * The check cannot run here. The message states why.
+ * @param isExcused true = not a failure even with `--all`: the check can never run here, or the cause has already been
+ * reported by an earlier check
  */
 export class CheckSkipped extends Error {
-  override readonly name = "NotHere";
+  override readonly name = "CheckSkipped";
   readonly isExcused: boolean;
 
   constructor(message: string, { isExcused = false } = {}) {
@@ -20,12 +20,12 @@ export class CheckSkipped extends Error {
   }
 }
 
-/** There was no time left for a request, or somebody wants it to end. */
+/** The run ended during the check: the time limit was reached, or the run was interrupted. */
 export class CheckInterrupted extends Error {
-  override readonly name = "Stopped";
+  override readonly name = "CheckInterrupted";
 }
 
-/** It works, and somebody should know all the same. */
+/** The check passed, with a problem that the operator should know. */
 export class CheckWarning extends Error {
-  override readonly name = "Doubtful";
+  override readonly name = "CheckWarning";
 }

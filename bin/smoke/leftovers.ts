@@ -4,21 +4,22 @@ import { expectData, expectStatus } from "./assertions.ts";
 import type { CheckContext } from "./context.ts";
 
 /*
- * Nothing is left behind. What a run makes carries its mark and is found by it, so that it is found too when the answer to
- * its creation was lost, or when the run was killed: then the next one removes it.
+ * Removes the resources that smoke tests created. Each one carries the mark of its run, so it is also found when the
+ * response to its creation was lost, or when the run was killed: a later run then removes it.
  */
 
 const MARK = /^smoke-\d{8}T\d{6}Z-[0-9a-f]{6}$/;
-/** No run lasts so long. */
+/** Age from which a marked resource belongs to a killed run. A run takes about a minute. */
 const ABANDONED_AFTER_MS = 3600 * 1000;
 
 export const newMark = (now: Date): string =>
   `smoke-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}-${randomBytes(3).toString("hex")}`;
 
-/** A list that may hold something of ours, and where an entry has its mark. */
-interface Place {
+/** A list that may contain marked resources. */
+interface MarkedList {
   kind: string;
   path: string;
+  /** Returns the text of an entry that would be its mark; undefined = the entry has none. */
   markOf(entry: Entry): string | undefined;
 }
 
@@ -30,48 +31,49 @@ const entry = z.object({
   url: z.optional(z.string()),
 });
 
-function placesOf({ project }: CheckContext): Place[] {
-  const keys: Place = { kind: "API key", path: "/v1/api-keys", markOf: ({ name }) => name };
+function markedLists({ project }: CheckContext): MarkedList[] {
+  const keys: MarkedList = { kind: "API key", path: "/v1/api-keys", markOf: ({ name }) => name };
   if (!project) return [keys];
   const path = `/v1/projects/${project.id}/webhooks`;
   return [keys, { kind: "webhook", path, markOf: ({ url }) => url?.split("#")[1] }];
 }
 
 export interface Removal {
+  /** Number of removed resources. */
   count: number;
-  /** What is still there, each with the request that removes it. */
-  left: string[];
+  /** Descriptions of the resources that could not be removed, each with the request that removes it. */
+  failures: string[];
 }
 
-/** Removes what this run has made and what earlier ones have abandoned. */
-export async function removeAll(scene: CheckContext, now: Date): Promise<Removal> {
-  const { send, mark, options, made } = scene;
+/** Removes the resources of this run, and those that killed runs left behind. */
+export async function removeAll(context: CheckContext, now: Date): Promise<Removal> {
+  const { send, mark, options, created } = context;
   const { token } = options;
-  const left: string[] = [];
-  const isOurs = (found: string, { created_at }: Entry) =>
+  const failures: string[] = [];
+  const isRemovable = (found: string, { created_at }: Entry) =>
     found === mark || (MARK.test(found) && now.getTime() - Date.parse(created_at) > ABANDONED_AFTER_MS);
-  // What is known to have been made is removed even if no list shows it.
-  const due = new Map(made);
+  // Starts with the resources known to exist: a list may fail to show them.
+  const due = new Map(created);
 
-  for (const { kind, path, markOf } of placesOf(scene)) {
+  for (const { kind, path, markOf } of markedLists(context)) {
     try {
       const entries = expectData(await send("GET", path, { token }), 200, z.array(entry));
-      for (const each of entries) if (isOurs(markOf(each) ?? "", each)) due.set(`${path}/${each.id}`, kind);
+      for (const each of entries) if (isRemovable(markOf(each) ?? "", each)) due.set(`${path}/${each.id}`, kind);
     } catch (error) {
-      left.push(`any ${kind} marked ${mark} (${(error as Error).message})`);
+      failures.push(`any ${kind} marked ${mark} (${(error as Error).message})`);
     }
   }
   await Promise.all(
     [...due].map(async ([path, kind]) => {
       try {
-        const answer = await send("DELETE", path, { token });
-        // Somebody else was faster.
-        if (answer.status !== 404) expectStatus(answer, 204);
+        const response = await send("DELETE", path, { token });
+        // 404: already deleted, for example by a parallel run.
+        if (response.status !== 404) expectStatus(response, 204);
       } catch (error) {
-        left.push(`${kind}: DELETE ${path} (${(error as Error).message})`);
+        failures.push(`${kind}: DELETE ${path} (${(error as Error).message})`);
         due.delete(path);
       }
     }),
   );
-  return { count: due.size, left };
+  return { count: due.size, failures };
 }

@@ -1,35 +1,55 @@
 import { parseArgs } from "node:util";
 import { canonicalUuid } from "../../functions/platform/uuid.ts";
 
-export const usage = `npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen] [--all]
-       with the JWT of a user in SMOKE_TOKEN (or --token <jwt>, which process lists and npm show)`;
+export const usage =
+  "Usage: npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen] [--all]";
 
-/** What the smoke test is told. */
+export const help = `${usage}
+
+Checks a running stage from outside and removes everything it created there. Takes at most a minute.
+
+Options:
+  --url <base url>       base URL of the stage: the stack's output ApiUrl (default: SMOKE_URL)
+  --token <jwt>          JWT of a user (default: SMOKE_TOKEN; prefer it, because process lists show arguments)
+  --project <uuid>       project that gets a webhook during the run (default: the first one the user is an admin of)
+  --receiver <https url> send a test delivery to this URL
+  --listen               send test deliveries to a receiver that this command starts; only for a service on this machine
+  --all                  fail if a check is skipped because a project or a receiver is missing
+  -h, --help             show help
+
+Exit codes: 0 all checks passed, 1 a check failed, 2 usage error, 130 interrupted.`;
+
+/** The parsed command line of the smoke test. */
 export interface SmokeOptions {
-  /** Where the stage is, without a slash at the end: `/v1/…` is appended. */
+  /** Base URL of the stage, without a trailing slash: `/v1/…` is appended. */
   baseUrl: string;
   token: string;
-  /** The project that gets a webhook for the duration; absent = the first one that the user administers. */
+  /** The project that gets a webhook during the run; absent = the first one of which the user is an admin. */
   projectId?: string;
-  /** Where a test delivery goes: somebody's URL, or one on this machine that the smoke test opens. Absent = nowhere. */
+  /** Target of the test deliveries: a URL, or "listen" for a receiver started by the run. Absent = none is sent. */
   receiver?: { url: string } | "listen";
-  /** Whether a check that is not made for want of a project or a receiver is a failure. */
-  wantsAll?: boolean;
+  /** Whether a check that is skipped because a project or a receiver is missing counts as failed. */
+  requiresAll?: boolean;
 }
 
-/** The smoke test was called in a way it does not understand. Its message is one sentence. */
-export class BadArguments extends Error {
-  override readonly name = "BadArguments";
+/** The command line is not valid. The message is one sentence. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
 }
 
-/** @throws BadArguments */
-export function readSmokeOptions(args: string[], env: Record<string, string | undefined>): SmokeOptions {
+/**
+ * Parses the command line; options take precedence over `SMOKE_URL` and `SMOKE_TOKEN`.
+ * @returns the options, or "help" when `--help` is given
+ * @throws UsageError
+ */
+export function readSmokeOptions(args: string[], env: Record<string, string | undefined>): SmokeOptions | "help" {
   const given = parse(args);
+  if (given.help) return "help";
   const base = readBase(given.url ?? env.SMOKE_URL);
   const token = readToken(given.token ?? env.SMOKE_TOKEN);
   const projectId = canonicalUuid(given.project);
   if (given.project !== undefined && projectId === undefined) {
-    throw new BadArguments("--project takes the UUID of a project.");
+    throw new UsageError("--project must be the UUID of a project.");
   }
   const receiver = readReceiver(given, isLoopback(base));
   return {
@@ -37,35 +57,38 @@ export function readSmokeOptions(args: string[], env: Record<string, string | un
     token,
     ...(projectId !== undefined && { projectId }),
     ...(receiver && { receiver }),
-    ...(given.all && { wantsAll: true }),
+    ...(given.all && { requiresAll: true }),
   };
 }
 
 function parse(args: string[]) {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
-  const options = { url: text, token: text, receiver: text, project: text, listen: flag, all: flag } as const;
+  const help = { type: "boolean", short: "h" } as const;
+  const options = { url: text, token: text, receiver: text, project: text, listen: flag, all: flag, help } as const;
   try {
     return parseArgs({ args, options, strict: true }).values;
   } catch (error) {
-    // A stray argument may be a token that lost its option: what was given is not repeated.
+    // A stray argument may be a token whose option is missing, so the message does not repeat it.
     const isOption = (error as NodeJS.ErrnoException).code !== "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL";
-    throw new BadArguments(isOption ? firstSentence((error as Error).message) : "Every argument belongs to an option.");
+    throw new UsageError(
+      isOption ? firstSentence((error as Error).message) : "Unexpected argument: every value needs an option.",
+    );
   }
 }
 
 const firstSentence = (text: string) => `${text.split(/\.?\s*(?:\.|\n|$)/, 1)[0]}.`;
 
 function readBase(text: string | undefined): URL {
-  if (!text) throw new BadArguments("--url (or SMOKE_URL) is missing: the base URL of the stage.");
+  if (!text) throw new UsageError("--url (or SMOKE_URL) is missing: pass the base URL of the stage.");
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) throw new BadArguments("--url takes an absolute https URL.");
+  if (!url || !/^https?:$/.test(url.protocol)) throw new UsageError("--url must be an absolute https URL.");
   if (url.username || url.password || url.search || url.hash) {
-    throw new BadArguments("--url takes a base URL alone: no user name, no query, no fragment.");
+    throw new UsageError("--url must be a base URL without user name, query and fragment.");
   }
-  // The token would travel in the clear.
+  // Over plain http the token would be readable on the network.
   if (url.protocol === "http:" && !isLoopback(url)) {
-    throw new BadArguments("--url must start with https://, except for a service on this machine.");
+    throw new UsageError("--url must start with https://, except for a service on this machine.");
   }
   return url;
 }
@@ -74,29 +97,26 @@ const isLoopback = ({ hostname }: URL) => /^(localhost|127(\.\d+){3}|\[::1\])$/.
 
 function readToken(text: string | undefined): string {
   const token = text?.trim();
-  if (!token) throw new BadArguments("SMOKE_TOKEN (or --token) is missing: the JWT of a user.");
+  if (!token) throw new UsageError("SMOKE_TOKEN (or --token) is missing: pass the JWT of a user.");
   if (token.startsWith("svc_")) {
-    throw new BadArguments(
-      "SMOKE_TOKEN must be a JWT: with an API key no API key can be made, which is to be checked.",
-    );
+    throw new UsageError("SMOKE_TOKEN must be a JWT: an API key cannot create API keys, which the smoke test checks.");
   }
-  if (!/^[A-Za-z0-9._~+/=-]+$/.test(token))
-    throw new BadArguments("SMOKE_TOKEN is no JWT: it has characters of another kind.");
+  if (!/^[A-Za-z0-9._~+/=-]+$/.test(token)) {
+    throw new UsageError("SMOKE_TOKEN is not a JWT: it contains characters that a JWT cannot have.");
+  }
   return token;
 }
 
 function readReceiver(given: ReturnType<typeof parse>, isLocal: boolean): SmokeOptions["receiver"] {
-  if (given.listen && given.receiver !== undefined) throw new BadArguments("Give --listen or --receiver, not both.");
+  if (given.listen && given.receiver !== undefined) throw new UsageError("Pass --listen or --receiver, not both.");
   if (given.listen && !isLocal) {
-    throw new BadArguments(
-      "--listen opens a receiver on this machine, which only a service on this machine can reach.",
-    );
+    throw new UsageError("--listen starts a receiver on this machine, which a remote stage cannot reach.");
   }
   if (given.listen) return "listen";
   if (given.receiver === undefined) return undefined;
   const url = URL.canParse(given.receiver) ? new URL(given.receiver) : undefined;
   const isUsable = url?.protocol === "https:" || (url?.protocol === "http:" && isLocal && isLoopback(url));
-  if (!isUsable) throw new BadArguments("--receiver takes an absolute https URL.");
-  // The fragment, which is never sent, is where the smoke test marks a webhook as its own.
+  if (!isUsable) throw new UsageError("--receiver must be an absolute https URL.");
+  // The mark of the run goes into the fragment, which is never sent to a receiver.
   return { url: given.receiver.replace(/#.*$/s, "") };
 }

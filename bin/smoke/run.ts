@@ -1,20 +1,20 @@
 import { styleText } from "node:util";
 import { apiKeys } from "./api-keys.ts";
-import { bodies, credentials, everyAnswer, reach } from "./auth-checks.ts";
+import { bodies, credentials, everyResponse, reach } from "./auth-checks.ts";
 import type { Check, CheckContext, CheckGroup } from "./context.ts";
 import { CheckFailed, CheckInterrupted, CheckSkipped, CheckWarning } from "./findings.ts";
 import { newMark, removeAll } from "./leftovers.ts";
 import { listen } from "./listener.ts";
 import type { SmokeOptions } from "./options.ts";
-import { type Answer, stageClient } from "./stage-client.ts";
+import { type StageResponse, stageClient } from "./stage-client.ts";
 import { webhooks } from "./webhooks.ts";
 
 export interface Limits {
-  /** How long a request may take. */
+  /** Timeout of a request. */
   requestMs: number;
-  /** How long a test delivery is waited for. */
+  /** Max wait for the result of a test delivery. */
   deliveryMs: number;
-  /** How long all of it may take, cleaning up included. */
+  /** Max duration of the run, cleanup included. */
   totalMs: number;
 }
 
@@ -25,18 +25,18 @@ type Verdict = "ok" | "warn" | "skip" | "FAIL";
 interface Outcome {
   verdict: Verdict;
   ms: number;
-  /** What is worth telling. */
+  /** Printed beside or below the claim; undefined = nothing. */
   note: string | undefined;
 }
 
-/** In the order of their checks, which build on each other. */
-export const checkGroups: CheckGroup[] = [reach, credentials, bodies, apiKeys, webhooks, everyAnswer];
+/** All checks, in the order in which they run: later ones use what earlier ones created. */
+export const checkGroups: CheckGroup[] = [reach, credentials, bodies, apiKeys, webhooks, everyResponse];
 
 /**
- * Holds a stage to what the README promises, line by line, and removes whatever it made there.
- * @param print gets each line as it comes; no credential is in it
- * @param interrupt ends it early: what is under way is finished, what was made is removed
- * @returns whether the stage kept every promise
+ * Checks a stage against its documented behavior, then removes everything that was created there.
+ * @param print receives each line of the report, with credentials removed
+ * @param interrupt ends the run early: the request in flight is finished, created resources are removed
+ * @returns whether all checks ran and none failed
  */
 export async function smoke(
   options: SmokeOptions,
@@ -46,57 +46,58 @@ export async function smoke(
 ): Promise<boolean> {
   const startedAt = performance.now();
   const { requestMs, deliveryMs, totalMs } = limits;
-  // A request that is under way then takes its time, and so does the cleaning up.
+  // Leaves time for the request in flight and for the cleanup.
   const checkMs = Math.max(totalMs - 2 * requestMs, 0);
   const stop = AbortSignal.any([interrupt, AbortSignal.timeout(checkMs)]);
-  const answers: Answer[] = [];
+  const responses: StageResponse[] = [];
   const secrets = new Set([options.token]);
-  const hide = (text: string) => redacted(text, secrets);
+  const redact = (text: string) => redacted(text, secrets);
   const client = (bounds: { requestMs: number; stop: AbortSignal }) =>
-    stageClient(options.baseUrl, bounds, { heard: (answer) => answers.push(answer), hide });
+    stageClient(options.baseUrl, bounds, { onResponse: (response) => responses.push(response), redact });
   if (typeof options.receiver === "object") secrets.add(options.receiver.url);
-  const scene: CheckContext = {
+  const context: CheckContext = {
     send: client({ requestMs, stop }),
-    answers,
+    responses,
     options,
     mark: newMark(new Date()),
-    patienceMs: deliveryMs,
+    deliveryTimeoutMs: deliveryMs,
     stop,
     secrets,
-    made: new Map(),
+    created: new Map(),
     ...(options.receiver === "listen" && { listener: await listen() }),
   };
 
-  const tell = (line: string) => print(hide(line));
+  const printRedacted = (line: string) => print(redact(line));
   const count: Record<Verdict, number> = { ok: 0, warn: 0, skip: 0, FAIL: 0 };
   const report = (check: Check, outcome: Outcome, sections: string[]) => {
     count[outcome.verdict] += 1;
-    for (const line of linesOf(check.claim, outcome, check.sections ?? sections)) tell(line);
+    for (const line of linesOf(check.claim, outcome, check.sections ?? sections)) printRedacted(line);
   };
 
-  tell(`\n${bold(options.baseUrl)}`);
+  printRedacted(`\n${bold(options.baseUrl)}`);
   const isFinished = await checkAll();
-  scene.listener?.close();
+  context.listener?.close();
 
-  // However it went, what was made is removed, and in a time of its own.
-  scene.send = client({ requestMs: requestMs / 2, stop: AbortSignal.timeout(requestMs / 2) });
-  tell(`\n${bold("Afterwards")}`);
-  report(cleaning, await outcomeOf(cleaning, scene, "FAIL"), []);
+  // The cleanup runs in every case, with its own time limit.
+  context.send = client({ requestMs: requestMs / 2, stop: AbortSignal.timeout(requestMs / 2) });
+  printRedacted(`\n${bold("Cleanup")}`);
+  report(cleanup, await outcomeOf(cleanup, context, "FAIL"), []);
 
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-  tell(`\n${closing(count, isFinished, seconds)}\n`);
+  printRedacted(`\n${closing(count, isFinished, seconds)}\n`);
   return isFinished && count.FAIL === 0;
 
-  /** @returns whether it came to the end */
+  /** @returns whether all checks ran */
   async function checkAll(): Promise<boolean> {
     for (const { title, sections, checks } of checkGroups) {
-      tell(`\n${bold(title)}`);
+      printRedacted(`\n${bold(title)}`);
       for (const check of checks) {
-        const outcome = await outcomeOf(check, scene, "skip");
+        const outcome = await outcomeOf(check, context, "skip");
         report(check, outcome, sections);
         if (outcome.verdict === "FAIL" && check.isGate) return false;
         if (stop.aborted) {
-          tell(`\n${interrupt.aborted ? "Interrupted" : `${checkMs / 1000} s are up`}: the rest is not checked.`);
+          const reason = interrupt.aborted ? "Interrupted" : `Time limit of ${checkMs / 1000} s reached`;
+          printRedacted(`\n${reason}: the remaining checks were not run.`);
           return false;
         }
       }
@@ -105,19 +106,20 @@ export async function smoke(
   }
 }
 
-const cleaning: Check = {
-  claim: "nothing is left behind",
+const cleanup: Check = {
+  claim: "everything that was created is removed",
   sections: ["api-errors"],
-  async run(scene) {
-    // Nobody was let in, so nothing can have been made.
-    if (!scene.projects) return undefined;
-    const { count, left } = await removeAll(scene, new Date());
-    if (left.length > 0) throw new CheckFailed(`to be removed by hand: ${left.join("; ")}`);
+  async run(context) {
+    // The JWT was not accepted, so no resource can exist.
+    if (!context.projects) return undefined;
+    const { count, failures } = await removeAll(context, new Date());
+    if (failures.length > 0) throw new CheckFailed(`remove by hand: ${failures.join("; ")}`);
     return count === 0 ? undefined : `${count} removed`;
   },
 };
 
-async function outcomeOf(check: Check, scene: CheckContext, whenStopped: Verdict): Promise<Outcome> {
+/** Runs a check. @param whenInterrupted verdict of a check that the end of the run cuts off */
+async function outcomeOf(check: Check, context: CheckContext, whenInterrupted: Verdict): Promise<Outcome> {
   const startedAt = performance.now();
   const outcome = (verdict: Verdict, note: string | undefined): Outcome => ({
     verdict,
@@ -125,55 +127,54 @@ async function outcomeOf(check: Check, scene: CheckContext, whenStopped: Verdict
     note,
   });
   try {
-    return outcome("ok", await check.run(scene));
+    return outcome("ok", await check.run(context));
   } catch (error) {
     const { message } = error as Error;
     if (error instanceof CheckSkipped) {
-      if (error.isExcused || !scene.options.wantsAll) return outcome("skip", message);
-      return outcome("FAIL", `not checked, although --all wants it: ${message}`);
+      if (error.isExcused || !context.options.requiresAll) return outcome("skip", message);
+      return outcome("FAIL", `not checked, but --all requires it: ${message}`);
     }
     if (error instanceof CheckWarning) return outcome("warn", message);
-    if (error instanceof CheckInterrupted) return outcome(whenStopped, message);
+    if (error instanceof CheckInterrupted) return outcome(whenInterrupted, message);
     if (error instanceof CheckFailed) return outcome("FAIL", message);
-    // Not even then may anything be left behind.
-    return outcome("FAIL", `the smoke test itself is at fault: ${(error as Error).stack ?? message}`);
+    // A bug in the smoke test itself. It is caught here so that the cleanup still runs.
+    return outcome("FAIL", `this is a bug in the smoke test: ${(error as Error).stack ?? message}`);
   }
 }
 
 function linesOf(claim: string, { verdict, ms, note }: Outcome, sections: string[]): string[] {
   const time = verdict === "skip" ? "" : `${ms} ms`;
-  const head = `  ${paint(styles[verdict], verdict.padEnd(4))} ${dim(time.padStart(9))}  ${claim}`;
+  const head = `  ${style(colors[verdict], verdict.padEnd(4))} ${dim(time.padStart(9))}  ${claim}`;
   if (verdict === "ok") return [note === undefined ? head : `${head} ${dim(`(${note})`)}`];
   if (verdict === "skip") return [`${head}: ${dim(`not checked, ${note}`)}`];
   const indent = " ".repeat(18);
   return [head, `${indent}${note}`, `${indent}${dim(`see docs/runbook.md: ${sections.join(", ")}`)}`];
 }
 
-const styles = { ok: "green", warn: "yellow", skip: "dim", FAIL: "red" } as const;
+const colors = { ok: "green", warn: "yellow", skip: "dim", FAIL: "red" } as const;
 
 function closing(count: Record<Verdict, number>, isFinished: boolean, seconds: string): string {
   const parts = [
     `${count.ok} ok`,
-    ...(count.warn > 0 ? [`${count.warn} to look at`] : []),
+    ...(count.warn > 0 ? [`${count.warn} with a warning`] : []),
     ...(count.FAIL > 0 ? [`${count.FAIL} failed`] : []),
+    ...(count.skip > 0 ? [style("yellow", `${count.skip} skipped`)] : []),
   ];
-  const gaps = count.skip === 0 ? "" : `, with ${count.skip} check${count.skip === 1 ? "" : "s"} not made`;
-  const told = (style: "red" | "green" | "yellow", text: string) => paint(style, text) + paint("yellow", gaps);
   const summary = `${parts.join(", ")}, in ${seconds} s.`;
-  if (count.FAIL > 0) return `${told("red", "Something is wrong here")}: ${summary}`;
-  return `${isFinished ? told("green", "All is well") : told("yellow", "Not finished")}: ${summary}`;
+  if (count.FAIL > 0) return `${style("red", "Smoke test failed")}: ${summary}`;
+  return `${isFinished ? style("green", "Smoke test passed") : style("yellow", "Smoke test not finished")}: ${summary}`;
 }
 
-/** Credentials, known or of known form, never reach the screen: it may be a CI job's log. */
+/** Removes known secrets and everything that looks like a credential: the output may be the log of a CI job. */
 function redacted(line: string, secrets: Set<string>): string {
   let text = line;
   for (const secret of secrets) text = text.replaceAll(secret, "…");
   return text.replaceAll(/\b(svcp?_|whsec_)[0-9A-Za-z]{12,}/g, "$1…").replaceAll(/\beyJ[\w-]+(\.[\w-]*)*/g, "eyJ…");
 }
 
-function paint(style: "bold" | "dim" | "green" | "yellow" | "red", text: string): string {
-  return text === "" ? "" : styleText(style, text, { stream: process.stdout });
+function style(format: "bold" | "dim" | "green" | "yellow" | "red", text: string): string {
+  return text === "" ? "" : styleText(format, text, { stream: process.stdout });
 }
 
-const bold = (text: string) => paint("bold", text);
-const dim = (text: string) => paint("dim", text);
+const bold = (text: string) => style("bold", text);
+const dim = (text: string) => style("dim", text);

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CheckFailed, CheckInterrupted } from "./findings.ts";
 
-/* HTTP as the smoke test speaks it: every request ends in bounded time, and every answer is kept to be looked at. */
+/* The HTTP client of the smoke test. Every request ends within a time limit, and every response is recorded. */
 
-export interface Answer {
-  /** What was asked, `GET /v1/projects`. */
+export interface StageResponse {
+  /** Method and path of the request: `GET /v1/projects`. */
   request: string;
   status: number;
   headers: Headers;
   text: string;
-  /** The first of the text, fit to be printed. */
+  /** The first characters of the text, with credentials removed. */
   excerpt: string;
-  /** What the text is as JSON; undefined when it is none. */
+  /** The text parsed as JSON; undefined = not valid JSON. */
   json: unknown;
   /** Epoch milliseconds. */
   sentAt: number;
@@ -22,37 +22,41 @@ interface Call {
   token?: string;
   /** Sent as JSON. */
   body?: unknown;
-  /** Sent as it is, in place of `body`. */
+  /** Sent unchanged, instead of `body`. */
   text?: string;
   contentType?: string;
 }
 
-export type Send = (method: string, path: string, call?: Call) => Promise<Answer>;
+export type Send = (method: string, path: string, call?: Call) => Promise<StageResponse>;
 
-interface Bounds {
-  /** How long a request may take, its answer read. Waiting because of a 429 may take as long again. */
+interface RequestLimits {
+  /** Timeout of a request including its response body. Retries of a 429 may wait for the same time again. */
   requestMs: number;
-  /** Once aborted, no new request goes out. One under way is finished, so that nothing is made that nobody knows of. */
+  /** Once aborted, no new request is sent. A request in flight is finished, so that no created resource is missed. */
   stop: AbortSignal;
 }
 
-/** What an answer may weigh. Ours have a few KB. */
-const MAX_ANSWER_BYTES = 1024 * 1024;
+/** Upper bound on a response body. Those of the service have a few KB. */
+const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 const MAX_EXCERPT_CHARACTERS = 160;
 
-interface Ear {
-  /** Is told of every answer, those that are asked again included. */
-  heard(answer: Answer): void;
-  /** Takes credentials out of a text. */
-  hide(text: string): string;
+interface Hooks {
+  /** Called with every response, including those that lead to a retry. */
+  onResponse(response: StageResponse): void;
+  /** Removes credentials from a text. */
+  redact(text: string): string;
 }
 
-export function stageClient(baseUrl: string, { requestMs, stop }: Bounds, { heard, hide }: Ear): Send {
-  async function once(method: string, path: string, { token, body, text, contentType }: Call): Promise<Answer> {
+/**
+ * Returns a function that sends requests to a stage. A 429 is retried after its `Retry-After`, within the limits; redirects
+ * are not followed.
+ */
+export function stageClient(baseUrl: string, { requestMs, stop }: RequestLimits, { onResponse, redact }: Hooks): Send {
+  async function once(method: string, path: string, { token, body, text, contentType }: Call): Promise<StageResponse> {
     const content = text ?? (body === undefined ? undefined : JSON.stringify(body));
     const request = `${method} ${path}`;
-    if (stop.aborted) throw new CheckInterrupted(`${request} was not sent any more`);
+    if (stop.aborted) throw new CheckInterrupted(`${request} was not sent`);
     const sentAt = Date.now();
     try {
       const response = await fetch(`${baseUrl}${path}`, {
@@ -67,8 +71,8 @@ export function stageClient(baseUrl: string, { requestMs, stop }: Bounds, { hear
       });
       const received = await readText(response);
       const { status, headers } = response;
-      // Hidden first, cut then: half a credential is one that nobody recognises any more.
-      const excerpt = hide(received).replaceAll(/\s+/g, " ").slice(0, MAX_EXCERPT_CHARACTERS);
+      // Redact before cutting: half a credential no longer matches the patterns.
+      const excerpt = redact(received).replaceAll(/\s+/g, " ").slice(0, MAX_EXCERPT_CHARACTERS);
       const json = parse(received);
       return { request, status, headers, text: received, excerpt, json, sentAt, receivedAt: Date.now() };
     } catch (error) {
@@ -79,19 +83,19 @@ export function stageClient(baseUrl: string, { requestMs, stop }: Bounds, { hear
   return async (method, path, call = {}) => {
     const giveUpAt = Date.now() + requestMs;
     for (;;) {
-      const answer = await once(method, path, call);
-      heard(answer);
-      const waitMs = 1000 * retryAfterSeconds(answer.headers);
-      if (answer.status !== 429 || Date.now() + waitMs > giveUpAt) return answer;
+      const response = await once(method, path, call);
+      onResponse(response);
+      const waitMs = 1000 * retryAfterSeconds(response.headers);
+      if (response.status !== 429 || Date.now() + waitMs > giveUpAt) return response;
       await pause(waitMs, stop);
     }
   };
 }
 
-/** @throws Stopped when it is to end meanwhile */
+/** Waits. @throws CheckInterrupted when `stop` is aborted meanwhile */
 export async function pause(ms: number, stop: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal: stop }).catch(() => {
-    throw new CheckInterrupted("it was still waiting");
+    throw new CheckInterrupted("still waiting when the run ended");
   });
 }
 
@@ -100,7 +104,7 @@ async function readText({ body }: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new Error(`was answered with more than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > MAX_RESPONSE_BYTES) throw new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
@@ -114,28 +118,28 @@ function parse(text: string): unknown {
   }
 }
 
-/** A number of seconds; the other form, a date, is what no stage of ours sends. */
+/** Reads Retry-After in seconds, at least 1. The date form counts as 1: the service never sends it. */
 function retryAfterSeconds(headers: Headers): number {
   const seconds = Number.parseInt(headers.get("retry-after") ?? "", 10);
   return seconds > 0 ? seconds : 1;
 }
 
 function reasonOf(error: Error, requestMs: number): string {
-  if (error.name === "TimeoutError") return `had no complete answer within ${requestMs / 1000} s`;
+  if (error.name === "TimeoutError") return `was not answered completely within ${requestMs / 1000} s`;
   const { name, code = name, message } = (error.cause ?? error) as NodeJS.ErrnoException;
   const reason = reasons.find(({ codes }) => codes.test(code))?.reason;
-  return reason === undefined ? message : `${reason} (${code})`;
+  return reason === undefined ? `failed: ${message}` : `${reason} (${code})`;
 }
 
 const reasons = [
-  { codes: /ENOTFOUND|EAI_AGAIN/, reason: "went nowhere: the host name does not resolve" },
-  { codes: /ECONNREFUSED/, reason: "went nowhere: nothing accepts connections at that host and port" },
+  { codes: /ENOTFOUND|EAI_AGAIN/, reason: "failed: the host name does not resolve" },
+  { codes: /ECONNREFUSED/, reason: "failed: nothing accepts connections at that host and port" },
   {
     codes: /UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/,
-    reason: "went nowhere: the host is not reached",
+    reason: "failed: the host cannot be reached",
   },
-  { codes: /ECONNRESET|UND_ERR_SOCKET/, reason: "was cut off before its answer was complete" },
-  { codes: /CERT|ALTNAME|UNABLE_TO|SELF_SIGNED/, reason: "was not sent: the TLS certificate does not hold" },
-  { codes: /ERR_SSL|EPROTO/, reason: "was not sent: no TLS is spoken there" },
-  { codes: /HTTPParserError|^HPE_/, reason: "was answered with what is not HTTP" },
+  { codes: /ECONNRESET|UND_ERR_SOCKET/, reason: "failed: the connection closed before the response was complete" },
+  { codes: /CERT|ALTNAME|UNABLE_TO|SELF_SIGNED/, reason: "was not sent: the TLS certificate is not valid" },
+  { codes: /ERR_SSL|EPROTO/, reason: "was not sent: the server does not speak TLS" },
+  { codes: /HTTPParserError|^HPE_/, reason: "failed: the response is not HTTP" },
 ];

@@ -2,15 +2,15 @@ import { randomUUID } from "node:crypto";
 import * as z from "zod/mini";
 import { uuid } from "../../functions/schema/input.ts";
 import { assert, expectData, expectError, expectNoContent } from "./assertions.ts";
-import { type CheckContext, type CheckGroup, requireResource, signedIn } from "./context.ts";
+import { type CheckContext, type CheckGroup, requireProjects, requireResource } from "./context.ts";
 import { CheckFailed, CheckSkipped } from "./findings.ts";
 import { pause } from "./stage-client.ts";
 
-/* A webhook's life. It is disabled as soon as it is made: of a project's own events nothing goes to the smoke test's receiver. */
+/* The lifecycle of a webhook. It is disabled right after its creation, so that it never receives the project's own events. */
 
-/** A name that never resolves (RFC 6761): nobody's host. */
-const NOWHERE = "https://smoke.invalid/";
-const POLL_EVERY_MS = 250;
+/** A host name that never resolves (RFC 6761). */
+const UNRESOLVABLE_URL = "https://smoke.invalid/";
+const POLL_INTERVAL_MS = 250;
 
 const webhooksPath = (projectId: string) => `/v1/projects/${projectId}/webhooks`;
 
@@ -39,34 +39,40 @@ const deliveryRecord = z.object({
   ),
 });
 
-const madeWebhook = ({ webhook }: CheckContext) => requireResource(webhook, "no webhook was made");
+const requireWebhook = ({ webhook }: CheckContext) => requireResource(webhook, "no webhook was created");
 
-function administered(scene: CheckContext) {
-  const { projectId } = scene.options;
-  const projects = signedIn(scene);
+/** Selects the project of the webhook checks. @throws CheckSkipped when the user is not an admin of it */
+function selectProject(context: CheckContext) {
+  const { projectId } = context.options;
+  const projects = requireProjects(context);
   const wanted = projects.filter(({ id }) => projectId === undefined || id === projectId);
   if (wanted.length === 0)
-    throw new CheckSkipped(projectId ? "--project is none of the user's" : "the user has no project");
+    throw new CheckSkipped(projectId ? "the user is not a member of --project" : "the user has no project");
   const project = wanted.find(({ role }) => role === "admin");
   if (!project)
-    throw new CheckSkipped(projectId ? "the user only views that project" : "the user administers no project");
-  scene.project = project;
+    throw new CheckSkipped(
+      projectId ? "the user is only a viewer of --project" : "the user is not an admin of any project",
+    );
+  context.project = project;
   return project;
 }
 
-/** Sends a test delivery and waits for what becomes of it. */
-async function deliverTest(scene: CheckContext): Promise<{ id: string; told: string }> {
-  const { send, options, patienceMs, stop } = scene;
-  const { path } = madeWebhook(scene);
+/**
+ * Sends a test delivery and waits for its result.
+ * @throws CheckFailed when it fails, or is still pending after `deliveryTimeoutMs`
+ */
+async function deliverTest(context: CheckContext): Promise<{ id: string; note: string }> {
+  const { send, options, deliveryTimeoutMs, stop } = context;
+  const { path } = requireWebhook(context);
   const { token } = options;
   const { id } = expectData(await send("POST", `${path}/test`, { token }), 202, deliveryRecord);
-  const giveUpAt = Date.now() + patienceMs;
+  const giveUpAt = Date.now() + deliveryTimeoutMs;
   for (;;) {
-    const answer = await send("GET", `${path}/deliveries/${id}`, { token });
-    const { status, attempts } = expectData(answer, 200, deliveryRecord);
+    const response = await send("GET", `${path}/deliveries/${id}`, { token });
+    const { status, attempts } = expectData(response, 200, deliveryRecord);
     const attempt = attempts?.at(-1);
     if (status === "succeeded" && attempt) {
-      return { id, told: `answered ${attempt.status_code} after ${attempt.duration_ms} ms` };
+      return { id, note: `status ${attempt.status_code} after ${attempt.duration_ms} ms` };
     }
     if (status !== "pending") {
       const reason = attempt?.error_code === "http_status" ? `status ${attempt.status_code}` : attempt?.error_code;
@@ -74,16 +80,16 @@ async function deliverTest(scene: CheckContext): Promise<{ id: string; told: str
     }
     if (Date.now() > giveUpAt) {
       throw new CheckFailed(
-        `the test delivery is still pending after ${patienceMs / 1000} s: nobody takes it from the queue`,
+        `the test delivery is still pending after ${deliveryTimeoutMs / 1000} s: the sender does not process its queue`,
       );
     }
-    await pause(POLL_EVERY_MS, stop);
+    await pause(POLL_INTERVAL_MS, stop);
   }
 }
 
-const withReceiver = (scene: CheckContext) => {
-  madeWebhook(scene);
-  if (!scene.options.receiver) throw new CheckSkipped("give --receiver <https url> to have a test delivery sent there");
+const requireReceiver = (context: CheckContext) => {
+  requireWebhook(context);
+  if (!context.options.receiver) throw new CheckSkipped("pass --receiver <https url> to send a test delivery");
 };
 
 const deliverySections = ["A receiver complains", "deliveries-waiting", "delivery-errors"];
@@ -93,77 +99,80 @@ export const webhooks: CheckGroup = {
   sections: ["api-errors", "table-throttles"],
   checks: [
     {
-      claim: "a project of others does not exist",
-      async run(scene) {
-        signedIn(scene);
-        const { send, options } = scene;
+      claim: "a project of other users returns 404",
+      async run(context) {
+        requireProjects(context);
+        const { send, options } = context;
         expectError(await send("GET", webhooksPath(randomUUID()), { token: options.token }), "not_found");
         return undefined;
       },
     },
     {
-      claim: "a viewer may look but not change",
-      async run(scene) {
-        const viewed = signedIn(scene).find(({ role }) => role === "viewer");
-        // Who is asked to be an admin of one project need not be a viewer of another.
-        if (!viewed) throw new CheckSkipped("the user is nowhere a viewer", { isExcused: true });
-        const { send, options } = scene;
+      claim: "a viewer can read but not change",
+      async run(context) {
+        const viewed = requireProjects(context).find(({ role }) => role === "viewer");
+        // Excused: the run needs an admin of one project, not also a viewer of another.
+        if (!viewed) throw new CheckSkipped("the user is not a viewer of any project", { isExcused: true });
+        const { send, options } = context;
         const path = webhooksPath(viewed.id);
         expectData(await send("GET", path, { token: options.token }), 200, z.array(webhookState));
-        // Of a webhook that does not exist: the check must not be able to do harm.
+        // A webhook that does not exist: even if the check fails, nothing is deleted.
         expectError(await send("DELETE", `${path}/${randomUUID()}`, { token: options.token }), "forbidden");
         return undefined;
       },
     },
     {
-      claim: "an address inside the network is no receiver",
-      async run(scene) {
-        const { id } = administered(scene);
-        const { send, options, mark } = scene;
-        const inside = { url: `https://169.254.169.254/#${mark}`, events: ["deploy.failed"] };
-        const answer = await send("POST", webhooksPath(id), { token: options.token, body: inside });
-        expectError(answer, "validation_error");
+      claim: "a receiver with a private address is rejected",
+      async run(context) {
+        const { id } = selectProject(context);
+        const { send, options, mark } = context;
+        const privateReceiver = { url: `https://169.254.169.254/#${mark}`, events: ["deploy.failed"] };
+        const response = await send("POST", webhooksPath(id), { token: options.token, body: privateReceiver });
+        expectError(response, "validation_error");
         return undefined;
       },
     },
     {
-      claim: "a webhook is made",
-      async run(scene) {
-        const { id: projectId, name } = administered(scene);
-        const { send, options, mark, listener, secrets } = scene;
+      claim: "a webhook is created",
+      async run(context) {
+        const { id: projectId, name } = selectProject(context);
+        const { send, options, mark, listener, secrets } = context;
         const { receiver } = options;
-        const url = receiver === undefined ? NOWHERE : receiver === "listen" ? listener?.url : receiver.url;
+        const url = receiver === undefined ? UNRESOLVABLE_URL : receiver === "listen" ? listener?.url : receiver.url;
         const body = { url: `${url}#${mark}`, events: ["deploy.failed"] };
         const path = webhooksPath(projectId);
-        const answer = await send("POST", path, { token: options.token, body });
-        const { id, secret, ...rest } = expectData(answer, 201, createdWebhook);
+        const response = await send("POST", path, { token: options.token, body });
+        const { id, secret, ...rest } = expectData(response, 201, createdWebhook);
         secrets.add(secret);
-        scene.webhook = { id, path: `${path}/${id}`, secret };
-        scene.made.set(scene.webhook.path, "webhook");
-        assert(rest.project_id === projectId, `POST ${path}: project_id is another project`);
+        context.webhook = { id, path: `${path}/${id}`, secret };
+        context.created.set(context.webhook.path, "webhook");
+        assert(rest.project_id === projectId, `POST ${path}: project_id is not the requested project`);
         return `in ${name}`;
       },
     },
     {
-      claim: "it is listed at once, and its secret never shown again",
-      async run(scene) {
-        const { id, path, secret } = madeWebhook(scene);
-        const answer = await scene.send("GET", path.replace(`/${id}`, ""), { token: scene.options.token });
-        const entry = expectData(answer, 200, z.array(webhookState)).find((each) => each.id === id);
-        assert(entry !== undefined, `${answer.request}: the webhook that was just made is not in the list`);
-        assert(!answer.text.includes(secret), `${answer.request}: the list shows a secret, which is to be shown once`);
+      claim: "the list shows the new webhook without its secret",
+      async run(context) {
+        const { id, path, secret } = requireWebhook(context);
+        const response = await context.send("GET", path.replace(`/${id}`, ""), { token: context.options.token });
+        const entry = expectData(response, 200, z.array(webhookState)).find((each) => each.id === id);
+        assert(entry !== undefined, `${response.request}: the list does not contain the webhook that was just created`);
+        assert(
+          !response.text.includes(secret),
+          `${response.request}: the list contains a secret, which only creation and rotation may show`,
+        );
         return undefined;
       },
     },
     {
-      claim: "it is disabled",
-      async run(scene) {
-        const { path } = madeWebhook(scene);
-        const answer = await scene.send("PATCH", path, { token: scene.options.token, body: { enabled: false } });
-        const { enabled, disabled_reason } = expectData(answer, 200, webhookState);
+      claim: "the webhook is disabled",
+      async run(context) {
+        const { path } = requireWebhook(context);
+        const response = await context.send("PATCH", path, { token: context.options.token, body: { enabled: false } });
+        const { enabled, disabled_reason } = expectData(response, 200, webhookState);
         assert(
           !enabled && disabled_reason === "manual",
-          `${answer.request}: it is not disabled with the reason manual`,
+          `${response.request}: enabled is not false, or disabled_reason is not "manual"`,
         );
         return undefined;
       },
@@ -171,40 +180,40 @@ export const webhooks: CheckGroup = {
     {
       claim: "a test delivery arrives",
       sections: deliverySections,
-      async run(scene) {
-        withReceiver(scene);
-        const { id, told } = await deliverTest(scene);
-        scene.listener?.verify(id, madeWebhook(scene).secret);
-        return scene.listener ? `${told}, both signatures verified` : told;
+      async run(context) {
+        requireReceiver(context);
+        const { id, note } = await deliverTest(context);
+        context.listener?.verify(id, requireWebhook(context).secret);
+        return context.listener ? `${note}, both signatures verified` : note;
       },
     },
     {
-      claim: "its secret is rotated",
+      claim: "the secret is rotated",
       sections: deliverySections,
-      async run(scene) {
-        const webhook = madeWebhook(scene);
-        const { send, options, secrets, listener } = scene;
+      async run(context) {
+        const webhook = requireWebhook(context);
+        const { send, options, secrets, listener } = context;
         const path = `${webhook.path}/rotate-secret`;
-        const answer = await send("POST", path, { token: options.token, body: { overlap_seconds: 60 } });
-        const { secret } = expectData(answer, 200, rotated);
+        const response = await send("POST", path, { token: options.token, body: { overlap_seconds: 60 } });
+        const { secret } = expectData(response, 200, rotated);
         secrets.add(secret);
         const previous = webhook.secret;
         webhook.secret = secret;
-        assert(secret !== previous, `${answer.request}: the new secret is the old one`);
+        assert(secret !== previous, `${response.request}: the new secret equals the old one`);
         if (!listener) return undefined;
-        const { id } = await deliverTest(scene);
+        const { id } = await deliverTest(context);
         listener.verify(id, secret, [previous]);
-        return "a delivery is signed with the new and the old";
+        return "a delivery is signed with both secrets";
       },
     },
     {
-      claim: "it is deleted, and gone",
-      async run(scene) {
-        const { path } = madeWebhook(scene);
-        const { token } = scene.options;
-        expectNoContent(await scene.send("DELETE", path, { token }));
-        scene.made.delete(path);
-        expectError(await scene.send("GET", path, { token }), "not_found");
+      claim: "the webhook is deleted, and then returns 404",
+      async run(context) {
+        const { path } = requireWebhook(context);
+        const { token } = context.options;
+        expectNoContent(await context.send("DELETE", path, { token }));
+        context.created.delete(path);
+        expectError(await context.send("GET", path, { token }), "not_found");
         return undefined;
       },
     },

@@ -23,44 +23,45 @@ import {
   type Json,
   type Operation,
   operations,
+  schemaViolations,
+  textViolations,
   undocumented,
-  wrongBy,
-  wrongByHeader,
 } from "../support/api-contract.ts";
 import { eventually } from "../support/eventually.ts";
-import { invalid, valid } from "../support/json-arbitrary.ts";
+import { boundaryTexts, invalid, valid } from "../support/json-arbitrary.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { type Response, send, startTestService, type TestService } from "../support/service.ts";
 
 /*
- * The running service, asked whatever docs/openapi.json lets one ask and much that it does not: every answer has to be one
- * that is documented there for that operation, with no field and no header more; and every answer documented there is seen.
+ * Sends valid and invalid requests to the running service and compares each response with docs/openapi.json. Every response
+ * must be documented for its operation, without further fields or headers, and every documented response must occur.
  */
 
+/** Random requests per property. */
 const RUNS = 40;
-/** Always the same requests. Another seed asks others: SEED=7 npm run --silent jest -- test/openapi.contract.test.ts */
+/** Fixed, so that every run sends the same requests. For others: SEED=7 npm run --silent jest -- test/bin/openapi.contract */
 const seed = Number(process.env.SEED ?? 20_261_121);
 
 let service: TestService;
 let receiver: Receiver;
-let world: World;
+let fixture: Fixture;
 beforeAll(async () => {
   [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
-  world = await newWorld();
+  fixture = await createFixture();
 });
 afterAll(async () => {
   await service.stop();
   await receiver.close();
 });
 
-/** Who asks, by what their credential is. */
+/** Kinds of callers. */
 const callers = [
   "session",
   "key",
   "viewer",
   "viewerKey",
-  "stranger",
-  "nobody",
+  "nonMember",
+  "noCredential",
   "expired",
   "forged",
   "deletedKey",
@@ -68,26 +69,27 @@ const callers = [
 ] as const;
 type Caller = (typeof callers)[number];
 
-const refusedCallers: Partial<Record<Caller, ErrorCode>> = {
-  nobody: "unauthorized",
+/** Callers that no operation accepts, with the error code. */
+const rejectedCallers: Partial<Record<Caller, ErrorCode>> = {
+  noCredential: "unauthorized",
   basic: "unauthorized",
   expired: "token_expired",
   forged: "invalid_token",
   deletedKey: "invalid_api_key",
 };
 
-interface World {
+interface Fixture {
   authorizations: Record<Caller, string | undefined>;
   userId: string;
   token: string;
-  /** What each name in a path may stand for. */
+  /** Existing ids for the parameters of paths. */
   ids: { project_id: string; webhook_id: string; delivery_id: string };
-  /** A webhook that changes: nothing is ever sent to it. */
+  /** A webhook for operations that change it. Nothing is ever sent to it. */
   spareId: string;
 }
 
-async function newWorld(): Promise<World> {
-  const [admin, viewer, stranger] = [service.user(), service.user(), service.user()];
+async function createFixture(): Promise<Fixture> {
+  const [admin, viewer, nonMember] = [service.user(), service.user(), service.user()];
   const project_id = await service.project(admin.userId);
   await service.project(viewer.userId, { projectId: project_id, role: "viewer" });
   const keyOf = async ({ api }: typeof admin) => (await api.post("/v1/api-keys", { name: "contract" })).body.data;
@@ -107,8 +109,8 @@ async function newWorld(): Promise<World> {
       key: bearer(adminKey.key),
       viewer: bearer(viewer.token),
       viewerKey: bearer(viewerKey.key),
-      stranger: bearer(stranger.token),
-      nobody: undefined,
+      nonMember: bearer(nonMember.token),
+      noCredential: undefined,
       basic: "Basic dXNlcjpwYXNzd29yZA==",
       expired: bearer(mintToken(secret, admin.userId, -100)),
       forged: bearer(mintToken(randomBytes(32).toString("hex"), admin.userId)),
@@ -121,28 +123,33 @@ async function newWorld(): Promise<World> {
   };
 }
 
-/** Operations that change a webhook so that it could send elsewhere get the one that never sends. */
-const changesWebhook = ["updateWebhook", "rotateWebhookSecret"];
+/** Operations that could change the receiver: they get the webhook to which nothing is sent. */
+const webhookChanges = ["updateWebhook", "rotateWebhookSecret"];
 
-/** The ids that an operation finds something under. What it deletes is made for it. */
-async function realIds({ id }: Operation): Promise<Record<string, string>> {
-  const { ids, spareId, token } = world;
+/** Returns ids of existing resources for an operation. For a deletion, it creates the resource. */
+async function existingIds({ id }: Operation): Promise<Record<string, string>> {
+  const { ids, spareId, token } = fixture;
   const api = service.as(token);
   if (id === "deleteApiKey") return { id: (await api.post("/v1/api-keys", { name: "to go" })).body.data.id };
-  if (changesWebhook.includes(id)) return { ...ids, webhook_id: spareId };
+  if (webhookChanges.includes(id)) return { ...ids, webhook_id: spareId };
   if (id !== "deleteWebhook") return ids;
   const hook = { url: "https://hooks.example.com/to-go", events: ["deploy.failed"] };
   const { body } = await api.post(`/v1/projects/${ids.project_id}/webhooks`, hook);
   return { ...ids, webhook_id: body.data.id };
 }
 
-/** Takes away what was made, by the request or for it, so that no limit is reached by the way. */
-async function tidyUp({ id }: Operation, caller: Caller, ids: Record<string, string>, answer: Response): Promise<void> {
-  const authorization = answer.status === 201 ? world.authorizations[caller] : `Bearer ${world.token}`;
-  const made = answer.status === 201 ? answer.body.data.id : ids[id === "deleteApiKey" ? "id" : "webhook_id"];
-  const list = { ApiKey: "/v1/api-keys", Webhook: `/v1/projects/${world.ids.project_id}/webhooks` }[id.slice(6)];
-  if (!/^(create|delete)/.test(id) || (id.startsWith("create") && answer.status !== 201)) return;
-  await send(`${service.baseUrl}${list}/${made}`, {
+/** Deletes what a request created, or what was created for it, so that later requests stay below the limits. */
+async function cleanUp(
+  { id }: Operation,
+  caller: Caller,
+  ids: Record<string, string>,
+  response: Response,
+): Promise<void> {
+  const authorization = response.status === 201 ? fixture.authorizations[caller] : `Bearer ${fixture.token}`;
+  const createdId = response.status === 201 ? response.body.data.id : ids[id === "deleteApiKey" ? "id" : "webhook_id"];
+  const list = { ApiKey: "/v1/api-keys", Webhook: `/v1/projects/${fixture.ids.project_id}/webhooks` }[id.slice(6)];
+  if (!/^(create|delete)/.test(id) || (id.startsWith("create") && response.status !== 201)) return;
+  await send(`${service.baseUrl}${list}/${createdId}`, {
     method: "DELETE",
     headers: { authorization: authorization ?? "" },
   });
@@ -150,38 +157,38 @@ async function tidyUp({ id }: Operation, caller: Caller, ids: Record<string, str
 
 interface Request {
   caller: Caller;
-  /** Ids in place of those that there are something under. */
+  /** Ids that replace those of existing resources. */
   otherIds?: Record<string, string>;
-  /** Sent as it is. */
+  /** Sent unchanged. */
   text?: string | Buffer | undefined;
   contentType?: string | undefined;
   query?: string;
 }
 
-/** Statuses and codes that were seen, by operation. */
+/** Statuses and codes of all responses so far, by operation. */
 const seen = new Map<string, Set<string>>();
 
-async function ask(operation: Operation, request: Request): Promise<Response> {
-  const real = await realIds(operation);
-  const ids = { ...real, ...request.otherIds };
+async function sendTo(operation: Operation, request: Request): Promise<Response> {
+  const existing = await existingIds(operation);
+  const ids = { ...existing, ...request.otherIds };
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "");
   const { text, contentType = "application/json", query = "", caller } = request;
-  const authorization = world.authorizations[caller];
-  const answer = await send(`${service.baseUrl}${path}${query}`, {
+  const authorization = fixture.authorizations[caller];
+  const response = await send(`${service.baseUrl}${path}${query}`, {
     method: operation.method,
     headers: { ...(authorization && { authorization }), ...(text !== undefined && { "content-type": contentType }) },
     // fetch sends no body with a GET.
     ...(text !== undefined && operation.method !== "GET" && { body: text as string }),
   });
-  expectDocumented(operation, answer, { ...request, path });
-  await tidyUp(operation, caller, real, answer);
-  return answer;
+  expectDocumented(operation, response, { ...request, path });
+  await cleanUp(operation, caller, existing, response);
+  return response;
 }
 
-function expectDocumented({ id, pointer }: Operation, answer: Response, request: object = {}): void {
-  const { status, body } = answer;
-  const problems = undocumented(`${pointer}/responses/${status}`, answer);
-  // With the request and the answer beside it, a failure explains itself.
+function expectDocumented({ id, pointer }: Operation, response: Response, request: object = {}): void {
+  const { status, body } = response;
+  const problems = undocumented(`${pointer}/responses/${status}`, response);
+  // A failure shows the request and the response.
   const context = problems.length === 0 ? {} : { request, status, body };
   expect({ id, problems, ...context }).toEqual({ id, problems: [] });
   const codes = seen.get(id) ?? new Set();
@@ -193,7 +200,7 @@ const bodySchema = ({ definition }: Operation): Json => definition.requestBody?.
 const queryOf = (values: Record<string, unknown>) =>
   `?${new URLSearchParams(Object.entries(values).map(([name, value]): [string, string] => [name, String(value)]))}`;
 
-/** The query parameters as one object. */
+/** The query parameters as one object schema; undefined = the operation has none. */
 function querySchema({ definition: { parameters } }: Operation): Json {
   if (!parameters) return undefined;
   const entries = parameters.map(({ name, schema }: Json) => [name, schema]);
@@ -203,19 +210,19 @@ function querySchema({ definition: { parameters } }: Operation): Json {
 const successOf = ({ definition }: Operation): number =>
   Number(Object.keys(definition.responses).find((status) => status.startsWith("2")));
 
-const takesKeys = ({ definition }: Operation) => definition.security === undefined;
-const isForAdmins = ({ definition }: Operation) =>
-  definition.responses[403] !== undefined && takesKeys({ definition } as Operation);
-const ofProject = ({ path }: Operation) => path.includes("{project_id}");
+const acceptsKeys = ({ definition }: Operation) => definition.security === undefined;
+const requiresAdmin = ({ definition }: Operation) =>
+  definition.responses[403] !== undefined && acceptsKeys({ definition } as Operation);
+const isInProject = ({ path }: Operation) => path.includes("{project_id}");
 
-/** What an operation answers a request that is right in itself, to this caller. */
+/** Returns the error code that a valid request of this caller gets; undefined = it succeeds. */
 function codeFor(operation: Operation, caller: Caller): string | undefined {
-  const refused = refusedCallers[caller];
-  if (refused !== undefined) return refused;
-  if (caller.endsWith("ey") && !takesKeys(operation)) return "session_required";
-  if (caller === "stranger" && operation.path.includes("{")) return "not_found";
+  const rejection = rejectedCallers[caller];
+  if (rejection !== undefined) return rejection;
+  if (/key$/i.test(caller) && !acceptsKeys(operation)) return "session_required";
+  if (caller === "nonMember" && operation.path.includes("{")) return "not_found";
   if (caller.startsWith("viewer") && operation.id === "deleteApiKey") return "not_found";
-  if (caller.startsWith("viewer") && ofProject(operation) && isForAdmins(operation)) return "forbidden";
+  if (caller.startsWith("viewer") && isInProject(operation) && requiresAdmin(operation)) return "forbidden";
   return undefined;
 }
 
@@ -225,8 +232,8 @@ const exampleOf = ({ definition }: Operation): string | undefined => {
 };
 
 describe.each(operations)("$id", (operation) => {
-  test.each(callers)("answers the example of the documentation, when %s asks", async (caller) => {
-    const { status, body } = await ask(operation, { caller, text: exampleOf(operation) });
+  test.each(callers)("returns the documented status for its documented example to the caller %s", async (caller) => {
+    const { status, body } = await sendTo(operation, { caller, text: exampleOf(operation) });
     const code = codeFor(operation, caller);
     expect({ status, code: body?.error?.code }).toEqual({
       status: code === undefined ? successOf(operation) : statusByCode[code as ErrorCode],
@@ -236,52 +243,69 @@ describe.each(operations)("$id", (operation) => {
 
   const schema = bodySchema(operation);
   if (schema) {
-    test("takes what its schema allows", async () => {
+    test("accepts every body that its schema allows", async () => {
       const requests = fc.asyncProperty(valid(schema), async (body) => {
-        const { status, body: answer } = await ask(operation, { caller: "session", text: JSON.stringify(body) });
-        expect({ body, status, answer }).toMatchObject({ body, status: successOf(operation) });
+        const { status, body: received } = await sendTo(operation, { caller: "session", text: JSON.stringify(body) });
+        expect({ body, status, received }).toMatchObject({ body, status: successOf(operation) });
       });
       await fc.assert(requests, { seed, numRuns: RUNS });
     });
 
-    test("refuses what its schema does not allow, and says where", async () => {
+    const boundaryBodies = Object.entries<Json>(schema.properties).flatMap(([field, fieldSchema]) =>
+      boundaryTexts(fieldSchema).map((text) => [field, text.length, { [field]: text }] as const),
+    );
+    if (boundaryBodies.length > 0) {
+      test.each(boundaryBodies)(
+        "accepts a %s of %i characters, the documented limit",
+        async (_field, _length, part) => {
+          const text = JSON.stringify({ ...JSON.parse(exampleOf(operation) ?? ""), ...part });
+          const { status, body } = await sendTo(operation, { caller: "session", text });
+          expect({ status, error: body.error }).toEqual({ status: successOf(operation), error: undefined });
+        },
+      );
+    }
+
+    test("rejects a body that its schema does not allow, with details", async () => {
       const requests = fc.asyncProperty(invalid(schema), async (body) => {
-        const { status, body: answer } = await ask(operation, { caller: "session", text: JSON.stringify(body) });
-        expect({ body, status, code: answer.error?.code }).toEqual({ body, status: 400, code: "validation_error" });
-        expect(answer.error.details.length).toBeGreaterThan(0);
+        const { status, body: received } = await sendTo(operation, { caller: "session", text: JSON.stringify(body) });
+        expect({ body, status, code: received.error?.code }).toEqual({ body, status: 400, code: "validation_error" });
+        expect(received.error.details.length).toBeGreaterThan(0);
       });
       await fc.assert(requests, { seed, numRuns: RUNS });
     });
 
-    test.each(uglyBodies(schema))("has a documented answer to %s", async (_title, text, contentType, expected) => {
-      const { status, body } = await ask(operation, { caller: "session", text, contentType });
-      if (expected)
-        expect({ status, code: body?.error?.code }).toEqual({ status: statusByCode[expected], code: expected });
-    });
+    test.each(malformedBodies(schema))(
+      "gives a documented response to %s",
+      async (_title, text, contentType, expected) => {
+        const { status, body } = await sendTo(operation, { caller: "session", text, contentType });
+        if (expected)
+          expect({ status, code: body?.error?.code }).toEqual({ status: statusByCode[expected], code: expected });
+      },
+    );
   } else {
-    test("does not look at a body", async () => {
+    test("ignores a body", async () => {
       for (const text of ["{", "x".repeat(100_000)]) {
-        expect((await ask(operation, { caller: "session", text })).status).toBe(successOf(operation));
+        expect((await sendTo(operation, { caller: "session", text })).status).toBe(successOf(operation));
       }
     });
   }
 
   const query = querySchema(operation);
   if (query) {
-    test("takes the query parameters that are documented, and refuses others", async () => {
+    test("accepts the documented query parameters and rejects others", async () => {
       const allowed = fc.asyncProperty(valid(query), async (values) => {
-        expect((await ask(operation, { caller: "session", query: queryOf(values) })).status).toBe(200);
+        expect((await sendTo(operation, { caller: "session", query: queryOf(values) })).status).toBe(200);
       });
       await fc.assert(allowed, { seed, numRuns: RUNS });
-      const refused = fc.asyncProperty(invalid(query), async (values) => {
+      const rejected = fc.asyncProperty(invalid(query), async (values) => {
         fc.pre(typeof values === "object" && values !== null && !Array.isArray(values));
-        // What is a number by its type is one as text too.
+        // As text, a number of the wrong type is a valid number.
         fc.pre(Object.values(values).every((value) => typeof value === "string" && !/^\d+$/.test(value)));
-        const isRight = ajvAllows(operation, values);
-        const { status } = await ask(operation, { caller: "session", query: queryOf(values) });
-        expect({ values, status }).toEqual({ values, status: isRight ? 200 : 400 });
+        const isValid = isQueryValid(operation, values);
+        const { status } = await sendTo(operation, { caller: "session", query: queryOf(values) });
+        expect({ values, status }).toEqual({ values, status: isValid ? 200 : 400 });
       });
-      await fc.assert(refused, { seed, numRuns: RUNS });
+      await fc.assert(rejected, { seed, numRuns: RUNS });
     });
 
     test.each([
@@ -297,26 +321,26 @@ describe.each(operations)("$id", (operation) => {
       "?cursor=%00",
       "?limits=5",
       "?__proto__=1",
-    ])("refuses the query %s", async (query) => {
-      expect((await ask(operation, { caller: "session", query })).status).toBe(400);
+    ])("rejects the query %s", async (query) => {
+      expect((await sendTo(operation, { caller: "session", query })).status).toBe(400);
     });
 
     test.each(["?", "?limit=5&limit=6", "?limit=%35", "?cursor=FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"])(
-      "has a documented answer to the query %s",
+      "gives a documented response to the query %s",
       async (query) => {
-        await ask(operation, { caller: "session", query });
+        await sendTo(operation, { caller: "session", query });
       },
     );
   } else {
-    test("does not look at query parameters", async () => {
+    test("ignores query parameters", async () => {
       const text = exampleOf(operation);
-      const { status } = await ask(operation, { caller: "session", query: "?limit=x&a[]=1&%ff=%", text });
+      const { status } = await sendTo(operation, { caller: "session", query: "?limit=x&a[]=1&%ff=%", text });
       expect(status).toBe(successOf(operation));
     });
   }
 
   if (operation.path.includes("{")) {
-    test("finds nothing under ids that name nothing", async () => {
+    test("returns 404 for ids without a resource", async () => {
       const names = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
       const ids = fc.oneof(
         fc.uuid(),
@@ -324,17 +348,17 @@ describe.each(operations)("$id", (operation) => {
         fc.constantFrom("%00", "%2e%2e", "%ff", "%"),
       );
       const requests = fc.asyncProperty(fc.constantFrom(...names), ids, async (name, id) => {
-        // The URL parser takes these for steps in the path.
+        // The URL parser resolves these as path segments.
         fc.pre(!/^(\.|%2e){1,2}$/i.test(id));
         const text = exampleOf(operation);
-        const { status } = await ask(operation, { caller: "session", otherIds: { [name]: id }, text });
+        const { status } = await sendTo(operation, { caller: "session", otherIds: { [name]: id }, text });
         expect({ name, id, status }).toEqual({ name, id, status: 404 });
       });
       await fc.assert(requests, { seed, numRuns: RUNS });
     });
   }
 
-  test("has a documented answer to anybody who asks for anything", async () => {
+  test("gives a documented response to random requests of all callers", async () => {
     const text = fc.oneof(
       fc.constant(undefined),
       fc.json(),
@@ -363,49 +387,54 @@ describe.each(operations)("$id", (operation) => {
         ),
       }),
       async (request) => {
-        await ask(operation, request);
+        await sendTo(operation, request);
       },
     );
     await fc.assert(requests, { seed, numRuns: RUNS });
   });
 });
 
-function ajvAllows({ definition }: Operation, values: Record<string, string>): boolean {
+function isQueryValid({ definition }: Operation, values: Record<string, string>): boolean {
   return Object.entries(values).every(([name, value]) => {
     const schema = definition.parameters.find((each: Json) => each.name === name)?.schema;
-    return schema !== undefined && wrongByHeader(schema, value).length === 0;
+    return schema !== undefined && textViolations(schema, value).length === 0;
   });
 }
 
-type Ugly = [title: string, text: string | Buffer, contentType: string | undefined, expected: ErrorCode | undefined];
+type MalformedBody = [
+  title: string,
+  text: string | Buffer,
+  contentType: string | undefined,
+  expected: ErrorCode | undefined,
+];
 
-function uglyBodies({ properties, required = [] }: Json): Ugly[] {
+function malformedBodies({ properties, required = [] }: Json): MalformedBody[] {
   const [field = ""] = Object.keys(properties);
   const json = "application/json";
   return [
-    ["half a body", '{"', json, "invalid_json"],
-    ["a comma too much", `{"${field}":"x",}`, json, "invalid_json"],
+    ["an incomplete object", '{"', json, "invalid_json"],
+    ["a trailing comma", `{"${field}":"x",}`, json, "invalid_json"],
     ["a byte order mark", `\ufeff{}`, json, undefined],
     ["NaN", "NaN", json, "invalid_json"],
-    ["bytes that are no UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), json, "invalid_json"],
+    ["bytes that are not UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), json, "invalid_json"],
     ["deeply nested arrays", "[".repeat(10_000) + "]".repeat(10_000), json, "validation_error"],
     ["a deeply nested field", `{"${field}":${"[".repeat(10_000)}${"]".repeat(10_000)}}`, json, "validation_error"],
     ["__proto__ as a field", '{"__proto__":{"admin":true}}', json, "validation_error"],
     ["a field twice", `{"${field}":1,"${field}":[2]}`, json, "validation_error"],
-    ["a number beyond all bounds", `{"${field}":1e999}`, json, "validation_error"],
-    ["a text with half a character", `{"${field}":"\\ud800"}`, json, "validation_error"],
-    ["a text with a zero in it", `{"${field}":"a\\u0000b"}`, json, "validation_error"],
+    ["a number that overflows", `{"${field}":1e999}`, json, "validation_error"],
+    ["a lone surrogate", `{"${field}":"\\ud800"}`, json, "validation_error"],
+    ["a text with a null character", `{"${field}":"a\\u0000b"}`, json, "validation_error"],
     ["a body over 64 KB", JSON.stringify({ [field]: "x".repeat(70_000) }), json, "payload_too_large"],
     ["a body over 10 MB", "x".repeat(10 * 1024 * 1024 + 1), json, "payload_too_large"],
     ["a form", `${field}=x`, "application/x-www-form-urlencoded", "unsupported_media_type"],
-    ["JSON that says it is text", "{}", "text/plain", "unsupported_media_type"],
-    ["JSON of another kind", "{}", "application/merge-patch+json", "unsupported_media_type"],
-    ["a content type of noise", "{}", ";;;", "unsupported_media_type"],
+    ["JSON sent as text/plain", "{}", "text/plain", "unsupported_media_type"],
+    ["JSON sent as merge-patch+json", "{}", "application/merge-patch+json", "unsupported_media_type"],
+    ["a malformed content type", "{}", ";;;", "unsupported_media_type"],
     ["no body", "", json, required.length > 0 ? "validation_error" : undefined],
   ];
 }
 
-const ugly = {
+const invalidValues = {
   names: ["", " ", "\t", "a\nb", "\u202eevil", "\u200b", "x".repeat(101), "🚀".repeat(101)],
   urls: [
     "http://hooks.example.com/",
@@ -424,8 +453,8 @@ const ugly = {
     "javascript:alert(1)",
     "file:///etc/passwd",
   ],
-  /** Odd, but addresses. They are shown as they were given. */
-  oddUrls: [
+  /** Unusual but valid. They are stored and returned unchanged. */
+  unusualUrls: [
     "https://hooks.example.com/{a}|b^c`",
     "https://hooks.example.com/%",
     "HTTPS://HOOKS.example.com:443/",
@@ -436,35 +465,35 @@ const ugly = {
 
 const operation = (id: string): Operation => {
   const found = operations.find((each) => each.id === id);
-  if (!found) throw new Error(`there is no operation ${id}`);
+  if (!found) throw new Error(`No operation ${id} in docs/openapi.json.`);
   return found;
 };
 
 test.each(
   [
-    ...ugly.names.map((name) => ["createApiKey", { name }] as const),
-    ...ugly.urls.map((url) => ["createWebhook", { url, events: ["deploy.failed"] }] as const),
-    ...ugly.urls.map((url) => ["updateWebhook", { url }] as const),
-    ...ugly.times.map((since) => ["recoverDeliveries", { since }] as const),
+    ...invalidValues.names.map((name) => ["createApiKey", { name }] as const),
+    ...invalidValues.urls.map((url) => ["createWebhook", { url, events: ["deploy.failed"] }] as const),
+    ...invalidValues.urls.map((url) => ["updateWebhook", { url }] as const),
+    ...invalidValues.times.map((since) => ["recoverDeliveries", { since }] as const),
   ].map(([id, body]) => [id, JSON.stringify(body).slice(0, 80), body] as const),
-)("%s refuses %s", async (id, _shown, body) => {
-  const answer = await ask(operation(id), { caller: "session", text: JSON.stringify(body) });
-  expect(answer.body.error?.code).toBe("validation_error");
+)("%s rejects %s", async (id, _shown, body) => {
+  const response = await sendTo(operation(id), { caller: "session", text: JSON.stringify(body) });
+  expect(response.body.error?.code).toBe("validation_error");
 });
 
-test.each(ugly.oddUrls)("createWebhook shows %s as it was given", async (url) => {
+test.each(invalidValues.unusualUrls)("createWebhook returns the URL %s unchanged", async (url) => {
   const text = JSON.stringify({ url, events: ["deploy.failed", "deploy.failed"] });
-  const { body } = await ask(operation("createWebhook"), { caller: "key", text });
+  const { body } = await sendTo(operation("createWebhook"), { caller: "key", text });
   expect(body.data).toMatchObject({ url, events: ["deploy.failed"] });
 });
 
 describe("limits and states", () => {
-  test("a user's last key and a project's last webhook are followed by a documented refusal", async () => {
+  test("creating a key or a webhook above the limit returns a documented 409", async () => {
     const { api, userId, token } = service.user();
     const project_id = await service.project(userId);
     const fill = async (path: string, body: object, count: number) => {
-      const made = await Promise.all(Array.from({ length: count }, () => api.post(path, body)));
-      expect(made.every(({ status }) => status === 201)).toBe(true);
+      const created = await Promise.all(Array.from({ length: count }, () => api.post(path, body)));
+      expect(created.every(({ status }) => status === 201)).toBe(true);
       return api.post(path, body);
     };
     const hook = { url: "https://hooks.example.com/", events: ["deploy.failed"] };
@@ -478,8 +507,8 @@ describe("limits and states", () => {
     expect(listed.body.data).toHaveLength(MAX_KEYS_PER_USER);
   });
 
-  test("a delivery that was attempted too often is not sent again", async () => {
-    const { webhook_id, delivery_id: id } = world.ids;
+  test("redeliver returns conflict for a delivery with the maximum number of attempts", async () => {
+    const { webhook_id, delivery_id: id } = fixture.ids;
     await dynamo().send(
       new UpdateCommand({
         TableName: tableName("deliveries"),
@@ -488,27 +517,27 @@ describe("limits and states", () => {
         ExpressionAttributeValues: { ":max": MAX_ATTEMPTS },
       }),
     );
-    const { body } = await ask(operation("redeliver"), { caller: "session" });
+    const { body } = await sendTo(operation("redeliver"), { caller: "session" });
     expect(body.error.code).toBe("conflict");
   });
 
-  test("a disabled webhook is shown as such, and recovers nothing", async () => {
-    const { ids, spareId } = world;
+  test("a disabled webhook is returned as documented, and recover returns 409", async () => {
+    const { ids, spareId } = fixture;
     const path = `/v1/projects/${ids.project_id}/webhooks/${spareId}`;
-    const api = service.as(world.token);
+    const api = service.as(fixture.token);
     expectDocumented(operation("updateWebhook"), await api.patch(path, { enabled: false }));
     expectDocumented(operation("getWebhook"), await api.get(path));
     expectDocumented(operation("listWebhooks"), await api.get(`/v1/projects/${ids.project_id}/webhooks`));
-    const refused = await api.post(`${path}/recover`, { since: new Date().toISOString() });
-    expectDocumented(operation("recoverDeliveries"), refused);
-    expect(refused.status).toBe(409);
+    const rejected = await api.post(`${path}/recover`, { since: new Date().toISOString() });
+    expectDocumented(operation("recoverDeliveries"), rejected);
+    expect(rejected.status).toBe(409);
   });
 
-  test("every kind of failed attempt is shown as documented", async () => {
-    const path = `/v1/projects/${world.ids.project_id}/webhooks`;
-    const api = service.as(world.token);
-    const answers = [500, 301, 204, 410];
-    for (const status of answers) {
+  test("attempts with every kind of result are returned as documented", async () => {
+    const path = `/v1/projects/${fixture.ids.project_id}/webhooks`;
+    const api = service.as(fixture.token);
+    const statuses = [500, 301, 204, 410];
+    for (const status of statuses) {
       receiver.answerWith((_, response) =>
         response.writeHead(status, { location: "https://example.com/" }).end("Grüße"),
       );
@@ -525,13 +554,33 @@ describe("limits and states", () => {
     receiver.answerWith(200);
   });
 
-  test("pages lead to the next one, as documented", async () => {
-    const { project_id, webhook_id } = world.ids;
+  test("a page without a limit has the documented default size", async () => {
+    const { parameters } = operation("listDeliveries").definition;
+    expect(parameters.find(({ name }: Json) => name === "limit").schema.default).toBe(20);
+    const api = service.as(fixture.token);
+    const webhooks = `/v1/projects/${fixture.ids.project_id}/webhooks`;
+    const { body } = await api.post(webhooks, { url: receiver.url, events: ["deploy.failed"] });
+    const path = `${webhooks}/${body.data.id}`;
+    for (let count = 0; count < 21; count += 1) expect((await api.post(`${path}/test`, {})).status).toBe(202);
+    expect((await api.get(`${path}/deliveries`)).body.data).toHaveLength(20);
+    expect((await api.delete(path)).status).toBe(204);
+  });
+
+  test("the defaults of omitted fields are the documented ones", async () => {
+    const { event } = bodySchema(operation("sendTestDelivery")).properties;
+    const sent = await sendTo(operation("sendTestDelivery"), { caller: "session", text: "{}" });
+    expect([event.default, sent.body.data.event]).toEqual(["deploy.succeeded", "deploy.succeeded"]);
+    const { overlap_seconds } = bodySchema(operation("rotateWebhookSecret")).properties;
+    expect(overlap_seconds.default).toBe(86_400);
+  });
+
+  test("every page links to the next one as documented", async () => {
+    const { project_id, webhook_id } = fixture.ids;
     let path: string | undefined = `/v1/projects/${project_id}/webhooks/${webhook_id}/deliveries?limit=1`;
-    await ask(operation("sendTestDelivery"), { caller: "session" });
+    await sendTo(operation("sendTestDelivery"), { caller: "session" });
     const ids: string[] = [];
     while (path !== undefined && ids.length < 3) {
-      const page: Response = await service.as(world.token).get(path);
+      const page: Response = await service.as(fixture.token).get(path);
       expectDocumented(operation("listDeliveries"), page);
       ids.push(...page.body.data.map(({ id }: Json) => id));
       path = /<([^>]+)>/.exec(page.headers.get("link") ?? "")?.[1]?.replace(service.baseUrl, "");
@@ -540,28 +589,30 @@ describe("limits and states", () => {
   });
 });
 
-describe("where there is no operation", () => {
-  test.each(Object.keys(document.paths))("other methods of %s are refused as documented", async (path) => {
-    const taken = operations.filter((each) => each.path === path).map(({ method }) => method);
-    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter((name) => !taken.includes(name))) {
-      const answer = await send(`${service.baseUrl}${path.replaceAll(/\{\w+\}/g, randomUUID())}`, { method });
-      const problems = undocumented(`${pointerOf(path)}/x-other-methods`, answer);
-      expect({ method, status: answer.status, problems }).toEqual({ method, status: 405, problems: [] });
-      expect(answer.headers.get("allow")?.split(", ").sort()).toEqual(taken.sort());
+describe("requests without an operation", () => {
+  test.each(Object.keys(document.paths))("other methods of %s return a documented 405", async (path) => {
+    const supported = operations.filter((each) => each.path === path).map(({ method }) => method);
+    for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter(
+      (name) => !supported.includes(name),
+    )) {
+      const response = await send(`${service.baseUrl}${path.replaceAll(/\{\w+\}/g, randomUUID())}`, { method });
+      const problems = undocumented(`${pointerOf(path)}/x-other-methods`, response);
+      expect({ method, status: response.status, problems }).toEqual({ method, status: 405, problems: [] });
+      expect(response.headers.get("allow")?.split(", ").sort()).toEqual(supported.sort());
     }
   });
 
-  test.each(["/", "/v1", "/v1/api-keys/", "/v2/projects"])("%s is not found, as documented", async (path) => {
-    const answer = await send(`${service.baseUrl}${path}`);
-    expect(answer.status).toBe(404);
-    expect(undocumented("/components/responses/NotFound", answer)).toEqual([]);
+  test.each(["/", "/v1", "/v1/api-keys/", "/v2/projects"])("%s returns a documented 404", async (path) => {
+    const response = await send(`${service.baseUrl}${path}`);
+    expect(response.status).toBe(404);
+    expect(undocumented("/components/responses/NotFound", response)).toEqual([]);
   });
 });
 
 const pointerOf = (path: string) => `/paths/${path.replaceAll("/", "~1")}`;
 
-describe("what receivers get", () => {
-  test.each(eventNames)("%s is as documented, during a rotation too", async (name) => {
+describe("requests to receivers", () => {
+  test.each(eventNames)("%s matches its documentation, also during a rotation", async (name) => {
     const { api, userId } = service.user();
     const projectId = await service.project(userId);
     const path = `/v1/projects/${projectId}/webhooks`;
@@ -577,16 +628,16 @@ describe("what receivers get", () => {
         headers: {} as Record<string, string>,
       };
       const pointer = `/webhooks/${name}/post`;
-      const problems = wrongBy(`${pointer}/requestBody/content/application~1json/schema`, JSON.parse(body));
+      const problems = schemaViolations(`${pointer}/requestBody/content/application~1json/schema`, JSON.parse(body));
       const { parameters } = document.webhooks[name].post;
       for (const { name: header, required, schema } of parameters) {
         const value = headers[header.toLowerCase()];
         if (value === undefined && required) problems.push(`${header} is missing`);
-        if (value !== undefined) problems.push(...wrongByHeader(schema, String(value)));
+        if (value !== undefined) problems.push(...textViolations(schema, String(value)));
       }
       const known = parameters.map((each: Json) => each.name.toLowerCase());
-      const ours = Object.keys(headers).filter((header) => /^(x-|webhook-)/.test(header));
-      expect({ problems, unknown: ours.filter((header) => !known.includes(header)) }).toEqual({
+      const apiHeaders = Object.keys(headers).filter((header) => /^(x-|webhook-)/.test(header));
+      expect({ problems, unknown: apiHeaders.filter((header) => !known.includes(header)) }).toEqual({
         problems: [],
         unknown: [],
       });
@@ -595,9 +646,9 @@ describe("what receivers get", () => {
   });
 });
 
-describe("when the service itself fails", () => {
+describe("failures of the service", () => {
   const throttled = ["THROTTLED", "QUOTA_EXCEEDED", "WAF_FILTERED"] as const;
-  test.each(throttled)("%s is answered as documented, by every operation", async (type) => {
+  test.each(throttled)("the %s response is documented for every operation", async (type) => {
     const row: GatewayResponseRow = gatewayResponses[type];
     const requestId = randomUUID();
     const body = JSON.parse(gatewayResponseTemplate(row).replace("$context.requestId", requestId));
@@ -612,12 +663,12 @@ describe("when the service itself fails", () => {
     }
   });
 
-  test("no operation answers with more than what is documented when its settings are gone", async () => {
-    // Nobody is let in with a key, and a session finds no table.
+  test("operations return documented errors when the table settings are missing", async () => {
+    // The authorizer cannot look up keys, and a handler called with a JWT finds no table.
     const names = Object.values(tables).map(({ env }) => env);
     const kept = names.map((name) => [name, process.env[name]] as const);
     const ids = new Map<string, Record<string, string>>();
-    for (const each of operations) ids.set(each.id, await realIds(each));
+    for (const each of operations) ids.set(each.id, await existingIds(each));
     for (const name of names) delete process.env[name];
     try {
       for (const each of operations) {
@@ -627,16 +678,16 @@ describe("when the service itself fails", () => {
           ["key", "service_unavailable"],
         ] as const) {
           const text = exampleOf(each);
-          const answer = await send(`${service.baseUrl}${path}`, {
+          const response = await send(`${service.baseUrl}${path}`, {
             method: each.method,
             headers: {
-              authorization: world.authorizations[caller] ?? "",
+              authorization: fixture.authorizations[caller] ?? "",
               ...(text !== undefined && { "content-type": "application/json" }),
             },
             ...(text !== undefined && { body: text }),
           });
-          expectDocumented(each, answer);
-          expect(answer.body.error.code).toBe(code);
+          expectDocumented(each, response);
+          expect(response.body.error.code).toBe(code);
         }
       }
     } finally {
@@ -645,7 +696,7 @@ describe("when the service itself fails", () => {
   });
 });
 
-test.each(operations)("every answer that is documented for $id has been seen", ({ id, definition }) => {
+test.each(operations)("every response that is documented for $id has occurred", ({ id, definition }) => {
   const documented = Object.entries<Json>(definition.responses).flatMap(([status, { $ref }]) => {
     if (!$ref) return [status];
     const { examples } = document.components.responses[$ref.split("/").at(-1)].content["application/json"];

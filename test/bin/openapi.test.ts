@@ -1,52 +1,66 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
 import * as esbuild from "esbuild";
 import { Webhook } from "standardwebhooks";
+import { exampleRequest, exampleSecret } from "../../bin/openapi/examples.ts";
 import { generate } from "../../bin/commands/openapi.ts";
-import { exampleRequest, secretExample } from "../../bin/openapi/examples.ts";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { workers } from "../../functions/manifest/workers.ts";
 import { bodySignature } from "../../functions/receivers/signature.ts";
 
-/* What is generated from the endpoints is what is committed, and is well made. */
+/* The generated files are committed as generated, complete and valid. */
 
 const root = join(import.meta.dirname, "../..");
 const committed = (path: string) => readFileSync(join(root, path), "utf8");
 const rows: readonly EndpointRow[] = endpoints;
 
 let generated: Map<string, string>;
-// biome-ignore lint/suspicious/noExplicitAny: its shape is what the linter is for
-let document: any;
+// biome-ignore lint/suspicious/noExplicitAny: the OpenAPI linter checks its shape
+type Json = any;
+let document: Json;
 beforeAll(async () => {
   generated = await generate();
   document = JSON.parse(generated.get("docs/openapi.json") ?? "");
 });
 
 test.each(["docs/openapi.json", "docs/api.md", "packages/client/src/schema.d.ts"])(
-  "%s is what npm run openapi makes of the endpoints as they are",
+  "%s equals the output of npm run openapi",
   (path) => {
     expect(committed(path)).toBe(generated.get(path));
   },
 );
 
-test("what is generated is no more than that", () => {
+test("npm run openapi generates no other file", () => {
   expect([...generated.keys()]).toEqual(["docs/openapi.json", "docs/api.md", "packages/client/src/schema.d.ts"]);
 });
 
-test.each(rows)("$method $path is described", ({ method, path, access }) => {
-  const operation = document.paths[path][method.toLowerCase()];
-  expect(operation).toMatchObject({
-    operationId: expect.stringMatching(/^[a-z]+([A-Z][a-z]+)*$/),
-    summary: expect.stringMatching(/./),
-  });
-  expect(operation.security).toEqual(access === "session" ? [{ jwt: [] }] : undefined);
+test.each(rows)(
+  "$method $path has an operation id, a summary and the security of its access",
+  ({ method, path, access }) => {
+    const operation = document.paths[path][method.toLowerCase()];
+    expect(operation).toMatchObject({
+      operationId: expect.stringMatching(/^[a-z]+([A-Z][a-z]+)*$/),
+      summary: expect.stringMatching(/./),
+    });
+    expect(operation.security).toEqual(access === "session" ? [{ jwt: [] }] : undefined);
+  },
+);
+
+test("every event has a webhook, a payload schema and a place in the payload of a delivery", () => {
+  const payloads = ["DeployStarted", "DeploySucceeded", "DeployFailed"];
+  expect(Object.keys(document.webhooks)).toEqual(["deploy.started", "deploy.succeeded", "deploy.failed"]);
+  expect(Object.keys(document.webhooks)).toEqual([...eventNames]);
+  const bodies = Object.values<Json>(document.webhooks).map(({ post }) => post.requestBody.content["application/json"]);
+  const references = payloads.map((name) => ({ $ref: `#/components/schemas/${name}` }));
+  expect(bodies.map(({ schema }) => schema)).toEqual(references);
+  expect(document.components.schemas.DeliveryWithAttempts.properties.payload.oneOf).toEqual(references);
 });
 
-test("whatever is named is used", () => {
+test("every component is referenced", () => {
   const text = JSON.stringify(document);
   for (const [kind, parts] of Object.entries<object>(document.components)) {
     if (kind === "securitySchemes") continue;
@@ -55,11 +69,11 @@ test("whatever is named is used", () => {
   }
 });
 
-describe("a linter that many know", () => {
+describe("the OpenAPI linter", () => {
   const folder = mkdtempSync(join(tmpdir(), "openapi-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** The response to a method that is not there is used in an extension, where the linter does not look. */
+  /** The component of the 405 response is used only in an extension, which the linter does not follow. */
   const options = ["--extends", "recommended-strict", "--skip-rule", "no-unused-components", "--format", "json"];
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
 
@@ -67,16 +81,16 @@ describe("a linter that many know", () => {
     const path = join(folder, "openapi.json");
     writeFileSync(path, text);
     const cli = join(root, "node_modules/@redocly/cli/bin/cli.js");
-    // In a folder of its own: no configuration is found there.
+    // Runs in its own folder, so that it finds no configuration.
     const run = spawnSync(process.execPath, [cli, "lint", path, ...options], { cwd: folder, env, encoding: "utf8" });
     return JSON.parse(run.stdout).problems.map(({ ruleId }: { ruleId: string }) => ruleId);
   }
 
-  test("finds nothing in it", () => {
+  test("reports no problem in docs/openapi.json", () => {
     expect(rulesBrokenBy(committed("docs/openapi.json"))).toEqual([]);
   });
 
-  test("would find two operations of one name, and an example that is none", () => {
+  test("reports a duplicate operation id and an example that does not match its schema", () => {
     const broken = structuredClone(document);
     broken.paths["/v1/projects"].get.operationId = "listApiKeys";
     broken.components.responses.NotFound.content["application/json"].examples.not_found.value.error.code = "conflict";
@@ -86,12 +100,12 @@ describe("a linter that many know", () => {
   });
 });
 
-test.each(eventNames)("the signatures in the example of %s hold", (name) => {
+test.each(eventNames)("the example of %s has valid signatures", (name) => {
   const { body, headers } = exampleRequest(name);
-  expect(headers["X-Service-Signature"]).toBe(bodySignature(body, secretExample));
-  // Of the day the example was made: the library refuses what is old.
+  expect(headers["X-Service-Signature"]).toBe(bodySignature(body, exampleSecret));
+  // Set to the time of the example, because the library rejects old timestamps.
   jest.useFakeTimers({ now: Number(headers["webhook-timestamp"]) * 1000 });
-  const verified = new Webhook(secretExample).verify(body, headers);
+  const verified = new Webhook(exampleSecret).verify(body, headers);
   jest.useRealTimers();
   expect(verified).toEqual(JSON.parse(body));
   const { parameters, requestBody } = document.webhooks[name].post;
@@ -100,7 +114,9 @@ test.each(eventNames)("the signatures in the example of %s hold", (name) => {
   expect(Object.fromEntries(shown)).toMatchObject(headers);
 });
 
-test("no function loads the schemas of answers", async () => {
+const responseSchema = /response-schema\.ts$|event-payload\.ts$/;
+
+test("no function bundles the response schemas", async () => {
   const { metafile } = await esbuild.build({
     absWorkingDir: root,
     entryPoints: [...endpoints, ...workers].map(({ file }) => `functions/${file}.ts`),
@@ -113,10 +129,31 @@ test("no function loads the schemas of answers", async () => {
   });
   const inputs = Object.keys(metafile.inputs);
   expect(inputs).toContain("functions/api-keys/api-key.ts");
-  expect(inputs.filter((path) => /answer\.ts$|event-payload\.ts$/.test(path))).toEqual([]);
+  const schemas = readdirSync(join(root, "functions"), { recursive: true, encoding: "utf8" });
+  // The pattern below must match the schemas' file names.
+  expect(schemas.filter((path) => responseSchema.test(path)).length).toBeGreaterThan(4);
+  expect(inputs.filter((path) => responseSchema.test(path))).toEqual([]);
 });
 
-test("every link of the reference page leads somewhere", () => {
+describe.each(["openapi", "vectors"])("npm run %s", (name) => {
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, [join(root, `bin/${name}.ts`), ...args], { cwd: root, encoding: "utf8" });
+
+  test("prints its usage on --help", () => {
+    const { status, stdout, stderr } = run("--help");
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toContain(`Usage: npm run --silent ${name}\n`);
+    expect(stdout).toContain("-h, --help  show help");
+  });
+
+  test("exits with 2 on an unknown argument", () => {
+    const { status, stdout, stderr } = run("--check");
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toBe(`Unexpected argument --check.\nUsage: npm run --silent ${name}\n`);
+  });
+});
+
+test("every link of docs/api.md leads to a heading", () => {
   const page = committed("docs/api.md");
   const headings = [...page.matchAll(/^#+ (.*)$/gm)].map(([, text = ""]) =>
     text

@@ -12,10 +12,11 @@ import * as sqs from "aws-cdk-lib/aws-sqs";
 import { parse } from "yaml";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { stages } from "../../lib/stages.ts";
+import { needs } from "../support/optional-program.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { type Asked, type Spoil, startSpoilingProxy } from "../support/spoiling-proxy.ts";
+import { type ProxiedRequest, startTamperingProxy, type Tampering } from "../support/tampering-proxy.ts";
 
-/* The example workflows do what they say: they are read, and their steps are run. */
+/* The example workflows: their settings are checked, and their scripts are run. */
 
 const root = join(import.meta.dirname, "../..");
 const folder = join(root, "docs/github-actions");
@@ -25,7 +26,7 @@ interface Step {
   name?: string;
   if?: string;
   uses?: string;
-  with?: Record<string, string>;
+  with?: Record<string, string | number | boolean>;
   env?: Record<string, string>;
   run?: string;
 }
@@ -34,6 +35,7 @@ interface Job {
   needs?: string;
   permissions?: Record<string, string>;
   if?: string;
+  "timeout-minutes"?: number;
   env: Record<string, string>;
   defaults: { run: { shell: string } };
   steps: Step[];
@@ -51,21 +53,21 @@ const workflows = readdirSync(folder).map((file) => ({
 }));
 function workflowIn(file: string): Workflow {
   const found = workflows.find((each) => each.file === file);
-  if (!found) throw new Error(`there is no ${file}`);
+  if (!found) throw new Error(`docs/github-actions/${file} does not exist.`);
   return found.workflow;
 }
 const jobIn = (file: string, job: string) => workflowIn(file).jobs[job] as Job;
 const stepsOf = ({ jobs }: Workflow) => Object.values(jobs).flatMap(({ steps }) => steps);
 const scriptsOf = (workflow: Workflow) => stepsOf(workflow).flatMap(({ run }) => run ?? []);
 
-/** As a workflow writes it. */
+/** An expression as written in a workflow. */
 const expression = (text: string) => `\${{ ${text} }}`;
 
 const work = mkdtempSync(join(tmpdir(), "github-actions-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
 describe.each(workflows)("$file", ({ workflow }) => {
-  test("has no more rights than each of its jobs uses, and only the one that deploys can get credentials", () => {
+  test("grants each job only the permissions it uses, and AWS credentials only to the one that deploys", () => {
     expect(workflow.permissions).toEqual({});
     for (const { permissions = {}, environment, steps } of Object.values(workflow.jobs)) {
       const readsRepository = steps.some(({ uses }) => uses?.startsWith("actions/checkout@"));
@@ -78,24 +80,54 @@ describe.each(workflows)("$file", ({ workflow }) => {
     }
   });
 
-  test("uses actions of exact versions only", () => {
+  test("limits the time of each job and does not leave the repository's credentials on disk", () => {
+    for (const job of Object.values(workflow.jobs)) expect(job["timeout-minutes"]).toBeGreaterThan(0);
+    for (const { uses, with: options } of stepsOf(workflow))
+      if (uses?.startsWith("actions/checkout@")) expect(options).toEqual({ "persist-credentials": false });
+  });
+
+  test("masks every token and secret before it becomes an output", () => {
+    for (const run of scriptsOf(workflow)) {
+      for (const [line, name = ""] of run.matchAll(/^ *echo "(token|secret)=\$\w+" >> "\$GITHUB_OUTPUT"$/gm)) {
+        const mask = run.indexOf(`echo "::add-mask::$${name}"`);
+        expect(mask).toBeGreaterThanOrEqual(0);
+        expect(mask).toBeLessThan(run.indexOf(line));
+      }
+    }
+  });
+
+  test("limits the time of every curl call and passes no credential in its arguments", () => {
+    for (const run of scriptsOf(workflow)) {
+      const calls = run
+        .replaceAll(/\\\n\s*/g, "")
+        .split("\n")
+        .filter((line) => /(^|\|) *curl /.test(line));
+      expect(calls.length).toBe(run.match(/\bcurl -/g)?.length ?? 0);
+      for (const call of calls) {
+        expect(call).toMatch(/--max-time \d+/);
+        expect(call).not.toMatch(/Authorization|\$SIGN_IN_BODY"? *\)/);
+      }
+    }
+  });
+
+  test("pins actions to exact versions", () => {
     for (const { uses } of stepsOf(workflow))
       if (uses) expect(uses).toMatch(/^[\w-]+\/[\w-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})$/);
   });
 
-  test("puts nothing from outside into a script's text: values come as environment variables", () => {
+  test("passes values to scripts as environment variables, not as expressions in their text", () => {
     for (const run of scriptsOf(workflow)) expect(run).not.toMatch(/\$\{\{/);
   });
 
-  test("knows no long-lived key of AWS", () => {
+  test("contains no long-lived AWS key", () => {
     expect(JSON.stringify(workflow)).not.toMatch(/AWS_SECRET|aws-secret-access-key|AWS_ACCESS_KEY/);
   });
 
-  test("runs its scripts in bash that stops at the first error", () => {
+  test("runs its scripts in bash, which stops at the first error", () => {
     for (const job of Object.values(workflow.jobs)) expect(job.defaults.run.shell).toBe("bash");
   });
 
-  test("calls commands that exist", () => {
+  test("calls only existing commands", () => {
     const { scripts, devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     const text = scriptsOf(workflow).join("\n");
     for (const [, name = ""] of text.matchAll(/npm run (?:--silent )?([\w-]+)/g)) expect(scripts).toHaveProperty(name);
@@ -103,7 +135,7 @@ describe.each(workflows)("$file", ({ workflow }) => {
     for (const script of scriptsOf(workflow)) execFileSync("bash", ["-n"], { input: script });
   });
 
-  test("calls endpoints that exist", () => {
+  test("calls only existing endpoints", () => {
     const calls = scriptsOf(workflow).flatMap((run) => [...run.matchAll(/\bapi (GET|POST|PATCH|DELETE) "([^"]+)"/g)]);
     const known = endpoints.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/g, "{}")}`);
     for (const [, method, path = ""] of calls) {
@@ -113,9 +145,9 @@ describe.each(workflows)("$file", ({ workflow }) => {
   });
 });
 
-/** Runs a step's script as GitHub does. https://docs.github.com/actions/reference/workflow-syntax-for-github-actions#jobsjob_idstepsshell */
+/** Runs a step's script like GitHub does. https://docs.github.com/actions/reference/workflow-syntax-for-github-actions#jobsjob_idstepsshell */
 async function runStep(step: Step | undefined, env: Record<string, string>, cwd = work) {
-  if (!step?.run) throw new Error("there is no such step");
+  if (!step?.run) throw new Error("The workflow has no such step, or the step has no script.");
   const file = join(cwd, `${randomUUID()}.sh`);
   writeFileSync(file, step.run);
   const options = { cwd, env: { PATH: process.env.PATH, HOME: work, ...env } };
@@ -132,16 +164,7 @@ async function runStep(step: Step | undefined, env: Record<string, string>, cwd 
   }
 }
 
-const has = (program: string) => {
-  try {
-    return execFileSync(program, ["--version"], { stdio: "pipe" }).length > 0;
-  } catch {
-    return false;
-  }
-};
-const isComplete = ["bash", "curl", "jq"].every(has);
-
-(isComplete ? describe : describe.skip)("use-the-api.yml, run (needs bash, curl and jq)", () => {
+needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   const { steps, env: jobEnv } = jobIn("use-the-api.yml", "webhooks");
   const step = (id: string) => steps.find((each) => each.id === id);
 
@@ -164,9 +187,12 @@ const isComplete = ["bash", "curl", "jq"].every(has);
   const webhooks = async () => (await user.api.get(`/v1/projects/${project}/webhooks`)).body.data;
   const output = () => readFileSync(join(work, "output"), "utf8");
 
-  /** Runs the named steps, in a job that a spoiling proxy may stand in front of. */
-  async function runJob(ids: string[], { spoil, env = {} }: { spoil?: Spoil; env?: Record<string, string> } = {}) {
-    const proxy = await startSpoilingProxy(service.baseUrl, spoil);
+  /** Runs the named steps against the service, through a proxy that may tamper with it. */
+  async function runJob(
+    ids: string[],
+    { tampering, env = {} }: { tampering?: Tampering; env?: Record<string, string> } = {},
+  ) {
+    const proxy = await startTamperingProxy(service.baseUrl, tampering);
     const values = {
       API_KEY: key,
       API_URL: proxy.url,
@@ -181,23 +207,29 @@ const isComplete = ["bash", "curl", "jq"].every(has);
       for (const id of ["api", ...ids]) {
         const { code, output: text } = await runStep(step(id), values);
         printed += text;
-        if (code !== 0) return { code, printed, asked: proxy.asked };
+        if (code !== 0) return { code, printed, requests: proxy.requests };
       }
-      return { code: 0, printed, asked: proxy.asked };
+      return { code: 0, printed, requests: proxy.requests };
     } finally {
       await proxy.close();
     }
   }
 
-  /** What a job's log shows: of a line with a command to the runner, nothing. */
+  /** Returns the job's log: the runner does not show lines with ::add-mask::. */
   const logOf = (printed: string) => printed.replaceAll(/^::add-mask::.*$/gm, "");
 
-  test("the steps know all that they are given", () => {
+  test("the job sets exactly the variables that its steps use", () => {
     expect(Object.keys(jobEnv).sort()).toEqual(["API_KEY", "API_URL", "PROJECT", "RECEIVER"]);
     expect(jobEnv.API_KEY).toBe(expression("secrets.PLATFORM_API_KEY"));
   });
 
-  test("webhooks are made while a pull request is open, and deleted when it is closed", () => {
+  test("runs for pull requests of the repository itself only: forks get no secrets", () => {
+    expect(jobIn("use-the-api.yml", "webhooks").if).toBe(
+      "github.event_name != 'pull_request' || github.event.pull_request.head.repo.full_name == github.repository",
+    );
+  });
+
+  test("creates the webhook when a pull request is opened and deletes it when it is closed", () => {
     expect(step("create")?.if).toBe("github.event_name == 'pull_request' && github.event.action != 'closed'");
     expect(step("delete")?.if).toBe("github.event_name == 'pull_request' && github.event.action == 'closed'");
     expect(workflowIn("use-the-api.yml").on.pull_request).toEqual({
@@ -205,7 +237,7 @@ const isComplete = ["bash", "curl", "jq"].every(has);
     });
   });
 
-  test("lists the project's webhooks, and warns of one that is disabled", async () => {
+  test("lists the project's webhooks, with a warning for a disabled one", async () => {
     const path = `/v1/projects/${project}/webhooks`;
     const url = "https://hooks.example.com/a?b=$(c)&d=*";
     const { id } = (await user.api.post(path, { url, events: ["deploy.started", "deploy.failed"] })).body.data;
@@ -215,7 +247,7 @@ const isComplete = ["bash", "curl", "jq"].every(has);
     expect((await runJob(["list"])).printed).toContain(`::warning::${url} is disabled: manual`);
   });
 
-  test("gives the preview a webhook, with a secret that only the next step sees", async () => {
+  test("creates a webhook for the preview and passes its secret only to the next step", async () => {
     const { code, printed } = await runJob(["list", "create"]);
     expect(code).toBe(0);
     const [webhook] = await webhooks();
@@ -227,7 +259,7 @@ const isComplete = ["bash", "curl", "jq"].every(has);
     expect(printed).toContain(`${webhook.id} sends to ${receiver}`);
   });
 
-  test("run again, it keeps that webhook and has a new secret", async () => {
+  test("keeps the webhook and rotates its secret when run again", async () => {
     await runJob(["create"]);
     const first = output();
     const [before] = await webhooks();
@@ -239,7 +271,7 @@ const isComplete = ["bash", "curl", "jq"].every(has);
     expect(output().slice(first.length)).not.toBe(first);
   });
 
-  test("deletes the preview's webhook and no other; deleted already is well", async () => {
+  test("deletes the preview's webhook and no other, and succeeds when it is already deleted", async () => {
     const other = { url: "https://pr-77.preview.example.com/hooks/deployments", events: ["deploy.failed"] };
     const { id } = (await user.api.post(`/v1/projects/${project}/webhooks`, other)).body.data;
     await runJob(["create"]);
@@ -250,26 +282,28 @@ const isComplete = ["bash", "curl", "jq"].every(has);
     expect(await runJob(["delete"])).toMatchObject({ code: 0, printed: "" });
   });
 
-  test.each(["list", "create", "delete"])("%s fails with the error's code and request id", async (id) => {
+  test.each(["list", "create", "delete"])("%s fails with the error code and request id", async (id) => {
     const { code, printed } = await runJob([id], { env: { API_KEY: `svc_${"0".repeat(64)}` } });
     expect(code).not.toBe(0);
     expect(printed).toMatch(
-      /^::error::GET \/v1\/projects\/\S+ was answered 401: invalid_api_key, request id [0-9a-f-]{36}: The API key/m,
+      /^::error::GET \/v1\/projects\/\S+ returned 401: invalid_api_key, request id [0-9a-f-]{36}: The API key/m,
     );
     expect(output()).toBe("");
   });
 
-  test("an answer that is not the API's fails too, and commands to the runner in it are not obeyed", async () => {
+  test("fails on a response that is not from the API, without executing runner commands in it", async () => {
     const body = '{"error":{"code":"x","message":"a\\n::add-mask::b","request_id":"r"}}';
-    const injected = await runJob(["list"], { spoil: { instead: () => ({ status: 500, headers: {}, body }) } });
+    const injected = await runJob(["list"], { tampering: { respond: () => ({ status: 500, headers: {}, body }) } });
     expect(injected).toMatchObject({
       code: 1,
       printed: expect.stringMatching(/^::error::.* 500: x, request id r: a ::add-mask::b\n$/),
     });
-    const html = await runJob(["list"], { spoil: { instead: () => ({ status: 502, headers: {}, body: "<html>" }) } });
+    const html = await runJob(["list"], {
+      tampering: { respond: () => ({ status: 502, headers: {}, body: "<html>" }) },
+    });
     expect(html).toMatchObject({
       code: 1,
-      printed: expect.stringContaining("answered 502: which is no answer of the API"),
+      printed: expect.stringContaining("returned 502: the response is not from the API"),
     });
   });
 
@@ -282,33 +316,37 @@ const isComplete = ["bash", "curl", "jq"].every(has);
   test.each([
     [429, "rate_limited"],
     [503, "service_unavailable"],
-  ])("%i is asked again after Retry-After", async (status, code) => {
+  ])("retries %i after Retry-After", async (status, code) => {
     const times: number[] = [];
-    const instead = () => (times.push(Date.now()) === 1 ? busy(status, code) : undefined);
-    expect(await runJob(["list"], { spoil: { instead } })).toMatchObject({ code: 0 });
+    const respond = () => (times.push(Date.now()) === 1 ? busy(status, code) : undefined);
+    expect(await runJob(["list"], { tampering: { respond } })).toMatchObject({ code: 0 });
     expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(990);
   });
 
-  test("busy for good, it fails in bounded time", async () => {
-    const { code, printed, asked } = await runJob(["list"], { spoil: { instead: () => busy(429, "rate_limited") } });
+  test("fails after five attempts when every response is 429", async () => {
+    const { code, printed, requests } = await runJob(["list"], {
+      tampering: { respond: () => busy(429, "rate_limited") },
+    });
     expect(code).toBe(1);
-    expect(asked).toHaveLength(5);
-    expect(printed).toContain("was answered 429: rate_limited, request id r");
+    expect(requests).toHaveLength(5);
+    expect(printed).toContain("returned 429: rate_limited, request id r");
   });
 
-  test("a create answered 503 that was done all the same does not make a second webhook", async () => {
+  test("does not create a second webhook when a create took effect despite its 503", async () => {
     let isFirst = true;
-    const answer = (answered: { status: number; body: string }, { method }: Asked) => {
+    const response = (received: { status: number; body: string }, { method }: ProxiedRequest) => {
       if (method !== "POST" || !isFirst) return;
       isFirst = false;
-      Object.assign(answered, busy(503, "service_unavailable"));
+      Object.assign(received, busy(503, "service_unavailable"));
     };
-    const { code, asked } = await runJob(["create"], { spoil: { answer } });
+    const { code, requests } = await runJob(["create"], { tampering: { response } });
     expect(code).toBe(0);
     expect(await webhooks()).toHaveLength(1);
     expect(output()).toMatch(/^secret=whsec_[0-9a-f]{64}\n$/);
     expect(
-      asked.map(({ method, path }) => `${method} ${path.replace(/^.*webhooks/, "").replace(/[0-9a-f-]{36}/, "<id>")}`),
+      requests.map(
+        ({ method, path }) => `${method} ${path.replace(/^.*webhooks/, "").replace(/[0-9a-f-]{36}/, "<id>")}`,
+      ),
     ).toEqual(["GET ", "POST ", "GET ", "POST /<id>/rotate-secret"]);
   });
 });
@@ -318,7 +356,7 @@ describe("deploy.yml", () => {
   const step = (id: string) => steps.find((each) => each.id === id);
   const workflow = workflowIn("deploy.yml");
 
-  test("deploys stages that exist, each in its environment, one at a time", () => {
+  test("deploys existing stages, each in its environment, one at a time", () => {
     const stage = expression("inputs.stage || 'dev'");
     const { inputs } = workflow.on.workflow_dispatch as { inputs: { stage: { options: string[] } } };
     expect(inputs.stage.options).toEqual(stages.map(({ name }) => name));
@@ -328,7 +366,7 @@ describe("deploy.yml", () => {
 
   const orderOf = (job: Job) => job.steps.map(({ id, uses, run }) => id ?? uses?.split("@")[0] ?? run);
 
-  test("tests where no credentials can be had, guards before it deploys, asks afterwards", () => {
+  test("tests in a job without credentials, runs the guard before and the smoke test after the deployment", () => {
     expect(orderOf(jobIn("deploy.yml", "test"))).toEqual([
       "actions/checkout",
       "actions/setup-node",
@@ -351,7 +389,7 @@ describe("deploy.yml", () => {
     expect(step("deploy")?.run).toMatch(/^npx cdk deploy -c stage="\$STAGE" --require-approval never/);
   });
 
-  test("says of every package with an install script whether it may run", () => {
+  test("package.json allows or forbids every install script explicitly", () => {
     const { allowScripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
     const withScript = Object.entries<{ hasInstallScript?: true; os?: string[] }>(packages)
@@ -361,7 +399,7 @@ describe("deploy.yml", () => {
     expect(withScript.filter((name) => !(name in allowScripts))).toEqual([]);
   });
 
-  test("reads the base URL from an output that the stack has", async () => {
+  test("reads the base URL from an output of the stack", async () => {
     writeFileSync(join(work, "outputs.json"), '{"deployment-webhooks-dev":{"ApiUrl":"http://127.0.0.1:1"}}');
     const smoke = {
       ...step("smoke"),
@@ -377,86 +415,134 @@ describe("deploy.yml", () => {
     expect(readFileSync(join(root, "bin/commands/app.ts"), "utf8")).toMatch(/`deployment-webhooks-\$\{stage\.name\}`/);
   });
 
-  /* The guard, on what `cdk diff` really prints. */
+  /* The guard, on real output of `cdk diff`. Each run of the CLI takes seconds, so one diff shows all destructive changes. */
 
-  interface Parts {
-    table?: { sortKey: string };
-    queueName?: string;
-    secretName?: string;
-    key?: boolean;
-    visibilitySeconds?: number;
+  interface StackOptions {
+    tableSortKey: string;
+    hasSecondTable: boolean;
+    queueName: string;
+    visibilitySeconds: number;
+    secretName: string;
+    hasKey: boolean;
+    hasSecondQueue: boolean;
   }
 
-  let count = 0;
-  function synth({ table, queueName = "q", secretName, key, visibilitySeconds = 30 }: Parts): string {
-    count += 1;
-    const app = new App({ analyticsReporting: false, outdir: join(work, `assembly-${count}`) });
+  const base: StackOptions = {
+    tableSortKey: "a",
+    hasSecondTable: true,
+    queueName: "q",
+    visibilitySeconds: 30,
+    secretName: "a",
+    hasKey: true,
+    hasSecondQueue: false,
+  };
+
+  function synth(name: string, options: StackOptions): string {
+    const app = new App({ analyticsReporting: false, outdir: join(work, name) });
     const stack = new Stack(app, "Stack");
-    if (table) {
-      const text = (name: string) => ({ name, type: dynamodb.AttributeType.STRING });
-      const removalPolicy = RemovalPolicy.RETAIN;
-      new dynamodb.TableV2(stack, "Table", { partitionKey: text("id"), sortKey: text(table.sortKey), removalPolicy });
-    }
-    new sqs.Queue(stack, "Queue", { queueName, visibilityTimeout: Duration.seconds(visibilitySeconds) });
-    if (secretName) new secretsmanager.Secret(stack, "Secret", { secretName });
-    if (key) new kms.Key(stack, "Key");
+    const table = (id: string, sortKey: string) =>
+      new dynamodb.TableV2(stack, id, {
+        partitionKey: { name: "id", type: dynamodb.AttributeType.STRING },
+        sortKey: { name: sortKey, type: dynamodb.AttributeType.STRING },
+        removalPolicy: RemovalPolicy.RETAIN,
+      });
+    table("Table", options.tableSortKey);
+    if (options.hasSecondTable) table("SecondTable", "a");
+    const visibilityTimeout = Duration.seconds(options.visibilitySeconds);
+    new sqs.Queue(stack, "Queue", { queueName: options.queueName, visibilityTimeout });
+    if (options.hasSecondQueue) new sqs.Queue(stack, "SecondQueue");
+    new secretsmanager.Secret(stack, "Secret", { secretName: options.secretName });
+    if (options.hasKey) new kms.Key(stack, "Key");
     app.synth();
     return app.outdir;
   }
 
-  async function guard(before: Parts, after: Parts) {
-    const [old, next] = [synth(before), synth(after)];
-    const args = ["diff", "--app", next, "--template", join(old, "Stack.template.json"), "--no-color"];
-    const options = { cwd: work, env: { ...process.env, HOME: work } };
-    const { stdout, stderr } = await promisify(execFile)(join(root, "node_modules/.bin/cdk"), args, options);
-    writeFileSync(join(work, "diff.txt"), stdout + stderr);
+  let template: string;
+  beforeAll(() => {
+    template = join(synth("before", base), "Stack.template.json");
+  });
+
+  async function diffTo(name: string, options: StackOptions): Promise<string> {
+    const args = ["diff", "--app", synth(name, options), "--template", template, "--no-color"];
+    const cdk = join(root, "node_modules/.bin/cdk");
+    const { stdout, stderr } = await promisify(execFile)(cdk, args, { cwd: work, env: { ...process.env, HOME: work } });
+    return stdout + stderr;
+  }
+
+  function guard(diff: string) {
+    writeFileSync(join(work, "diff.txt"), diff);
     return runStep(step("guard"), {});
   }
 
-  const all: Parts = { table: { sortKey: "a" }, secretName: "a", key: true };
+  describe("the guard stops at", () => {
+    let diff: string;
+    beforeAll(async () => {
+      const changes = { tableSortKey: "b", hasSecondTable: false, queueName: "other", secretName: "b", hasKey: false };
+      diff = await diffTo("destructive", { ...base, ...changes });
+    });
 
-  test.each<[string, Parts, RegExp]>([
-    [
-      "a table whose key changes",
-      { ...all, table: { sortKey: "b" } },
-      /^\[~\] AWS::DynamoDB::GlobalTable .* replace$/m,
-    ],
-    ["a table that goes", { secretName: "a", key: true }, /^\[-\] AWS::DynamoDB::GlobalTable .* orphan$/m],
-    ["a queue with another name", { ...all, queueName: "other" }, /^\[~\] AWS::SQS::Queue .* replace$/m],
-    ["a secret with another name", { ...all, secretName: "b" }, /^\[~\] AWS::SecretsManager::Secret .* replace$/m],
-    ["a key that goes", { ...all, key: false }, /^\[-\] AWS::KMS::Key .* orphan$/m],
-  ])("the guard stops at %s", async (_, after, line) => {
-    const { code, output } = await guard(all, after);
-    expect(code).toBe(1);
-    expect(output).toMatch(line);
-    expect(output).toContain("::error::This would lose what is stored");
+    const isResource = (line: string) => /^\[[-+~]\] AWS::/.test(line);
+
+    test.each<[string, RegExp]>([
+      ["a table whose key changes", /^\[~\] AWS::DynamoDB::GlobalTable Table .* replace$/],
+      ["a table that is removed", /^\[-\] AWS::DynamoDB::GlobalTable SecondTable.* orphan$/],
+      ["a queue whose name changes", /^\[~\] AWS::SQS::Queue .* replace$/],
+      ["a secret whose name changes", /^\[~\] AWS::SecretsManager::Secret .* replace$/],
+      ["a key that is removed", /^\[-\] AWS::KMS::Key .* orphan$/],
+    ])("%s", async (_, expected) => {
+      const lines = diff.split("\n");
+      const [line, ...others] = lines.filter((each) => expected.test(each));
+      expect({ line, others }).toEqual({ line: expect.any(String), others: [] });
+      // The diff as if this were the only destructive change.
+      const { code, output } = await guard(lines.filter((each) => each === line || !isResource(each)).join("\n"));
+      expect({ code, output }).toEqual({
+        code: 1,
+        output: `${line}\n::error::This would delete stored data. See the lines above.\n`,
+      });
+    });
+
+    test("all of them together", async () => {
+      const { code, output } = await guard(diff);
+      expect(code).toBe(1);
+      expect(output.split("\n").filter(isResource)).toHaveLength(5);
+    });
   });
 
-  test.each<[string, Parts, Parts]>([
-    ["nothing that changes", all, all],
-    ["a queue that changes in place", all, { ...all, visibilitySeconds: 60 }],
-    ["what is new", {}, all],
-  ])("the guard lets %s pass", async (_, before, after) => {
-    expect(await guard(before, after)).toEqual({ code: 0, output: "" });
+  test.each<[string, Partial<StackOptions>]>([
+    ["a diff without changes", {}],
+    ["a queue that changes in place and a new queue", { visibilitySeconds: 60, hasSecondQueue: true }],
+  ])("the guard accepts %s", async (title, changes) => {
+    const diff = await diffTo(title.replaceAll(" ", "-"), { ...base, ...changes });
+    if (changes.hasSecondQueue) expect(diff).toMatch(/^\[\+\] AWS::SQS::Queue SecondQueue/m);
+    if (changes.visibilitySeconds) expect(diff).toMatch(/^\[~\] AWS::SQS::Queue Queue/m);
+    expect(await guard(diff)).toEqual({ code: 0, output: "" });
   });
 
   test.each([
-    ["may be replaced", "[~] AWS::SQS::Queue Queues/Events QueuesEvents12 may be replaced\n", 1],
-    ["a policy of a queue", "[-] AWS::SQS::QueuePolicy Queues/Events/Policy QueuesPolicy12 destroy\n", 0],
-    ["another kind of resource", "[~] AWS::Lambda::Version Api/Version ApiVersion12 replace\n", 0],
-  ])("the guard knows %s", async (_, line, code) => {
+    ["stops at a queue that may be replaced", "[~] AWS::SQS::Queue Queues/Events QueuesEvents12 may be replaced\n", 1],
+    [
+      "accepts the removal of a queue policy",
+      "[-] AWS::SQS::QueuePolicy Queues/Events/Policy QueuesPolicy12 destroy\n",
+      0,
+    ],
+    [
+      "accepts the replacement of a stateless resource",
+      "[~] AWS::Lambda::Version Api/Version ApiVersion12 replace\n",
+      0,
+    ],
+  ])("the guard %s", async (_, line, code) => {
     writeFileSync(join(work, "diff.txt"), `Stack\nResources\n${line}\n\n✨  Number of stacks with differences: 1\n`);
     expect((await runStep(step("guard"), {})).code).toBe(code);
   });
 
-  test("the guard does not take a diff that failed for one without changes", async () => {
+  test("the guard stops when the diff failed", async () => {
     writeFileSync(
       join(work, "diff.txt"),
       "Need to perform AWS calls for account 1, but no credentials have been configured\n",
     );
     expect(await runStep(step("guard"), {})).toEqual({
       code: 1,
-      output: "::error::There is no complete diff to judge by.\n",
+      output: "::error::The diff is incomplete.\n",
     });
   });
 });
@@ -465,7 +551,7 @@ describe("deploying-from-github.md", () => {
   const page = readFileSync(join(root, "docs/deploying-from-github.md"), "utf8");
   const [trust, rights] = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = ""]) => JSON.parse(text));
 
-  test("the role trusts one repository and one environment, exactly", () => {
+  test("the role trusts exactly one repository and one environment", () => {
     const [statement, ...others] = trust.Statement;
     expect(others).toEqual([]);
     expect(statement.Action).toBe("sts:AssumeRoleWithWebIdentity");
@@ -476,7 +562,7 @@ describe("deploying-from-github.md", () => {
     });
   });
 
-  test("the role may only take the roles of cdk bootstrap", () => {
+  test("the role can only assume the roles of cdk bootstrap", () => {
     expect(rights.Statement).toEqual([
       {
         Effect: "Allow",
@@ -486,11 +572,11 @@ describe("deploying-from-github.md", () => {
     ]);
   });
 
-  test("names every variable and secret that the workflow takes", () => {
+  test("lists every variable and secret that the workflow uses", () => {
     const workflow = readFileSync(join(folder, "deploy.yml"), "utf8");
-    const taken = [...workflow.matchAll(/\$\{\{ (vars|secrets)\.(\w+) \}\}/g)];
-    expect(taken.length).toBeGreaterThan(3);
-    for (const [, kind, name] of taken)
+    const used = [...workflow.matchAll(/\$\{\{ (vars|secrets)\.(\w+) \}\}/g)];
+    expect(used.length).toBeGreaterThan(3);
+    for (const [, kind, name] of used)
       expect(page).toContain(`| ${kind === "vars" ? "variable" : "secret"} | \`${name}\` |`);
   });
 });

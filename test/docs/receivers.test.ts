@@ -11,12 +11,13 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { inspect } from "node:util";
 import { CreateTableCommand } from "@aws-sdk/client-dynamodb";
-import { ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { ScanCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { Webhook as SvixWebhook } from "svix";
@@ -27,14 +28,16 @@ import {
   verifyWebhook,
   WebhookVerificationError,
 } from "../../docs/receivers/node/verify-webhook.mjs";
+import { type EventName, eventNames } from "../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import { generateSecret } from "../../functions/webhooks/webhook.ts";
 import { eventually } from "../support/eventually.ts";
+import { needs } from "../support/optional-program.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-/* Whoever copies a receiver from docs/receivers gets one that accepts what the service sends, and nothing else. */
+/* The receivers in docs/receivers accept the deliveries of the service and reject all others. */
 
 const root = join(import.meta.dirname, "../..");
 const receivers = join(root, "docs/receivers");
@@ -43,7 +46,7 @@ const { vectors, keys } = JSON.parse(readFileSync(vectorsFile, "utf8")) as {
   vectors: Vector[];
   keys: { secret: string; body_key_hex: string; standard_key_hex: string }[];
 };
-const verdictOf = ({ valid, error }: Vector) => (valid ? "verified" : String(error));
+const expectedResult = ({ valid, error }: Vector) => (valid ? "verified" : String(error));
 
 const work = mkdtempSync(join(tmpdir(), "receivers-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
@@ -59,20 +62,25 @@ const event = {
 };
 const body = JSON.stringify(event);
 
-interface Sent {
+interface SigningOptions {
   deliveryId?: string;
   at?: Date;
   signedBody?: string;
   signedWith?: string;
 }
 
-/** The headers of a delivery that is sent now. */
-function headersOf({ deliveryId = randomUUID(), at = new Date(), signedBody = body, signedWith = secret }: Sent = {}) {
+/** Returns the headers of a delivery; by default, of one that is sent now. */
+function headersOf({
+  deliveryId = randomUUID(),
+  at = new Date(),
+  signedBody = body,
+  signedWith = secret,
+}: SigningOptions = {}) {
   return signatureHeaders({ deliveryId, at, body: signedBody }, signedWith);
 }
 
-/** The code of the check that fails. */
-function failureOf(options: Options): string {
+/** Returns the code of the failed check, or "verified". */
+function resultOf(options: Options): string {
   try {
     verifyWebhook(options);
   } catch (error) {
@@ -83,11 +91,11 @@ function failureOf(options: Options): string {
 }
 
 describe("the test vectors", () => {
-  test("are those that `npm run vectors` writes", () => {
+  test("equal the output of `npm run vectors`", () => {
     expect(readFileSync(vectorsFile, "utf8")).toBe(vectorsText());
   });
 
-  test("have names of their own, and say why what is refused is refused", () => {
+  test("have unique names, and a code and an explanation when they are invalid", () => {
     expect(new Set(vectors.map(({ name }) => name)).size).toBe(vectors.length);
     for (const { valid, error, why } of vectors) {
       if (valid) expect(error).toBeUndefined();
@@ -97,18 +105,18 @@ describe("the test vectors", () => {
       expect(new Set(vectors.filter((each) => each.scheme === scheme).map(({ valid }) => valid)).size).toBe(2);
   });
 
-  test("name the keys that make their signatures", () => {
+  test("list the keys that produce their signatures", () => {
     for (const vector of vectors.filter(({ valid }) => valid)) {
-      const ofSecret = (each: string) => keys.find((key) => key.secret === each);
+      const keysOf = (each: string) => keys.find((key) => key.secret === each);
       const header = (name: string) =>
         Object.entries(vector.headers).find(([each]) => each.toLowerCase() === name)?.[1] ?? "";
       const hmac = (key: string | undefined, text: string) =>
         createHmac("sha256", Buffer.from(key ?? "", "hex")).update(text);
       const standard = vector.secrets.map((each) => {
         const text = `${header("webhook-id")}.${header("webhook-timestamp")}.${vector.body}`;
-        return hmac(ofSecret(each)?.standard_key_hex, text).digest("base64");
+        return hmac(keysOf(each)?.standard_key_hex, text).digest("base64");
       });
-      const plain = vector.secrets.map((each) => hmac(ofSecret(each)?.body_key_hex, vector.body).digest("hex"));
+      const plain = vector.secrets.map((each) => hmac(keysOf(each)?.body_key_hex, vector.body).digest("hex"));
       const given =
         vector.scheme === "standard"
           ? header("webhook-signature")
@@ -121,10 +129,10 @@ describe("the test vectors", () => {
   test.each([
     ["standardwebhooks", StandardWebhook],
     ["svix", SvixWebhook],
-  ])("are judged as the package %s judges them", (_, Webhook) => {
+  ])("give the same results in the package %s", (_, Webhook) => {
     for (const { name, secrets, body: text, headers, now, valid } of standard) {
       jest.spyOn(Date, "now").mockReturnValue(now * 1000);
-      // These packages know one secret each.
+      // These packages accept only one secret.
       const accepts = (each: string) => {
         try {
           new Webhook(each).verify(text, headers);
@@ -142,20 +150,20 @@ describe("verifyWebhook", () => {
   test.each(vectors)("$name", (vector) => {
     const { scheme, secrets, headers, now } = vector;
     const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
-    expect(failureOf(options)).toBe(verdictOf(vector));
+    expect(resultOf(options)).toBe(expectedResult(vector));
   });
 
-  test("returns the id and the parsed event, whose kind tells what its data holds", () => {
+  test("returns the id and the parsed event, with data typed by the event name", () => {
     const deliveryId = randomUUID();
     const { id, payload } = verifyWebhook({ body, headers: headersOf({ deliveryId }), secret });
     expect(id).toBe(deliveryId);
     expect(payload).toEqual(event);
-    if (payload.event !== "deploy.succeeded") throw new Error("it is another event");
+    if (payload.event !== "deploy.succeeded") throw new Error(`Unexpected event ${payload.event}.`);
     const url: string = payload.data.url;
     expect(url).toBe(event.data.url);
   });
 
-  test("by the body alone, gives an id that a replay cannot change", () => {
+  test("returns an id from the body alone with the scheme body", () => {
     const [first, second] = [headersOf(), headersOf()].map(
       (headers) => verifyWebhook({ body, headers, secret, scheme: "body" }).id,
     );
@@ -180,25 +188,25 @@ describe("verifyWebhook", () => {
     ["an object in lower case", Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]))],
     ["an object in upper case", Object.fromEntries(pairs.map(([name, value]) => [name.toUpperCase(), value]))],
     ["an object of arrays", Object.fromEntries(pairs.map(([name, value]) => [name, [value]]))],
-    ["an object with gaps", { ...sent, cookie: undefined, "x-nothing": null }],
+    ["an object with undefined and null values", { ...sent, cookie: undefined, "x-nothing": null }],
     ["an object without a prototype", Object.assign(Object.create(null), sent)],
-  ])("takes headers as %s", (_, headers) => {
+  ])("accepts headers as %s", (_, headers) => {
     for (const scheme of ["standard", "body"] as const)
-      expect(failureOf({ body, headers, secret, scheme })).toBe("verified");
+      expect(resultOf({ body, headers, secret, scheme })).toBe("verified");
   });
 
-  test("takes a signature header that came twice, and no id that did", () => {
+  test("accepts a repeated signature header, but not a repeated id", () => {
     const foreign = headersOf({ signedWith: generateSecret(randomBytes(32)) });
     for (const name of ["webhook-signature", "X-Service-Signature"]) {
       const twice = new Headers(sent);
       twice.set(name, foreign[name] ?? "");
       twice.append(name, sent[name] ?? "");
       const scheme = name === "webhook-signature" ? "standard" : "body";
-      expect(failureOf({ body, headers: twice, secret, scheme })).toBe("verified");
+      expect(resultOf({ body, headers: twice, secret, scheme })).toBe("verified");
     }
     const ids = new Headers(sent);
     ids.append("webhook-id", randomUUID());
-    expect(failureOf({ body, headers: ids, secret })).toBe("no_matching_signature");
+    expect(resultOf({ body, headers: ids, secret })).toBe("no_matching_signature");
   });
 
   const bytes = Buffer.from(body);
@@ -209,63 +217,63 @@ describe("verifyWebhook", () => {
     ["a Uint8Array", new Uint8Array(bytes)],
     ["a part of a larger buffer", padded.subarray(6, 6 + bytes.length)],
     ["an ArrayBuffer", new Uint8Array(bytes).buffer],
-  ])("takes the body as %s", (_, raw) => {
+  ])("accepts the body as %s", (_, raw) => {
     expect(verifyWebhook({ body: raw, headers: headersOf(), secret }).payload).toEqual(event);
   });
 
-  test("looks at bytes: what only reads the same in UTF-8 is another body", () => {
+  test("rejects a body with other bytes that decode to the same UTF-8 text", () => {
     const signedBody = '{"a":"\ufffd"}';
     const forged = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff]), Buffer.from('"}')]);
     expect(forged.toString("utf8")).toBe(signedBody);
     for (const scheme of ["standard", "body"] as const)
-      expect(failureOf({ body: forged, headers: headersOf({ signedBody }), secret, scheme })).toBe(
+      expect(resultOf({ body: forged, headers: headersOf({ signedBody }), secret, scheme })).toBe(
         "no_matching_signature",
       );
   });
 
-  test("never falls back to the signature that a replay can use", () => {
+  test("does not fall back to X-Service-Signature, which a replay could use", () => {
     const old = headersOf({ at: new Date(Date.now() - 3_600_000) });
     const { "X-Service-Signature": only = "" } = old;
-    expect(failureOf({ body, headers: old, secret })).toBe("timestamp_too_old");
-    expect(failureOf({ body, headers: { "X-Service-Signature": only }, secret })).toBe("missing_header");
-    expect(failureOf({ body, headers: { "X-Service-Signature": only }, secret, scheme: "body" })).toBe("verified");
+    expect(resultOf({ body, headers: old, secret })).toBe("timestamp_too_old");
+    expect(resultOf({ body, headers: { "X-Service-Signature": only }, secret })).toBe("missing_header");
+    expect(resultOf({ body, headers: { "X-Service-Signature": only }, secret, scheme: "body" })).toBe("verified");
   });
 
-  test("tolerates as much of a difference between the clocks as it is told", () => {
+  test("tolerates a clock difference of toleranceSeconds", () => {
     const at = (seconds: number) => headersOf({ at: new Date(Date.now() + seconds * 1000) });
-    expect(failureOf({ body, headers: at(-30), secret, toleranceSeconds: 10 })).toBe("timestamp_too_old");
-    expect(failureOf({ body, headers: at(30), secret, toleranceSeconds: 10 })).toBe("timestamp_too_new");
-    expect(failureOf({ body, headers: at(-3600), secret, toleranceSeconds: 7200 })).toBe("verified");
-    expect(failureOf({ body, headers: at(0), secret, now: new Date(Number.NaN) })).toBe("timestamp_too_old");
+    expect(resultOf({ body, headers: at(-30), secret, toleranceSeconds: 10 })).toBe("timestamp_too_old");
+    expect(resultOf({ body, headers: at(30), secret, toleranceSeconds: 10 })).toBe("timestamp_too_new");
+    expect(resultOf({ body, headers: at(-3600), secret, toleranceSeconds: 7200 })).toBe("verified");
+    expect(resultOf({ body, headers: at(0), secret, now: new Date(Number.NaN) })).toBe("timestamp_too_old");
   });
 
   test.each([
-    ["no JSON", "deployed"],
-    ["nothing", ""],
-  ])("says that the body is %s when the signature holds", (_, raw) => {
+    ["not JSON", "deployed"],
+    ["empty", ""],
+  ])("returns invalid_payload when the signature is valid and the body is %s", (_, raw) => {
     for (const scheme of ["standard", "body"] as const)
-      expect(failureOf({ body: raw, headers: headersOf({ signedBody: raw }), secret, scheme })).toBe("invalid_payload");
+      expect(resultOf({ body: raw, headers: headersOf({ signedBody: raw }), secret, scheme })).toBe("invalid_payload");
   });
 
   test.each<[string, object]>([
-    ["the body is parsed already", { body: event }],
+    ["the body is already parsed", { body: event }],
     ["there is no body", { body: undefined }],
     ["there is no secret", { secret: undefined }],
     ["the secret is empty", { secret: "" }],
-    ["the secret has lost its prefix", { secret: secret.slice("whsec_".length) }],
+    ["the secret has no prefix", { secret: secret.slice("whsec_".length) }],
     ["the secret is a prefix only", { secret: "whsec_" }],
     ["the secret has a newline at its end", { secret: `${secret}\n` }],
     ["there are no secrets", { secret: [] }],
-    ["one of the secrets is none", { secret: [secret, undefined] }],
+    ["one of the secrets is undefined", { secret: [secret, undefined] }],
     ["there are no headers", { headers: undefined }],
     ["the scheme is unknown", { scheme: "any" }],
-  ])("blames its caller, not the delivery, when %s", (_, wrong) => {
-    const call = () => verifyWebhook({ body, headers: sent, secret, ...wrong } as Options);
+  ])("throws a TypeError, not a verification error, when %s", (_, mistake) => {
+    const call = () => verifyWebhook({ body, headers: sent, secret, ...mistake } as Options);
     expect(call).toThrow(TypeError);
     expect(call).not.toThrow(new RegExp(secret.slice("whsec_".length)));
   });
 
-  test("tells neither the secret nor the signature that it expected", () => {
+  test("reveals neither the secret nor the expected signature in its errors", () => {
     for (const { scheme, secrets, body: text, headers, now } of vectors.filter(({ valid }) => !valid)) {
       const thrown = (() => {
         try {
@@ -274,50 +282,59 @@ describe("verifyWebhook", () => {
           return error;
         }
       })();
-      const told = inspect(thrown, { depth: 9, showHidden: true }) + JSON.stringify(thrown);
+      const printed = inspect(thrown, { depth: 9, showHidden: true }) + JSON.stringify(thrown);
       const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
       const expected = secrets.flatMap((each) => {
         const at = new Date(1000 * Number(lower["webhook-timestamp"] ?? 0) || 0);
-        const right = signatureHeaders({ deliveryId: lower["webhook-id"] ?? "", at, body: text }, each);
-        return [each.slice("whsec_".length), right["webhook-signature"], right["X-Service-Signature"]];
+        const valid = signatureHeaders({ deliveryId: lower["webhook-id"] ?? "", at, body: text }, each);
+        return [each.slice("whsec_".length), valid["webhook-signature"], valid["X-Service-Signature"]];
       });
-      for (const hidden of expected) expect(told).not.toContain(hidden);
+      for (const hidden of expected) expect(printed).not.toContain(hidden);
     }
   });
 
-  test("has the types that its comments say", () => {
+  test("has types for exactly the events of the service", () => {
+    // Does not compile when an event is missing here, or in the JSDoc of verify-webhook.mjs.
+    const typedEvents: Record<EventName, true> = {
+      "deploy.started": true,
+      "deploy.succeeded": true,
+      "deploy.failed": true,
+    } satisfies Record<Delivery["payload"]["event"], true>;
+    expect(Object.keys(typedEvents)).toEqual([...eventNames]);
+  });
+
+  test("has declarations that match its JSDoc comments", () => {
     const command = "node_modules/typescript/bin/tsc docs/receivers/node/verify-webhook.mjs --ignoreConfig --allowJs";
-    const options = "--checkJs --strict --declaration --emitDeclarationOnly --target es2022 --module nodenext";
+    const options =
+      "--checkJs --strict --declaration --emitDeclarationOnly --target es2022 --module nodenext --skipLibCheck";
     const args = [...`${command} ${options} --types node --outDir`.split(" "), work];
     execFileSync(process.execPath, args, { cwd: root });
-    const written = readFileSync(join(work, "verify-webhook.d.mts"), "utf8");
-    const kept = readFileSync(join(receivers, "node/verify-webhook.d.mts"), "utf8");
-    expect(kept.replace(/^(\/\/ biome-ignore.*\n)+/, "")).toBe(written);
+    const generated = readFileSync(join(work, "verify-webhook.d.mts"), "utf8");
+    const committed = readFileSync(join(receivers, "node/verify-webhook.d.mts"), "utf8");
+    expect(committed.replace(/^(\/\/ biome-ignore.*\n)+/, "")).toBe(generated);
   });
 });
 
-/** A receiver made from the examples, and what it has been given to work on. */
-interface Running {
-  /** Sends a request, and returns the status and the text of the answer. */
+/** A running receiver, built from an example. */
+interface RunningReceiver {
+  /** Sends a request, and returns status and text of the response. */
   send(body: string, headers: Record<string, string>): Promise<{ status: number; text: string }>;
-  /** How many deliveries have been kept or worked on. */
-  kept(): Promise<number>;
   stop(): Promise<void>;
 }
 
 type Accept = (delivery: Delivery) => Promise<void>;
 interface Example {
   name: string;
-  start(options: { secret: string | undefined; accept: Accept }): Promise<Omit<Running, "kept">>;
+  start(options: { secret: string | undefined; accept: Accept }): Promise<RunningReceiver>;
 }
 
-/** A module of the examples. They are JavaScript, and some of what they import brings no types. */
-const example = (name: string) => import(join(receivers, "node", `${name}.mjs`));
+/** Imports an example. They are JavaScript, and some of their dependencies have no types. */
+const importExample = (name: string) => import(join(receivers, "node", `${name}.mjs`));
 
 async function post(url: string, raw: string, headers: Record<string, string>) {
   const response = await fetch(url, {
     method: "POST",
-    // A stream has no Content-Length: the receiver cannot know in advance how large it is.
+    // A stream is sent without Content-Length, so the receiver does not know the size in advance.
     body: new Blob([raw]).stream(),
     duplex: "half",
     headers: { "content-type": "application/json", ...headers },
@@ -330,7 +347,7 @@ const examples: Example[] = [
     name: "Express",
     async start(options) {
       const { default: express } = await import("express" as string);
-      const { webhooks } = await example("express");
+      const { webhooks } = await importExample("express");
       const app = express().use("/webhooks", webhooks(options)).use(express.json());
       const server = app.listen(0, "127.0.0.1");
       await once(server, "listening");
@@ -348,7 +365,7 @@ const examples: Example[] = [
     name: "Fastify",
     async start(options) {
       const { default: fastify } = await import("fastify" as string);
-      const { webhooks } = await example("fastify");
+      const { webhooks } = await importExample("fastify");
       const app = fastify({ forceCloseConnections: true });
       app.register(webhooks, { prefix: "/webhooks", ...options });
       await app.listen({ port: 0, host: "127.0.0.1" });
@@ -359,7 +376,7 @@ const examples: Example[] = [
   {
     name: "Next.js",
     async start(options) {
-      const { webhooks } = await example("next");
+      const { webhooks } = await importExample("next");
       const POST = webhooks(options);
       return {
         async send(raw, headers) {
@@ -368,7 +385,7 @@ const examples: Example[] = [
             const response: Response = await POST(new Request("https://receiver.example/webhooks", init));
             return { status: response.status, text: await response.text() };
           } catch {
-            // As Next.js answers for a handler that throws.
+            // Next.js responds with 500 when a handler throws.
             return { status: 500, text: "" };
           }
         },
@@ -380,28 +397,28 @@ const examples: Example[] = [
 
 describe.each(examples)("the example for $name", ({ start }) => {
   let running: Awaited<ReturnType<Example["start"]>>;
-  const worked: unknown[] = [];
+  const processed: unknown[] = [];
   beforeAll(async () => {
-    const { createInbox } = await example("inbox");
-    const inbox = createInbox((payload: unknown) => worked.push(payload));
+    const { createInbox } = await importExample("inbox");
+    const inbox = createInbox((payload: unknown) => processed.push(payload));
     running = await start({ secret, accept: inbox.accept });
   });
-  beforeEach(() => worked.splice(0));
+  beforeEach(() => processed.splice(0));
   afterAll(() => running.stop());
 
-  test("accepts a delivery, and works on it", async () => {
+  test("responds 204 to a delivery and processes it", async () => {
     expect((await running.send(body, headersOf())).status).toBe(204);
-    await eventually(() => expect(worked).toEqual([event]));
+    await eventually(() => expect(processed).toEqual([event]));
   });
 
-  test("acknowledges a delivery that comes again, and does not work on it twice", async () => {
+  test("responds 204 to a repeated delivery and does not process it twice", async () => {
     const deliveryId = randomUUID();
     for (const secondsAgo of [60, 30, 0]) {
       const at = new Date(Date.now() - secondsAgo * 1000);
       expect((await running.send(body, headersOf({ deliveryId, at }))).status).toBe(204);
     }
     expect((await running.send(body, headersOf())).status).toBe(204);
-    await eventually(() => expect(worked).toHaveLength(2));
+    await eventually(() => expect(processed).toHaveLength(2));
   });
 
   const anHourAgo = new Date(Date.now() - 3_600_000);
@@ -410,41 +427,41 @@ describe.each(examples)("the example for $name", ({ start }) => {
     ["another secret", () => headersOf({ signedWith: generateSecret(randomBytes(32)) }), "no_matching_signature"],
     ["a replay", () => headersOf({ at: anHourAgo }), "timestamp_too_old"],
     ["no signature", () => ({}), "missing_header"],
-  ])("answers 401 to %s, says which check failed, and does nothing", async (_, headers, code) => {
+  ])("responds 401 with the failed check to %s, and processes nothing", async (_, headers, code) => {
     const { status, text } = await running.send(body, headers());
     expect([status, text]).toEqual([401, JSON.stringify({ error: code })]);
-    expect(worked).toEqual([]);
+    expect(processed).toEqual([]);
   });
 
-  test("answers 401 to a request without a body", async () => {
+  test("responds 401 to a request without a body", async () => {
     expect((await running.send("", headersOf())).status).toBe(401);
   });
 
-  test("takes what is no JSON as bytes, whatever its type", async () => {
+  test("reads the raw body for every content type", async () => {
     const headers = { ...headersOf(), "content-type": "text/plain; charset=utf-16" };
     expect((await running.send(body, headers)).status).toBe(204);
-    await eventually(() => expect(worked).toEqual([event]));
+    await eventually(() => expect(processed).toEqual([event]));
   });
 
-  test("answers 413 to a body beyond a megabyte", async () => {
+  test("responds 413 to a body over 1 MB", async () => {
     const large = JSON.stringify({ ...event, data: "x".repeat(1_100_000) });
     expect((await running.send(large, headersOf({ signedBody: large }))).status).toBe(413);
-    expect(worked).toEqual([]);
+    expect(processed).toEqual([]);
   });
 
-  test("accepts the largest event that there can be", async () => {
+  test("accepts an event of the maximum size", async () => {
     const large = JSON.stringify({ ...event, data: "ü".repeat(200_000) });
     expect((await running.send(large, headersOf({ signedBody: large }))).status).toBe(204);
-    await eventually(() => expect(worked).toHaveLength(1));
+    await eventually(() => expect(processed).toHaveLength(1));
   });
 });
 
-describe.each(examples)("the example for $name, when something is wrong with the receiver itself,", ({ start }) => {
+describe.each(examples)("the example for $name, if the receiver itself fails,", ({ start }) => {
   const failing: Accept = () => Promise.reject(new Error("the database is down"));
   test.each<[string, { secret: string | undefined; accept: Accept }]>([
-    ["cannot keep the delivery", { secret, accept: failing }],
-    ["was not given the secret", { secret: undefined, accept: async () => {} }],
-  ])("answers 500, so that the delivery comes again: it %s", async (_, options) => {
+    ["accept rejects", { secret, accept: failing }],
+    ["the secret is not set", { secret: undefined, accept: async () => {} }],
+  ])("responds 500, so that the delivery is retried, when %s", async (_, options) => {
     const running = await start(options);
     try {
       expect((await running.send(body, headersOf())).status).toBe(500);
@@ -455,32 +472,32 @@ describe.each(examples)("the example for $name, when something is wrong with the
 });
 
 describe("the inbox of the examples", () => {
-  test("lets the answer go out before the work is done", async () => {
-    const { createInbox } = await example("inbox");
+  test("responds before it processes the delivery", async () => {
+    const { createInbox } = await importExample("inbox");
     const done: string[] = [];
-    const inbox = createInbox(async () => done.push("work"));
+    const inbox = createInbox(async () => done.push("processed"));
     await inbox.accept({ id: "1", payload: event });
-    done.push("answer");
-    await eventually(() => expect(done).toEqual(["answer", "work"]));
+    done.push("responded");
+    await eventually(() => expect(done).toEqual(["responded", "processed"]));
   });
 
-  test("works on a delivery again that it could not work on, when it is redelivered", async () => {
-    const { createInbox } = await example("inbox");
-    const complaint = jest.spyOn(console, "error").mockImplementation(() => {});
+  test("processes a redelivery after the first processing failed", async () => {
+    const { createInbox } = await importExample("inbox");
+    const logError = jest.spyOn(console, "error").mockImplementation(() => {});
     let attempts = 0;
     const inbox = createInbox(async () => {
       attempts += 1;
       if (attempts === 1) throw new Error("the deploy board is down");
     });
     await inbox.accept({ id: "1", payload: event });
-    await eventually(() => expect(complaint).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(logError).toHaveBeenCalledTimes(1));
     await inbox.accept({ id: "1", payload: event });
     await inbox.accept({ id: "1", payload: event });
     await eventually(() => expect(attempts).toBe(2));
   });
 
-  test("forgets the oldest ids rather than to grow for ever", async () => {
-    const { createInbox } = await example("inbox");
+  test("removes the oldest ids above its maximum", async () => {
+    const { createInbox } = await importExample("inbox");
     let count = 0;
     const inbox = createInbox(() => {
       count += 1;
@@ -510,16 +527,16 @@ describe("the example for Lambda", () => {
         KeySchema: [{ AttributeName: "id", KeyType: "HASH" }],
       }),
     );
-    ({ handler } = await example("lambda"));
+    ({ handler } = await importExample("lambda"));
   });
   afterAll(() => {
     for (const name of ["WEBHOOK_SECRET", "INBOX_TABLE"]) delete process.env[name];
   });
 
   test.each([
-    ["as text, from API Gateway", false],
-    ["in base64, from a function URL", true],
-  ])("keeps a delivery that comes %s", async (_, isBase64Encoded) => {
+    ["as text (API Gateway)", false],
+    ["in base64 (function URL)", true],
+  ])("stores a delivery that arrives %s", async (_, isBase64Encoded) => {
     const deliveryId = randomUUID();
     expect((await invoke(body, headersOf({ deliveryId }), isBase64Encoded)).statusCode).toBe(204);
     const row = (await rows()).find(({ id }) => id === deliveryId);
@@ -527,13 +544,23 @@ describe("the example for Lambda", () => {
     expect(row?.expires_at).toBeGreaterThan(Date.now() / 1000 + 29 * 86_400);
   });
 
-  test("acknowledges a delivery that comes again, and keeps it once, also when both come at the same time", async () => {
+  test("responds 204 to repeated deliveries and stores one, also for concurrent ones", async () => {
     const deliveryId = randomUUID();
     const before = (await rows()).length;
     const send = () => invoke(body, headersOf({ deliveryId }));
-    const answers = [await send(), ...(await Promise.all([send(), send(), send()]))];
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([204, 204, 204, 204]);
+    const first = await send();
+    // What the processing adds to the row must survive a repeated delivery.
+    const processed = new UpdateCommand({
+      TableName: table,
+      Key: { id: deliveryId },
+      UpdateExpression: "SET is_processed = :true",
+      ExpressionAttributeValues: { ":true": true },
+    });
+    await dynamo().send(processed);
+    const responses = [first, ...(await Promise.all([send(), send(), send()]))];
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([204, 204, 204, 204]);
     expect(await rows()).toHaveLength(before + 1);
+    expect((await rows()).find(({ id }) => id === deliveryId)).toMatchObject({ is_processed: true });
   });
 
   test.each<[string, () => Record<string, string>, string]>([
@@ -541,72 +568,67 @@ describe("the example for Lambda", () => {
     ["another secret", () => headersOf({ signedWith: generateSecret(randomBytes(32)) }), "no_matching_signature"],
     ["a replay", () => headersOf({ at: new Date(Date.now() - 3_600_000) }), "timestamp_too_old"],
     ["no signature", () => ({}), "missing_header"],
-  ])("answers 401 to %s, and keeps nothing", async (_, headers, error) => {
+  ])("responds 401 to %s and stores nothing", async (_, headers, error) => {
     const before = (await rows()).length;
     expect(await invoke(body, headers())).toEqual({ statusCode: 401, body: JSON.stringify({ error }) });
     expect(await rows()).toHaveLength(before);
   });
 
-  test("answers 413 to a body beyond a megabyte, and 401 to none", async () => {
+  test("responds 413 to a body over 1 MB, and 401 without a body", async () => {
     const large = "x".repeat(1_000_001);
     expect(await invoke(large, headersOf({ signedBody: large }))).toEqual({ statusCode: 413 });
     expect((await handler({ headers: headersOf() })).statusCode).toBe(401);
   });
 
-  test("fails when it cannot keep the delivery, so that it comes again", async () => {
+  test("throws when it cannot store the delivery, so that it is retried", async () => {
     process.env.INBOX_TABLE = `${table}-gone`;
     await expect(invoke(body, headersOf())).rejects.toThrow();
     process.env.INBOX_TABLE = table;
   });
 });
 
-/* Each language judges all vectors, in one run of its interpreter: a line for each. */
+/* Each language verifies all vectors in one run of its interpreter, which prints one line per vector. */
 
 interface Language {
   name: string;
-  command: string;
-  version: string[];
-  /** @returns what it printed */
+  program: string;
+  /** Returns the printed lines. */
   run(): string;
 }
 
-const runs = (command: string, args: string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) =>
+const runProgram = (command: string, args: string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) =>
   execFileSync(command, args, { encoding: "utf8", ...options });
 const driver = (extension: string) => join(root, "test/docs/receivers", `vectors.${extension}`);
 
 const languages: Language[] = [
   {
     name: "Python",
-    command: "python3",
-    version: ["--version"],
-    run: () => runs("python3", [driver("py"), join(receivers, "python"), vectorsFile]),
+    program: "python3",
+    run: () => runProgram("python3", [driver("py"), join(receivers, "python"), vectorsFile]),
   },
   {
     name: "Ruby",
-    command: "ruby",
-    version: ["--version"],
-    run: () => runs("ruby", [driver("rb"), join(receivers, "ruby"), vectorsFile]),
+    program: "ruby",
+    run: () => runProgram("ruby", [driver("rb"), join(receivers, "ruby"), vectorsFile]),
   },
   {
     name: "PHP",
-    command: "php",
-    version: ["--version"],
-    run: () => runs("php", [driver("php"), join(receivers, "php"), vectorsFile]),
+    program: "php",
+    run: () => runProgram("php", [driver("php"), join(receivers, "php"), vectorsFile]),
   },
   {
     name: "Go",
-    command: "go",
-    version: ["version"],
+    program: "go",
     run() {
       mkdirSync(join(work, "go/webhook"), { recursive: true });
       writeFileSync(join(work, "go/go.mod"), "module vectors\n\ngo 1.18\n");
       copyFileSync(driver("go"), join(work, "go/main.go"));
       copyFileSync(join(receivers, "go/verify_webhook.go"), join(work, "go/webhook/verify_webhook.go"));
       const env = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
-      return runs("go", ["run", ".", vectorsFile], { cwd: join(work, "go"), env });
+      return runProgram("go", ["run", ".", vectorsFile], { cwd: join(work, "go"), env });
     },
   },
-  { name: "the shell", command: "openssl", version: ["version"], run: () => vectors.map(runShell).join("\n") },
+  { name: "the shell", program: "openssl", run: () => vectors.map(runShell).join("\n") },
 ];
 
 function runShell(vector: Vector): string {
@@ -631,40 +653,37 @@ function shell(args: string[], env: Record<string, string>) {
   return spawnSync("/bin/sh", [script, ...args], { encoding: "utf8", env: { PATH: process.env.PATH, ...env } });
 }
 
-const isInstalled = ({ command, version }: Language) => spawnSync(command, version).status === 0;
-
 for (const language of languages) {
-  const title = `the snippet for ${language.name} judges every vector as it should`;
-  if (!isInstalled(language)) {
-    test.skip(`${title} (skipped: there is no ${language.command} on this machine)`, () => {});
-    continue;
-  }
-  test(title, () => {
-    const lines = language.run().trimEnd().split("\n");
-    const judged = lines.map((line, index) => [vectors[index]?.name, line.split(" ")[0]]);
-    expect(judged).toEqual(vectors.map((vector) => [vector.name, verdictOf(vector)]));
-    if (language.name === "the shell") return;
-    // What it returns with the verdict: the id to recognise the delivery by, and the event.
-    const expected = vectors.map((vector) => {
-      if (!vector.valid) return verdictOf(vector);
-      const { scheme, secrets, headers, now } = vector;
-      const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
-      const { id, payload } = verifyWebhook(options);
-      return `verified ${id} ${payload.event ?? ""}`.trim();
-    });
-    expect(lines.map((line) => line.trim())).toEqual(expected);
-  }, 120_000);
+  needs(language.program).test(
+    `the receiver for ${language.name} gives the expected result for every vector`,
+    () => {
+      const lines = language.run().trimEnd().split("\n");
+      const results = lines.map((line, index) => [vectors[index]?.name, line.split(" ")[0]]);
+      expect(results).toEqual(vectors.map((vector) => [vector.name, expectedResult(vector)]));
+      if (language.name === "the shell") return;
+      // The returned id and event must equal those of the Node receiver.
+      const expected = vectors.map((vector) => {
+        if (!vector.valid) return expectedResult(vector);
+        const { scheme, secrets, headers, now } = vector;
+        const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
+        const { id, payload } = verifyWebhook(options);
+        return `verified ${id} ${payload.event ?? ""}`.trim();
+      });
+      expect(lines.map((line) => line.trim())).toEqual(expected);
+    },
+    120_000,
+  );
 }
 
-describe("the snippet for the shell", () => {
+needs("openssl").describe("the receiver for the shell", () => {
   const file = join(work, "empty.json");
   beforeAll(() => writeFileSync(file, "{}"));
   test.each<[string, Record<string, string>]>([
     ["there is no secret", {}],
     ["the secret is a prefix only", { WEBHOOK_SECRET: "whsec_" }],
-    ["the secret has lost its prefix", { WEBHOOK_SECRET: "0123" }],
+    ["the secret has no prefix", { WEBHOOK_SECRET: "0123" }],
     ["openssl does not work", { WEBHOOK_SECRET: secret, PATH: join(work, "no-programs") }],
-  ])("never says verified when %s", (_, env) => {
+  ])("does not print verified when %s", (_, env) => {
     for (const args of [
       ["body", file, "sha256="],
       ["standard", file, "id", String(Math.floor(Date.now() / 1000)), "v1,"],
@@ -676,10 +695,21 @@ describe("the snippet for the shell", () => {
   });
 });
 
+/* A comparison that ends at the first difference gives the same results, so only the source shows which one is used. */
+test.each([
+  ["node/verify-webhook.mjs", /timingSafeEqual\(one, other\)/],
+  ["python/verify_webhook.py", /hmac\.compare_digest\(_bytes\(one\), _bytes\(other\)\)/],
+  ["go/verify_webhook.go", /hmac\.Equal\(\[\]byte\(one\), \[\]byte\(other\)\)/],
+  ["ruby/verify_webhook.rb", /OpenSSL\.secure_compare\(one\.b, other\.b\)/],
+  ["php/verify-webhook.php", /hash_equals\(\$one, \$other\)/],
+])("%s compares signatures in constant time", (file, comparison) => {
+  expect(readFileSync(join(receivers, file), "utf8")).toMatch(comparison);
+});
+
 describe("the guide", () => {
   const guide = readFileSync(join(receivers, "README.md"), "utf8");
 
-  test("leads to files that exist, and to all receivers", () => {
+  test("links only to existing files, and to all receivers", () => {
     const linked = [...guide.matchAll(/\]\(([^)#]+)\)/g)].flatMap(([, to = ""]) =>
       to.startsWith("https:") ? [] : [to],
     );
@@ -691,10 +721,10 @@ describe("the guide", () => {
     );
   });
 
-  test("tells every check that can fail, by the same codes in every language", () => {
-    const told = [...guide.matchAll(/^\| `(\w+)` \| /gm)].map(([, code]) => code);
+  test("lists every error code, and every language uses the same codes", () => {
+    const listed = [...guide.matchAll(/^\| `(\w+)` \| /gm)].map(([, code]) => code);
     const codes = [...new Set(vectors.flatMap(({ error }) => error ?? [])), "invalid_payload"];
-    expect(told).toEqual(expect.arrayContaining(codes));
+    expect(listed).toEqual(expect.arrayContaining(codes));
     const files = ["node/verify-webhook.mjs", "python/verify_webhook.py", "go/verify_webhook.go"];
     for (const file of [...files, "ruby/verify_webhook.rb", "php/verify-webhook.php"])
       for (const code of codes) expect(readFileSync(join(receivers, file), "utf8")).toContain(code);
@@ -709,6 +739,12 @@ describe("a delivery of the running service", () => {
   });
   afterAll(() => Promise.all([service.stop(), receiver.close()]));
 
+  /** Closed after each test, also after a failure: an open server would keep jest running. */
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
   async function webhookTo(url: string) {
     const { userId, api } = service.user();
     const webhooks = `/v1/projects/${await service.project(userId)}/webhooks`;
@@ -716,7 +752,7 @@ describe("a delivery of the running service", () => {
     return { api, path: `${webhooks}/${created.data.id}`, secret: created.data.secret as string };
   }
 
-  test("verifies by both schemes, before and during a rotation of the secret, with the old and the new", async () => {
+  test("verifies with both schemes, before and during a rotation, with the old and the new secret", async () => {
     const webhook = await webhookTo(receiver.url);
     const sendTest = async () => {
       const before = receiver.received.length;
@@ -734,37 +770,36 @@ describe("a delivery of the running service", () => {
     for (const scheme of ["standard", "body"] as const) {
       for (const each of [webhook.secret, rotated.data.secret, [rotated.data.secret, webhook.secret]])
         expect(verifyWebhook({ ...second, secret: each, scheme }).payload.event).toBe("deploy.succeeded");
-      expect(failureOf({ ...first, secret: rotated.data.secret, scheme })).toBe("no_matching_signature");
+      expect(resultOf({ ...first, secret: rotated.data.secret, scheme })).toBe("no_matching_signature");
     }
   });
 
-  test("succeeds at a receiver made from the example, and fails at one with another secret", async () => {
-    const worked: Delivery["payload"][] = [];
-    const { webhooks } = await example("express");
-    const { createInbox } = await example("inbox");
+  test("succeeds at a receiver built from the example, and fails at one with another secret", async () => {
+    const processed: Delivery["payload"][] = [];
+    const { webhooks } = await importExample("express");
+    const { createInbox } = await importExample("inbox");
     const { default: express } = await import("express" as string);
     const app = express();
     const server = app.listen(0, "127.0.0.1");
     await once(server, "listening");
+    servers.push(server);
     const base = `http://127.0.0.1:${server.address().port}`;
-    const [right, wrong] = await Promise.all([webhookTo(`${base}/right`), webhookTo(`${base}/wrong`)]);
-    const { accept } = createInbox((payload: Delivery["payload"]) => worked.push(payload));
-    app.use("/right", webhooks({ secret: right.secret, accept }));
-    app.use("/wrong", webhooks({ secret: right.secret, accept }));
+    const [matching, mismatched] = await Promise.all([webhookTo(`${base}/valid`), webhookTo(`${base}/invalid`)]);
+    const { accept } = createInbox((payload: Delivery["payload"]) => processed.push(payload));
+    app.use("/valid", webhooks({ secret: matching.secret, accept }));
+    app.use("/invalid", webhooks({ secret: matching.secret, accept }));
 
-    const outcomeOf = async ({ api, path }: typeof right) => {
+    const outcomeOf = async ({ api, path }: typeof matching) => {
       const { body: sent } = await api.post(`${path}/test`, {});
       return eventually(async () => {
         const { body: delivery } = await api.get(`${path}/deliveries/${sent.data.id}`);
         const [attempt] = delivery.data.attempts;
-        if (!attempt) throw new Error("it was not attempted yet");
+        if (!attempt) throw new Error("not attempted yet");
         return [attempt.status_code, attempt.response_excerpt];
       });
     };
-    expect(await outcomeOf(right)).toEqual([204, null]);
-    expect(await outcomeOf(wrong)).toEqual([401, '{"error":"no_matching_signature"}']);
-    expect(worked.map((payload) => payload.event)).toEqual(["deploy.succeeded"]);
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    expect(await outcomeOf(matching)).toEqual([204, null]);
+    expect(await outcomeOf(mismatched)).toEqual([401, '{"error":"no_matching_signature"}']);
+    expect(processed.map((payload) => payload.event)).toEqual(["deploy.succeeded"]);
   });
 });

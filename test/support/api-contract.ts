@@ -5,8 +5,8 @@ import addFormats from "ajv-formats";
 import type { Response } from "./service.ts";
 
 /*
- * Holds answers against docs/openapi.json: the status must be one of the operation's, the body must be as that status says
- * with no field more, and so must the headers.
+ * Compares responses with docs/openapi.json. The status must be documented for the operation; body and headers must match
+ * what is documented for that status, without further fields or headers.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: any JSON
@@ -18,7 +18,7 @@ export interface Operation {
   id: string;
   method: string;
   path: string;
-  /** JSON pointer of it in the document. */
+  /** JSON pointer to the operation in the document. */
   pointer: string;
   definition: Json;
 }
@@ -33,7 +33,7 @@ export const operations: Operation[] = Object.entries<Json>(document.paths).flat
   }),
 );
 
-/** What `$ref` leads to, and where that is. */
+/** Returns the value at a JSON pointer and its own pointer, with `$ref` resolved. */
 export function at(pointer: string): { value: Json; pointer: string } {
   const value = pointer
     .split("/")
@@ -42,7 +42,7 @@ export function at(pointer: string): { value: Json; pointer: string } {
   return value?.$ref ? at(value.$ref.slice(1)) : { value, pointer };
 }
 
-/** A copy in which objects have the fields they name and no others, unless they say that they may. */
+/** Returns a copy in which objects allow no further fields, except where the schema allows them explicitly. */
 function closed(schema: Json): Json {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== "object" || schema === null) return schema;
@@ -50,47 +50,55 @@ function closed(schema: Json): Json {
   return copy.properties && !("additionalProperties" in copy) ? { ...copy, additionalProperties: false } : copy;
 }
 
-// Numbers in headers are text.
-const ajv = new Ajv2020({ allErrors: true, strictTypes: false, coerceTypes: false });
-const ofHeaders = new Ajv2020({ allErrors: true, coerceTypes: true });
-for (const each of [ajv, ofHeaders]) addFormats.default(each);
-ajv.addVocabulary(["components", "paths", "webhooks"]);
-ajv.addSchema(
+const bodyAjv = new Ajv2020({ allErrors: true, strictTypes: false, coerceTypes: false });
+// Headers and query parameters are text: numbers are parsed from it.
+const headerAjv = new Ajv2020({ allErrors: true, coerceTypes: true });
+for (const each of [bodyAjv, headerAjv]) addFormats.default(each);
+bodyAjv.addVocabulary(["components", "paths", "webhooks"]);
+bodyAjv.addSchema(
   { ...closed({ components: document.components, paths: document.paths, webhooks: document.webhooks }) },
   "api",
 );
 
-const validators = new Map<string, ValidateFunction>();
+/** Compiled validators by JSON pointer (bodies) and by schema text (headers): compiling takes far longer than validating. */
+const bodyValidators = new Map<string, ValidateFunction>();
+const headerValidators = new Map<string, ValidateFunction>();
 
-/** What is wrong with a value, by the schema at this place of the document. */
-export function wrongBy(pointer: string, value: unknown): string[] {
-  let validate = validators.get(pointer);
-  if (!validate) {
-    validate = ajv.compile({ $ref: `api#${encodeURI(pointer).replaceAll("%7E", "~")}` });
-    validators.set(pointer, validate);
-  }
-  return validate(value) ? [] : (validate.errors ?? []).map(told);
+function cached(validators: Map<string, ValidateFunction>, key: string, compile: () => ValidateFunction) {
+  const validate = validators.get(key) ?? compile();
+  validators.set(key, validate);
+  return validate;
 }
 
-const told = ({ instancePath, message, params }: NonNullable<ValidateFunction["errors"]>[number]): string =>
+/** Returns the violations of the schema at this pointer of the document; empty = the value is valid. */
+export function schemaViolations(pointer: string, value: unknown): string[] {
+  const $ref = `api#${encodeURI(pointer).replaceAll("%7E", "~")}`;
+  const validate = cached(bodyValidators, pointer, () => bodyAjv.compile({ $ref }));
+  return validate(value) ? [] : (validate.errors ?? []).map(violationText);
+}
+
+const violationText = ({ instancePath, message, params }: NonNullable<ValidateFunction["errors"]>[number]): string =>
   `${instancePath || "it"} ${message} ${JSON.stringify(params)}`;
 
-export function wrongByHeader(schema: Json, value: string): string[] {
+/** Returns the violations of a header's or query parameter's schema by its text. */
+export function textViolations(schema: Json, value: string): string[] {
   const holder = { value };
-  const validate = ofHeaders.compile({ type: "object", properties: { value: schema } });
-  return validate(holder) ? [] : (validate.errors ?? []).map(told);
+  const validate = cached(headerValidators, JSON.stringify(schema), () =>
+    headerAjv.compile({ type: "object", properties: { value: schema } }),
+  );
+  return validate(holder) ? [] : (validate.errors ?? []).map(violationText);
 }
 
-/** Headers that HTTP itself brings along. */
-const ofHttp = ["connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"];
+/** Headers that belong to HTTP rather than to the API. */
+const httpHeaders = ["connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding"];
 
-/** What an answer has that the response at this place of the document does not say, and the other way round. */
+/** Returns the differences between a response and its documentation at this pointer, in both directions. */
 export function undocumented(responsePointer: string, { status, headers, body }: Response): string[] {
   const response = at(responsePointer);
   if (!response.value) return [`status ${status} is not documented`];
   const media = response.value.content?.["application/json"];
-  const problems = media ? wrongBy(`${response.pointer}/content/application~1json/schema`, body) : [];
-  if (!media && body !== undefined) problems.push("there should be no body");
+  const problems = media ? schemaViolations(`${response.pointer}/content/application~1json/schema`, body) : [];
+  if (!media && body !== undefined) problems.push("the response has a body, which is not documented");
   if (media && headers.get("content-type") !== "application/json") problems.push("it is not application/json");
   if (body?.error && body.error.request_id !== headers.get("x-request-id")) problems.push("the request ids differ");
   const names = Object.keys(response.value.headers ?? {});
@@ -98,9 +106,9 @@ export function undocumented(responsePointer: string, { status, headers, body }:
     const header = at(`${response.pointer}/headers/${escaped(name)}`).value;
     const value = headers.get(name);
     if (value === null && header.required) problems.push(`header ${name} is missing`);
-    if (value !== null) problems.push(...wrongByHeader(header.schema, value).map((wrong) => `header ${name} ${wrong}`));
+    if (value !== null) problems.push(...textViolations(header.schema, value).map((text) => `header ${name} ${text}`));
   }
-  const known = [...ofHttp, ...names.map((name) => name.toLowerCase())];
+  const known = [...httpHeaders, ...names.map((name) => name.toLowerCase())];
   const unknown = [...headers.keys()].filter((name) => !known.includes(name));
   return [...problems, ...unknown.map((name) => `header ${name} is not documented`)];
 }

@@ -1,13 +1,18 @@
+import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startDynamo, startSqs } from "../../bin/local/engines.ts";
 
-/** Starts the embedded engines once for all test files, in memory. Each file makes tables and queues of its own in them. */
+/** Starts the embedded engines once for all test files, in memory. Each file creates its own tables and queues in them. */
 export default async function globalSetup() {
-  const dynamo = await startDynamo(undefined, () => console.error("the DynamoDB engine has ended"));
+  const dynamo = await startDynamo(undefined, () => console.error("The DynamoDB engine has exited."));
   const sqs = await startSqs(0, undefined);
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamo.endpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqs.endpoint;
   process.env.AWS_REGION = "us-east-1";
   process.env.AWS_ACCESS_KEY_ID = "test";
   process.env.AWS_SECRET_ACCESS_KEY = "test";
+  // Written by optional-program.ts, printed by global-teardown.mjs.
+  process.env.MISSING_PROGRAMS_FILE = join(tmpdir(), `missing-programs-${randomUUID()}`);
   Object.assign(globalThis, { stopEngines: () => Promise.all([dynamo.stop(), sqs.stop()]) });
 }

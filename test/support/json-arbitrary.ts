@@ -1,13 +1,15 @@
 import fc from "fast-check";
 import type { Json } from "./api-contract.ts";
 
-/* Values that a JSON Schema of docs/openapi.json describes, and values that it does not. */
+/* Random values that a JSON Schema of docs/openapi.json allows, and values that it does not allow. */
 
-const units = fc.constantFrom(..."abcdefghijklmnopqrstuvwxyzABCDEFXYZ0123456789-_.,:;!?()/'\"\\<>&%#äßéñ世界🚀👩🏽");
+const characters = fc.constantFrom(
+  ..."abcdefghijklmnopqrstuvwxyzABCDEFXYZ0123456789-_.,:;!?()/'\"\\<>&%#äßéñ世界🚀👩🏽",
+);
 
 const paths = fc.array(fc.webPath({ size: "small" }), { maxLength: 1 }).map((parts) => parts.join(""));
 
-/** Fits the schema, as far as it goes: what rules in code ask for beyond it is left to those who know the field. */
+/** Generates values that the schema allows. Rules that the service checks in code only are the caller's concern. */
 export function valid(schema: Json): fc.Arbitrary<Json> {
   if (schema.const !== undefined) return fc.constant(schema.const);
   if (schema.enum) return fc.constantFrom(...schema.enum);
@@ -26,8 +28,15 @@ export function valid(schema: Json): fc.Arbitrary<Json> {
     case "object":
       return object(schema);
     default:
-      throw new Error(`no arbitrary for ${JSON.stringify(schema)}`);
+      throw new Error(`json-arbitrary.ts does not support ${JSON.stringify(schema)}.`);
   }
+}
+
+/** Texts of the shortest and of the longest length that the schema allows: a documented limit must be the enforced one. */
+export function boundaryTexts({ format, pattern, minLength = 0, maxLength }: Json): string[] {
+  if (format !== undefined || maxLength === undefined) return [];
+  if (pattern === undefined) return ["x".repeat(minLength), "x".repeat(maxLength)];
+  return pattern.includes("://") ? ["https://hooks.example.com/".padEnd(maxLength, "x")] : [];
 }
 
 function text({ format, pattern, minLength = 0, maxLength = 100 }: Json): fc.Arbitrary<string> {
@@ -38,7 +47,7 @@ function text({ format, pattern, minLength = 0, maxLength = 100 }: Json): fc.Arb
   }
   if (pattern?.includes("://")) return paths.map((path) => `https://hooks.example.com${path}`);
   if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern));
-  return fc.array(units, { minLength, maxLength: Math.floor(maxLength / 4) }).map((parts) => parts.join(""));
+  return fc.array(characters, { minLength, maxLength: Math.floor(maxLength / 4) }).map((parts) => parts.join(""));
 }
 
 function object({ properties, required = [], minProperties = 0 }: Json): fc.Arbitrary<Json> {
@@ -46,7 +55,7 @@ function object({ properties, required = [], minProperties = 0 }: Json): fc.Arbi
   return fc.record(fields, { requiredKeys: required }).filter((value) => Object.keys(value).length >= minProperties);
 }
 
-/** Breaks the schema in one way: of an object one field is wrong, missing or unknown; or it is no object at all. */
+/** Generates values that violate the schema in one way: a wrong, missing or unknown field, or not an object. */
 export function invalid(schema: Json): fc.Arbitrary<Json> {
   if (schema.type !== "object") return wrong(schema);
   const { properties, required = [] } = schema;
@@ -63,7 +72,7 @@ export function invalid(schema: Json): fc.Arbitrary<Json> {
   );
 }
 
-/** A value of another type, or out of the bounds. */
+/** Generates values of another type, or out of bounds. */
 function wrong(schema: Json): fc.Arbitrary<Json> {
   const { type, format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems, items } = schema;
   const texts = fc.string().filter((text) => !schema.enum?.includes(text));

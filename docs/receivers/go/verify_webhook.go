@@ -1,5 +1,4 @@
-// Package webhook verifies that a delivery comes from the platform. Copy this file: it needs Go 1.18 or later, and
-// nothing else.
+// Package webhook verifies webhook deliveries of the platform. Copy this file; it needs only Go 1.18 or later.
 package webhook
 
 import (
@@ -16,7 +15,7 @@ import (
 	"time"
 )
 
-// Event is the body of a delivery. Deliveries come out of order: see Timestamp.
+// Event is the body of a delivery. Deliveries can arrive out of order: compare Timestamp.
 type Event struct {
 	Event        string          `json:"event"`
 	ProjectID    string          `json:"project_id"`
@@ -25,33 +24,33 @@ type Event struct {
 	Data         json.RawMessage `json:"data"`
 }
 
-// Delivery is a verified one. ID is the same however often it comes.
+// Delivery is a verified delivery. ID identifies a repeated delivery: it is the same for every attempt.
 type Delivery struct {
 	ID      string
 	Payload Event
 }
 
-// VerificationError means that a delivery must not be believed: answer 401. Code says which check failed, and is no secret.
+// VerificationError means that a delivery is not authentic: respond with 401. Code is the failed check; it is not secret.
 type VerificationError struct{ Code string }
 
 func (e *VerificationError) Error() string { return "webhook: " + e.Code }
 
-// Scheme says which of the signatures is looked at.
+// Scheme selects the signature to verify.
 type Scheme int
 
 const (
 	// Standard is webhook-signature, which covers id, time and body.
 	Standard Scheme = iota
-	// Body is X-Service-Signature, which covers the body alone, so that a copy of a delivery verifies for ever. The ID is
-	// the SHA-256 of the body, in hex.
+	// Body is X-Service-Signature, which covers only the body, so that a replayed delivery always verifies. The ID is the
+	// SHA-256 of the body, in hex.
 	Body
 )
 
-// Verifier knows the webhook's secrets, "whsec_" included. Any of them may have signed.
+// Verifier verifies deliveries. Secrets are the webhook's secrets, including "whsec_"; one of them must match.
 type Verifier struct {
 	Secrets []string
 	Scheme  Scheme
-	// Tolerance is how far webhook-timestamp may be from now, either way. Zero means five minutes.
+	// Tolerance is the max difference between webhook-timestamp and now, in both directions. Zero means five minutes.
 	Tolerance time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -64,14 +63,14 @@ var (
 	betweenSHA256 = regexp.MustCompile(`,\s*`)
 )
 
-// Verify takes the body as it came. It returns a *VerificationError, or another error when a secret is none.
+// Verify verifies the raw body. It returns a *VerificationError, or another error when a secret is not valid.
 func (v Verifier) Verify(body []byte, headers http.Header) (*Delivery, error) {
 	if len(v.Secrets) == 0 {
-		return nil, errors.New("webhook: there is no secret")
+		return nil, errors.New("webhook: no secret is set")
 	}
 	for _, secret := range v.Secrets {
 		if !secretForm.MatchString(secret) {
-			return nil, errors.New("webhook: a secret is whsec_ and what follows it, with nothing around it")
+			return nil, errors.New("webhook: a secret must be complete (whsec_…), without surrounding whitespace")
 		}
 	}
 	verify := v.verifyStandard
@@ -89,7 +88,7 @@ func (v Verifier) Verify(body []byte, headers http.Header) (*Delivery, error) {
 	return delivery, nil
 }
 
-// Standard Webhooks. The key is what the part of the secret after whsec_ decodes to in base64.
+// Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64.
 func (v Verifier) verifyStandard(body []byte, headers http.Header) (string, error) {
 	id, timestamp, signature := header(headers, "webhook-id"), header(headers, "webhook-timestamp"), header(headers, "webhook-signature")
 	if id == "" || timestamp == "" || signature == "" {
@@ -106,7 +105,7 @@ func (v Verifier) verifyStandard(body []byte, headers http.Header) (string, erro
 		encoded := strings.TrimRight(strings.TrimPrefix(secret, "whsec_"), "=")
 		key, err := base64.RawStdEncoding.DecodeString(encoded)
 		if err != nil {
-			return "", errors.New("webhook: a secret is not base64 after whsec_")
+			return "", errors.New("webhook: the part of a secret after whsec_ must be base64")
 		}
 		digest := sign(key, []byte(id+"."+timestamp+"."), body)
 		expected = append(expected, "v1,"+base64.StdEncoding.EncodeToString(digest))
@@ -126,12 +125,12 @@ func (v Verifier) checkAge(timestamp string) error {
 	if err != nil {
 		return &VerificationError{"invalid_timestamp"}
 	}
-	// In seconds: a Duration holds no more than 292 years.
-	age, most := now().Unix()-seconds, int64(tolerance/time.Second)
-	if age > most {
+	// In seconds: a Duration overflows after 292 years.
+	age, maxAge := now().Unix()-seconds, int64(tolerance/time.Second)
+	if age > maxAge {
 		return &VerificationError{"timestamp_too_old"}
 	}
-	if age < -most {
+	if age < -maxAge {
 		return &VerificationError{"timestamp_too_new"}
 	}
 	return nil
@@ -164,7 +163,7 @@ func header(headers http.Header, name string) string {
 	return strings.Join(headers.Values(name), ", ")
 }
 
-// Compares all with all, each pair in constant time.
+// Compares each expected with each given signature, in constant time per pair.
 func requireMatch(expected, given []string) error {
 	isMatch := false
 	for _, one := range expected {

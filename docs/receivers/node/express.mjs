@@ -5,7 +5,7 @@ import { verifyWebhook, WebhookVerificationError } from "./verify-webhook.mjs";
  * Express 5:
  *   const { accept } = createInbox((payload) => console.log(payload.event));
  *   app.use("/webhooks", webhooks({ secret: process.env.WEBHOOK_SECRET, accept }));
- * Mount it before any express.json(), which would take the raw body away.
+ * Mount it before express.json(), which would consume the raw body.
  */
 export function webhooks({ secret, accept }) {
   const router = express.Router();

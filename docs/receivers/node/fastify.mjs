@@ -4,7 +4,7 @@ import { verifyWebhook, WebhookVerificationError } from "./verify-webhook.mjs";
  * Fastify 4 or 5:
  *   const { accept } = createInbox((payload) => console.log(payload.event));
  *   app.register(webhooks, { prefix: "/webhooks", secret: process.env.WEBHOOK_SECRET, accept });
- * Being a plugin, it takes bodies as bytes for its own route only; the rest of the app goes on parsing JSON.
+ * As a plugin, it reads raw bodies for its own route only. The rest of the app still parses JSON.
  */
 export async function webhooks(app, { secret, accept }) {
   app.removeAllContentTypeParsers();

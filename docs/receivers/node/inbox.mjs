@@ -1,30 +1,30 @@
 /*
- * Answer first, work afterwards, and once: what `accept` does in all the examples. This one keeps ids in memory: fine for
- * one process whose work may be forgotten. Where it may not, put a row into your database instead, and let a worker take it:
+ * Responds first, then processes each delivery once: the `accept` of the examples. It keeps the ids in memory, which suits a
+ * single process that may lose work when it restarts. Otherwise insert a row into your database, and process it in a worker:
  *
  *   async function accept({ id, payload }) {
  *     await sql`INSERT INTO inbox (id, payload) VALUES (${id}, ${payload}) ON CONFLICT (id) DO NOTHING`;
  *   }
  */
 
-const MOST_IDS = 10_000;
+const MAX_IDS = 10_000;
 
-/** @param {(payload: import("./verify-webhook.mjs").DeploymentEvent) => unknown} work is done after the answer */
-export function createInbox(work) {
+/** @param {(payload: import("./verify-webhook.mjs").DeploymentEvent) => unknown} handlePayload runs after the response */
+export function createInbox(handlePayload) {
   const known = new Set();
   return {
-    /** Resolves when the delivery is kept, which is when to answer 2xx. One that is known is kept already. */
+    /** Resolves when the delivery is stored: respond with 2xx then. A known delivery is stored already. */
     async accept({ id, payload }) {
       if (known.has(id)) return;
       known.add(id);
-      if (known.size > MOST_IDS) known.delete(known.values().next().value);
+      if (known.size > MAX_IDS) known.delete(known.values().next().value);
       setImmediate(async () => {
         try {
-          await work(payload);
+          await handlePayload(payload);
         } catch (error) {
-          // Forgotten, so that it may be redelivered. Nobody does that by itself: the answer was 2xx.
+          // Allows a manual redelivery. There is no automatic retry, because the response was 2xx.
           known.delete(id);
-          console.error(`delivery ${id} was accepted and could not be worked on`, error);
+          console.error(`processing the accepted delivery ${id} failed`, error);
         }
       });
     },

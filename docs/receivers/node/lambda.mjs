@@ -2,19 +2,19 @@ import { ConditionalCheckFailedException, DynamoDBClient, PutItemCommand } from 
 import { verifyWebhook, WebhookVerificationError } from "./verify-webhook.mjs";
 
 /*
- * AWS Lambda behind a function URL or API Gateway (REST or HTTP). Lambda stops when the answer is out, so the delivery goes
- * into a table (key `id`, a string; TTL on `expires_at`), whose stream starts the work. The SDK is part of the runtime.
- * WEBHOOK_SECRET and INBOX_TABLE are the function's environment; it needs dynamodb:PutItem on the table.
+ * AWS Lambda behind a function URL or API Gateway (REST or HTTP). Lambda freezes after the response, so the delivery is stored
+ * in a table (key `id`, a string; TTL on `expires_at`) whose stream triggers the processing. The SDK is part of the runtime.
+ * Environment: WEBHOOK_SECRET, INBOX_TABLE. The function needs dynamodb:PutItem on the table.
  */
 const dynamo = new DynamoDBClient();
-const KEPT_DAYS = 30;
+const RETENTION_DAYS = 30;
 
 export async function handler(event) {
   const body = Buffer.from(event.body ?? "", event.isBase64Encoded ? "base64" : "utf8");
   if (body.length > 1_000_000) return { statusCode: 413 };
   try {
     const { id } = verifyWebhook({ body, headers: event.headers, secret: process.env.WEBHOOK_SECRET });
-    await keep(id, body.toString("utf8"));
+    await store(id, body.toString("utf8"));
     return { statusCode: 204 };
   } catch (error) {
     if (!(error instanceof WebhookVerificationError)) throw error;
@@ -22,8 +22,8 @@ export async function handler(event) {
   }
 }
 
-async function keep(id, payload) {
-  const expiresAt = Math.floor(Date.now() / 1000) + KEPT_DAYS * 24 * 3600;
+async function store(id, payload) {
+  const expiresAt = Math.floor(Date.now() / 1000) + RETENTION_DAYS * 24 * 3600;
   try {
     await dynamo.send(
       new PutItemCommand({
@@ -33,7 +33,7 @@ async function keep(id, payload) {
       }),
     );
   } catch (error) {
-    // It came before, and its row is there.
+    // The condition fails for a repeated delivery, whose row exists.
     if (!(error instanceof ConditionalCheckFailedException)) throw error;
   }
 }

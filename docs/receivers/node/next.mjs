@@ -1,9 +1,9 @@
 import { verifyWebhook, WebhookVerificationError } from "./verify-webhook.mjs";
 
 /*
- * Next.js, app/webhooks/route.js (and whatever else answers a Request with a Response):
+ * Next.js, app/webhooks/route.js (and other frameworks whose handlers turn a Request into a Response):
  *   export const POST = webhooks({ secret: process.env.WEBHOOK_SECRET, accept });
- * Serverless hosts stop when the answer is out: there `accept` must put the delivery into a database or a queue.
+ * Serverless hosts stop after the response: there, `accept` must store the delivery in a database or a queue.
  */
 export function webhooks({ secret, accept }) {
   return async (request) => {
@@ -19,13 +19,13 @@ export function webhooks({ secret, accept }) {
   };
 }
 
-/** The raw body, or undefined when it is too large: not read to its end then, whatever Content-Length says. */
-async function readBody(request, mostBytes) {
+/** Reads the raw body. Returns undefined as soon as it exceeds the limit, independent of Content-Length. */
+async function readBody(request, maxBytes) {
   const chunks = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += chunk.length;
-    if (size > mostBytes) return undefined;
+    if (size > maxBytes) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -1,12 +1,12 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
-/* Verifies that a delivery comes from the platform. Copy this file: it needs Node 18 or later, and nothing else. */
+/* Verifies webhook deliveries of the platform. Copy this file; it needs only Node 18 or later. */
 
 /**
  * @typedef {object} EventFields
  * @property {string} project_id
  * @property {string} deployment_id
- * @property {string} timestamp Time of the event, ISO 8601 UTC. Deliveries come out of order.
+ * @property {string} timestamp Time of the event, ISO 8601 UTC. Deliveries can arrive out of order.
  *
  * @typedef {{ event: "deploy.started", data: Record<string, unknown> }} Started
  * @typedef {{ event: "deploy.succeeded", data: { url: string, status: "running" } & Record<string, unknown> }} Succeeded
@@ -16,33 +16,33 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
 /**
  * @typedef {object} Delivery
- * @property {string} id The same however often the delivery comes: what to recognise a repeated one by. It is `webhook-id`;
- *   in the scheme "body", which does not sign that header, the SHA-256 of the body in hex.
- * @property {DeploymentEvent} payload The parsed body. A signature proves who wrote it; its shape is not looked at.
+ * @property {string} id Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
+ *   "body", which does not sign that header, the SHA-256 of the body in hex.
+ * @property {DeploymentEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
  */
 
 /**
  * @typedef {object} Options
- * @property {string | Uint8Array | ArrayBuffer} body The body as it came, not parsed and printed again.
- * @property {object} headers `Headers`, or an object or array of names and values, in upper or lower case.
- * @property {string | string[]} secret The webhook's secret, `whsec_` included. Several: any of them may have signed.
+ * @property {string | Uint8Array | ArrayBuffer} body The raw body, not parsed and serialized again.
+ * @property {object} headers `Headers`, or an object or array of names and values, in any case.
+ * @property {string | string[]} secret The webhook's secret, including `whsec_`, or several, of which one must match.
  * @property {"standard" | "body"} [scheme] `"standard"`: `webhook-signature`, which covers id, time and body. `"body"`:
- *   `X-Service-Signature`, which covers the body alone, so that a copy of a delivery verifies for ever. There is no
- *   falling back from the one to the other: whoever replays a delivery could leave the better signature out.
- * @property {number} [toleranceSeconds] How far `webhook-timestamp` may be from now, either way. Default 300.
+ *   `X-Service-Signature`, which covers only the body, so that a replayed delivery always verifies. There is no fallback
+ *   from one to the other: an attacker who replays a delivery would leave out the stronger signature.
+ * @property {number} [toleranceSeconds] Max difference between `webhook-timestamp` and now, in both directions. Default 300.
  * @property {Date} [now]
  */
 
 const messages = {
-  missing_header: "a header that the signature needs is missing",
+  missing_header: "a signature header is missing",
   invalid_timestamp: "webhook-timestamp is not a Unix time in whole seconds",
   timestamp_too_old: "webhook-timestamp is too old: a replay, or this machine's clock is ahead",
   timestamp_too_new: "webhook-timestamp is in the future: this machine's clock is behind",
-  no_matching_signature: "no signature matches: another secret, or not the body as it came",
-  invalid_payload: "the signature holds, and the body is not JSON",
+  no_matching_signature: "no signature matches: the secret is a different one, or the body is not the raw body",
+  invalid_payload: "the signature is valid, but the body is not JSON",
 };
 
-/** A delivery that must not be believed. `code` says which check failed; neither code nor message is a secret. */
+/** The delivery is not authentic. `code` is the failed check. Code and message are not secret. */
 export class WebhookVerificationError extends Error {
   /** @param {keyof typeof messages} code */
   constructor(code) {
@@ -55,8 +55,8 @@ export class WebhookVerificationError extends Error {
 /**
  * @param {Options} options
  * @returns {Delivery}
- * @throws {WebhookVerificationError} Answer 401.
- * @throws {TypeError} The caller is wrong: the body is parsed already, or the secret is none.
+ * @throws {WebhookVerificationError} Respond with 401.
+ * @throws {TypeError} An argument is not valid: the body is already parsed, or the secret is malformed. Respond with 500.
  */
 export function verifyWebhook({
   body,
@@ -77,14 +77,14 @@ export function verifyWebhook({
     throw new WebhookVerificationError("invalid_payload");
   }
 
-  /** Standard Webhooks. The key is what the part of the secret after `whsec_` decodes to in base64. */
+  /** Standard Webhooks. The key is the part of the secret after `whsec_`, decoded from base64. */
   function verifyStandard() {
     const id = required("webhook-id");
     const timestamp = required("webhook-timestamp");
     const signature = required("webhook-signature");
     if (!/^[0-9]{1,12}$/.test(timestamp)) throw new WebhookVerificationError("invalid_timestamp");
     const ageSeconds = Math.floor(now.getTime() / 1000) - Number(timestamp);
-    // A clock that is no time compares with nothing, and must not let everything through.
+    // Written with `!` so that an invalid `now` (NaN) fails the check.
     if (!(ageSeconds <= toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_old");
     if (!(ageSeconds >= -toleranceSeconds)) throw new WebhookVerificationError("timestamp_too_new");
     const expected = secrets.map((each) => {
@@ -112,7 +112,7 @@ export function verifyWebhook({
 }
 
 /**
- * Compares all with all, each pair in constant time.
+ * Compares each expected with each given signature, in constant time per pair.
  * @param {string[]} expected
  * @param {string[]} given
  */
@@ -131,7 +131,7 @@ function bytesOf(body) {
   if (typeof body === "string") return Buffer.from(body, "utf8");
   if (ArrayBuffer.isView(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   if (Object.prototype.toString.call(body) === "[object ArrayBuffer]") return Buffer.from(body);
-  throw new TypeError("body must be the raw body, a string or bytes: verify before anything parses it");
+  throw new TypeError("body must be the raw body, a string or bytes: verify it before it is parsed");
 }
 
 /** @param {Options["secret"]} secret */
@@ -140,12 +140,14 @@ function secretsOf(secret) {
   const isSecret = (/** @type {unknown} */ each) =>
     typeof each === "string" && /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(each);
   if (secrets.length > 0 && secrets.every(isSecret)) return secrets;
-  throw new TypeError("secret must be whsec_ and what follows it, with nothing around it, or an array of such");
+  throw new TypeError(
+    "secret must be the complete secret (whsec_…) without surrounding whitespace, or an array of secrets",
+  );
 }
 
 /**
- * Looks headers up whatever they come in: Fetch's `Headers`, Node's `headers` or `rawHeaders`, a Map, pairs, an object.
- * One that came several times is joined by ", ", as Node does.
+ * Returns a lookup for headers given as Fetch's `Headers`, Node's `headers` or `rawHeaders`, a Map, pairs or an object.
+ * Repeated headers are joined by ", ", as in Node.
  * @param {any} headers
  * @returns {(lowerCaseName: string) => string | undefined}
  */

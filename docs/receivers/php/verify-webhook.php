@@ -2,9 +2,9 @@
 
 declare(strict_types=1);
 
-// Verifies that a delivery comes from the platform. Copy this file: it needs PHP 8.0 or later, and nothing else.
+// Verifies webhook deliveries of the platform. Copy this file; it needs only PHP 8.0 or later.
 
-/** A delivery that must not be believed: answer 401. The message says which check failed, and is no secret. */
+/** The delivery is not authentic: respond with 401. The message is the failed check; it is not secret. */
 final class WebhookVerificationError extends Exception
 {
 }
@@ -12,16 +12,16 @@ final class WebhookVerificationError extends Exception
 /**
  * @param string          $body    the raw body: file_get_contents('php://input')
  * @param array           $headers names and values, in any case: getallheaders(), or $_SERVER
- * @param string|string[] $secrets the webhook's secret, "whsec_" included, or those that may have signed
+ * @param string|string[] $secrets the webhook's secret, including "whsec_", or a list, of which one must match
  * @param string          $scheme  "standard" is webhook-signature, which covers id, time and body. "body" is
- *                                 X-Service-Signature, which covers the body alone, so that a copy of a delivery verifies
- *                                 for ever; the id is the SHA-256 of the body then.
+ *                                 X-Service-Signature, which covers only the body, so that a replayed delivery always
+ *                                 verifies; the id is then the SHA-256 of the body.
  * @param int|null        $now     Unix time in seconds
  *
- * @return array{id: string, payload: array} what to recognise a repeated delivery by, and the parsed body
+ * @return array{id: string, payload: array} an id that is the same for every attempt, and the parsed body
  *
  * @throws WebhookVerificationError
- * @throws InvalidArgumentException when the caller is wrong
+ * @throws InvalidArgumentException when an argument is not valid
  */
 function verify_webhook(
     string $body,
@@ -34,7 +34,7 @@ function verify_webhook(
     $secrets = (array) $secrets;
     foreach ($secrets ?: [''] as $secret) {
         if (!is_string($secret) || !preg_match('~\Awhsec_[A-Za-z0-9+/]+={0,2}\z~', $secret)) {
-            throw new InvalidArgumentException('secrets must be whsec_ and what follows it, with nothing around it');
+            throw new InvalidArgumentException('secrets must be complete (whsec_…), without surrounding whitespace');
         }
     }
     $given = [];
@@ -54,7 +54,7 @@ function verify_webhook(
     return ['id' => $id, 'payload' => $payload];
 }
 
-/** Standard Webhooks. The key is what the part of the secret after whsec_ decodes to in base64. */
+/** Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64. */
 function verify_standard_webhook(string $body, array $headers, array $secrets, int $toleranceSeconds, int $now): string
 {
     $id = required_webhook_header($headers, 'webhook-id');
@@ -96,7 +96,7 @@ function required_webhook_header(array $headers, string $name): string
     return $headers[$name];
 }
 
-/** Compares all with all, each pair in constant time. */
+/** Compares each expected with each given signature, in constant time per pair. */
 function require_webhook_match(array $expected, array $given): void
 {
     $isMatch = false;

@@ -1,4 +1,4 @@
-"""Verifies that a delivery comes from the platform. Copy this file: it needs Python 3.8 or later, and nothing else."""
+"""Verifies webhook deliveries of the platform. Copy this file; it needs only Python 3.8 or later."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ import time
 
 
 class WebhookVerificationError(Exception):
-    """A delivery that must not be believed: answer 401. `code` says which check failed, and is no secret."""
+    """The delivery is not authentic: respond with 401. `code` is the failed check; it is not secret."""
 
     def __init__(self, code):
         super().__init__(code)
@@ -18,21 +18,21 @@ class WebhookVerificationError(Exception):
 
 def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=300, now=None):
     """
-    Returns (id, payload): the parsed body, and what to recognise a repeated delivery by.
+    Returns (id, payload): an id that is the same for every attempt of a delivery, and the parsed body.
 
-    body: the bytes as they came. headers: a mapping of names to values, in upper or lower case.
-    secrets: the webhook's secret, "whsec_" included, or a list of those that may have signed. now: Unix time in seconds.
+    body: the raw body, in bytes. headers: a mapping of names to values, in any case.
+    secrets: the webhook's secret, including "whsec_", or a list, of which one must match. now: Unix time in seconds.
     scheme: "standard" is webhook-signature, which covers id, time and body. "body" is X-Service-Signature, which covers
-    the body alone, so that a copy of a delivery verifies for ever; the id is the SHA-256 of the body then.
-    Raises WebhookVerificationError, or TypeError or ValueError when the caller is wrong.
+    only the body, so that a replayed delivery always verifies; the id is then the SHA-256 of the body.
+    Raises WebhookVerificationError, or TypeError or ValueError when an argument is not valid.
     """
     if not isinstance(body, (bytes, bytearray)):
-        raise TypeError("body must be the raw body, in bytes: verify before anything parses it")
+        raise TypeError("body must be the raw body, in bytes: verify it before it is parsed")
     if secrets is None:
-        raise TypeError("secrets must be the webhook's secret, or a list of such: it is None, so is it set at all?")
+        raise TypeError("secrets must be the webhook's secret, or a list of secrets, but it is None: is the setting missing?")
     secrets = [secrets] if isinstance(secrets, str) else list(secrets)
     if not secrets or not all(re.fullmatch("whsec_[A-Za-z0-9+/]+={0,2}", secret) for secret in secrets):
-        raise ValueError("secrets must be whsec_ and what follows it, with nothing around it")
+        raise ValueError("secrets must be complete (whsec_…), without surrounding whitespace")
     given = {name.lower(): value for name, value in headers.items()}
     if scheme == "standard":
         delivery_id = _verify_standard(body, given, secrets, tolerance_seconds, time.time() if now is None else now)
@@ -47,7 +47,7 @@ def verify_webhook(body, headers, secrets, scheme="standard", tolerance_seconds=
 
 
 def _verify_standard(body, headers, secrets, tolerance_seconds, now):
-    """Standard Webhooks. The key is what the part of the secret after whsec_ decodes to in base64."""
+    """Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64."""
     delivery_id = _required(headers, "webhook-id")
     timestamp = _required(headers, "webhook-timestamp")
     signature = _required(headers, "webhook-signature")
@@ -81,11 +81,11 @@ def _required(headers, name):
 
 
 def _require_match(expected, given):
-    """Compares all with all, each pair in constant time."""
+    """Compares each expected with each given signature, in constant time per pair."""
     if not any([hmac.compare_digest(_bytes(one), _bytes(other)) for one in expected for other in given]):
         raise WebhookVerificationError("no_matching_signature")
 
 
 def _bytes(text):
-    # Headers may hold anything, and the comparison of texts takes ASCII only.
+    # Headers can contain any character, but compare_digest accepts only ASCII strings.
     return text.encode("utf-8", "replace")

@@ -3,9 +3,9 @@
 require "json"
 require "openssl"
 
-# Verifies that a delivery comes from the platform. Copy this file: it needs Ruby 3.0 or later, and nothing else.
+# Verifies webhook deliveries of the platform. Copy this file; it needs only Ruby 3.0 or later.
 module PlatformWebhook
-  # A delivery that must not be believed: answer 401. `code` says which check failed, and is no secret.
+  # The delivery is not authentic: respond with 401. `code` is the failed check; it is not secret.
   class VerificationError < StandardError
     attr_reader :code
 
@@ -17,19 +17,19 @@ module PlatformWebhook
 
   module_function
 
-  # Returns [id, payload]: what to recognise a repeated delivery by, and the parsed body.
+  # Returns [id, payload]: an id that is the same for every attempt of a delivery, and the parsed body.
   #
   # body: the raw body, a String. headers: a Hash of names and values, in any case, or the Rack environment.
-  # secrets: the webhook's secret, "whsec_" included, or those that may have signed. now: Unix time in seconds.
-  # scheme: :standard is webhook-signature, which covers id, time and body. :body is X-Service-Signature, which covers the
-  # body alone, so that a copy of a delivery verifies for ever; the id is the SHA-256 of the body then.
-  # Raises VerificationError, or ArgumentError when the caller is wrong.
+  # secrets: the webhook's secret, including "whsec_", or a list, of which one must match. now: Unix time in seconds.
+  # scheme: :standard is webhook-signature, which covers id, time and body. :body is X-Service-Signature, which covers only
+  # the body, so that a replayed delivery always verifies; the id is then the SHA-256 of the body.
+  # Raises VerificationError, or ArgumentError when an argument is not valid.
   def verify(body:, headers:, secrets:, scheme: :standard, tolerance_seconds: 300, now: Time.now.to_i)
-    raise ArgumentError, "body must be the raw body: verify before anything parses it" unless body.is_a?(String)
+    raise ArgumentError, "body must be the raw body: verify it before it is parsed" unless body.is_a?(String)
 
     secrets = Array(secrets)
     unless secrets.any? && secrets.all? { |secret| secret.match?(%r{\Awhsec_[A-Za-z0-9+/]+={0,2}\z}) }
-      raise ArgumentError, "secrets must be whsec_ and what follows it, with nothing around it"
+      raise ArgumentError, "secrets must be complete (whsec_…), without surrounding whitespace"
     end
 
     bytes = body.b
@@ -43,7 +43,7 @@ module PlatformWebhook
     [id, parse(bytes)]
   end
 
-  # Standard Webhooks. The key is what the part of the secret after whsec_ decodes to in base64.
+  # Standard Webhooks. The key is the part of the secret after whsec_, decoded from base64.
   def verify_standard(bytes, headers, secrets, tolerance_seconds, now)
     id = required(headers, "webhook-id")
     timestamp = required(headers, "webhook-timestamp")
@@ -78,7 +78,7 @@ module PlatformWebhook
     value
   end
 
-  # Compares all with all, each pair in constant time.
+  # Compares each expected with each given signature, in constant time per pair.
   def require_match(expected, given)
     matches = expected.product(given).map { |one, other| OpenSSL.secure_compare(one.b, other.b) }
     raise VerificationError, "no_matching_signature" if matches.none?

@@ -1,16 +1,17 @@
 #!/bin/sh
-# Verifies that a delivery comes from the platform, with openssl. The body is in a file, byte for byte.
+# Verifies webhook deliveries of the platform with openssl. The body is in a file, byte for byte.
 #
 #   WEBHOOK_SECRET=whsec_… sh verify-webhook.sh standard body.json <webhook-id> <webhook-timestamp> <webhook-signature>
 #   WEBHOOK_SECRET=whsec_… sh verify-webhook.sh body body.json <X-Service-Signature> [<X-Service-Signature-Previous>]
 #
-# Prints "verified" and exits with 0, or prints which check failed and exits with 1 (2: it was called wrongly). WEBHOOK_SECRET
-# may hold several secrets with a space between two. `standard` covers id, time and body; `body` covers the body alone, and cannot tell a replay.
+# Prints "verified" and exits with 0, or prints the failed check and exits with 1. Exits with 2 on a usage error.
+# WEBHOOK_SECRET can contain several secrets, separated by spaces. `standard` covers id, time and body; `body` covers only the
+# body and cannot detect a replay. Optional variables: NOW (Unix time) and TOLERANCE_SECONDS (300).
 #
-# For a look by hand, on a machine of your own: openssl takes the key as an argument, which other users of the machine can
-# see. NOW (Unix time) and TOLERANCE_SECONDS (300) may be set.
+# For manual checks on your own machine only: openssl receives the key as an argument, which other users of the machine can
+# see.
 set -eu
-set -f # what comes in headers is no pattern
+set -f # header values are not glob patterns
 LC_ALL=C
 export LC_ALL
 
@@ -19,25 +20,25 @@ fail() {
   exit 1
 }
 
-misuse() {
+usage_error() {
   echo "$1" >&2
   exit 2
 }
 
 bytes_in_hex() { od -An -v -tx1 | tr -d ' \n'; }
 
-# Reads what is signed. $1: the key, in hex. Prints the HMAC-SHA256 in hex.
+# Reads the signed text from stdin. $1: the key, in hex. Prints the HMAC-SHA256 in hex.
 hmac() { openssl dgst -sha256 -mac HMAC -macopt "hexkey:$1" | sed 's/^.* //'; }
 
-# The shell compares in no constant time. The HMACs of two texts under a key that nobody knows tell nothing about the texts.
+# The shell does not compare in constant time. HMACs under a random key reveal nothing about the compared texts.
 is_same() {
   one=$(printf %s "$1" | hmac "$blind")
   other=$(printf %s "$2" | hmac "$blind")
-  # Nothing equals nothing, and must not when openssl fails.
+  # The length check: if openssl fails, both are empty and must not count as equal.
   [ ${#one} -eq 64 ] && [ "$one" = "$other" ]
 }
 
-# $1: the key, in hex. Prints what a signature of the scheme must be.
+# $1: the key, in hex. Prints the expected signature of the scheme.
 expected_signature() {
   if [ "$scheme" = body ]; then
     printf 'sha256=%s' "$(hmac "$1" < "$body")"
@@ -47,20 +48,20 @@ expected_signature() {
   fi
 }
 
-# $1: a secret. `body` takes the whole secret as the key, `standard` what follows whsec_, decoded from base64.
+# $1: a secret. The key of `body` is the whole secret; that of `standard` is the part after whsec_, decoded from base64.
 key_in_hex() {
   if [ "$scheme" = body ]; then printf %s "$1" | bytes_in_hex
   else printf %s "${1#whsec_}" | openssl base64 -d -A | bytes_in_hex; fi
 }
 
-[ $# -ge 2 ] || misuse "usage: see the top of the file"
+[ $# -ge 2 ] || usage_error "Usage: see the comment at the top of this file."
 scheme=$1 body=$2
 blind=$(openssl rand -hex 32)
-[ -r "$body" ] || misuse "the file of the body cannot be read"
-[ -n "${WEBHOOK_SECRET:-}" ] || misuse "WEBHOOK_SECRET is not set"
+[ -r "$body" ] || usage_error "Cannot read the body file $body."
+[ -n "${WEBHOOK_SECRET:-}" ] || usage_error "WEBHOOK_SECRET is not set."
 for secret in $WEBHOOK_SECRET; do
   case ${secret#whsec_} in
-  "$secret" | "" | *[!A-Za-z0-9+/=]*) misuse "WEBHOOK_SECRET must be whsec_ and what follows it" ;;
+  "$secret" | "" | *[!A-Za-z0-9+/=]*) usage_error "WEBHOOK_SECRET must be the complete secret (whsec_…)." ;;
   esac
 done
 
@@ -69,7 +70,7 @@ standard)
   id=${3:-} timestamp=${4:-} given=${5:-}
   [ -n "$id" ] && [ -n "$timestamp" ] && [ -n "$given" ] || fail missing_header
   case $timestamp in *[!0-9]* | ?????????????*) fail invalid_timestamp ;; esac
-  # A leading zero would make it octal.
+  # Removes leading zeros: the shell would read the number as octal.
   seconds=$(printf %s "$timestamp" | sed 's/^0*\(.\)/\1/')
   age=$((${NOW:-$(date +%s)} - seconds))
   [ "$age" -le "${TOLERANCE_SECONDS:-300}" ] || fail timestamp_too_old
@@ -79,13 +80,13 @@ body)
   [ -n "${3:-}" ] || fail missing_header
   given=$(printf '%s,%s' "$3" "${4:-}" | tr ',' ' ')
   ;;
-*) misuse "the scheme is standard or body" ;;
+*) usage_error "The scheme must be standard or body." ;;
 esac
 
 verdict=no_matching_signature
 for secret in $WEBHOOK_SECRET; do
   expected=$(expected_signature "$(key_in_hex "$secret")")
-  case $scheme${#expected} in standard47 | body71) ;; *) misuse "openssl cannot compute the signature" ;; esac
+  case $scheme${#expected} in standard47 | body71) ;; *) usage_error "openssl failed to compute the signature." ;; esac
   for signature in $given; do
     if is_same "$expected" "$signature"; then verdict=verified; fi
   done

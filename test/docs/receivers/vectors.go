@@ -1,4 +1,4 @@
-// Runs verify_webhook.go on vectors. Argument: the file of the vectors. One line for each.
+// Runs verify_webhook.go on the test vectors and prints one line per vector. Argument: the vectors file.
 package main
 
 import (

@@ -1,6 +1,6 @@
 <?php
 
-// Runs verify-webhook.php on vectors. Arguments: the folder that it is in, the file of the vectors. One line for each.
+// Runs verify-webhook.php on the test vectors and prints one line per vector. Arguments: its folder, the vectors file.
 
 declare(strict_types=1);
 

@@ -1,4 +1,4 @@
-# Runs verify_webhook.rb on vectors. Arguments: the folder that it is in, the file of the vectors. One line for each.
+# Runs verify_webhook.rb on the test vectors and prints one line per vector. Arguments: its folder, the vectors file.
 
 require "json"
 require File.join(ARGV[0], "verify_webhook")
