@@ -9,8 +9,8 @@ import { stageNamed, UnknownStage } from "../lib/stages.ts";
 import { writeConsole } from "../packages/console/build.ts";
 
 /*
- * The CDK app: `cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json has bin/build.ts make the bundles in dist/ first. What
- * breaks a rule of cdk-nag and is not acknowledged in lib/nag-suppressions.ts is an error of the synthesis.
+ * The CDK app: `npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json runs bin/build.ts first, which writes
+ * the bundles to dist/. A finding of cdk-nag that lib/nag-suppressions.ts does not acknowledge fails the synthesis.
  */
 
 const bundles = join(import.meta.dirname, "..", "dist");
