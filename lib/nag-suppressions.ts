@@ -53,7 +53,8 @@ export const suppressions: readonly Suppression[] = [
   },
   {
     id: "AwsSolutions::AwsSolutions-SMG4",
-    reason: "The identity provider creates and rotates the value of the secret. The runbook describes a rotation without downtime.",
+    reason:
+      "The identity provider creates and rotates the value of the secret. The runbook describes a rotation without downtime.",
   },
   {
     id: "AwsSolutions::AwsSolutions-S1",
@@ -90,8 +91,7 @@ export const suppressions: readonly Suppression[] = [
     "L1",
   ].map((rule) => ({
     id: `AwsSolutions::AwsSolutions-${rule}`,
-    reason:
-      "CDK's own Lambda: it uploads the console's files during a deployment, and nothing else calls it.",
+    reason: "CDK's own Lambda: it uploads the console's files during a deployment, and nothing else calls it.",
     on: isUpload,
   })),
 ];

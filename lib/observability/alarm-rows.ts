@@ -72,8 +72,10 @@ function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
 
 /** Receivers that fail do not cause dead letters: their deliveries are retried (functions/attempts). */
 const deadLettersMeaning: Record<QueueKey, string> = {
-  events: "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
-  deliveries: "Delivery attempts failed five times each because of a fault in this service: those webhooks are called late.",
+  events:
+    "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
+  deliveries:
+    "Delivery attempts failed five times each because of a fault in this service: those webhooks are called late.",
 };
 
 const waitingMeaning: Record<QueueKey, string> = {
@@ -156,7 +158,8 @@ function sweepAlarms({ stage }: MonitoredResources): AlarmRow[] {
     {
       id: "sweep-not-running",
       severity: "page",
-      meaning: "Retries that are due after more than 15 minutes are not sent, and neither are deliveries whose message was lost.",
+      meaning:
+        "Retries that are due after more than 15 minutes are not sent, and neither are deliveries whose message was lost.",
       // Counts completed runs, not started ones: only a run that reads every shard writes its lag.
       metric: ownMetric(stage, "sweepLag", { statistic: SAMPLE_COUNT, period: MINUTE }),
       when: { below: 1 },

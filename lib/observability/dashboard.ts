@@ -15,11 +15,7 @@ import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
  * Creates the dashboard of a stage, which answers "Is it us or them?": first our side, then the receivers, the API and the
  * capacity. It shows the metrics that the alarms read, before they reach a threshold.
  */
-export function createDashboard(
-  scope: Construct,
-  monitored: MonitoredResources,
-  alarms: Alarms,
-): cloudwatch.Dashboard {
+export function createDashboard(scope: Construct, monitored: MonitoredResources, alarms: Alarms): cloudwatch.Dashboard {
   return new cloudwatch.Dashboard(scope, "Dashboard", {
     dashboardName: deployedName(monitored.stage, "deployment-webhooks"),
     defaultInterval: Duration.hours(3),
@@ -154,11 +150,18 @@ function apiRequests({ stage, api }: MonitoredResources): cloudwatch.IWidget[][]
       graph("Requests", [
         deploymentStage.metricCount({ label: "all", statistic: "SampleCount", period: MINUTE }),
         deploymentStage.metricClientError({ label: "4xx", statistic: "Sum", period: MINUTE }),
-        deploymentStage.metricServerError({ label: "5xx", statistic: "Sum", period: MINUTE, color: cloudwatch.Color.RED }),
+        deploymentStage.metricServerError({
+          label: "5xx",
+          statistic: "Sum",
+          period: MINUTE,
+          color: cloudwatch.Color.RED,
+        }),
       ]),
       graph(
         "Latency",
-        ["p50", "p99"].map((statistic) => deploymentStage.metricLatency({ label: statistic, statistic, period: MINUTE })),
+        ["p50", "p99"].map((statistic) =>
+          deploymentStage.metricLatency({ label: statistic, statistic, period: MINUTE }),
+        ),
         { unit: "ms" },
       ),
       graph("Rejected credentials by reason", [byDimension(stage, "rejectedCredentials")], { stacked: true }),
@@ -191,7 +194,11 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
       graph("Concurrent executions", [
         claimedConcurrency().with({ label: "whole account", period: MINUTE }),
         ...(["auth/authorizer", "attempts/send"] as const).map((file) =>
-          functionFor(functions, file).metric("ConcurrentExecutions", { label: file, statistic: "Maximum", period: MINUTE }),
+          functionFor(functions, file).metric("ConcurrentExecutions", {
+            label: file,
+            statistic: "Maximum",
+            period: MINUTE,
+          }),
         ),
       ]),
     ],
@@ -200,15 +207,21 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
 
 /** Returns one line for each worker and one for all endpoints together. */
 function errorsOf(functions: MonitoredResources["functions"]): cloudwatch.IMetric[] {
-  const perWorker = workers.map(({ file }) => functionFor(functions, file).metricErrors({ label: file, period: MINUTE }));
+  const perWorker = workers.map(({ file }) =>
+    functionFor(functions, file).metricErrors({ label: file, period: MINUTE }),
+  );
   const used = Object.fromEntries(
     endpoints.map(({ file }, index) => [`e${index}`, functionFor(functions, file).metricErrors()]),
   );
   return [...perWorker, math(Object.keys(used).join(" + "), MINUTE, used, "endpoints")];
 }
 
-const perMinute = (stage: MonitoredResources["stage"], key: MetricKey, statistic: string, label: string): cloudwatch.Metric =>
-  ownMetric(stage, key, { statistic, period: MINUTE }).with({ label });
+const perMinute = (
+  stage: MonitoredResources["stage"],
+  key: MetricKey,
+  statistic: string,
+  label: string,
+): cloudwatch.Metric => ownMetric(stage, key, { statistic, period: MINUTE }).with({ label });
 
 /** Returns one line per value of a metric's own dimension. Graphs can search for values that are not known in advance; alarms cannot. */
 function byDimension(

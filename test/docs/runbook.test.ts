@@ -5,14 +5,14 @@ import { metrics } from "../../functions/manifest/metrics.ts";
 import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { stageNamed } from "../../lib/stages.ts";
-import { type Json, Synthesised } from "../lib/synthesised.ts";
-import { unknownIn } from "../support/log-queries.ts";
+import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
+import { notLogged } from "../support/log-queries.ts";
 
 /* The runbook is read when nobody has time to find out that it is wrong. */
 
 const root = join(import.meta.dirname, "../..");
 const runbook = readFileSync(join(root, "docs/runbook.md"), "utf8");
-const prod = new Synthesised(stageNamed("prod"));
+const prod = new SynthesizedStack("prod");
 const alarms = prod.all("AWS::CloudWatch::Alarm");
 
 /** GitHub's anchor of a heading. */
@@ -139,7 +139,7 @@ describe("queries of the logs", () => {
   test("are found", () => expect(queries.length).toBeGreaterThan(15));
 
   test.each(queries)("$logs: $query", ({ logs, query }) => {
-    expect(unknownIn(query, logs === "AccessLog")).toEqual([]);
+    expect(notLogged(query, logs === "AccessLog")).toEqual([]);
   });
 });
 

@@ -1,7 +1,9 @@
 import { startDynamo, startSqs } from "../../bin/local/engines.ts";
+import { createRunFolder } from "./run-folder.mjs";
 
 /** Starts the embedded engines once for all test files, in memory. Each file makes tables and queues of its own in them. */
 export default async function globalSetup() {
+  createRunFolder();
   const dynamo = await startDynamo(undefined, () => console.error("the DynamoDB engine has ended"));
   const sqs = await startSqs(0, undefined);
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamo.endpoint;

@@ -1,3 +1,6 @@
+import { removeRunFolder } from "./run-folder.mjs";
+
 export default async function globalTeardown() {
+  removeRunFolder();
   await globalThis.stopEngines();
 }
