@@ -83,6 +83,29 @@ test.each<[string, unknown, string]>([
   expect(validate).toThrow(message);
 });
 
+const throttle = { requestsPerSecond: 1, burst: 1 };
+
+test.each<[string, accepted: unknown, rejected: unknown]>([
+  ["name", "a".repeat(20), "a".repeat(21)],
+  ["throttle", throttle, { ...throttle, burst: 0 }],
+  ["throttle", throttle, { ...throttle, requestsPerSecond: 0 }],
+  ["jwt", { maxLifetimeSeconds: 1 }, { maxLifetimeSeconds: 0 }],
+  ["jwt", { clockSkewSeconds: 0 }, { clockSkewSeconds: -1 }],
+  ["jwt", { clockSkewSeconds: 999_999_999 }, { clockSkewSeconds: 1_000_000_000 }],
+  ["apiKeys", { lastUsedResolutionSeconds: 0 }, { lastUsedResolutionSeconds: -1 }],
+  ["deliveries", { retrySchedule: Array(20).fill(0) }, { retrySchedule: Array(21).fill(0) }],
+  ["deliveries", { retrySchedule: [0] }, { retrySchedule: [-1] }],
+  ["deliveries", { graceSeconds: 1 }, { graceSeconds: 0 }],
+  ["deliveries", { disableAfterSeconds: 0 }, { disableAfterSeconds: -1 }],
+  ["firewall", { requestsPerFiveMinutes: 10 }, { requestsPerFiveMinutes: 9 }],
+  ["firewall", { requestsPerFiveMinutes: 2_000_000_000 }, { requestsPerFiveMinutes: 2_000_000_001 }],
+  ["projectsTable", { name: "abc" }, { name: "ab" }],
+  ["projectsTable", { name: "a".repeat(255) }, { name: "a".repeat(256) }],
+])("%s: %j is accepted and %j is rejected", (option, accepted, rejected) => {
+  expect(validStage({ ...everyOption, [option]: accepted } as Stage)).toMatchObject({ [option]: accepted });
+  expect(() => validStage({ ...everyOption, [option]: rejected } as Stage)).toThrow(InvalidStage);
+});
+
 test("the error names every option that is not valid", () => {
   const wrong = { ...everyOption, alarmEmail: "x", firewall: { requestsPerFiveMinutes: 1 } };
   expect(() => validStage(wrong)).toThrow(/firewall.*alarmEmail/s);

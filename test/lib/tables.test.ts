@@ -1,7 +1,7 @@
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { dev, type Json, type Resource, SynthesizedStack } from "./synthesized.ts";
 
-/* The keys and indexes of each table are pinned in stateful-resources.test.ts. */
+/* The keys and indexes of each table are pinned in stateful.test.ts. */
 
 const rows = Object.values<TableRow>(tables);
 const prod = new SynthesizedStack("prod");
