@@ -64,10 +64,10 @@ function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<A
     },
     {
       // A new version that rejects every credential rejects a tenth of all calls, on top of those usually rejected.
-      id: "refusing",
+      id: "rejecting",
       meaning: `The new version of ${file} rejects valid credentials and is rolled back.`,
-      metric: math("IF(refused >= 10 AND calls >= 50, 100 * refused / calls, 0)", MINUTE, {
-        refused: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: MINUTE }),
+      metric: math("IF(rejected >= 10 AND calls >= 50, 100 * rejected / calls, 0)", MINUTE, {
+        rejected: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: MINUTE }),
         calls,
       }),
       when: { atLeast: 8 },

@@ -129,7 +129,7 @@ describe("a gradual deployment", () => {
       }),
     );
     expect(names).toEqual([
-      ["auth-authorizer-errors", "auth-authorizer-slow", "auth-authorizer-refusing"],
+      ["auth-authorizer-errors", "auth-authorizer-slow", "auth-authorizer-rejecting"],
       ["attempts-send-errors", "attempts-send-messages-failing"],
     ]);
   });

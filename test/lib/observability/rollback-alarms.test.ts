@@ -22,9 +22,9 @@ const expected = {
     duration: `p95 of Duration ${ofAuthorizer}`,
     threshold: ">= 1000",
   },
-  "auth-authorizer-refusing": {
-    expression: "IF(refused >= 10 AND calls >= 50, 100 * refused / calls, 0)",
-    refused: "Sum of RejectedCredentials {stage=prod}",
+  "auth-authorizer-rejecting": {
+    expression: "IF(rejected >= 10 AND calls >= 50, 100 * rejected / calls, 0)",
+    rejected: "Sum of RejectedCredentials {stage=prod}",
     calls: `Sum of Invocations ${ofAuthorizer}`,
     threshold: ">= 8",
   },
@@ -63,9 +63,9 @@ test.each([
   ["auth-authorizer-errors", "two failures at night", { errors: 2, calls: 4 }, "good"],
   ["auth-authorizer-errors", "the usual number of failures", { errors: 3, calls: 3_000 }, "good"],
   ["auth-authorizer-slow", "a tenth of the calls takes seconds", { calls: 500, duration: 2_500 }, "bad"],
-  ["auth-authorizer-refusing", "a tenth of the calls is rejected", { refused: 60, calls: 500 }, "bad"],
-  ["auth-authorizer-refusing", "the usual share of calls is rejected", { refused: 20, calls: 500 }, "good"],
-  ["auth-authorizer-refusing", "a few bad credentials at night", { refused: 9, calls: 9 }, "good"],
+  ["auth-authorizer-rejecting", "a tenth of the calls is rejected", { rejected: 60, calls: 500 }, "bad"],
+  ["auth-authorizer-rejecting", "the usual share of calls is rejected", { rejected: 20, calls: 500 }, "good"],
+  ["auth-authorizer-rejecting", "a few bad credentials at night", { rejected: 9, calls: 9 }, "good"],
   ["auth-authorizer-slow", "one slow call at night", { calls: 3, duration: 2_500 }, "good"],
 ])("%s, %s", (id, _, values, verdict) => {
   expect(isBad(named(id), values) ? "bad" : "good").toBe(verdict);
