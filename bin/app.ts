@@ -5,7 +5,7 @@ import { AwsSolutionsChecks } from "cdk-nag";
 import { bundleFolder } from "../lib/names.ts";
 import { ServiceStack } from "../lib/service-stack.ts";
 import { InvalidStage } from "../lib/stage.ts";
-import { stageNamed, UnknownStage } from "../lib/stages.ts";
+import { readContext, UnknownStage } from "../lib/stages.ts";
 import { writeConsole } from "../packages/console/build.ts";
 
 /*
@@ -18,13 +18,13 @@ const page = join(bundles, "console-page");
 
 try {
   const app = new App({ analyticsReporting: false });
-  const stage = stageNamed(app.node.tryGetContext("stage"));
+  const { stage, isUrgent } = readContext((key) => app.node.tryGetContext(key));
   if (stage.console) await writeConsole(page);
   new ServiceStack(app, `deployment-webhooks-${stage.name}`, {
     stage,
     page,
     code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
-    isUrgent: app.node.tryGetContext("urgent") === "true",
+    isUrgent,
   });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   app.synth();

@@ -41,3 +41,12 @@ export function stageNamed(name: unknown = DEFAULT_STAGE): Stage {
   if (stage === undefined) throw new UnknownStage(name);
   return validStage(stage);
 }
+
+/**
+ * Reads the CDK context of a deployment: `-c stage=<name> -c urgent=true`.
+ * @param get returns the value of a context key; undefined = not set
+ * @throws UnknownStage, InvalidStage as stageNamed
+ */
+export function readContext(get: (key: string) => unknown): { stage: Stage; isUrgent: boolean } {
+  return { stage: stageNamed(get("stage")), isUrgent: get("urgent") === "true" };
+}

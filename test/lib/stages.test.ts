@@ -1,6 +1,6 @@
 import type { Stage } from "../../lib/stage.ts";
 import { InvalidStage, validStage } from "../../lib/stage.ts";
-import { stageNamed, stages } from "../../lib/stages.ts";
+import { readContext, stageNamed, stages } from "../../lib/stages.ts";
 import { everyOption } from "./every-option.ts";
 
 test("the default stage is dev", () => {
@@ -28,6 +28,16 @@ test("the stages have these options", () => {
 
 test.each(["nope", "", "Prod", 1])("the unknown stage %j is rejected with the names of the known ones", (name) => {
   expect(() => stageNamed(name)).toThrow(`No stage named ${JSON.stringify(name)}. Known stages: dev, prod.`);
+});
+
+test.each([
+  [{}, "dev", false],
+  [{ stage: "prod" }, "prod", false],
+  [{ stage: "prod", urgent: "true" }, "prod", true],
+  [{ stage: "prod", urgent: "false" }, "prod", false],
+])("the context %j deploys %s, urgent: %j", (context: Record<string, string>, name, isUrgent) => {
+  const found = readContext((key) => context[key]);
+  expect([found.stage.name, found.isUrgent]).toEqual([name, isUrgent]);
 });
 
 test("a stage may have every option at once", () => {
@@ -104,6 +114,41 @@ test.each<[string, accepted: unknown, rejected: unknown]>([
 ])("%s: %j is accepted and %j is rejected", (option, accepted, rejected) => {
   expect(validStage({ ...everyOption, [option]: accepted } as Stage)).toMatchObject({ [option]: accepted });
   expect(() => validStage({ ...everyOption, [option]: rejected } as Stage)).toThrow(InvalidStage);
+});
+
+/** Each option that is an ARN, with its path within everyOption. */
+const arnOptions: [path: string, withArn: (arn: string) => Partial<Stage>, arn: string][] = [
+  [
+    "jwt.secretArn",
+    (secretArn) => ({ jwt: { secretArn } }),
+    "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf",
+  ],
+  ["kmsKey", (kmsKey) => ({ kmsKey }), key],
+  ["projectsTable.kmsKeyArn", (kmsKeyArn) => ({ projectsTable: { name: "projects", kmsKeyArn } }), key],
+  [
+    "domain.certificateArn",
+    (certificateArn) => ({ domain: { name: "api.example.com", certificateArn } }),
+    "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
+  ],
+];
+
+describe.each(arnOptions)("%s", (_, withArn, arn) => {
+  const validate = (changed: string) => validStage({ ...stageNamed("dev"), ...withArn(changed) });
+
+  test.each([arn, arn.replace("arn:aws:", "arn:aws-cn:")])("accepts %s", (accepted) => {
+    expect(() => validate(accepted)).not.toThrow();
+  });
+
+  test.each([
+    ["no region", arn.replace("eu-west-1", "")],
+    ["an account of 11 digits", arn.replace("111122223333", "11112222333")],
+    ["an account of 13 digits", arn.replace("111122223333", "1111222233334")],
+    ["another service", arn.replace(/^arn:aws:\w+/, "arn:aws:s3")],
+    ["text before it", ` ${arn}`],
+    ["text after it", `${arn} `],
+  ])("rejects an ARN with %s", (_problem, rejected) => {
+    expect(() => validate(rejected)).toThrow(InvalidStage);
+  });
 });
 
 test("the error names every option that is not valid", () => {

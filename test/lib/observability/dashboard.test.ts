@@ -101,29 +101,50 @@ describe("tables of log queries", () => {
   });
 });
 
-/** Statistic, or expression, of each line of each graph. */
-const statistics = {
-  "Event to first attempt": ["p50", "p99"],
-  "Oldest message": ["Maximum", "Maximum"],
-  Messages: ["Maximum", "Maximum", "Maximum", "Maximum"],
-  "Function throttles": Array(6).fill("Sum"),
-  Sweep: ["Maximum", "Sum"],
-  "Dead letters": ["Maximum", "Maximum", "Sum", "Sum"],
-  "Successful first attempts": ["100 * success", "Average"],
-  "Event to success (retries included)": ["p50", "p99"],
-  "Retries and failed deliveries": ["Sum", "Sum"],
-  "Disabled webhooks and blocked addresses": ["Sum", "Sum"],
-  Requests: ["SampleCount", "Sum", "Sum"],
-  Latency: ["p50", "p99"],
-  "Read units": Array(6).fill("Sum"),
-  "Write units": Array(6).fill("Sum"),
-  "Concurrent executions": ["Maximum", "Maximum", "Maximum"],
+/** The lines of each graph that does not follow from the rows: `<statistic> <metric>`, or the expression. */
+const lines = {
+  "Event to first attempt": ["p50 EventToFirstAttempt", "p99 EventToFirstAttempt"],
+  "Oldest message": ["Maximum ApproximateAgeOfOldestMessage", "Maximum ApproximateAgeOfOldestMessage"],
+  Messages: [
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Maximum ApproximateNumberOfMessagesNotVisible",
+    "Maximum ApproximateNumberOfMessagesDelayed",
+  ],
+  "Function throttles": Array(6).fill("Sum Throttles"),
+  Sweep: ["Maximum SweepLag", "Sum Redriven"],
+  "Dead letters": [
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Sum RejectedEvents",
+    "Sum MessagesFailed",
+  ],
+  "Successful first attempts": ["100 * success", "Average FirstAttemptSuccess"],
+  "Event to success (retries included)": ["p50 DeliveryLatency", "p99 DeliveryLatency"],
+  "Retries and failed deliveries": ["Sum Retries", "Sum Exhausted"],
+  "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
+  Requests: ["SampleCount Count", "Sum 4XXError", "Sum 5XXError"],
+  Latency: ["p50 Latency", "p99 Latency"],
+  "Read units": Array(6).fill("Sum ConsumedReadCapacityUnits"),
+  "Write units": Array(6).fill("Sum ConsumedWriteCapacityUnits"),
+  "Concurrent executions": [
+    "Maximum ClaimedAccountConcurrency",
+    "Maximum ConcurrentExecutions",
+    "Maximum ConcurrentExecutions",
+  ],
 };
 
-test.each(Object.entries(statistics))("%s has these statistics, per minute", (title, expected) => {
-  const lines = titled(title).metrics.map((line: Json[]) => line.at(-1));
-  expect(lines.map(({ expression, stat = "Average" }: Json) => expression ?? stat)).toEqual(expected);
-  for (const { period } of lines) expect(period).toBe(60);
+test.each(Object.entries(lines))("%s shows these metrics, per minute", (title, expected) => {
+  const found = titled(title).metrics.map((line: Json[]) => {
+    const { expression, stat = "Average", period } = line.at(-1);
+    expect(period).toBe(60);
+    return expression ?? `${stat} ${line[1]}`;
+  });
+  expect(found).toEqual(expected);
+});
+
+test("opens with the last three hours", () => {
+  expect(JSON.stringify(dev.all("AWS::CloudWatch::Dashboard"))).toContain('\\"start\\":\\"-PT3H\\"');
 });
 
 test.each(["dev", "prod"] as const)("is named after its stage in %s", (name) => {
