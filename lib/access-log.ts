@@ -5,14 +5,14 @@ import type { Construct } from "constructs";
 import type { StageContext } from "./service-function.ts";
 
 /**
- * One JSON line per request, refused ones too. `requestId` is the one that callers get in `x-request-id` and that the
- * functions log. Neither credentials nor query strings nor bodies are here, and no text of the caller's own choice, a
- * User-Agent for one: API Gateway would not escape it.
+ * The fields of a log line. There is one JSON line per request, rejected requests included. No field may hold a credential, a
+ * query string, a body, or free text of the caller such as the User-Agent, which API Gateway would not escape.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-mapping-template-reference.html
  */
 const fields = {
+  /** Callers receive it in `x-request-id`, and the functions log it as `request_id`. */
   requestId: "$context.requestId",
-  /** The id that nobody but AWS can choose: a client may set the other with a header. */
+  /** Always chosen by AWS. A client can choose `requestId` with the header X-Amzn-RequestId. */
   extendedRequestId: "$context.extendedRequestId",
   time: "$context.requestTime",
   ip: "$context.identity.sourceIp",
@@ -26,12 +26,14 @@ const fields = {
   userId: "$context.authorizer.userId",
   authType: "$context.authorizer.authType",
   keyId: "$context.authorizer.keyId",
-  /** Why a credential was refused, and which gateway response was made. */
+  /** Why the authorizer rejected the credential. */
   errorCode: "$context.authorizer.errorCode",
+  /** Type of the gateway response, if API Gateway responded itself. */
   gatewayError: "$context.error.responseType",
   firewall: "$context.wafResponseCode",
 };
 
+/** Creates the log group of the access log and returns the options of an API stage that write to it. */
 export function accessLog(
   scope: Construct,
   { stage, key }: StageContext,

@@ -4,13 +4,14 @@ import { Construct } from "constructs";
 import { endpoints } from "../functions/manifest/endpoints.ts";
 import { cors } from "../functions/manifest/response-headers.ts";
 import { accessLog } from "./access-log.ts";
-import { addCustomDomain } from "./domain.ts";
+import { addApiDomain } from "./api-domain.ts";
+import { addFallbackMethods } from "./fallback-methods.ts";
 import { addFirewall } from "./firewall.ts";
-import { addFallbackMethods, addGatewayResponses } from "./gateway-errors.ts";
+import { addGatewayResponses } from "./gateway-responses.ts";
 import { ServiceFunction, type StageContext } from "./service-function.ts";
 import type { Stage } from "./stage.ts";
 
-// The answer of an endpoint is a few reads and writes. API Gateway itself gives up after 29 s.
+/** An endpoint does a few reads and writes. API Gateway's own timeout is 29 s. */
 const ENDPOINT = { timeoutSeconds: 10, memoryMb: 512 };
 
 export interface Api {
@@ -19,30 +20,30 @@ export interface Api {
   functions: Record<string, ServiceFunction>;
 }
 
-/** The REST API: one Lambda per row of functions/manifest/endpoints.ts, all behind the authorizer. */
-export function createApi(scope: Construct, surroundings: StageContext, authorizer: ServiceFunction): Api {
-  const { stage } = surroundings;
+/** Creates the REST API: one Lambda per row of functions/manifest/endpoints.ts, all behind the authorizer. */
+export function createApi(scope: Construct, context: StageContext, authorizer: ServiceFunction): Api {
+  const { stage } = context;
   const restApi = new apigateway.RestApi(scope, "Api", {
     restApiName: scope.node.id,
     endpointTypes: [apigateway.EndpointType.REGIONAL],
-    // One address: what stands before the domain is not to be walked around.
+    // With a custom domain it is the only address, so that requests cannot bypass what is in front of it.
     disableExecuteApiEndpoint: stage.domain !== undefined,
     cloudWatchRole: stage.setsApiGatewayLogRole ?? true,
     deployOptions: {
       stageName: stage.name,
       throttlingRateLimit: stage.throttle.requestsPerSecond,
       throttlingBurstLimit: stage.throttle.burst,
-      ...accessLog(scope, surroundings),
+      ...accessLog(scope, context),
     },
     ...(stage.corsOrigins && { defaultCorsPreflightOptions: preflight(stage.corsOrigins) }),
   });
-  // Its output "Endpoint" would repeat ours with a trailing slash.
+  // CDK's output "Endpoint" would repeat the output ApiUrl with a trailing slash.
   restApi.node.tryRemoveChild("Endpoint");
 
-  const functions = routeEndpoints(restApi, surroundings, createAuthorizer(scope, authorizer));
+  const functions = routeEndpoints(restApi, context, createAuthorizer(scope, authorizer));
   addFallbackMethods(restApi, stage);
   addGatewayResponses(restApi, stage);
-  if (stage.domain) addCustomDomain(scope, restApi, stage.domain);
+  if (stage.domain) addApiDomain(scope, restApi, stage.domain);
   if (stage.firewall) addFirewall(scope, restApi, stage.firewall);
   return { restApi, functions };
 }
@@ -59,26 +60,26 @@ function preflight(origins: string[]): apigateway.CorsOptions {
 function createAuthorizer(scope: Construct, authorizer: ServiceFunction): apigateway.IAuthorizer {
   return new apigateway.RequestAuthorizer(scope, "Authorizer", {
     handler: authorizer.entry,
-    // Without the header API Gateway answers 401 by itself.
+    // A request without this header gets 401 from API Gateway; the authorizer does not run.
     identitySources: [apigateway.IdentitySource.header("Authorization")],
-    // No cache, which would be on by default: a deleted API key must not live on in it.
+    // 0 turns off the cache, which is on by default: a deleted API key must be rejected at the next request.
     resultsCacheTtl: Duration.seconds(0),
   });
 }
 
 function routeEndpoints(
   api: apigateway.RestApi,
-  surroundings: StageContext,
+  context: StageContext,
   authorizer: apigateway.IAuthorizer,
 ): Api["functions"] {
   const folder = new Construct(api.stack, "Endpoints");
   const created = endpoints.map((row) => {
     const { method, path, file } = row;
-    const endpoint = new ServiceFunction(folder, surroundings, {
+    const endpoint = new ServiceFunction(folder, context, {
       ...ENDPOINT,
       ...row,
       description: `${method} ${path}`,
-      environment: { CORS_ORIGINS: surroundings.stage.corsOrigins?.join(",") },
+      environment: { CORS_ORIGINS: context.stage.corsOrigins?.join(",") },
     });
     const integration = new apigateway.LambdaIntegration(endpoint.entry, { allowTestInvoke: false });
     api.root.resourceForPath(path).addMethod(method, integration, {
@@ -90,7 +91,7 @@ function routeEndpoints(
   return Object.fromEntries(created);
 }
 
-/** Where the API is, without a trailing slash: clients append `/v1/…`. */
+/** Returns the address of the API without a trailing slash. Clients append `/v1/…`. */
 export function baseUrl(api: apigateway.RestApi, { domain }: Stage): string {
   if (domain) return `https://${domain.name}`;
   const { region, urlSuffix } = api.stack;

@@ -1,22 +1,26 @@
 /*
- * Headers of the console's page, wherever it is served from: CloudFront or a local run. Data only. What the page shows was
- * written by others (names, URLs, answers of receivers), and what it holds is a credential: so it runs its own script and
- * no other, and speaks to the API and to nobody else.
+ * HTTP headers of the console's page, for CloudFront and for a local run. Data only.
+ *
+ * The page displays text of other users (names, URLs, responses of receivers) and holds a credential. Therefore it runs only
+ * its own script and connects only to the API.
  */
 
-/** @param apiUrl without a trailing slash; empty = where the page is */
+/**
+ * Returns the Content-Security-Policy of the page.
+ * @param apiUrl address of the API without a trailing slash; empty = the origin of the page
+ */
 export function contentSecurityPolicy(apiUrl: string): string {
   const rules = {
     "default-src": "'none'",
     "script-src": "'self'",
     "style-src": "'self'",
-    // With a slash at its end a path stands for all below it; without, for itself alone.
+    // A path with a trailing slash matches everything below it; without one it matches only itself.
     "connect-src": apiUrl === "" ? "'self'" : `'self' ${apiUrl}/`,
     "img-src": "'self' data:",
     "base-uri": "'none'",
     "form-action": "'none'",
     "frame-ancestors": "'none'",
-    // Text never becomes markup or script, not even by a mistake of the page's own code.
+    // Rejects assignments of text to innerHTML and similar sinks, in case the page's code has a bug.
     "require-trusted-types-for": "'script'",
     "trusted-types": "'none'",
   };
@@ -34,10 +38,10 @@ export const pageHeaders = {
   "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-/** A new version is there at the next load. The files have no version in their names; an unchanged one is not sent again. */
+/** The browser revalidates each file at every load, because file names have no version. Unchanged files are not sent again. */
 export const pageCacheControl = "no-cache";
 
-/** Media types of the page's files, by the end of their name. */
+/** Media types of the page's files by file extension. */
 export const pageTypes: Record<string, string> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",

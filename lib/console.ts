@@ -13,8 +13,8 @@ import type { KmsKey } from "./kms-key.ts";
 import type { Stage } from "./stage.ts";
 
 /*
- * The console: a page of four files in a private bucket, which CloudFront alone may read. It has no server and no rights; what
- * its user may do, the API decides.
+ * The console on AWS: a page of four files in a private bucket that only CloudFront can read. It has no server and no
+ * permissions of its own: the API authorizes what its user does.
  */
 
 type ConsoleOptions = NonNullable<Stage["console"]>;
@@ -23,14 +23,14 @@ type ConsoleDomain = Exclude<ConsoleOptions, true>["domain"];
 interface ConsoleProps {
   stage: Pick<Stage, "logRetention">;
   console: ConsoleOptions;
-  /** Where the API is, without a trailing slash. */
+  /** Address of the API without a trailing slash. */
   apiUrl: string;
-  /** The folder with the page's files, as packages/console/build.ts makes them. */
+  /** Folder with the page's files, built by packages/console/build.ts. */
   page: string;
   key?: KmsKey | undefined;
 }
 
-/** Puts the console where a browser finds it. Its address is the output ConsoleUrl. */
+/** Deploys the console to S3 and CloudFront. Its address is the output ConsoleUrl. */
 export function createConsole(scope: Construct, props: ConsoleProps): cloudfront.Distribution {
   const folder = new Construct(scope, "Console");
   const domain = props.console === true ? undefined : props.console.domain;
@@ -39,9 +39,9 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
     objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
     enforceSSL: true,
     minimumTLSVersion: 1.2,
-    // Not the customer's key: what lies here is sent to everybody who asks.
+    // The customer's KMS key is not used: these files are public.
     encryption: s3.BucketEncryption.S3_MANAGED,
-    // It holds nothing that a deployment does not put there again.
+    // Every deployment uploads all files again, so there is nothing to retain.
     removalPolicy: RemovalPolicy.DESTROY,
   });
   const distribution = new cloudfront.Distribution(folder, "Distribution", {
@@ -51,9 +51,9 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
       origin: S3BucketOrigin.withOriginAccessControl(bucket),
       viewerProtocolPolicy: cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
       cachePolicy: cloudfront.CachePolicy.CACHING_OPTIMIZED,
-      responseHeadersPolicy: sendHeaders(folder, props.apiUrl),
+      responseHeadersPolicy: createHeadersPolicy(folder, props.apiUrl),
     },
-    // Four small files: to fetch them from farther away is no wait that anybody notices.
+    // The cheapest price class: more distant edge locations do not noticeably delay four small files.
     priceClass: cloudfront.PriceClass.PRICE_CLASS_100,
     httpVersion: cloudfront.HttpVersion.HTTP2_AND_3,
     ...(domain && {
@@ -62,17 +62,17 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
       minimumProtocolVersion: cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
     }),
   });
-  upload(folder, bucket, props);
+  uploadPage(folder, bucket, props);
   if (domain) addDomainRecords(folder, distribution, domain);
   new CfnOutput(Stack.of(scope), "ConsoleUrl", { value: `https://${domain?.name ?? distribution.domainName}/` });
   return distribution;
 }
 
-/** CloudFront takes these by their meaning only, and all others as they are. */
-const byMeaning = ["X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"];
+/** CloudFront sets these as security headers and rejects them as custom headers. */
+const securityHeaderNames = ["X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy"];
 
-function sendHeaders(folder: Construct, apiUrl: string): cloudfront.ResponseHeadersPolicy {
-  const others = Object.entries(pageHeaders).filter(([name]) => !byMeaning.includes(name));
+function createHeadersPolicy(folder: Construct, apiUrl: string): cloudfront.ResponseHeadersPolicy {
+  const others = Object.entries(pageHeaders).filter(([name]) => !securityHeaderNames.includes(name));
   return new cloudfront.ResponseHeadersPolicy(folder, "Headers", {
     comment: `Console of ${Stack.of(folder).stackName}`,
     securityHeadersBehavior: {
@@ -88,13 +88,13 @@ function sendHeaders(folder: Construct, apiUrl: string): cloudfront.ResponseHead
   });
 }
 
-/** CloudFormation cannot put files into a bucket: CDK's own Lambda does, at a deployment and never else. */
-function upload(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key }: ConsoleProps): void {
+/** Uploads the page at each deployment with CDK's own Lambda: CloudFormation cannot upload files. */
+function uploadPage(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage, key }: ConsoleProps): void {
   new BucketDeployment(folder, "Upload", {
     destinationBucket: bucket,
     sources: [Source.asset(page), Source.jsonData("config.json", { apiUrl, isLocal: false })],
     cacheControl: [CacheControl.fromString(pageCacheControl)],
-    // A bucket goes only when it is empty.
+    // CloudFormation can only delete an empty bucket.
     retainOnDelete: false,
     memoryLimit: 256,
     logGroup: new LogGroup(folder, "UploadLog", {
@@ -113,7 +113,7 @@ function addDomainRecords(folder: Construct, distribution: cloudfront.Distributi
   const { id: hostedZoneId, name: zoneName } = domain.hostedZone;
   const zone = route53.HostedZone.fromHostedZoneAttributes(folder, "Zone", { hostedZoneId, zoneName });
   const target = route53.RecordTarget.fromAlias(new CloudFrontTarget(distribution));
-  // With a dot at its end the name stands as it is; without, CDK would append the zone.
+  // The trailing dot marks the name as complete. Without it CDK appends the name of the zone.
   const record = { zone, target, recordName: `${domain.name}.` };
   new route53.ARecord(folder, "IPv4", record);
   new route53.AaaaRecord(folder, "IPv6", record);

@@ -4,9 +4,9 @@ import { Construct } from "constructs";
 import type { Stage } from "./stage.ts";
 
 /**
- * AWS WAF in front of the API. One rule stops an address that sends too much (429, see WAF_FILTERED in
- * functions/manifest/gateway-responses.ts). AWS's own rules only count: webhook URLs and event data look like attacks to some of them,
- * so an operator looks at their metrics first.
+ * Puts AWS WAF in front of the API. One rule blocks an IP address that sends too many requests (429: WAF_FILTERED in
+ * functions/manifest/gateway-responses.ts). The managed rule groups of AWS only count: some of them match webhook URLs and
+ * event data, so an operator has to check their metrics before letting them block.
  */
 export function addFirewall(
   scope: Construct,
@@ -17,7 +17,7 @@ export function addFirewall(
   const acl = new wafv2.CfnWebACL(folder, "Acl", {
     scope: "REGIONAL",
     defaultAction: { allow: {} },
-    visibilityConfig: visibleAs("Firewall"),
+    visibilityConfig: visibility("Firewall"),
     rules: [
       {
         name: "Rate",
@@ -26,14 +26,14 @@ export function addFirewall(
         statement: {
           rateBasedStatement: { aggregateKeyType: "IP", limit: requestsPerFiveMinutes, evaluationWindowSec: 300 },
         },
-        visibilityConfig: visibleAs("Rate"),
+        visibilityConfig: visibility("Rate"),
       },
       ...MANAGED.map((name, index) => ({
         name,
         priority: index + 1,
         overrideAction: { count: {} },
         statement: { managedRuleGroupStatement: { vendorName: "AWS", name } },
-        visibilityConfig: visibleAs(name),
+        visibilityConfig: visibility(name),
       })),
     ],
   });
@@ -50,7 +50,7 @@ const MANAGED = [
   "AWSManagedRulesAmazonIpReputationList",
 ];
 
-/** No samples: they would hold headers, and with them credentials. */
-function visibleAs(metricName: string): wafv2.CfnWebACL.VisibilityConfigProperty {
+/** Samples of requests are off: they would contain headers, and so credentials. */
+function visibility(metricName: string): wafv2.CfnWebACL.VisibilityConfigProperty {
   return { metricName, cloudWatchMetricsEnabled: true, sampledRequestsEnabled: false };
 }

@@ -1,13 +1,13 @@
 import { LambdaDeploymentConfig, LambdaDeploymentGroup } from "aws-cdk-lib/aws-codedeploy";
-import { rollbackAlarmsFor } from "./observability/alarms.ts";
+import { createRollbackAlarms } from "./observability/rollback-alarms.ts";
 import type { Stage } from "./stage.ts";
 import type { Workers } from "./workers.ts";
 
 /**
- * Moves the alias of a function to its new version for a tenth of the calls, and for all after five minutes in which no alarm
- * went off. Functions without an alias change at once.
- * @param options.isUrgent while one of the alarms is on, CodeDeploy begins no deployment, not even of what would end it:
- * this one is made without looking at them
+ * Deploys the functions that have an alias gradually: the new version gets a tenth of the calls, and all of them after five
+ * minutes without an alarm. Functions without an alias change at once.
+ * @param options.isUrgent ignores the alarms for this deployment. CodeDeploy starts no deployment while one of them is in
+ * ALARM, even if the deployment would fix the cause.
  */
 export function deployGradually(workers: Workers, { stage, isUrgent }: { stage: Stage; isUrgent: boolean }): void {
   for (const [file, worker] of Object.entries(workers)) {
@@ -15,7 +15,7 @@ export function deployGradually(workers: Workers, { stage, isUrgent }: { stage: 
     new LambdaDeploymentGroup(worker, "Deployment", {
       alias: worker.alias,
       deploymentConfig: LambdaDeploymentConfig.CANARY_10PERCENT_5MINUTES,
-      alarms: rollbackAlarmsFor(worker, { file, alias: worker.alias, stage }),
+      alarms: createRollbackAlarms(worker, { file, alias: worker.alias, stage }),
       ignoreAlarmConfiguration: isUrgent,
       autoRollback: { deploymentInAlarm: true, failedDeployment: true, stoppedDeployment: true },
     });

@@ -1,34 +1,24 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import { type Grants, type IndexKey, readActions, type TableAction } from "../functions/manifest/grants-schema.ts";
-import { type QueueKey, queues as queueRows } from "../functions/manifest/queues.ts";
+import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 
-/** What a row's `uses` may name. */
+/** The tables and queues of a stage, which the `uses` of a row refers to. */
 export interface Data {
   tables: Tables;
   queues: Queues;
 }
 
-/** The environment variables that tell a function where the tables and queues it uses are, and no others. */
-export function environmentFor(uses: Grants, data: Data): Record<string, string> {
-  const { sendsTo = [], rejectsTo = [] } = uses;
-  return Object.fromEntries([
-    ...tablesOf(uses).map((key) => [tableRows[key].env, data.tables[key].tableName]),
-    ...sendsTo.map((key) => [queueRows[key].env, data.queues[key].queue.queueUrl]),
-    ...rejectsTo.map((key) => [queueRows[key].deadLetterEnv, data.queues[key].deadLetters.queueUrl]),
-  ]);
-}
-
-/** The tables that a function reaches, itself or an index of it. */
+/** Returns the tables that a function uses, directly or through an index. */
 export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
   return [...new Set([...tableKeys(tables), ...queries.map((index) => indexOf(index).table)])];
 }
 
 /**
- * The rights that a function needs for what it uses: these actions on these resources, and no others. The right to read a
- * secret comes with the secret (jwt-secret.ts).
+ * Returns the IAM statements for what a function uses: exactly these actions on these resources. The permission to read the
+ * JWT secret is granted in jwt-secret.ts.
  */
 export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
   const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;
@@ -40,8 +30,8 @@ export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
   ];
 }
 
-/** What Lambda needs to read a queue on a function's behalf. */
-export function statementForReading(key: QueueKey, data: Data): PolicyStatement {
+/** Returns what the event source mapping of a function needs to consume a queue. */
+export function statementForConsuming(key: QueueKey, data: Data): PolicyStatement {
   const actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
   return allow(actions, [data.queues[key].queue.queueArn]);
 }
@@ -51,16 +41,17 @@ export function allow(actions: string[], resources: string[]): PolicyStatement {
 }
 
 /**
- * Who may write secrets but not read them must not get them as what a write returns.
+ * Returns the statement for one table. A function that may write to a table of secrets but not read it must not get an item
+ * as the return value of a write (ReturnValues), hence the condition.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
  */
 function tableStatement(key: TableKey, actions: readonly TableAction[], tableArn: string): PolicyStatement {
   const { isSecret }: TableRow = tableRows[key];
-  const isBlind = isSecret && !actions.some((action) => readActions.includes(action));
+  const isWriteOnly = isSecret && !actions.some((action) => readActions.includes(action));
   return new PolicyStatement({
     actions: actions.map((action) => `dynamodb:${action}`),
     resources: [tableArn],
-    ...(isBlind && { conditions: { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } } }),
+    ...(isWriteOnly && { conditions: { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } } }),
   });
 }
 

@@ -4,21 +4,22 @@ import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { allow } from "./grants.ts";
-import { keyStatementsForSecret } from "./key-grants.ts";
+import { kmsStatementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import type { Stage } from "./stage.ts";
 import type { Workers } from "./workers.ts";
 
 /**
- * The secret that holds the identity provider's HS256 secret. A new one starts with a random value, so that nobody can
- * sign in until the operator puts the provider's value there: an empty or well-known one would let anybody in.
+ * Creates the secret with the HS256 key of the identity provider, or refers to an existing one (`jwt.secretArn`). A new secret
+ * starts with a random value: no token is valid until the operator stores the provider's key. With an empty or well-known
+ * initial value, anyone could sign a valid token.
  */
 export function createJwtSecret(scope: Construct, { jwt, keepsData }: Stage, key?: KmsKey): ISecret {
   if (jwt?.secretArn !== undefined) return existingSecret(scope, jwt.secretArn, jwt.secretKmsKeyArn);
   return new Secret(scope, "JwtSecret", {
     description:
-      "The HS256 secret shared with the identity provider, which verifies sign-in JWTs. " +
-      "Operator: replace the random value with the provider's secret as plain text, at least 32 bytes.",
+      "HS256 key shared with the identity provider; verifies sign-in JWTs. " +
+      "Operator: replace the random value with the provider's key as plain text, at least 32 bytes.",
     generateSecretString: { passwordLength: 64 },
     removalPolicy: keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
     ...(key && { encryptionKey: key }),
@@ -33,14 +34,14 @@ function existingSecret(scope: Construct, secretCompleteArn: string, keyArn: str
   });
 }
 
-/** Lets the functions whose row says so read the secret's values, and tells them where they are. */
+/** Lets the functions that use the secret read it, and sets its ARN in their environment. */
 export function grantSecretRead(secret: ISecret, functions: Workers): void {
   for (const { file, uses } of workers as readonly WorkerRow[]) {
     if (!uses.reads?.includes("jwtSecret")) continue;
     const { lambda } = functions[file as keyof Workers];
     lambda.addEnvironment("JWT_SECRET_ARN", secret.secretArn);
-    // Of the previous version too, which still counts while the secret is rotated.
+    // This includes the previous version, which is still accepted during a rotation.
     lambda.addToRolePolicy(allow(["secretsmanager:GetSecretValue"], [secret.secretArn]));
-    for (const statement of keyStatementsForSecret(secret)) lambda.addToRolePolicy(statement);
+    for (const statement of kmsStatementsForSecret(secret)) lambda.addToRolePolicy(statement);
   }
 }

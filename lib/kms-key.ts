@@ -5,28 +5,31 @@ import type { Construct } from "constructs";
 import type { Stage } from "./stage.ts";
 
 /*
- * The customer's own KMS key. AWS keys ask nothing of the functions; with a customer's key, each needs the right to use it
- * for what it reads and writes (key-grants.ts), and the key's policy has to let the services in that use it by themselves.
+ * The customer managed KMS key of a stage. Each function needs permission to use it for what it reads and writes
+ * (kms-grants.ts), and the key policy has to allow the AWS services that use it themselves.
  */
 
 export type KmsKey = kms.IKey;
 
-/** @returns undefined when the stage is content with AWS's keys */
+/**
+ * Creates the key of a stage, or refers to an existing one.
+ * @returns undefined when the stage has no `kmsKey` and uses the keys of AWS
+ */
 export function createKmsKey(scope: Construct, stage: Stage): KmsKey | undefined {
   if (stage.kmsKey === undefined) return undefined;
   if (stage.kmsKey !== "create") return kms.Key.fromKeyArn(scope, "Key", stage.kmsKey);
   const key = new kms.Key(scope, "Key", {
     description: `Tables, queues, secret and logs of ${Stack.of(scope).stackName}`,
     enableKeyRotation: true,
-    // A deleted key takes all it encrypted with it, thirty days later.
+    // A deleted key makes everything it encrypted unreadable after 30 days.
     removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
   });
-  key.addToResourcePolicy(allowLogsToUseKey(Stack.of(scope)));
+  key.addToResourcePolicy(logsStatement(Stack.of(scope)));
   return key;
 }
 
 /** https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html */
-function allowLogsToUseKey({ partition, region, account }: Stack): iam.PolicyStatement {
+function logsStatement({ partition, region, account }: Stack): iam.PolicyStatement {
   return new iam.PolicyStatement({
     principals: [new iam.ServicePrincipal(`logs.${region}.amazonaws.com`)],
     actions: ["Encrypt*", "Decrypt*", "ReEncrypt*", "GenerateDataKey*", "Describe*"].map((action) => `kms:${action}`),
@@ -40,7 +43,10 @@ function allowLogsToUseKey({ partition, region, account }: Stack): iam.PolicySta
 /** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html */
 export const actionsForSending = ["kms:GenerateDataKey", "kms:Decrypt"];
 
-/** Lets one who sends events encrypt them. A key of the operator's has a policy of its own, which the README tells. */
+/**
+ * Lets an event producer encrypt its messages. This has no effect on a key that exists already: the operator changes the
+ * policy of that key.
+ */
 export function allowProducerToEncrypt(key: KmsKey, { principals, conditions }: Producer): void {
   key.addToResourcePolicy(
     new iam.PolicyStatement({ principals, conditions, actions: actionsForSending, resources: ["*"] }),

@@ -4,79 +4,80 @@ import { CfnTable } from "aws-cdk-lib/aws-dynamodb";
 import { CfnBucket } from "aws-cdk-lib/aws-s3";
 import type { IConstruct } from "constructs";
 
-/** A finding of cdk-nag (AwsSolutions) that we have looked at and leave as it is. */
+/** A finding of cdk-nag (AwsSolutions) that is acknowledged. */
 interface Suppression {
   id: string;
   reason: string;
-  /** Which constructs it is acknowledged for; absent = the whole stack. */
+  /** Constructs for which it is acknowledged; absent = the whole stack. */
   on?: (construct: IConstruct) => boolean;
 }
 
 const isUpload = ({ node }: IConstruct): boolean => node.path.includes("/Custom::CDKBucketDeployment");
 
-/** All findings that do not stop a synthesis, and why. Rules: https://github.com/cdklabs/cdk-nag/blob/main/RULES.md */
+/** All acknowledged findings, with the reason. Any other finding fails the synthesis. Rules: https://github.com/cdklabs/cdk-nag/blob/main/RULES.md */
 export const suppressions: readonly Suppression[] = [
   {
     id: "AwsSolutions::AwsSolutions-COG4",
     reason:
-      "The authorizer Lambda takes sign-in JWTs of the platform's identity provider and API keys. Cognito knows neither.",
+      "The authorizer Lambda verifies JWTs of the platform's identity provider and API keys. Cognito supports neither.",
   },
   {
     id: "AwsSolutions::AwsSolutions-APIG4",
-    reason: "Mock methods: the 404, 405 and CORS preflight answers, which reach no function and no data.",
+    reason: "Mock methods: 404, 405 and CORS preflight responses, which reach no function and no data.",
     on: (construct) => construct instanceof CfnMethod && ["ANY", "OPTIONS"].includes(construct.httpMethod),
   },
   {
     id: "AwsSolutions::AwsSolutions-APIG2",
-    reason: "The functions validate bodies, and tell which field is wrong and why; API Gateway's own errors do not.",
+    reason: "The functions validate bodies and report which field is not valid and why. API Gateway's errors do not.",
   },
   {
     id: "AwsSolutions::AwsSolutions-APIG3",
-    reason: "The firewall is an option of a stage: it costs about as much as the requests it looks at.",
+    reason: "The firewall is an option of a stage: it costs about as much as the requests it inspects.",
   },
   {
     id: "AwsSolutions::AwsSolutions-APIG6",
-    reason: "Execution logs would hold headers and bodies, and with them keys, tokens and secrets. Access logs are on.",
+    reason: "Execution logs would contain headers and bodies, and so keys, tokens and secrets. Access logs are on.",
   },
   {
     id: "AwsSolutions::AwsSolutions-DDB3",
-    reason: "A stage whose data goes with it has nothing to restore.",
+    reason: "A stage whose data is deleted with it has nothing to restore.",
     on: (construct) => construct instanceof CfnTable && construct.deletionProtectionEnabled === false,
   },
   {
     id: "AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]",
-    reason: "The role by which API Gateway itself writes logs, for the whole account: AWS asks for this policy.",
+    reason: "The role with which API Gateway writes logs, one for the whole account: AWS requires this policy.",
   },
   {
     id: "AwsSolutions::AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited]",
-    reason: "The role by which CodeDeploy moves traffic between versions: AWS's policy for just that.",
+    reason: "The role with which CodeDeploy moves traffic between versions: AWS's policy for this purpose.",
   },
   {
     id: "AwsSolutions::AwsSolutions-SMG4",
-    reason: "The identity provider makes the secret's value and rotates it; the runbook tells how, without downtime.",
+    reason:
+      "The identity provider creates and rotates the value of the secret. The runbook describes a rotation without downtime.",
   },
   {
     id: "AwsSolutions::AwsSolutions-S1",
-    reason: "The console's bucket is read by CloudFront alone and holds what everybody may see.",
+    reason: "Only CloudFront reads the console's bucket, and its files are public.",
     on: (construct) => construct instanceof CfnBucket,
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR1",
-    reason: "The console is a page without data. Who may do what, and from where, the API decides.",
+    reason: "The console is a page without data. The API authorizes every call.",
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR2",
-    reason: "Four files without a server behind them: nothing to attack. The firewall stands before the API.",
+    reason: "The console is four static files without a server. The firewall protects the API.",
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR3",
     reason:
-      "What people do with the console is in the API's access log; who loaded four public files is not worth keeping.",
+      "The API's access log contains the calls of the console. Downloads of four public files are not worth logging.",
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR4",
     reason:
-      "CloudFront's own name comes with its own TLS rules. A console with a name of its own takes TLS 1.2 and later.",
+      "CloudFront's own domain name has a fixed TLS policy. A console with a custom domain requires TLS 1.2 or later.",
   },
   ...[
     "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
@@ -90,12 +91,12 @@ export const suppressions: readonly Suppression[] = [
     "L1",
   ].map((rule) => ({
     id: `AwsSolutions::AwsSolutions-${rule}`,
-    reason:
-      "CDK's own Lambda: it puts the console's files into their bucket at a deployment, and nobody else calls it.",
+    reason: "CDK's own Lambda: it uploads the console's files during a deployment, and nothing else calls it.",
     on: isUpload,
   })),
 ];
 
+/** Acknowledges the findings in a stack. */
 export function suppressFindings(stack: Stack): void {
   for (const { id, reason, on } of suppressions) {
     const constructs = on ? stack.node.findAll().filter(on) : [stack];

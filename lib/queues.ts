@@ -16,7 +16,7 @@ import type { Stage } from "./stage.ts";
 
 export type Queues = Record<QueueKey, { queue: sqs.Queue; deadLetters: sqs.Queue }>;
 
-/** One queue, with its dead letter queue, per row of functions/manifest/queues.ts. */
+/** Creates one queue and its dead letter queue per row of functions/manifest/queues.ts. */
 export function createQueues(scope: Construct, stage: Stage, key?: KmsKey): Queues {
   const folder = new Construct(scope, "Queues");
   const pairs = Object.entries<QueueRow>(queues).map(([name, row]) => [
@@ -58,10 +58,13 @@ function createPair(
   return { queue, deadLetters };
 }
 
-/** SQS asks KMS for a key so often and not per message: an hour costs a twelfth of the default five minutes. */
+/** How long SQS reuses a data key before it calls KMS again. One hour costs a twelfth of the default of five minutes. */
 const DATA_KEY_REUSE = Duration.hours(1);
 
-/** In this account an identity's own policy suffices; another account, a rule or a topic needs the queue's word as well. */
+/**
+ * Allows the producers of a stage in the queue's policy. Other accounts, EventBridge rules and SNS topics need this; for
+ * principals of this account their own IAM policy is enough.
+ */
 function allowProducersToSend(queue: sqs.Queue, arns: string[]): void {
   for (const arn of arns) {
     const producer = producerOf(arn);
@@ -71,7 +74,7 @@ function allowProducersToSend(queue: sqs.Queue, arns: string[]): void {
   }
 }
 
-/** A rule or a topic sends in its service's name: the condition tells it from all others of that service. */
+/** Returns the principal of a producer. A rule or a topic sends as its service: the condition limits that to this one. */
 function producerOf(arn: string): Producer {
   const service = /^arn:[\w-]+:(events|sns):/.exec(arn)?.[1];
   if (service === undefined) return { principals: [new iam.ArnPrincipal(arn)], conditions: {} };

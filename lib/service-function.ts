@@ -4,37 +4,37 @@ import * as lambda from "aws-cdk-lib/aws-lambda";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
-import { type Data, environmentFor, statementsFor } from "./grants.ts";
-import { keyStatementsFor } from "./key-grants.ts";
+import { environmentFor } from "./environment.ts";
+import { type Data, statementsFor } from "./grants.ts";
+import { kmsStatementsFor } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId } from "./names.ts";
-import { settingsFor } from "./settings.ts";
 import type { Stage } from "./stage.ts";
 
-/** What all functions of a stage have in common. */
+/** What all functions of a stage share. */
 export interface StageContext {
   stage: Stage;
   data: Data;
   key?: KmsKey | undefined;
-  /** The bundle of a function, by its path below `functions/`. */
+  /** Returns the bundle of a function by its path below `functions/`. */
   code: (file: string) => lambda.Code;
 }
 
 export interface ServiceFunctionProps {
-  /** Path below `functions/`; it names the function in the stack too. */
+  /** Path below `functions/`. It also gives the construct its id. */
   file: string;
   description: string;
   uses: Grants;
   timeoutSeconds: number;
   memoryMb: number;
-  /** Wins over the variables that follow from `uses` and the stage. Names without a value are left out. */
+  /** Overrides the variables that follow from `uses` and the stage. Undefined values are left out. */
   environment?: Record<string, string | undefined>;
   recursiveLoop?: lambda.RecursiveLoop;
-  /** Callers get an alias, which moves from version to version (gradual-deployment.ts). */
+  /** Callers call an alias, which gradual-deployment.ts moves to new versions. */
   hasAlias?: boolean;
 }
 
-/** A Lambda with this project's defaults, that can reach what its row names and nothing else. */
+/** A Lambda function with this project's defaults and permissions for exactly what its row uses. */
 export class ServiceFunction extends Construct {
   readonly lambda: lambda.Function;
   readonly alias: lambda.Alias | undefined;
@@ -46,11 +46,11 @@ export class ServiceFunction extends Construct {
       removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
       ...(key && { encryptionKey: key }),
     });
-    // A role of our own: the one CDK would make may write to every log group of the account.
+    // CDK's default role could write to every log group of the account.
     const role = new iam.Role(this, "Role", { assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com") });
     logGroup.grantWrite(role);
     for (const statement of statementsFor(props.uses, data)) role.addToPolicy(statement);
-    for (const statement of keyStatementsFor(props.uses, data)) role.addToPolicy(statement);
+    for (const statement of kmsStatementsFor(props.uses, data)) role.addToPolicy(statement);
 
     this.lambda = new lambda.Function(this, "Function", {
       description: props.description,
@@ -60,18 +60,13 @@ export class ServiceFunction extends Construct {
       architecture: lambda.Architecture.ARM_64,
       timeout: Duration.seconds(props.timeoutSeconds),
       memorySize: props.memoryMb,
-      environment: withoutGaps({
-        STAGE: stage.name,
-        ...environmentFor(props.uses, data),
-        ...settingsFor(props.file, props.uses, stage),
-        ...props.environment,
-      }),
+      environment: environmentFor(props, stage, data),
       role,
       logGroup,
       loggingFormat: lambda.LoggingFormat.JSON,
-      // Lambda's own lines about a call that went well are most of a log, and its metrics know what they say.
+      // Platform lines about successful calls would be most of the log, and the metrics contain the same information.
       systemLogLevelV2: lambda.SystemLogLevel.WARN,
-      // The way back to the version before is the alias, at once, as long as that version is there.
+      // Old versions stay, so that the alias can be moved back to one without a deployment.
       ...(props.hasAlias && { currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN } }),
       ...(props.recursiveLoop && { recursiveLoop: props.recursiveLoop }),
     });
@@ -79,13 +74,8 @@ export class ServiceFunction extends Construct {
       this.alias = new lambda.Alias(this, "Live", { aliasName: "live", version: this.lambda.currentVersion });
   }
 
-  /** What callers call. */
+  /** What callers invoke: the alias, or the function if it has none. */
   get entry(): lambda.IFunction {
     return this.alias ?? this.lambda;
   }
-}
-
-function withoutGaps(variables: Record<string, string | undefined>): Record<string, string> {
-  const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return Object.fromEntries(set);
 }

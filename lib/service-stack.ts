@@ -1,4 +1,4 @@
-import { Annotations, CfnOutput, Stack } from "aws-cdk-lib";
+import { CfnOutput, Stack } from "aws-cdk-lib";
 import type { Code } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
 import { baseUrl, createApi } from "./api.ts";
@@ -18,58 +18,55 @@ import { createWorkers } from "./workers.ts";
 
 export interface ServiceStackProps {
   stage: Stage;
-  /** The bundle of a function, by its path below `functions/`. */
+  /** Returns the bundle of a function by its path below `functions/`. */
   code: (file: string) => Code;
-  /** The folder of the console's page. */
+  /** Folder with the files of the console's page. */
   page: string;
-  /** This deployment mends what an alarm rings about: it goes out gradually all the same, and no alarm takes it back. */
+  /** Deploys although a rollback alarm is in ALARM: still gradually, but no alarm rolls it back. Default: false. */
   isUrgent?: boolean;
 }
 
-/** The whole service in one stage. Its parts follow from the rows in functions/{endpoints,workers,tables,queues}.ts. */
+/**
+ * The whole service in one stage. Tables, queues, functions, routes and permissions follow from the rows in
+ * functions/manifest/.
+ */
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, { stage, code, page, isUrgent = false }: ServiceStackProps) {
     super(scope, id, { terminationProtection: stage.keepsData });
-    // API Gateway goes on calling an authorizer as it was until it is deployed anew, which CDK does for this only when told.
+    // Redeploys the API when its authorizer changes. Without this flag API Gateway continues to call the old one.
     this.node.setContext("@aws-cdk/aws-apigateway:authorizerChangeDeploymentLogicalId", true);
-    warnWithoutAlarmEmail(this, stage);
 
     const key = createKmsKey(this, stage);
     const tables = createTables(this, stage, key);
     const queues = createQueues(this, stage, key);
-    const surroundings: StageContext = { stage, code, key, data: { tables, queues } };
+    const context: StageContext = { stage, code, key, data: { tables, queues } };
 
-    const workers = createWorkers(this, surroundings);
+    const workers = createWorkers(this, context);
     const jwtSecret = createJwtSecret(this, stage, key);
     grantSecretRead(jwtSecret, workers);
-    const api = createApi(this, surroundings, workers["auth/authorizer"]);
-    if (stage.console) {
-      const apiUrl = baseUrl(api.restApi, stage);
-      createConsole(this, { stage, console: stage.console, apiUrl, page, key });
-    }
-
+    const api = createApi(this, context, workers["auth/authorizer"]);
+    const apiUrl = baseUrl(api.restApi, stage);
+    if (stage.console) createConsole(this, { stage, console: stage.console, apiUrl, page, key });
     deployGradually(workers, { stage, isUrgent });
 
-    const watched = { stage, api: api.restApi, functions: { ...api.functions, ...workers }, queues, tables };
-    const alarms = createAlarms(this, watched);
-    const dashboard = createDashboard(this, watched, alarms);
+    const monitored = { stage, api: api.restApi, functions: { ...api.functions, ...workers }, queues, tables };
+    const alarms = createAlarms(this, monitored);
+    const dashboard = createDashboard(this, monitored, alarms);
 
-    this.output("ApiUrl", baseUrl(api.restApi, stage));
-    this.output("EventsQueueUrl", queues.events.queue.queueUrl);
-    this.output("JwtSecretArn", jwtSecret.secretArn);
-    this.output("AlarmTopicArn", alarms.topic.topicArn);
-    this.output("DashboardUrl", dashboardUrl(dashboard));
-    for (const [name, table] of Object.entries(tables)) this.output(`${constructId(name)}TableName`, table.tableName);
+    addOutputs(this, {
+      ApiUrl: apiUrl,
+      EventsQueueUrl: queues.events.queue.queueUrl,
+      JwtSecretArn: jwtSecret.secretArn,
+      AlarmTopicArn: alarms.topic.topicArn,
+      DashboardUrl: dashboardUrl(dashboard),
+    });
+    for (const [name, table] of Object.entries(tables)) {
+      addOutputs(this, { [`${constructId(name)}TableName`]: table.tableName });
+    }
     suppressFindings(this);
-  }
-
-  private output(id: string, value: string): void {
-    new CfnOutput(this, id, { value });
   }
 }
 
-function warnWithoutAlarmEmail(stack: Stack, { keepsData, alarmEmail }: Stage): void {
-  if (!keepsData || alarmEmail !== undefined) return;
-  const todo = "Set alarmEmail in lib/stages.ts, or subscribe to the topic of the output AlarmTopicArn.";
-  Annotations.of(stack).addWarningV2("alarms-reach-nobody", `The alarms of this stage reach nobody. ${todo}`);
+function addOutputs(stack: Stack, outputs: Record<string, string>): void {
+  for (const [id, value] of Object.entries(outputs)) new CfnOutput(stack, id, { value });
 }

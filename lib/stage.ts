@@ -2,108 +2,121 @@ import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
 
 /*
- * What a stage is made of: every option of a deployment, what it may hold and what is meant when it is absent. The stages
- * themselves stand in stages.ts.
+ * The options of a stage: what each may contain and what its absence means. The stages themselves are defined in stages.ts.
  */
 
 const arn = (service: string, resource: RegExp, example: string) =>
-  z.string().regex(new RegExp(`^arn:aws[a-z-]*:${service}:${resource.source}$`), `takes an ARN such as ${example}`);
+  z.string().regex(new RegExp(`^arn:aws[a-z-]*:${service}:${resource.source}$`), `must be an ARN such as ${example}`);
 
 const certificateArn = arn(
   "acm",
   /[a-z0-9-]+:\d{12}:certificate\/[\w-]+/,
   "arn:aws:acm:eu-west-1:111122223333:certificate/…",
 );
-/** CloudFront takes certificates of one region only. */
+/** CloudFront only accepts certificates of us-east-1. */
 const cloudFrontCertificateArn = arn(
   "acm",
   /us-east-1:\d{12}:certificate\/[\w-]+/,
-  "arn:aws:acm:us-east-1:111122223333:certificate/…, of us-east-1",
+  "arn:aws:acm:us-east-1:111122223333:certificate/… (region us-east-1)",
 );
 const keyArn = arn("kms", /[a-z0-9-]+:\d{12}:key\/[\w-]+/, "arn:aws:kms:eu-west-1:111122223333:key/…");
 const secretArn = arn(
   "secretsmanager",
   /[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]+-\w{6}/,
-  "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf, complete to its last six characters",
+  "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf, including the six random characters at its end",
 );
 const producerArn = z
   .string()
   .regex(
     /^arn:aws[a-z-]*:(iam::\d{12}:(root|role\/\S+|user\/\S+)|events:[a-z0-9-]+:\d{12}:rule\/\S+|sns:[a-z0-9-]+:\d{12}:[\w-]+)$/,
-    "takes the ARN of an IAM role, user or account (…:root), an EventBridge rule or an SNS topic",
+    "must be the ARN of an IAM role, user or account (…:root), an EventBridge rule or an SNS topic",
   );
 
-const issuer = z.url({ protocol: /^https$/, error: "takes an https URL" });
+const issuer = z.url({ protocol: /^https$/, error: "must be an https URL" });
 const origin = z
   .string()
   .refine(
     (text) => URL.canParse(text) && new URL(text).origin === text,
-    "takes an origin such as https://app.example.com, without a path",
+    "must be an origin such as https://app.example.com, without a path",
   );
 const seconds = z.int().min(0).max(999_999_999);
 const positive = z.int().min(1);
 
-/** The Route 53 zone in which the stack puts a name. */
+/** The Route 53 hosted zone in which the stack creates DNS records. */
 const hostedZone = z.strictObject({ id: z.string().regex(/^Z[A-Z0-9]+$/), name: z.hostname() });
 
 const stageSchema = z.strictObject({
-  /** Part of the names of the stack, its tables and its queues. */
+  /** Part of the names of the stack, its tables and its queues. One stage is one stack. */
   name: z
     .string()
-    .regex(/^[a-z][a-z0-9-]{0,19}$/, "takes up to 20 lower-case letters, digits and hyphens, a letter first"),
-  /** What is stored outlives the stack and can be restored, and neither the stack nor a table is deleted by mistake. */
+    .regex(/^[a-z][a-z0-9-]{0,19}$/, "must be 1 to 20 lower-case letters, digits and hyphens, and start with a letter"),
+  /**
+   * Protects stored data: tables, queues, logs and the secret stay when the stack is deleted, tables have point-in-time
+   * recovery, and the stack and its tables have deletion protection. False = the data is deleted with the stack.
+   */
   keepsData: z.boolean(),
+  /** How long logs are kept, in days. */
   logRetention: z.enum(RetentionDays),
-  /** What API Gateway lets through to each endpoint, all its callers together. Above it the answer is 429. */
+  /** Rate limit of each endpoint, for all its callers together. Requests above it get 429. */
   throttle: z.strictObject({ requestsPerSecond: positive, burst: positive }),
-  /** New versions of the authorizer and the sender take a tenth of the traffic for five minutes, and are rolled back on an alarm. */
+  /**
+   * Deploys new versions of the authorizer and the sender gradually: a tenth of the calls for five minutes, and a rollback if
+   * an alarm fires.
+   */
   deploysGradually: z.boolean(),
 
   /** Sign-in JWTs of the identity provider, verified with a shared secret (HS256). */
   jwt: z
     .strictObject({
-      /** The secret that holds the provider's; absent = the stack makes one to be filled in. */
+      /** Secrets Manager secret with the provider's key; absent = the stack creates one for the operator to fill in. */
       secretArn: secretArn.optional(),
-      /** The key it is encrypted with, when that is not AWS's own. */
+      /** KMS key that encrypts the secret; absent = the key of AWS. */
       secretKmsKeyArn: keyArn.optional(),
+      /** Required `iss`; absent = not checked. */
       issuer: z.string().min(1).optional(),
+      /** Required `aud`; absent = not checked. */
       audience: z.string().min(1).optional(),
+      /** Longest accepted lifetime of a token; absent = 3,600. */
       maxLifetimeSeconds: positive.optional(),
+      /** Tolerated clock difference; absent = 60. */
       clockSkewSeconds: seconds.optional(),
     })
     .optional(),
-  /** An issuer whose public keys verify JWTs too. */
+  /** A second issuer, whose JWTs are verified with its public keys; absent = none. `uri` is the address of the keys. */
   jwks: z.strictObject({ issuer, uri: issuer.optional(), audience: z.string().min(1).optional() }).optional(),
+  /** Maximum staleness of `last_used_at` while an API key is in use; absent = 60. */
   apiKeys: z.strictObject({ lastUsedResolutionSeconds: seconds.optional() }).optional(),
   deliveries: z
     .strictObject({
-      /** Waits between attempts, in seconds. */
+      /** Waits between attempts, in seconds; absent = 5, 300, 1,800, 7,200, 18,000, 36,000 and 36,000. */
       retrySchedule: z.array(seconds).min(1).max(20).optional(),
+      /** Age at which the sweep enqueues a delivery again that is queued and has no result; absent = 120. */
       graceSeconds: positive.optional(),
+      /** Disables a webhook whose attempts have failed for this long without a success; absent = 432,000 (5 days). */
       disableAfterSeconds: seconds.optional(),
     })
     .optional(),
 
-  /** The API's own name, in place of API Gateway's. The certificate is one of the same region. */
+  /** Custom domain of the API; absent = API Gateway's address. The certificate must be in the region of the stack. */
   domain: z
     .strictObject({
-      name: z.hostname("takes a host name such as api.example.com"),
+      name: z.hostname("must be a host name such as api.example.com"),
       certificateArn,
-      /** The Route 53 zone in which the stack puts the name; absent = the operator does, with the output ApiDomainTarget. */
+      /** Absent = the operator points the name to the output ApiDomainTarget. */
       hostedZone: hostedZone.optional(),
     })
     .optional(),
   /**
-   * The page for people, from S3 and CloudFront. Its own name may call the API (corsOrigins); with CloudFront's (`true`), the
-   * operator adds the output ConsoleUrl there after the first deployment.
+   * Deploys the console, a web page, to S3 and CloudFront; absent = no console. `true` uses CloudFront's domain name: after
+   * the first deployment the operator adds the output ConsoleUrl to `corsOrigins`. A custom domain is added automatically.
    */
   console: z
     .union([
       z.literal(true),
       z.strictObject({
-        /** In place of CloudFront's. */
+        /** Custom domain of the console. */
         domain: z.strictObject({
-          name: z.hostname("takes a host name such as console.example.com"),
+          name: z.hostname("must be a host name such as console.example.com"),
           certificateArn: cloudFrontCertificateArn,
           /** Absent = the operator points the name to the output ConsoleDomainTarget. */
           hostedZone: hostedZone.optional(),
@@ -111,25 +124,29 @@ const stageSchema = z.strictObject({
       }),
     ])
     .optional(),
-  /** Web pages that may call the API from a browser. */
+  /** Origins of web pages that may call the API from a browser; absent = none. */
   corsOrigins: z.array(origin).min(1).optional(),
-  /** A firewall (AWS WAF) that stops an address which sends more than this in five minutes. */
+  /** A firewall (AWS WAF) that blocks IP addresses that send more requests than this; absent = no firewall. */
   firewall: z.strictObject({ requestsPerFiveMinutes: z.int().min(10).max(2_000_000_000) }).optional(),
-  /** The customer's own key for tables, queues, secret and logs: one that exists, or `create`. */
+  /** Customer managed KMS key for tables, queues, secret and logs: an ARN, or `create`; absent = the keys of AWS. */
   kmsKey: z.union([z.literal("create"), keyArn]).optional(),
-  alarmEmail: z.email("takes an e-mail address").optional(),
-  /** Who may send to the events queue, beside the principals of this account whose own policy lets them. */
+  /** Receives all alarms by email; absent = the operator subscribes to the topic of the output AlarmTopicArn. */
+  alarmEmail: z.email("must be an email address").optional(),
+  /** Producers outside this account that may send to the events queue, and rules and topics; absent = only this account. */
   eventProducers: z.array(producerArn).min(1).optional(),
-  /** The platform's own table of projects, in the shape of ours (functions/manifest/tables.ts), in place of it. */
+  /**
+   * An existing table of the platform that replaces the table `projects`, with the same keys and attributes
+   * (functions/manifest/tables.ts); absent = the stack creates one.
+   */
   projectsTable: z.strictObject({ name: z.string().regex(/^[\w.-]{3,255}$/), kmsKeyArn: keyArn.optional() }).optional(),
   /**
-   * Whether the stack sets the role by which API Gateway writes logs. The account has one, for all its APIs and per region:
-   * false where something else sets it.
+   * Sets the role with which API Gateway writes logs; absent = true. An account has one such role per region, for all its
+   * APIs: use false if another stack sets it.
    */
   setsApiGatewayLogRole: z.boolean().optional(),
 });
 
-/** Where the stack is deployed to and what differs there. One stage is one stack. */
+/** The configuration of one deployment of the service. */
 export type Stage = z.infer<typeof stageSchema>;
 
 export class InvalidStage extends Error {
@@ -141,14 +158,16 @@ export class InvalidStage extends Error {
   }
 }
 
-/** @throws InvalidStage that names every option that is wrong */
+/**
+ * Checks the options of a stage, and adds the console's custom domain to its CORS origins.
+ * @throws InvalidStage with every option that is not valid
+ */
 export function validStage(stage: Stage): Stage {
   const { success, data, error } = stageSchema.safeParse(stage);
   if (!success) throw new InvalidStage(stage.name, error.issues);
   return withConsoleOrigin(data);
 }
 
-/** A console with a name of its own may call the API. */
 function withConsoleOrigin(stage: Stage): Stage {
   if (stage.console === undefined || stage.console === true) return stage;
   const origins = [...(stage.corsOrigins ?? []), `https://${stage.console.domain.name}`];

@@ -1,7 +1,7 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { type Stage, validStage } from "./stage.ts";
 
-/** The stages there are. What an option means, and what holds without it, stands in stage.ts and in the README. */
+/** The stages that can be deployed. The options and their defaults are documented in stage.ts. */
 export const stages: readonly Stage[] = [
   {
     name: "dev",
@@ -26,16 +26,27 @@ export class UnknownStage extends Error {
 
   constructor(wanted: unknown) {
     const known = stages.map((stage) => stage.name).join(", ");
-    super(`There is no stage ${JSON.stringify(wanted)}. Known stages: ${known}. Choose one with -c stage=<name>.`);
+    super(`No stage named ${JSON.stringify(wanted)}. Known stages: ${known}. Choose one with -c stage=<name>.`);
   }
 }
 
 /**
- * @param name the value of the CDK context `stage`; undefined = `dev`
- * @throws UnknownStage, or InvalidStage when its options are wrong
+ * Returns a stage by its name.
+ * @param name value of the CDK context `stage`; undefined = `dev`
+ * @throws UnknownStage when no stage has this name
+ * @throws InvalidStage when an option of the stage is not valid
  */
 export function stageNamed(name: unknown = DEFAULT_STAGE): Stage {
   const stage = stages.find((candidate) => candidate.name === name);
   if (stage === undefined) throw new UnknownStage(name);
   return validStage(stage);
+}
+
+/**
+ * Reads the CDK context of a deployment: `-c stage=<name> -c urgent=true`.
+ * @param get returns the value of a context key; undefined = not set
+ * @throws UnknownStage, InvalidStage as stageNamed
+ */
+export function readContext(get: (key: string) => unknown): { stage: Stage; isUrgent: boolean } {
+  return { stage: stageNamed(get("stage")), isUrgent: get("urgent") === "true" };
 }

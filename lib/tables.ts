@@ -9,7 +9,7 @@ import type { Stage } from "./stage.ts";
 
 export type Tables = Record<TableKey, dynamodb.ITable>;
 
-/** One table per row of functions/manifest/tables.ts. */
+/** Creates one table per row of functions/manifest/tables.ts, except a projects table that exists already. */
 export function createTables(scope: Construct, stage: Stage, key?: KmsKey): Tables {
   const folder = new Construct(scope, "Tables");
   const created = Object.entries<TableRow>(tables).map(([name, row]) => [
@@ -38,7 +38,7 @@ function createTable(scope: Construct, name: string, row: TableRow, stage: Stage
     ...(row.sortKey && { sortKey: text(row.sortKey) }),
     ...(row.ttl && { timeToLiveAttribute: row.ttl }),
     billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
-    // Without a key of the customer, the account's own: its use shows in CloudTrail, and no function needs a grant on it.
+    // The AWS managed key is the default: its use is logged in CloudTrail, and functions need no permission on it.
     ...(key
       ? { encryption: dynamodb.TableEncryption.CUSTOMER_MANAGED, encryptionKey: key }
       : { encryption: dynamodb.TableEncryption.AWS_MANAGED }),
@@ -51,7 +51,7 @@ function createTable(scope: Construct, name: string, row: TableRow, stage: Stage
       indexName: index.name,
       partitionKey: { name: index.partitionKey.name, type: attributeTypes[index.partitionKey.type] },
       sortKey: text(index.sortKey),
-      // An index only tells which rows to look at: copies of their contents would double the price of every write.
+      // The index only finds rows. Projecting more attributes would double the price of every write.
       projectionType: dynamodb.ProjectionType.KEYS_ONLY,
     });
   }

@@ -4,42 +4,42 @@ import { LambdaFunction } from "aws-cdk-lib/aws-events-targets";
 import { RecursiveLoop } from "aws-cdk-lib/aws-lambda";
 import { Construct } from "constructs";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
-import { statementForReading } from "./grants.ts";
-import { keyStatementsForReading } from "./key-grants.ts";
+import { statementForConsuming } from "./grants.ts";
+import { kmsStatementsForConsuming } from "./kms-grants.ts";
 import { constructId } from "./names.ts";
 import { ServiceFunction, type StageContext } from "./service-function.ts";
 
 export type Workers = Record<(typeof workers)[number]["file"], ServiceFunction>;
 
-/** A mistake in one of these is everybody's at once: no request gets in, or no webhook gets out. */
-const GRADUAL = ["auth/authorizer", "attempts/send"];
+/** Files of the functions whose failure affects all users: every request is rejected, or no webhook is called. */
+const GRADUALLY_DEPLOYED = ["auth/authorizer", "attempts/send"];
 
-/** One Lambda per row of functions/manifest/workers.ts, started by what its row says. */
-export function createWorkers(scope: Construct, surroundings: StageContext): Workers {
+/** Creates one Lambda per row of functions/manifest/workers.ts, with its trigger. */
+export function createWorkers(scope: Construct, context: StageContext): Workers {
   const folder = new Construct(scope, "Workers");
-  return Object.fromEntries(workers.map((row) => [row.file, createWorker(folder, surroundings, row)])) as Workers;
+  return Object.fromEntries(workers.map((row) => [row.file, createWorker(folder, context, row)])) as Workers;
 }
 
-function createWorker(scope: Construct, surroundings: StageContext, row: WorkerRow): ServiceFunction {
-  const worker = new ServiceFunction(scope, surroundings, {
+function createWorker(scope: Construct, context: StageContext, row: WorkerRow): ServiceFunction {
+  const worker = new ServiceFunction(scope, context, {
     ...row,
     description: descriptionOf(row),
-    hasAlias: surroundings.stage.deploysGradually && GRADUAL.includes(row.file),
-    // Lambda breaks up what looks like an endless loop after 16 rounds. A delivery that is retried goes round on purpose,
-    // and our own count of attempts ends it. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
-    ...(feedsItself(row) && { recursiveLoop: RecursiveLoop.ALLOW }),
+    hasAlias: context.stage.deploysGradually && GRADUALLY_DEPLOYED.includes(row.file),
+    // Lambda stops a loop between a function and its queue after 16 rounds. Retries of a delivery are such a loop, and the
+    // retry schedule ends it. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+    ...(sendsToOwnQueue(row) && { recursiveLoop: RecursiveLoop.ALLOW }),
   });
-  start(worker, row, surroundings);
+  addTrigger(worker, row, context);
   return worker;
 }
 
-function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: StageContext): void {
+function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: StageContext): void {
   switch (trigger.kind) {
     case "authorizer":
-      return; // lib/api.ts
+      return; // added in api.ts
     case "queue":
-      worker.lambda.addToRolePolicy(statementForReading(trigger.queue, data));
-      for (const statement of keyStatementsForReading(trigger.queue, data)) worker.lambda.addToRolePolicy(statement);
+      worker.lambda.addToRolePolicy(statementForConsuming(trigger.queue, data));
+      for (const statement of kmsStatementsForConsuming(trigger.queue, data)) worker.lambda.addToRolePolicy(statement);
       worker.entry.addEventSourceMapping("Messages", {
         eventSourceArn: data.queues[trigger.queue].queue.queueArn,
         batchSize: trigger.batchSize,
@@ -51,7 +51,7 @@ function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: 
       const period = Duration.minutes(trigger.minutes);
       new events.Rule(worker, "Schedule", {
         schedule: events.Schedule.rate(period),
-        // A run that was missed is not made up for: the next one does its work.
+        // A missed run is not retried: the next one does its work.
         targets: [new LambdaFunction(worker.entry, { maxEventAge: period, retryAttempts: 0 })],
       });
       worker.lambda.configureAsyncInvoke({ maxEventAge: period, retryAttempts: 0 });
@@ -63,7 +63,7 @@ function start(worker: ServiceFunction, { file, trigger }: WorkerRow, { data }: 
   }
 }
 
-function feedsItself({ trigger, uses }: WorkerRow): boolean {
+function sendsToOwnQueue({ trigger, uses }: WorkerRow): boolean {
   return trigger.kind === "queue" && (uses.sendsTo?.includes(trigger.queue) ?? false);
 }
 
@@ -76,6 +76,6 @@ function descriptionOf({ trigger }: WorkerRow): string {
     case "everyMinutes":
       return `Runs every ${trigger.minutes} min`;
     case "invoke":
-      return "For the rest of the platform to invoke";
+      return "Invoked by other services of the platform";
   }
 }

@@ -3,7 +3,7 @@ import { endpoints } from "../functions/manifest/endpoints.ts";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { type Trigger, workers } from "../functions/manifest/workers.ts";
 import { logSink } from "../functions/platform/log.ts";
-import { dev } from "./lib/synthesised.ts";
+import { dev } from "./lib/synthesized.ts";
 import { interceptDynamo, restoreAws } from "./support/aws-calls.ts";
 import { useEveryFunction } from "./support/every-function.ts";
 import { startSecretsManager } from "./support/secrets-manager.ts";

@@ -5,12 +5,12 @@ import { AwsSolutionsChecks } from "cdk-nag";
 import { bundleFolder } from "../../lib/names.ts";
 import { ServiceStack } from "../../lib/service-stack.ts";
 import { InvalidStage } from "../../lib/stage.ts";
-import { stageNamed, UnknownStage } from "../../lib/stages.ts";
+import { readContext, UnknownStage } from "../../lib/stages.ts";
 import { writeConsole } from "../../packages/console/build.ts";
 
 /*
- * The CDK app: `cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json has bin/build.ts make the bundles in dist/ first. What
- * breaks a rule of cdk-nag and is not acknowledged in lib/nag-suppressions.ts is an error of the synthesis.
+ * The CDK app: `npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json runs bin/build.ts first, which writes
+ * the bundles to dist/. A finding of cdk-nag that lib/nag-suppressions.ts does not acknowledge fails the synthesis.
  */
 
 const bundles = join(import.meta.dirname, "../..", "dist");
@@ -19,13 +19,13 @@ const page = join(bundles, "console-page");
 export async function main(): Promise<void> {
   try {
     const app = new App({ analyticsReporting: false });
-    const stage = stageNamed(app.node.tryGetContext("stage"));
+    const { stage, isUrgent } = readContext((key) => app.node.tryGetContext(key));
     if (stage.console) await writeConsole(page);
     new ServiceStack(app, `deployment-webhooks-${stage.name}`, {
       stage,
       page,
       code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
-      isUrgent: app.node.tryGetContext("urgent") === "true",
+      isUrgent,
     });
     Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
     app.synth();

@@ -7,56 +7,50 @@ import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/mani
 import { tables as tableRows } from "../../functions/manifest/tables.ts";
 import { workers } from "../../functions/manifest/workers.ts";
 import { deployedName } from "../names.ts";
-import {
-  type Alarms,
-  claimedConcurrency,
-  type MonitoredResources,
-  math,
-  named,
-  ownMetric,
-  throttleEvents,
-} from "./alarms.ts";
+import type { Alarms } from "./alarms.ts";
+import { claimedConcurrency, MINUTE, math, ownMetric, throttleEvents } from "./metrics.ts";
+import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
 
 /**
- * One page that answers "is it us or them?": ours above, theirs below it, then the front door and what may run out. It reads
- * the metrics that the alarms read, and shows them before they are alarming.
+ * Creates the dashboard of a stage, which answers "Is it us or them?": first our side, then the receivers, the API and the
+ * capacity. It shows the metrics that the alarms read, before they reach a threshold.
  */
-export function createDashboard(scope: Construct, watched: MonitoredResources, alarms: Alarms): cloudwatch.Dashboard {
+export function createDashboard(scope: Construct, monitored: MonitoredResources, alarms: Alarms): cloudwatch.Dashboard {
   return new cloudwatch.Dashboard(scope, "Dashboard", {
-    dashboardName: deployedName(watched.stage, "deployment-webhooks"),
+    dashboardName: deployedName(monitored.stage, "deployment-webhooks"),
     defaultInterval: Duration.hours(3),
     widgets: [
-      [new cloudwatch.TextWidget({ markdown: guide(watched), width: WIDTH, height: 5 })],
+      [new cloudwatch.TextWidget({ markdown: guide(monitored), width: WIDTH, height: 5 })],
       [new cloudwatch.AlarmStatusWidget({ title: "Alarms", alarms: alarms.all, width: WIDTH, height: 4 })],
-      [heading("Ours: from the event to the first byte sent")],
-      ...ours(watched),
-      [heading("Theirs: what receivers answer")],
-      ...theirs(watched),
-      [heading("Front door: the API")],
-      ...frontDoor(watched),
-      [heading("Capacity: what may run out")],
-      ...capacity(watched),
+      [heading("Us: from the event to the first attempt")],
+      ...ourSide(monitored),
+      [heading("Them: responses of the receivers")],
+      ...receivers(monitored),
+      [heading("API: requests, latency and rejected credentials")],
+      ...apiRequests(monitored),
+      [heading("Capacity: tables and Lambda concurrency")],
+      ...capacity(monitored),
     ],
   });
 }
 
-/** Where the dashboard is in the console. */
+/** Returns the address of the dashboard in the AWS console. */
 export function dashboardUrl(dashboard: cloudwatch.Dashboard): string {
   const { region } = Stack.of(dashboard);
   return `https://${region}.console.aws.amazon.com/cloudwatch/home?region=${region}#dashboards/dashboard/${dashboard.dashboardName}`;
 }
 
 const guide = ({ stage }: MonitoredResources): string => `# Deployment webhooks, ${stage.name}: is it us or them?
-**Us** when *event to first attempt* climbs, a queue grows old, a function has errors, the sweep lags, or there is a dead letter: receivers cannot cause any of these.
-**Them** when all of that is calm and *attempts by outcome* shows failures. One webhook or two in the table of failing ones: their receiver. Many at once, with \`dns_error\` or \`timeout\`: look at our way out before you believe it.
-**The front door** is apart from both: its 4xx are callers', its 5xx ours.
-Each alarm names its section of \`docs/runbook.md\`.`;
+**Us** if *event to first attempt* rises, the oldest message gets older, a function has errors, the sweep lags, or there are dead letters. Receivers cannot cause any of these.
+**Them** if all of that is normal and *attempts by outcome* shows failures. If only one or two webhooks are in the table of failing webhooks, their receivers are at fault. If many webhooks fail at once with \`dns_error\` or \`timeout\`, check our outgoing network first.
+**The API** is independent of both: 4xx responses are caused by callers, 5xx responses by us.
+Every alarm names its section of \`docs/runbook.md\`.`;
 
-function ours({ stage, functions, queues }: MonitoredResources): cloudwatch.IWidget[][] {
+function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.IWidget[][] {
   const { events, deliveries } = queues;
   const pairs = Object.entries(queues);
-  const consumers = ["deliveries/fan-out", "attempts/send"].map((file) => named(functions, file));
-  const lateness = (statistic: string) => own(stage, "eventToFirstAttempt", statistic, statistic);
+  const consumers = ["deliveries/fan-out", "attempts/send"].map((file) => functionFor(functions, file));
+  const lateness = (statistic: string) => perMinute(stage, "eventToFirstAttempt", statistic, statistic);
   return [
     [
       graph("Event to first attempt", [lateness("p50"), lateness("p99")], { unit: "ms" }),
@@ -68,19 +62,19 @@ function ours({ stage, functions, queues }: MonitoredResources): cloudwatch.IWid
       graph("Messages", [
         events.queue.metricApproximateNumberOfMessagesVisible({ label: "events waiting", period: MINUTE }),
         deliveries.queue.metricApproximateNumberOfMessagesVisible({ label: "deliveries waiting", period: MINUTE }),
-        deliveries.queue.metricApproximateNumberOfMessagesNotVisible({ label: "deliveries in work", period: MINUTE }),
-        deliveries.queue.metricApproximateNumberOfMessagesDelayed({ label: "retries delayed", period: MINUTE }),
+        deliveries.queue.metricApproximateNumberOfMessagesNotVisible({ label: "deliveries in flight", period: MINUTE }),
+        deliveries.queue.metricApproximateNumberOfMessagesDelayed({ label: "delayed retries", period: MINUTE }),
       ]),
     ],
     [
-      graph("Errors of functions: crashes, timeouts", errorsOf(functions)),
+      graph("Function errors (crashes, timeouts)", errorsOf(functions)),
       graph(
-        "Throttles of functions",
-        workers.map(({ file }) => named(functions, file).metricThrottles({ label: file, period: MINUTE })),
+        "Function throttles",
+        workers.map(({ file }) => functionFor(functions, file).metricThrottles({ label: file, period: MINUTE })),
       ),
-      graph("Sweep", [own(stage, "sweepLag", "Maximum", "lag, s")], {
+      graph("Sweep", [perMinute(stage, "sweepLag", "Maximum", "lag")], {
         unit: "s",
-        right: [own(stage, "redriven", "Sum", "rows handed over")],
+        right: [perMinute(stage, "redriven", "Sum", "deliveries enqueued")],
       }),
     ],
     [
@@ -88,10 +82,10 @@ function ours({ stage, functions, queues }: MonitoredResources): cloudwatch.IWid
         ...pairs.map(([key, { deadLetters }]) =>
           deadLetters.metricApproximateNumberOfMessagesVisible({ label: key, period: MINUTE }),
         ),
-        own(stage, "rejectedEvents", "Sum", "events that were none"),
-        own(stage, "messagesFailed", "Sum", "messages that failed"),
+        perMinute(stage, "rejectedEvents", "Sum", "rejected events"),
+        perMinute(stage, "messagesFailed", "Sum", "failed messages"),
       ]),
-      table("Our own failures, which bring a message back", consumers, [
+      table("Failed messages (our faults, received again)", consumers, [
         'filter message = "message failed"',
         "stats count(*) as failures, latest(delivery_id) as last_delivery by error.name, error.message",
         "sort failures desc",
@@ -101,18 +95,18 @@ function ours({ stage, functions, queues }: MonitoredResources): cloudwatch.IWid
   ];
 }
 
-function theirs({ stage, functions }: MonitoredResources): cloudwatch.IWidget[][] {
-  const send = named(functions, "attempts/send");
-  const latency = (statistic: string) => own(stage, "deliveryLatency", statistic, statistic);
-  const success = own(stage, "firstAttemptSuccess", "Average", "");
+function receivers({ stage, functions }: MonitoredResources): cloudwatch.IWidget[][] {
+  const send = functionFor(functions, "attempts/send");
+  const latency = (statistic: string) => perMinute(stage, "deliveryLatency", statistic, statistic);
+  const success = perMinute(stage, "firstAttemptSuccess", "Average", "");
   return [
     [
       graph("Attempts by outcome", [byDimension(stage, "attempts")], { stacked: true }),
-      graph("First attempts that succeed", [math("100 * success", MINUTE, { success }, "share")], {
+      graph("Successful first attempts", [math("100 * success", MINUTE, { success }, "share")], {
         unit: "%",
         max: 100,
       }),
-      graph("Event to success, retries included", [latency("p50"), latency("p99")], { unit: "ms" }),
+      graph("Event to success (retries included)", [latency("p50"), latency("p99")], { unit: "ms" }),
     ],
     [
       table(
@@ -125,9 +119,9 @@ function theirs({ stage, functions }: MonitoredResources): cloudwatch.IWidget[][
           "limit 10",
         ],
       ),
-      graph("What follows from failures", [
-        own(stage, "retries", "Sum", "attempts again"),
-        own(stage, "exhausted", "Sum", "deliveries given up"),
+      graph("Retries and failed deliveries", [
+        perMinute(stage, "retries", "Sum", "retries"),
+        perMinute(stage, "exhausted", "Sum", "failed deliveries"),
       ]),
     ],
     [
@@ -141,29 +135,36 @@ function theirs({ stage, functions }: MonitoredResources): cloudwatch.IWidget[][
           "limit 10",
         ],
       ),
-      graph("Receivers we leave alone", [
-        own(stage, "webhooksDisabled", "Sum", "webhooks disabled"),
-        own(stage, "blockedAddresses", "Sum", "addresses that are not public"),
+      graph("Disabled webhooks and blocked addresses", [
+        perMinute(stage, "webhooksDisabled", "Sum", "disabled webhooks"),
+        perMinute(stage, "blockedAddresses", "Sum", "attempts at non-public addresses"),
       ]),
     ],
   ];
 }
 
-function frontDoor({ stage, api }: MonitoredResources): cloudwatch.IWidget[][] {
-  const { deploymentStage: door } = api;
+function apiRequests({ stage, api }: MonitoredResources): cloudwatch.IWidget[][] {
+  const { deploymentStage } = api;
   return [
     [
       graph("Requests", [
-        door.metricCount({ label: "all", statistic: "SampleCount", period: MINUTE }),
-        door.metricClientError({ label: "4xx", statistic: "Sum", period: MINUTE }),
-        door.metricServerError({ label: "5xx", statistic: "Sum", period: MINUTE, color: cloudwatch.Color.RED }),
+        deploymentStage.metricCount({ label: "all", statistic: "SampleCount", period: MINUTE }),
+        deploymentStage.metricClientError({ label: "4xx", statistic: "Sum", period: MINUTE }),
+        deploymentStage.metricServerError({
+          label: "5xx",
+          statistic: "Sum",
+          period: MINUTE,
+          color: cloudwatch.Color.RED,
+        }),
       ]),
       graph(
         "Latency",
-        ["p50", "p99"].map((statistic) => door.metricLatency({ label: statistic, statistic, period: MINUTE })),
+        ["p50", "p99"].map((statistic) =>
+          deploymentStage.metricLatency({ label: statistic, statistic, period: MINUTE }),
+        ),
         { unit: "ms" },
       ),
-      graph("Credentials refused, by reason", [byDimension(stage, "rejectedCredentials")], { stacked: true }),
+      graph("Rejected credentials by reason", [byDimension(stage, "rejectedCredentials")], { stacked: true }),
     ],
   ];
 }
@@ -173,7 +174,7 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
   const totalThrottles = (kind: "Read" | "Write") => {
     const name = kind.toLowerCase();
     const used = Object.fromEntries(throttleEvents(tables, kind).map((metric, index) => [`${name}${index}`, metric]));
-    return math(Object.keys(used).join(" + "), MINUTE, used, `${name}s refused`);
+    return math(Object.keys(used).join(" + "), MINUTE, used, `${name}s throttled`);
   };
   return [
     [
@@ -190,29 +191,39 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
       graph("DynamoDB throttles", [totalThrottles("Read"), totalThrottles("Write")]),
     ],
     [
-      graph("Functions running at once", [
+      graph("Concurrent executions", [
         claimedConcurrency().with({ label: "whole account", period: MINUTE }),
         ...(["auth/authorizer", "attempts/send"] as const).map((file) =>
-          named(functions, file).metric("ConcurrentExecutions", { label: file, statistic: "Maximum", period: MINUTE }),
+          functionFor(functions, file).metric("ConcurrentExecutions", {
+            label: file,
+            statistic: "Maximum",
+            period: MINUTE,
+          }),
         ),
       ]),
     ],
   ];
 }
 
-/** A line for each worker that others wait for, and one for all endpoints together. */
+/** Returns one line for each worker and one for all endpoints together. */
 function errorsOf(functions: MonitoredResources["functions"]): cloudwatch.IMetric[] {
-  const perWorker = workers.map(({ file }) => named(functions, file).metricErrors({ label: file, period: MINUTE }));
+  const perWorker = workers.map(({ file }) =>
+    functionFor(functions, file).metricErrors({ label: file, period: MINUTE }),
+  );
   const used = Object.fromEntries(
-    endpoints.map(({ file }, index) => [`e${index}`, named(functions, file).metricErrors()]),
+    endpoints.map(({ file }, index) => [`e${index}`, functionFor(functions, file).metricErrors()]),
   );
   return [...perWorker, math(Object.keys(used).join(" + "), MINUTE, used, "endpoints")];
 }
 
-const own = (stage: MonitoredResources["stage"], key: MetricKey, statistic: string, label: string): cloudwatch.Metric =>
-  ownMetric(stage, key, { statistic, period: MINUTE }).with({ label });
+const perMinute = (
+  stage: MonitoredResources["stage"],
+  key: MetricKey,
+  statistic: string,
+  label: string,
+): cloudwatch.Metric => ownMetric(stage, key, { statistic, period: MINUTE }).with({ label });
 
-/** A line per value of a metric's own dimension, whichever values there are. An alarm could not read this, a graph can. */
+/** Returns one line per value of a metric's own dimension. Graphs can search for values that are not known in advance; alarms cannot. */
 function byDimension(
   stage: MonitoredResources["stage"],
   key: "attempts" | "rejectedCredentials",
@@ -233,7 +244,7 @@ interface GraphOptions {
   right?: cloudwatch.IMetric[];
 }
 
-/** CloudWatch divides a dashboard into so many columns. */
+/** Number of columns of a CloudWatch dashboard. */
 const WIDTH = 24;
 
 function graph(
@@ -253,7 +264,7 @@ function graph(
   });
 }
 
-/** A query of the functions' logs, run when somebody looks: each look costs what it reads. */
+/** Returns the results of a query of the functions' logs. It runs, and costs, each time the dashboard is opened. */
 function table(title: string, functions: lambda.Function[], queryLines: string[]): cloudwatch.LogQueryWidget {
   return new cloudwatch.LogQueryWidget({
     title,
@@ -272,5 +283,3 @@ const heading = (text: string): cloudwatch.TextWidget =>
     height: 1,
     background: cloudwatch.TextWidgetBackground.TRANSPARENT,
   });
-
-const MINUTE = Duration.minutes(1);

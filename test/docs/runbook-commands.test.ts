@@ -1,181 +1,191 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /*
- * The runbook's snippets that destroy or wait for something are run, with an `aws` in the place of the real one that keeps
- * the state of tables and of a backup. It fails where it is told to: then nothing more may be asked of it.
+ * Runs the scripts and functions of docs/runbook/ with a stub of the AWS CLI (runbook/bin/aws), which keeps the state of tables
+ * and of a backup. The stub can reject a given call; no further call may follow then.
  */
 
 const root = join(import.meta.dirname, "../..");
-const runbook = readFileSync(join(root, "docs/runbook.md"), "utf8");
-const blocks = [...runbook.matchAll(/^ *```sh\n([\s\S]*?)^ *```/gm)].map(([, code = ""]) => code);
-function blockWith(text: string): string {
-  const [found, ...others] = blocks.filter((code) => code.includes(text));
-  if (found === undefined || others.length > 0) throw new Error(`the snippet with ${text} is not one`);
-  return found;
-}
+/** Stubs of `aws` and `sleep`. */
+const stubs = join(import.meta.dirname, "runbook/bin");
+const script = (name: string) => join(root, "docs/runbook", name);
 
-/** `$DIR/<name>` holds what is still to be said, a line each; the last one is said for ever. */
-const world = String.raw`
-set +e
-sleep() { :; }
-option() { while [ $# -gt 1 ]; do shift; [ "$1" = "$WANTED" ] && { echo "$2"; return; }; done; }
-next() {
-  [ -e "$DIR/$1" ] || return 1
-  head -n 1 "$DIR/$1"
-  [ "$(wc -l < "$DIR/$1")" -gt 1 ] && sed -i 1d "$DIR/$1"
-  return 0
-}
-will_be() { local name=$1; shift; printf '%s\n' "$@" > "$DIR/$name"; }
-aws_error() { echo "An error occurred ($1) when calling the operation: because" >&2; return 254; }
-aws() {
-  echo "$*" >> "$DIR/calls"
-  [ "$(wc -l < "$DIR/calls")" = "$FAIL_AT" ] && { aws_error AccessDeniedException; return; }
-  local table state
-  table=$(WANTED=--table-name option "$@")
-  case "$1 $2" in
-    "dynamodb describe-table")
-      state=$(next "table-$table") && [ "$state" != GONE ] || { aws_error ResourceNotFoundException; return; }
-      echo "$state" ;;
-    "dynamodb create-backup") echo arn:backup; [ -e "$DIR/backup" ] || will_be backup CREATING CREATING AVAILABLE ;;
-    "dynamodb describe-backup") next backup ;;
-    "dynamodb update-table")
-      [ "$(head -n 1 "$DIR/table-$table")" = ACTIVE ] || { aws_error ResourceInUseException; return; }
-      will_be "table-$table" UPDATING ACTIVE ;;
-    "dynamodb delete-table")
-      echo "deleted $table while the backup was $(cat "$DIR/backup" 2> /dev/null)" >> "$DIR/deleted"
-      will_be "table-$table" DELETING DELETING GONE ;;
-    "dynamodb restore-table-from-backup")
-      [ "$(WANTED=--backup-arn option "$@")" = arn:backup ] || { aws_error ValidationException; return; }
-      will_be "table-$(WANTED=--target-table-name option "$@")" CREATING CREATING ACTIVE ;;
-    "dynamodb restore-table-to-point-in-time") will_be "table-$(WANTED=--target-table-name option "$@")" CREATING ACTIVE ;;
-    *) extra "$@" ;;
-  esac
-}
-extra() { :; }
-`;
-
-interface Ran {
+interface Result {
   code: number | null;
   stdout: string;
   stderr: string;
   calls: string[];
-  /** What the calls were, without the looking: `delete-table`. */
-  done: string[];
-  deleted: string[];
+  /** The calls that change or wait for something, such as `delete-table`. */
+  changes: string[];
+  /** What the stub deleted or put. */
+  written: string[];
 }
 
-/** Runs snippets in the world; the call `failAt`, counted from 1 once `before` is over, is refused. */
-function run(script: string, { before = "", failAt = 0 }: { before?: string; failAt?: number } = {}): Ran {
+interface RunOptions {
+  /** Lines of bash that set the initial state and the variables of the stub. */
+  setup?: string;
+  /** Number of the call that is rejected, from 1; 0 = none. */
+  failAt?: number;
+}
+
+/** Runs lines of bash with the stub in place of the AWS CLI. */
+function run(lines: string, { setup = "", failAt = 0 }: RunOptions = {}): Result {
   const dir = mkdtempSync(join(tmpdir(), "runbook-"));
-  const lines = (name: string) => {
-    const { stdout } = spawnSync("cat", [join(dir, name)], { encoding: "utf8" });
-    return stdout.split("\n").filter((line) => line !== "");
+  const read = (name: string) =>
+    existsSync(join(dir, name))
+      ? readFileSync(join(dir, name), "utf8")
+          .split("\n")
+          .filter((line) => line !== "")
+      : [];
+  // The initial state is set once; functions and variables are defined at every call of the stub.
+  writeFileSync(join(dir, "setup"), setup.replaceAll(/^will_be (\S+) (.*)$/gm, `[ -e "$DIR/$1" ] || will_be $1 $2`));
+  const env = {
+    PATH: `${stubs}:${process.env.PATH}`,
+    DIR: dir,
+    FAIL_AT: String(failAt),
+    STAGE: "prod",
   };
-  const text = `${world}\n${before}\n: > "$DIR/calls"\nFAIL_AT=${failAt}\n${script}`;
-  const env = { PATH: process.env.PATH, DIR: dir, FAIL_AT: "0", STAGE: "prod", STACK: "deployment-webhooks-prod" };
   try {
-    const { status, stdout, stderr } = spawnSync("bash", ["--norc", "-c", text], {
+    const { status, stdout, stderr } = spawnSync("bash", ["--norc", "-c", lines], {
       env,
       encoding: "utf8",
       timeout: 25_000,
+      cwd: root,
     });
-    const calls = lines("calls");
-    const done = calls
+    const calls = read("calls");
+    const changes = calls
       .map((call) => call.split(" ")[1] ?? "")
       .filter((verb) => !/^(describe|get|list|scan)/.test(verb));
-    return { code: status, stdout, stderr, calls, done, deleted: lines("deleted") };
+    return { code: status, stdout, stderr, calls, changes, written: read("written") };
   } finally {
     rmSync(dir, { recursive: true });
   }
 }
 
-/** Refuses each call of a script in turn, from the given one on: it must be the last, and the script must fail. */
-function expectToStopAtEachFailure(script: string, before: string, check: (ran: Ran) => void, from = 1): void {
-  const count = run(script, { before }).calls.length;
+/** Rejects each call in turn, from the given one on: it must be the last one, and the command must fail with a message. */
+function expectToStopAtEachFailure(lines: string, setup: string, check: (result: Result) => void, from = 1): void {
+  const count = run(lines, { setup }).calls.length;
   expect(count).toBeGreaterThan(from);
   for (let failAt = from; failAt <= count; failAt += 1) {
-    const ran = run(script, { before, failAt });
-    expect({ failAt, last: ran.calls.length, isFailed: ran.code !== 0 }).toEqual({
+    const result = run(lines, { setup, failAt });
+    expect({ failAt, last: result.calls.length, isFailed: result.code !== 0 }).toEqual({
       failAt,
       last: failAt,
       isFailed: true,
     });
-    expect(ran.stderr).not.toBe("");
-    check(ran);
+    expect(result.stderr).not.toBe("");
+    check(result);
   }
 }
 
 const has = (program: string) => spawnSync(program, ["--version"]).status === 0;
-const restore = blockWith("until_is() {");
 
-describe("a table that is put under its own name again", () => {
-  const swapping = blockWith("swap() {");
-  const steps = swapping.replace(/^back_up && .*$/m, "");
-  const before = `${restore}\nwill_be table-prod-webhooks ACTIVE`;
-  const swapped = ["restore-table-from-backup", "update-table", "update-continuous-backups", "detect-stack-drift"];
+describe.each(["restore-table", "remove-failed-stack", "delete-api-key", "disable-webhook", "set-throttle"])(
+  "%s.sh",
+  (name) => {
+    test.each(["", "unknown", "a b c d"])("prints its usage and calls nothing with the arguments '%s'", (args) => {
+      const { code, stdout, stderr, calls } = run(`${script(`${name}.sh`)} ${args}`);
+      expect({ code, stdout, calls }).toEqual({ code: 2, stdout: "", calls: [] });
+      expect(stderr).toMatch(new RegExp(`^Usage: STAGE=prod docs/runbook/${name}\\.sh `));
+    });
 
-  test("is backed up, deleted, restored and protected, each once the one before is done", () => {
-    const ran = run(swapping, { before });
-    expect(ran.code).toBe(0);
-    expect(ran.done).toEqual(["create-backup", "update-table", "delete-table", ...swapped]);
-    expect(ran.deleted).toEqual(["deleted prod-webhooks while the backup was AVAILABLE"]);
-    const statesSeen = ran.stderr.split("\n").map((line) => line.replace(/^[\d:]+ /, ""));
-    expect(statesSeen.filter((line) => line.includes("backup_state"))).toEqual([
+    test("calls nothing without a stage", () => {
+      const args = { "restore-table": "protect webhooks", "remove-failed-stack": "list", "delete-api-key": "a b c" }[
+        name
+      ];
+      const { code, calls, stderr } = run(`unset STAGE; ${script(`${name}.sh`)} ${args ?? "1 2"}`);
+      expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
+      expect(stderr).toContain("Set the stage first, for example: export STAGE=prod");
+    });
+  },
+);
+
+test("restoring a table waits until it is there", () => {
+  const { code, calls, stderr } = run(`${script("restore-table.sh")} restore webhooks 2026-11-21T03:00:00Z`);
+  expect({ code, first: calls[0] }).toEqual({
+    code: 0,
+    first:
+      "dynamodb restore-table-to-point-in-time --source-table-name prod-webhooks --target-table-name prod-webhooks-restored --restore-date-time 2026-11-21T03:00:00Z",
+  });
+  expect(stderr.split("\n").map((line) => line.replace(/^[\d:]+ /, ""))).toEqual([
+    "table_state prod-webhooks-restored: CREATING",
+    "table_state prod-webhooks-restored: ACTIVE",
+    "",
+  ]);
+});
+
+describe("replacing a table", () => {
+  const replace = `${script("restore-table.sh")} replace webhooks`;
+  const setup = "will_be table-prod-webhooks ACTIVE";
+  const afterDeletion = [
+    "restore-table-from-backup",
+    "update-table",
+    "update-continuous-backups",
+    "detect-stack-drift",
+  ];
+
+  test("backs it up, deletes it, restores it and protects it, each step after the previous one is complete", () => {
+    const { code, changes, written, stderr } = run(replace, { setup });
+    expect(code).toBe(0);
+    expect(changes).toEqual(["create-backup", "update-table", "delete-table", ...afterDeletion]);
+    expect(written).toEqual(["deleted prod-webhooks while the backup was AVAILABLE"]);
+    const states = stderr.split("\n").map((line) => line.replace(/^[\d:]+ /, ""));
+    expect(states.filter((line) => line.includes("backup_state"))).toEqual([
       "backup_state arn:backup: CREATING",
       "backup_state arn:backup: CREATING",
       "backup_state arn:backup: AVAILABLE",
     ]);
   });
 
-  test("stops at whatever fails, and is never deleted without a backup", () => {
-    expectToStopAtEachFailure(swapping, before, ({ deleted }) => {
-      for (const line of deleted) expect(line).toBe("deleted prod-webhooks while the backup was AVAILABLE");
+  test("stops at the first error, and never deletes the table without a backup", () => {
+    expectToStopAtEachFailure(replace, setup, ({ written }) => {
+      for (const line of written) expect(line).toBe("deleted prod-webhooks while the backup was AVAILABLE");
     });
   });
 
   test.each([
-    ["that is no more", "will_be backup CREATING DELETED"],
-    ["of another table", "will_be backup False"],
-  ])("is not deleted with a backup %s", (_, backup) => {
-    const ran = run(swapping, { before: `${before}\n${backup}` });
-    expect({ code: ran.code, done: ran.done, deleted: ran.deleted }).toEqual({
-      code: 1,
-      done: ["create-backup"],
-      deleted: [],
-    });
-    const again = run(`${steps}\nBACKUP=arn:backup\nswap`, { before: `${before}\nwill_be backup False` });
-    expect({ code: again.code, done: again.done }).toEqual({ code: 1, done: [] });
-    expect(again.stderr).toContain("There is no backup of prod-webhooks-restored: nothing is deleted.");
+    ["was deleted", "will_be backup CREATING DELETED"],
+    ["belongs to another table", "will_be backup False"],
+  ])("does not delete the table when the backup %s", (_, backup) => {
+    const { code, changes, written } = run(replace, { setup: `${setup}\n${backup}` });
+    expect({ code, changes, written }).toEqual({ code: 1, changes: ["create-backup"], written: [] });
+    const again = run(`${replace} arn:backup`, { setup: `${setup}\nwill_be backup False` });
+    expect({ code: again.code, changes: again.changes }).toEqual({ code: 1, changes: [] });
+    expect(again.stderr).toContain("There is no available backup of prod-webhooks-restored: nothing is deleted.");
   });
 
-  test("is not deleted when nothing was backed up", () => {
-    const { code, calls, stderr } = run(`${steps}\nswap`, { before });
-    expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
-    expect(stderr).toContain("BACKUP: is set by back_up");
+  test("waits longer than the waiters of the AWS CLI do", () => {
+    const states = [...Array(80).fill("CREATING"), "AVAILABLE"].join(" ");
+    expect(run(replace, { setup: `${setup}\nwill_be backup ${states}` }).changes).toContain("delete-table");
   });
 
-  test("is waited for longer than the waiters of the AWS CLI do", () => {
-    const hours = `for _ in $(seq 80); do echo CREATING; done > "$DIR/backup"; echo AVAILABLE >> "$DIR/backup"`;
-    expect(run(swapping, { before: `${before}\n${hours}` }).done).toContain("delete-table");
+  test("prints the command that continues after a failure", () => {
+    const isDeletion = (call: string) => call.startsWith("dynamodb delete-table");
+    const failAt = run(replace, { setup }).calls.findIndex(isDeletion) + 1;
+    expect(run(replace, { setup, failAt }).stderr).toContain(
+      "To continue: docs/runbook/restore-table.sh replace webhooks arn:backup\n",
+    );
+    const isProtection = (call: string) => call.startsWith("dynamodb update-continuous-backups");
+    const late = run(replace, { setup }).calls.findIndex(isProtection) + 1;
+    expect(run(replace, { setup, failAt: late }).stderr).toContain(
+      "To continue: docs/runbook/restore-table.sh protect webhooks\n",
+    );
   });
 
-  test("goes on where it stopped: gone, going, and being restored", () => {
-    const swap = (state: string) =>
-      run(`${steps}\nBACKUP=arn:backup\nswap && protect`, {
-        before: `${before}\nwill_be backup AVAILABLE\nwill_be table-prod-webhooks ${state}`,
-      });
-    const left = swapped.slice(0, -1);
-    expect(swap("GONE")).toMatchObject({ code: 0, done: left, deleted: [] });
-    expect(swap("DELETING DELETING GONE")).toMatchObject({ code: 0, done: left, deleted: [] });
-    expect(swap("CREATING CREATING ACTIVE")).toMatchObject({ done: ["update-table"], deleted: [] });
+  test("continues with a backup when the table is deleted or being deleted, not when it is being restored", () => {
+    const continueWith = (states: string) =>
+      run(`${replace} arn:backup`, { setup: `will_be backup AVAILABLE\nwill_be table-prod-webhooks ${states}` });
+    expect(continueWith("GONE")).toMatchObject({ code: 0, changes: afterDeletion, written: [] });
+    expect(continueWith("DELETING DELETING GONE")).toMatchObject({ code: 0, changes: afterDeletion, written: [] });
+    expect(continueWith("CREATING CREATING ACTIVE")).toMatchObject({ code: 1, changes: ["update-table"], written: [] });
   });
 
-  test("has its time to live back when it is the deliveries", () => {
-    const deliveries = `${before}\nTABLE=prod-deliveries\nwill_be table-prod-deliveries ACTIVE`;
-    expect(run(`${steps}\nprotect`, { before: deliveries }).done).toEqual([
+  test("sets the time to live of deliveries", () => {
+    const protect = `${script("restore-table.sh")} protect deliveries`;
+    expect(run(protect, { setup: "will_be table-prod-deliveries ACTIVE" }).changes).toEqual([
       "update-table",
       "update-continuous-backups",
       "update-time-to-live",
@@ -183,55 +193,58 @@ describe("a table that is put under its own name again", () => {
   });
 });
 
-(has("jq") ? describe : describe.skip)("rows that are brought back (needs jq)", () => {
-  const bringing = blockWith("bring_back() (");
-  const put = `
+(has("jq") ? describe : describe.skip)("copying rows back (needs jq)", () => {
+  const putItem = `
 extra() {
   case "$1 $2" in
     "dynamodb scan") echo "$ROWS"; [ -z "$SCAN_FAILS" ] || aws_error ExpiredTokenException ;;
     "dynamodb put-item")
       item=$(cat)
       case $item in
-        *there*) aws_error ConditionalCheckFailedException ;;
+        *existing*) aws_error ConditionalCheckFailedException ;;
         *slow*) aws_error ProvisionedThroughputExceededException ;;
         *denied*) aws_error AccessDeniedException ;;
-        *) echo "$item" >> "$DIR/deleted" ;;
+        *) echo "$item" >> "$DIR/written" ;;
       esac ;;
   esac
 }`;
-  const bring = (ids: string[], more = "") => {
+  const copy = (ids: string[], more = "") => {
     const rows = JSON.stringify({ Items: ids.map((id) => ({ project_id: { S: id }, text: { S: "a\\nb 'c'" } })) });
-    return run(bringing, { before: `${restore}\n${put}\nROWS=${quoted(rows)}\n${more}` });
+    return run(`${script("restore-table.sh")} copy-rows webhooks project_id`, {
+      setup: `${putItem}\nROWS=${quoted(rows)}\n${more}`,
+    });
   };
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-  test("are put as they were, those that are there left", () => {
-    const { code, stdout, deleted: written } = bring(["new-1", "there", "new-2"]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "put back 2, were there 1, failed 0\n" });
+  test("puts missing rows unchanged and keeps existing ones", () => {
+    const { code, stdout, calls, written } = copy(["new-1", "existing", "new-2"]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "copied 2, already there 1, failed 0\n" });
     expect(written.map((line) => JSON.parse(line))).toEqual(
       ["new-1", "new-2"].map((id) => ({ project_id: { S: id }, text: { S: "a\\nb 'c'" } })),
     );
+    const puts = calls.filter((call) => call.startsWith("dynamodb put-item"));
+    for (const call of puts) expect(call).toContain("--condition-expression attribute_not_exists(project_id)");
   });
 
-  test("are counted when they could not be put, with the reason, and the others go on", () => {
-    const { code, stdout, stderr } = bring(["new", "slow", "denied", "there", "new"]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "put back 2, were there 1, failed 2\n" });
+  test("counts rows that could not be put, prints the errors, and continues", () => {
+    const { code, stdout, stderr } = copy(["new", "slow", "denied", "existing", "new"]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "copied 2, already there 1, failed 2\n" });
     expect(stderr).toContain("ProvisionedThroughputExceededException");
     expect(stderr).toContain("AccessDeniedException");
     expect(stderr).not.toContain("ConditionalCheckFailed");
-    expect(stderr).toContain("Not all of prod-webhooks-restored is back");
+    expect(stderr).toContain("Not all rows of prod-webhooks-restored were copied");
   });
 
-  test("are not all there when reading them broke off", () => {
-    const { code, stderr } = bring(["new"], "SCAN_FAILS=1");
+  test("fails when not all rows could be read", () => {
+    const { code, stderr } = copy(["new"], "SCAN_FAILS=1");
     expect(code).toBe(1);
-    expect(stderr).toContain("Not all of prod-webhooks-restored is back");
+    expect(stderr).toContain("Not all rows of prod-webhooks-restored were copied");
   });
 });
 
-describe("what a first deployment that failed has left", () => {
-  const clearing = blockWith("clear_away() (");
-  const left = [
+describe("removing a failed first deployment", () => {
+  const remove = `${script("remove-failed-stack.sh")} remove`;
+  const leftovers = [
     "AWS::DynamoDB::Table prod-webhooks",
     "AWS::SQS::Queue https://sqs.test/1/prod-deliveries",
     "AWS::Logs::LogGroup deployment-webhooks-prod-Logs1",
@@ -239,25 +252,30 @@ describe("what a first deployment that failed has left", () => {
     "AWS::Lambda::Version arn:function:1",
     "AWS::KMS::Key 1234",
   ];
-  const stack = String.raw`
+  const setup = String.raw`
 STATE=ROLLBACK_COMPLETE ITEMS=0 MESSAGES=0
 extra() {
   case "$1 $2" in
     "cloudformation describe-stacks") echo "$STATE" ;;
-    "cloudformation list-stack-resources") printf '%s\n' ${left.map((line) => `"${line.replace(" ", "\t")}"`).join(" ")} ;;
+    "cloudformation list-stack-resources") printf '%s\n' ${leftovers.map((line) => `"${line.replace(" ", "\t")}"`).join(" ")} ;;
     "dynamodb scan") [ "$ITEMS" = gone ] && aws_error ResourceNotFoundException || echo "$ITEMS" ;;
     "sqs get-queue-attributes") [ "$MESSAGES" = gone ] && aws_error AWS.SimpleQueueService.NonExistentQueue || echo "$MESSAGES" ;;
     "sqs delete-queue") [ "$MESSAGES" != gone ] || aws_error AWS.SimpleQueueService.NonExistentQueue ;;
   esac
 }
 will_be table-prod-webhooks ACTIVE`;
-  const before = `${restore}\n${stack}`;
-  const destroys = /^(delete|update)/;
+  const isDestructive = (verb: string) => /^(delete|update)/.test(verb);
 
-  test("is removed when it is empty, protection first, the stack last", () => {
-    const { code, done, stdout, calls } = run(clearing, { before });
+  test("lists what is left, and changes nothing", () => {
+    const { code, stdout, changes } = run(`${script("remove-failed-stack.sh")} list`, { setup });
+    expect({ code, changes }).toEqual({ code: 0, changes: [] });
+    expect(stdout.trim().split("\n")).toEqual(leftovers.map((line) => line.replace(" ", "\t")));
+  });
+
+  test("deletes everything if it is empty, deletion protection first, the stack last", () => {
+    const { code, changes, stdout, calls } = run(remove, { setup });
     expect(code).toBe(0);
-    expect(done).toEqual([
+    expect(changes).toEqual([
       "update-table",
       "delete-table",
       "delete-queue",
@@ -268,88 +286,173 @@ will_be table-prod-webhooks ACTIVE`;
       "wait",
     ]);
     expect(calls).toContain("dynamodb update-table --table-name prod-webhooks --no-deletion-protection-enabled");
-    expect(stdout).toContain("Left as it is: AWS::KMS::Key 1234\n");
-    expect(stdout).not.toContain("Left as it is: AWS::Lambda::Version");
+    expect(calls).toContain("secretsmanager delete-secret --secret-id arn:secret --recovery-window-in-days 7");
+    expect(stdout).toBe("Not deleted: AWS::KMS::Key 1234\n");
   });
 
   test.each([
-    ["a table with an item", "ITEMS=1", "prod-webhooks is not empty: nothing is deleted."],
-    ["a queue with messages", "MESSAGES=12", "https://sqs.test/1/prod-deliveries is not empty: nothing is deleted."],
-    ["a queue that says nothing", "MESSAGES=None", "None"],
-    ["a stack that is live", "STATE=UPDATE_COMPLETE", "deployment-webhooks-prod is UPDATE_COMPLETE"],
-    ["a stack that was rolled back to what it was", "STATE=UPDATE_ROLLBACK_COMPLETE", "is UPDATE_ROLLBACK_COMPLETE"],
-    ["a stack whose deployment goes on", "STATE=CREATE_FAILED", "is CREATE_FAILED"],
-  ])("is left alone: %s", (_, change, told) => {
-    const { code, done, stderr } = run(clearing, { before: `${before}\n${change}` });
-    expect({ code, destroyed: done.filter((verb) => destroys.test(verb)) }).toEqual({ code: 1, destroyed: [] });
-    expect(stderr).toContain(told);
-    // By itself it looks too.
-    const alone = run(`${clearing.replace(/^left_overs && .*$/m, "")}\nclear_away`, { before: `${before}\n${change}` });
-    expect(alone.done.filter((verb) => destroys.test(verb))).toEqual([]);
+    ["a table has an item", "ITEMS=1", "prod-webhooks is not empty: nothing is deleted."],
+    ["a queue has messages", "MESSAGES=12", "https://sqs.test/1/prod-deliveries is not empty: nothing is deleted."],
+    ["the size of a queue is unknown", "MESSAGES=None", "None"],
+    ["the stack is live", "STATE=UPDATE_COMPLETE", "deployment-webhooks-prod is UPDATE_COMPLETE"],
+    ["an update was rolled back", "STATE=UPDATE_ROLLBACK_COMPLETE", "is UPDATE_ROLLBACK_COMPLETE"],
+    ["the deployment can continue", "STATE=CREATE_FAILED", "is CREATE_FAILED"],
+  ])("deletes nothing if %s", (_, change, message) => {
+    const { code, changes, stderr } = run(remove, { setup: `${setup}\n${change}` });
+    expect({ code, destructive: changes.filter(isDestructive) }).toEqual({ code: 1, destructive: [] });
+    expect(stderr).toContain(message);
   });
 
-  test("is removed at the second try too, when some of it is gone", () => {
-    const gone = "ITEMS=gone MESSAGES=gone; will_be table-prod-webhooks GONE";
-    const { code, done } = run(clearing, { before: `${before}\n${gone}` });
+  test("succeeds at the second run, when some resources do not exist any more", () => {
+    const gone = "ITEMS=gone MESSAGES=gone\nwill_be table-prod-webhooks GONE";
+    const { code, changes } = run(remove, { setup: `${setup.replace(/^will_be.*$/m, "")}\n${gone}` });
     expect(code).toBe(0);
-    expect(done).not.toContain("delete-table");
-    expect(done.at(-2)).toBe("delete-stack");
+    expect(changes).not.toContain("delete-table");
+    expect(changes.at(-2)).toBe("delete-stack");
   });
 
-  test("stays from where something fails", () => {
-    // The first call only shows why it failed.
-    expectToStopAtEachFailure(clearing, before, () => {}, 2);
+  test("stops at the first error", () => {
+    expectToStopAtEachFailure(remove, setup, () => {});
   });
 });
 
-describe("a query of the logs", () => {
-  const tools = blockWith("\nask() {");
-  const logs = String.raw`
+describe("ask", () => {
+  const setup = String.raw`
 extra() {
   case "$1 $2" in
-    "cloudformation list-stack-resources") printf '%s\n' "$GROUPS_THERE" ;;
+    "cloudformation list-stack-resources") printf '%s\n' "$LOG_GROUPS" ;;
     "logs start-query") echo query-1 ;;
     "logs get-query-results")
-      case "$*" in *"--query status"*) next status ;; *) echo "a row" ;; esac ;;
+      case "$*" in *"--query status"*) next status && echo "$state" ;; *) echo "a row" ;; esac ;;
   esac
 }
-GROUPS_THERE=deployment-webhooks-prod-AccessLog1
+LOG_GROUPS=deployment-webhooks-prod-AccessLog1
 will_be status Scheduled Running Running Complete`;
-  const before = `${tools}\n${logs}`;
-  const asking = `ask AccessLog 30 'limit 5'`;
+  const ask = `. docs/runbook/tools.sh; ask AccessLog 30 'limit 5'`;
 
-  test("is waited for, and its rows are printed", () => {
-    const { code, stdout, stderr, calls } = run(asking, { before });
+  test("waits for the query and prints its rows", () => {
+    const { code, stdout, stderr, calls } = run(ask, { setup });
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: "a row\n", stderr: "" });
     expect(calls[1]).toContain("--log-group-name deployment-webhooks-prod-AccessLog1");
+    const [, start = 0, end = 0] = /--start-time (\d+) --end-time (\d+)/.exec(calls[1] ?? "")?.map(Number) ?? [];
+    expect(end - start).toBe(30 * 60);
   });
 
-  test("ends with a message when the CLI fails, at whatever it fails", () => {
-    expectToStopAtEachFailure(asking, before, ({ stdout }) => expect(stdout).toBe(""));
+  test("fails with a message at every error of the AWS CLI", () => {
+    expectToStopAtEachFailure(ask, setup, ({ stdout }) => expect(stdout).toBe(""));
   });
 
   test.each([
     [
-      "there are no such logs",
-      "GROUPS_THERE=None",
-      "ask: deployment-webhooks-prod has no logs AccessLog here. Region?",
+      "there is no such log group",
+      "LOG_GROUPS=None",
+      "ask: deployment-webhooks-prod has no log group AccessLog here. Check AWS_REGION",
     ],
-    ["it failed", "will_be status Running Failed", "ask: the query came to no end: Failed"],
-    ["it took too long", "will_be status Running Timeout", "ask: the query came to no end: Timeout"],
-  ])("ends with a message when %s", (_, change, told) => {
-    const { code, stdout, stderr } = run(asking, { before: `${before}\n${change}` });
+    ["the query failed", "will_be status Running Failed", "ask: the query did not complete: Failed"],
+    ["the query timed out", "will_be status Running Timeout", "ask: the query did not complete: Timeout"],
+  ])("fails with a message when %s", (_, change, message) => {
+    const base = change.startsWith("will_be") ? setup.replace(/^will_be.*$/m, "") : setup;
+    const { code, stdout, stderr } = run(ask, { setup: `${base}\n${change}` });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toContain(told);
+    expect(stderr).toContain(message);
   });
 });
 
-test("a credential goes to curl by its input, where no process list shows it", () => {
+test("call passes the credential through stdin, so that no list of processes shows it", () => {
   const curl = `curl() { echo "$*"; cat; }`;
-  const { stdout } = run(`KEY=svc_secret\ncall --include https://api.example.com/v1/projects`, {
-    before: `${blockWith("\nask() {")}\n${curl}`,
-  });
+  const { stdout } = run(
+    `. docs/runbook/tools.sh; ${curl}; KEY=svc_secret; call --include https://api.example.com/v1/projects`,
+  );
   const [args, config] = stdout.split("\n");
   expect(args).toBe("--config - --silent --show-error --include https://api.example.com/v1/projects");
   expect(config).toBe('header = "Authorization: Bearer svc_secret"');
-  for (const block of blocks) expect(block).not.toMatch(/Bearer \$\{?(KEY|TOKEN)/);
+  expect(readFileSync(join(root, "docs/runbook.md"), "utf8")).not.toMatch(/Bearer \$\{?(KEY|TOKEN)/);
+});
+
+test("deleting an API key deletes both items and decrements the count, in one transaction", () => {
+  const { code, calls } = run(`${script("delete-api-key.sh")} user-1 key-1 hash-1`, {
+    setup: `extra() { printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; }`,
+  });
+  expect(code).toBe(0);
+  expect(calls[0]).toMatch(/^dynamodb transact-write-items --transact-items /);
+  const { written } = run(`${script("delete-api-key.sh")} user-1 key-1 hash-1`, {
+    setup: `extra() { printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; }`,
+  });
+  expect(JSON.parse(written[0] ?? "")).toEqual([
+    {
+      Delete: {
+        TableName: "prod-api-keys",
+        Key: { key_hash: { S: "hash-1" } },
+        ConditionExpression: "attribute_exists(key_hash)",
+      },
+    },
+    {
+      Delete: {
+        TableName: "prod-user-api-keys",
+        Key: { user_id: { S: "user-1" }, id: { S: "key-1" } },
+        ConditionExpression: "attribute_exists(id)",
+      },
+    },
+    {
+      Update: {
+        TableName: "prod-user-api-keys",
+        Key: { user_id: { S: "user-1" }, id: { S: "#count" } },
+        UpdateExpression: "ADD key_count :minusOne",
+        ExpressionAttributeValues: { ":minusOne": { N: "-1" } },
+      },
+    },
+  ]);
+});
+
+test("disabling a webhook changes only one that exists and is enabled", () => {
+  const { code, calls } = run(`${script("disable-webhook.sh")} project-1 webhook-1`);
+  expect(code).toBe(0);
+  expect(calls).toEqual([expect.stringMatching(/^dynamodb update-item --table-name prod-webhooks /)]);
+  expect(calls[0]).toContain('--key {"project_id":{"S":"project-1"},"id":{"S":"webhook-1"}}');
+  expect(calls[0]).toContain("attribute_exists(id) AND attribute_not_exists(disabled_at)");
+  expect(calls[0]).toMatch(/":at":\{"S":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z"\},":manual":\{"S":"manual"\}/);
+});
+
+test("setting the throttle changes rate and burst of all methods of the stage", () => {
+  const setup = `extra() { case "$1 $2" in "cloudformation list-stack-resources") echo api-1 ;; esac; }`;
+  const { code, calls } = run(`${script("set-throttle.sh")} 1000 2000`, { setup });
+  expect(code).toBe(0);
+  expect(calls[1]).toBe(
+    "apigateway update-stage --rest-api-id api-1 --stage-name prod --patch-operations op=replace,path=/*/*/throttling/rateLimit,value=1000 op=replace,path=/*/*/throttling/burstLimit,value=2000",
+  );
+  const missing = run(`${script("set-throttle.sh")} 0 0`);
+  expect({ code: missing.code, calls: missing.calls.length }).toEqual({ code: 1, calls: 1 });
+  expect(missing.stderr).toContain("deployment-webhooks-prod has no API here.");
+});
+
+describe("stopping gradual deployments", () => {
+  const stop = script("stop-gradual-deployments.sh");
+  const setup = String.raw`
+extra() {
+  case "$1 $2" in
+    "cloudformation list-stack-resources") printf '%s\n' authorizer sender ;;
+    "deploy list-deployment-groups") echo "group-of-$4" ;;
+    "deploy list-deployments") echo "deployment-of-$4" ;;
+    "deploy stop-deployment") [ "$4" != "$CANNOT_STOP" ] || aws_error DeploymentAlreadyCompletedException ;;
+  esac
+}`;
+
+  test("stops and rolls back all that are in progress", () => {
+    const { code, calls } = run(stop, { setup });
+    expect(code).toBe(0);
+    expect(calls.filter((call) => call.startsWith("deploy stop"))).toEqual([
+      "deploy stop-deployment --deployment-id deployment-of-authorizer --auto-rollback-enabled",
+      "deploy stop-deployment --deployment-id deployment-of-sender --auto-rollback-enabled",
+    ]);
+  });
+
+  test("continues and fails when one cannot be stopped", () => {
+    const { code, calls } = run(stop, { setup: `${setup}\nCANNOT_STOP=deployment-of-authorizer` });
+    expect(code).toBe(1);
+    expect(calls.filter((call) => call.startsWith("deploy stop"))).toHaveLength(2);
+  });
+
+  test("fails when the stack has none", () => {
+    expect(run(stop).stderr).toContain("deployment-webhooks-prod has no gradual deployments here.");
+  });
 });

@@ -1,11 +1,13 @@
 import { endpoints } from "../../functions/manifest/endpoints.ts";
-import { dev, fileOf, type Json, only, type Resource } from "./synthesised.ts";
+import { dev, fileOf, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
+const every = new SynthesizedStack("everyOption");
 const methods = dev.all("AWS::ApiGateway::Method");
 const endpointMethods = methods.filter(({ Properties }) => Properties.HttpMethod !== "ANY");
 const mocks = methods.filter(({ Properties }) => Properties.HttpMethod === "ANY");
+const settingsOf = (stack: SynthesizedStack) => only(stack.all("AWS::ApiGateway::Stage")).Properties.MethodSettings;
 
-test("there is one method and one Lambda per endpoint, connected as its row says", () => {
+test("each endpoint has one method and one Lambda, connected as in its row", () => {
   const routes = endpointMethods.map((method) => ({
     method: method.Properties.HttpMethod,
     path: pathOf(method),
@@ -16,10 +18,18 @@ test("there is one method and one Lambda per endpoint, connected as its row says
   expect(new Set(endpointMethods.map((method) => integratedFunction(method).id)).size).toBe(endpoints.length);
 });
 
-test("API Gateway hands requests to the Lambdas as they came", () => {
+test("API Gateway passes requests to the Lambdas unchanged", () => {
   for (const { Properties } of endpointMethods) {
     expect(Properties.Integration).toMatchObject({ Type: "AWS_PROXY", IntegrationHttpMethod: "POST" });
   }
+});
+
+/** Timeouts in seconds of the endpoints that do not have the default of 10. */
+const longerTimeouts: Record<string, number> = { "deliveries/recover": 28 };
+
+test.each(endpoints)("$file has 512 MB, and a timeout of 10 s or its own", ({ file }) => {
+  const { MemorySize, Timeout } = dev.functionFor(file).Properties;
+  expect({ MemorySize, Timeout }).toEqual({ MemorySize: 512, Timeout: longerTimeouts[file] ?? 10 });
 });
 
 test("every endpoint is behind the authorizer", () => {
@@ -29,18 +39,18 @@ test("every endpoint is behind the authorizer", () => {
   }
 });
 
-test("the authorizer is asked on every request, unless there is no Authorization header", () => {
+test("the authorizer runs for every request that has an Authorization header", () => {
   const { Properties } = only(dev.all("AWS::ApiGateway::Authorizer"));
   expect(Properties).toMatchObject({
     Type: "REQUEST",
     IdentitySource: "method.request.header.Authorization",
-    // Explicit: when it is absent, answers are cached for five minutes.
+    // Explicit: if it is absent, API Gateway caches results for five minutes.
     AuthorizerResultTtlInSeconds: 0,
   });
   expect(JSON.stringify(Properties.AuthorizerUri)).toContain(dev.functionFor("auth/authorizer").id);
 });
 
-test("API Gateway may invoke each endpoint by its own route only", () => {
+test("API Gateway may invoke each endpoint only for its own route", () => {
   for (const { file, method, path } of endpoints) {
     const { id } = dev.functionFor(file);
     const permissions = dev
@@ -53,29 +63,29 @@ test("API Gateway may invoke each endpoint by its own route only", () => {
 });
 
 describe("a method that a path does not have", () => {
-  test.each([...new Set(endpoints.map((row) => row.path))])("%s answers 405 with the ones it has", (path) => {
+  test.each([...new Set(endpoints.map((row) => row.path))])("%s responds 405 with the methods it has", (path) => {
     const mock = only(mocks.filter((candidate) => pathOf(candidate) === path));
-    const answer = only<Json>(mock.Properties.Integration.IntegrationResponses);
-    expect(answer.StatusCode).toBe("405");
-    expect(answer).not.toHaveProperty("SelectionPattern");
-    const allowed = unquote(answer.ResponseParameters["method.response.header.Allow"]).split(", ");
+    const response = only<Json>(mock.Properties.Integration.IntegrationResponses);
+    expect(response.StatusCode).toBe("405");
+    expect(response).not.toHaveProperty("SelectionPattern");
+    const allowed = unquote(response.ResponseParameters["method.response.header.Allow"]).split(", ");
     expect(allowed.sort()).toEqual(
       endpoints
         .filter((row) => row.path === path)
         .map((row) => row.method)
         .sort(),
     );
-    expect(answer.ResponseParameters["method.response.header.x-request-id"]).toBe("context.requestId");
-    const body = answer.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
+    expect(response.ResponseParameters["method.response.header.x-request-id"]).toBe("context.requestId");
+    const body = response.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
     expect(JSON.parse(body)).toMatchObject({ error: { code: "method_not_allowed", request_id: "r-1" } });
   });
 
-  test("is answered without credentials, whatever the body", () => {
+  test("gets its response without credentials and whatever the body is", () => {
     for (const { Properties } of mocks) {
       const status = Number(only<Json>(Properties.Integration.IntegrationResponses).StatusCode);
       expect(Properties.AuthorizationType).toBe("NONE");
       expect(Properties.Integration.Type).toBe("MOCK");
-      // Passed through, a body would take the place of the template and make the mock fail with a 500.
+      // If a body were passed through, it would replace the template and the mock would fail with 500.
       expect(Properties.Integration.PassthroughBehavior).toBe("NEVER");
       for (const template of Object.values<string>(Properties.Integration.RequestTemplates)) {
         expect(JSON.parse(template)).toEqual({ statusCode: status });
@@ -84,7 +94,7 @@ describe("a method that a path does not have", () => {
     }
   });
 
-  test("declares every header that it sends", () => {
+  test("declares every header that its response has", () => {
     for (const { Properties } of mocks) {
       const sent = Object.keys(Properties.Integration.IntegrationResponses[0].ResponseParameters);
       const declared = Object.keys(Properties.MethodResponses[0].ResponseParameters);
@@ -93,32 +103,108 @@ describe("a method that a path does not have", () => {
   });
 });
 
-describe("a path that no endpoint has", () => {
+describe("a path without an endpoint", () => {
   const endpointPaths: string[] = endpoints.map((row) => row.path);
   const others = mocks.filter((mock) => !endpointPaths.includes(pathOf(mock)));
 
-  test("is caught wherever it branches off", () => {
+  test("is handled at every level of the route tree", () => {
     expect(others.map(pathOf).sort()).toEqual(["/", "/v1", "/v1/projects/{project_id}", "/{proxy+}"]);
   });
 
-  test.each(others.map((mock) => [pathOf(mock), mock] as const))("%s answers 404 in our shape", (_, { Properties }) => {
-    const answer = only<Json>(Properties.Integration.IntegrationResponses);
-    expect(answer.StatusCode).toBe("404");
-    const body = answer.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
-    expect(JSON.parse(body)).toMatchObject({ error: { code: "not_found", request_id: "r-1" } });
-  });
+  test.each(others.map((mock) => [pathOf(mock), mock] as const))(
+    "%s responds 404 in our shape",
+    (_, { Properties }) => {
+      const response = only<Json>(Properties.Integration.IntegrationResponses);
+      expect(response.StatusCode).toBe("404");
+      const body = response.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
+      expect(JSON.parse(body)).toMatchObject({ error: { code: "not_found", request_id: "r-1" } });
+    },
+  );
 });
 
-test("the stage bounds the rate of requests", () => {
-  expect(only(dev.all("AWS::ApiGateway::Stage")).Properties.MethodSettings).toMatchObject([
+test("the throttle is that of the stage, for every method and path", () => {
+  expect(settingsOf(dev)).toMatchObject([
     { HttpMethod: "*", ResourcePath: "/*", ThrottlingRateLimit: 50, ThrottlingBurstLimit: 100 },
   ]);
+  expect(settingsOf(new SynthesizedStack("prod"))).toMatchObject([
+    { HttpMethod: "*", ResourcePath: "/*", ThrottlingRateLimit: 1_000, ThrottlingBurstLimit: 2_000 },
+  ]);
+  expect(settingsOf(every)).toMatchObject([{ ThrottlingRateLimit: 5_000, ThrottlingBurstLimit: 10_000 }]);
 });
 
-test("the deployment comes after every method and gateway response", () => {
+test("API Gateway writes no execution logs, which would contain headers and bodies", () => {
+  for (const setting of settingsOf(every)) {
+    expect(setting).not.toHaveProperty("LoggingLevel");
+    expect(setting.DataTraceEnabled ?? false).toBe(false);
+  }
+});
+
+test("the deployment is created after every method and gateway response", () => {
   const deployment = only(dev.all("AWS::ApiGateway::Deployment")) as Resource & { DependsOn: string[] };
   const parts = [...methods, ...dev.all("AWS::ApiGateway::GatewayResponse")].map(({ id }) => id);
   expect(deployment.DependsOn).toEqual(expect.arrayContaining(parts));
+});
+
+test("a change of the authorizer redeploys the API, which would otherwise call the old one", () => {
+  const deploymentOf = (stack: SynthesizedStack) => only(stack.all("AWS::ApiGateway::Deployment")).id;
+  expect(deploymentOf(new SynthesizedStack("devGradual"))).not.toBe(deploymentOf(dev));
+});
+
+test("the address of the API has no trailing slash", () => {
+  const parts = dev.outputs.ApiUrl.Value["Fn::Join"][1];
+  expect(parts.at(-1)).toEqual({ Ref: only(dev.all("AWS::ApiGateway::Stage")).id });
+});
+
+describe("CORS", () => {
+  const oneOrigin = new SynthesizedStack("otherForms");
+  const optionsOf = (stack: SynthesizedStack) =>
+    stack.all("AWS::ApiGateway::Method").filter(({ Properties }) => Properties.HttpMethod === "OPTIONS");
+
+  test("is off unless the stage names origins", () => {
+    expect(optionsOf(dev)).toEqual([]);
+    expect(JSON.stringify(dev.template)).not.toMatch(/Access-Control|CORS_ORIGINS/);
+  });
+
+  test("every path responds to a preflight request, without credentials", () => {
+    expect(optionsOf(oneOrigin)).toHaveLength(oneOrigin.all("AWS::ApiGateway::Resource").length + 1);
+    for (const { Properties } of optionsOf(oneOrigin)) {
+      expect(Properties.AuthorizationType).toBe("NONE");
+      const { ResponseParameters } = Properties.Integration.IntegrationResponses[0];
+      expect(ResponseParameters).toMatchObject({
+        "method.response.header.Access-Control-Allow-Origin": "'https://app.example.com'",
+        "method.response.header.Access-Control-Allow-Methods": "'GET,POST,PATCH,DELETE'",
+        "method.response.header.Access-Control-Allow-Headers": "'Authorization,Content-Type'",
+        "method.response.header.Access-Control-Max-Age": "'7200'",
+      });
+    }
+  });
+
+  test.each([
+    ["the origin, if the stage allows one", oneOrigin, "'https://app.example.com'"],
+    ["any origin, if the stage allows several", every, "'*'"],
+  ])("errors of API Gateway allow %s", (_, stack, origin) => {
+    const responses = stack.all("AWS::ApiGateway::GatewayResponse");
+    expect(responses.length).toBeGreaterThan(10);
+    for (const { Properties } of responses) {
+      expect(Properties.ResponseParameters).toMatchObject({
+        "gatewayresponse.header.Access-Control-Allow-Origin": origin,
+        "gatewayresponse.header.Access-Control-Expose-Headers": "'x-request-id, Link, Retry-After, WWW-Authenticate'",
+      });
+    }
+    const fallbacks = stack.all("AWS::ApiGateway::Method").filter(({ Properties }) => Properties.HttpMethod === "ANY");
+    for (const { Properties } of fallbacks) {
+      const { ResponseParameters } = Properties.Integration.IntegrationResponses[0];
+      expect(ResponseParameters["method.response.header.Access-Control-Allow-Origin"]).toBe(origin);
+    }
+  });
+
+  test("every endpoint gets the origins, and no other function does", () => {
+    const origins = "https://app.example.com,http://localhost:5173";
+    for (const { file } of endpoints) {
+      expect(every.functionFor(file).Properties.Environment.Variables.CORS_ORIGINS).toBe(origins);
+    }
+    expect(every.functionFor("attempts/send").Properties.Environment.Variables).not.toHaveProperty("CORS_ORIGINS");
+  });
 });
 
 function pathOf({ Properties }: Resource): string {

@@ -4,7 +4,7 @@ import type { Grants, IndexKey } from "../../functions/manifest/grants-schema.ts
 import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { type Trigger, workers } from "../../functions/manifest/workers.ts";
-import { dev, type Json, only } from "./synthesised.ts";
+import { dev, type Json, only } from "./synthesized.ts";
 
 interface Row {
   file: string;
@@ -14,15 +14,12 @@ interface Row {
 
 const rows: Row[] = [...endpoints, ...workers];
 
-test.each(rows)(
-  "$file may do what its row says, as a local run lets it, and nothing else",
-  ({ file, uses, trigger }) => {
-    expect(dev.grants(file)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
-  },
-);
+test.each(rows)("$file may do what its row lists, as in a local run, and nothing else", ({ file, uses, trigger }) => {
+  expect(dev.grants(file)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
+});
 
-test("only the functions that make, sign with and remove signing secrets reach them, and only send reads them", () => {
-  expect(whoMay((grant) => grant.includes("webhook-secrets"))).toEqual({
+test("signing secrets are accessible only to the functions that create, rotate, delete or sign with them", () => {
+  expect(functionsWith((grant) => grant.includes("webhook-secrets"))).toEqual({
     "webhooks/create": ["dynamodb:PutItem on table dev-webhook-secrets"],
     "webhooks/rotate-secret": ["dynamodb:UpdateItem on table dev-webhook-secrets"],
     "webhooks/delete": ["dynamodb:DeleteItem on table dev-webhook-secrets"],
@@ -30,40 +27,35 @@ test("only the functions that make, sign with and remove signing secrets reach t
   });
 });
 
-test("who writes signing secrets without reading them does not get them as what a write returns either", () => {
+test("a function that writes signing secrets without reading them cannot read them as a return value", () => {
   for (const file of ["webhooks/create", "webhooks/rotate-secret", "webhooks/delete", "attempts/send"]) {
-    const role = dev.target(dev.functionFor(file).Properties.Role);
-    const statements = dev
-      .all("AWS::IAM::Policy")
-      .filter(({ Properties }) => Properties.Roles.some((reference: Json) => reference.Ref === role.id))
-      .flatMap(({ Properties }) => Properties.PolicyDocument.Statement);
     const onSecrets = only<Json>(
-      statements.filter(({ Resource }: Json) => JSON.stringify(Resource).includes("WebhookSecrets")),
+      dev.statementsOf(file).filter(({ Resource }) => JSON.stringify(Resource).includes("WebhookSecrets")),
     );
-    const isBlind = { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } };
-    expect([file, onSecrets.Condition]).toEqual([file, file === "attempts/send" ? undefined : isBlind]);
+    const returnsNothing = { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } };
+    expect([file, onSecrets.Condition]).toEqual([file, file === "attempts/send" ? undefined : returnsNothing]);
   }
 });
 
 test("only the authorizer reads the JWT secret", () => {
-  expect(whoMay((grant) => grant.startsWith("secretsmanager:"))).toEqual({
+  expect(functionsWith((grant) => grant.startsWith("secretsmanager:"))).toEqual({
     "auth/authorizer": ["secretsmanager:GetSecretValue on secret JwtSecret"],
   });
 });
 
-test("only fan-out puts messages into a dead letter queue, and only the one of the events", () => {
-  expect(whoMay((grant) => grant.endsWith("-dlq"))).toEqual({
+test("only the fan-out sends to a dead letter queue, and only to that of the events", () => {
+  expect(functionsWith((grant) => grant.endsWith("-dlq"))).toEqual({
     "deliveries/fan-out": ["sqs:SendMessage on queue dev-deployment-events-dlq"],
   });
 });
 
-test("nobody puts events on their queue but the pipeline", () => {
-  const senders = whoMay((grant) => grant === "sqs:SendMessage on queue dev-deployment-events");
+test("no function sends to the events queue", () => {
+  const senders = functionsWith((grant) => grant === "sqs:SendMessage on queue dev-deployment-events");
   expect(senders).toEqual({});
 });
 
-test("who reaches the API keys does one thing with them", () => {
-  expect(whoMay((grant) => grant.endsWith("on table dev-api-keys"))).toEqual({
+test("each function that uses the table of API keys has only the actions it needs", () => {
+  expect(functionsWith((grant) => grant.endsWith("on table dev-api-keys"))).toEqual({
     "auth/authorizer": ["dynamodb:GetItem on table dev-api-keys", "dynamodb:UpdateItem on table dev-api-keys"],
     "api-keys/create": ["dynamodb:PutItem on table dev-api-keys"],
     "api-keys/provision": ["dynamodb:PutItem on table dev-api-keys"],
@@ -72,13 +64,13 @@ test("who reaches the API keys does one thing with them", () => {
   });
 });
 
-test("only the platform puts users into projects", () => {
-  expect(whoMay((grant) => /(Put|Update|Delete)Item on table dev-projects$/.test(grant))).toEqual({
+test("only the function that the platform invokes changes the members of a project", () => {
+  expect(functionsWith((grant) => /(Put|Update|Delete)Item on table dev-projects$/.test(grant))).toEqual({
     "projects/upsert-member": ["dynamodb:UpdateItem on table dev-projects"],
   });
 });
 
-test("no function may scan, administer or go round its rights by another door", () => {
+test("no function may scan a table, administer resources or use other services", () => {
   const actions = rows.flatMap(({ file }) => dev.grants(file)).map((grant) => grant.split(" on ")[0]);
   expect([...new Set(actions)].sort()).toEqual([
     "dynamodb:BatchGetItem",
@@ -97,7 +89,7 @@ test("no function may scan, administer or go round its rights by another door", 
   ]);
 });
 
-test("no right of a function is for whatever there is", () => {
+test("no permission of a function contains a wildcard", () => {
   const roles = new Set(dev.all("AWS::Lambda::Function").map(({ Properties }) => dev.target(Properties.Role).id));
   const statements = dev
     .all("AWS::IAM::Policy")
@@ -112,7 +104,7 @@ test("no right of a function is for whatever there is", () => {
   }
 });
 
-test("no function has rights by another way than its own role", () => {
+test("each function has a role of its own, and permissions only through it", () => {
   const functions = rows.map(({ file }) => dev.functionFor(file));
   const roles = functions.map(({ Properties }) => dev.target(Properties.Role));
   expect(new Set(roles.map(({ id }) => id)).size).toBe(rows.length);
@@ -123,15 +115,15 @@ test("no function has rights by another way than its own role", () => {
   expect(dev.all("AWS::IAM::ManagedPolicy")).toEqual([]);
 });
 
-test.each(rows)("$file is told where the things it uses are, and nothing more", ({ file, uses }) => {
+test.each(rows)("$file gets the locations of the resources it uses, and no others", ({ file, uses }) => {
   const names = Object.keys(dev.functionFor(file).Properties.Environment?.Variables ?? {});
-  const told = names.filter((name) => whereabouts.includes(name));
-  expect(told.sort()).toEqual(variablesOf(uses).sort());
-  // What else there is are settings, which lead nowhere.
-  expect(names.filter((name) => /_(TABLE|URL|ARN)$/.test(name)).sort()).toEqual(told);
+  const locations = names.filter((name) => locationVariables.includes(name));
+  expect(locations.sort()).toEqual(variablesOf(uses).sort());
+  // The other variables are settings, not locations.
+  expect(names.filter((name) => /_(TABLE|URL|ARN)$/.test(name)).sort()).toEqual(locations);
 });
 
-test("an environment variable holds the resource of its name", () => {
+test("an environment variable refers to the resource of its name", () => {
   const { Variables } = dev.functionFor("deliveries/fan-out").Properties.Environment;
   expect(dev.target(Variables.WEBHOOKS_TABLE).Properties.TableName).toBe("dev-webhooks");
   expect(dev.target(Variables.DELIVERIES_QUEUE_URL).Properties.QueueName).toBe("dev-deliveries");
@@ -146,18 +138,17 @@ const tableOf = (key: string) => tableRows[key] as TableRow;
 const queueOf = (key: string) => queueRows[key] as QueueRow;
 const partsOf = (index: IndexKey) => index.split("/") as [table: string, index: string];
 
-const fromUses = (uses: Grants) =>
-  [...allowedCallsOf(uses)].map((right) => right.replace(/ (table|queue) /, " $1 dev-"));
+const fromUses = (uses: Grants) => [...allowedCallsOf(uses)].map((call) => call.replace(/ (table|queue) /, " $1 dev-"));
 
-/** What Lambda itself does on behalf of a consumer. */
+/** Permissions that the event source mapping of a consumer needs. */
 function fromTrigger(trigger: Trigger | undefined): string[] {
   if (trigger?.kind !== "queue") return [];
   const actions = ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"];
   return actions.map((action) => `sqs:${action} on queue dev-${queueOf(trigger.queue).name}`);
 }
 
-/** The variables that lead to a resource, all there are. */
-const whereabouts = [
+/** All variables that contain the location of a resource. */
+const locationVariables = [
   ...Object.values(tableRows).map(({ env }) => env),
   ...Object.values(queueRows).flatMap(({ env, deadLetterEnv }) => [env, deadLetterEnv]),
   "JWT_SECRET_ARN",
@@ -173,7 +164,7 @@ function variablesOf({ tables = {}, queries = [], sendsTo = [], rejectsTo = [], 
   ];
 }
 
-function whoMay(what: (grant: string) => boolean): Record<string, string[]> {
-  const matches = rows.map(({ file }) => [file, dev.grants(file).filter(what)] as const);
-  return Object.fromEntries(matches.filter(([, grants]) => grants.length > 0));
+function functionsWith(matches: (grant: string) => boolean): Record<string, string[]> {
+  const entries = rows.map(({ file }) => [file, dev.grants(file).filter(matches)] as const);
+  return Object.fromEntries(entries.filter(([, grants]) => grants.length > 0));
 }

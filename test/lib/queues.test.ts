@@ -1,48 +1,113 @@
 import { deadLetterName, type QueueRow, queues } from "../../functions/manifest/queues.ts";
-import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
-import { dev, type Json, only } from "./synthesised.ts";
+import { dev, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
-const rows = Object.entries<QueueRow>(queues);
+const every = new SynthesizedStack("everyOption");
+
+interface Expected {
+  maxReceives: number;
+  visibilitySeconds: number;
+  maxMessageBytes: number;
+  /** File of the function that consumes the queue. */
+  consumer: string;
+}
+
+const expected: Record<string, Expected> = {
+  events: { maxReceives: 5, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "deliveries/fan-out" },
+  deliveries: { maxReceives: 5, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "attempts/send" },
+};
 const FOURTEEN_DAYS = 1_209_600;
+const ONE_MEBIBYTE = 1_048_576;
 
-describe.each(rows)("%s", (key, row) => {
+test("the expected values cover every queue", () => {
+  expect(Object.keys(expected).sort()).toEqual(Object.keys(queues).sort());
+});
+
+describe.each(Object.entries<QueueRow>(queues))("%s", (key, row) => {
+  const { maxReceives, visibilitySeconds, maxMessageBytes, consumer } = expected[key] as Expected;
   const queue = dev.queue(`dev-${row.name}`);
   const deadLetters = dev.queue(`dev-${deadLetterName(row)}`);
 
-  test("hands a message over to its dead letter queue after the row's number of receives", () => {
+  test("moves a message to its dead letter queue after five receives", () => {
     const { deadLetterTargetArn, maxReceiveCount } = queue.Properties.RedrivePolicy;
     expect(dev.target(deadLetterTargetArn).id).toBe(deadLetters.id);
-    expect(maxReceiveCount).toBe(row.maxReceives);
+    expect(maxReceiveCount).toBe(maxReceives);
   });
 
-  test("hides a message for six runs of the function that consumes it", () => {
-    const consumer = only(
-      workers.filter(({ trigger }: WorkerRow) => trigger.kind === "queue" && trigger.queue === key),
-    );
-    const { Timeout } = dev.functionFor(consumer.file).Properties;
+  // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+  test("hides a received message for at least six timeouts of its consumer", () => {
+    const { Timeout } = dev.functionFor(consumer).Properties;
+    expect(queue.Properties.VisibilityTimeout).toBe(visibilitySeconds);
     expect(queue.Properties.VisibilityTimeout).toBeGreaterThanOrEqual(6 * Timeout);
   });
 
-  test("keeps what it holds for 14 days, encrypted, and so does its dead letter queue", () => {
+  test("and its dead letter queue keep messages for 14 days, encrypted", () => {
     for (const { Properties } of [queue, deadLetters]) {
       expect(Properties.MessageRetentionPeriod).toBe(FOURTEEN_DAYS);
       expect(Properties.SqsManagedSseEnabled).toBe(true);
     }
   });
 
-  test("refuses connections without TLS, and so does its dead letter queue", () => {
+  test("and its dead letter queue reject connections without TLS", () => {
     for (const { id } of [queue, deadLetters]) {
       const policies = dev
         .all("AWS::SQS::QueuePolicy")
         .filter(({ Properties }) => Properties.Queues.some((reference: Json) => reference.Ref === id));
       expect(only(policies).Properties.PolicyDocument.Statement).toMatchObject([
-        { Effect: "Deny", Action: "sqs:*", Condition: { Bool: { "aws:SecureTransport": "false" } } },
+        {
+          Effect: "Deny",
+          Principal: { AWS: "*" },
+          Action: "sqs:*",
+          Condition: { Bool: { "aws:SecureTransport": "false" } },
+        },
       ]);
     }
   });
 
-  test("has room in its dead letter queue for a message and the reason of its rejection", () => {
-    expect(queue.Properties.MaximumMessageSize).toBe(row.maxMessageBytes);
-    expect(deadLetters.Properties.MaximumMessageSize).toBeGreaterThan(row.maxMessageBytes);
+  test("has a dead letter queue for larger messages, which include the reason of a rejection", () => {
+    expect(queue.Properties.MaximumMessageSize).toBe(maxMessageBytes);
+    expect(deadLetters.Properties.MaximumMessageSize).toBe(ONE_MEBIBYTE);
   });
+});
+
+test("with a customer managed key SQS reuses data keys for an hour", () => {
+  for (const { Properties } of every.all("AWS::SQS::Queue")) {
+    expect(Properties.KmsDataKeyReusePeriodSeconds).toBe(3_600);
+  }
+});
+
+describe("event producers", () => {
+  test("are not allowed by default: no queue policy grants anything", () => {
+    expect(Object.values(grantsByQueue(dev)).flat()).toEqual([]);
+  });
+
+  test("may send to the events queue, and to no other", () => {
+    const { "every-deployment-events": events = [], ...others } = grantsByQueue(every);
+    expect(Object.values(others).flat()).toEqual([]);
+    const allowed = events.map(({ Action, Principal, Condition }) => [
+      Action,
+      ...Object.values(Principal),
+      Condition?.ArnEquals,
+    ]);
+    expect(allowed).toEqual([
+      ["sqs:SendMessage", "arn:aws:iam::444455556666:role/deployments", undefined],
+      ["sqs:SendMessage", "arn:aws:iam::777788889999:root", undefined],
+      [
+        "sqs:SendMessage",
+        "events.amazonaws.com",
+        { "aws:SourceArn": "arn:aws:events:eu-west-1:111122223333:rule/deployments" },
+      ],
+      ["sqs:SendMessage", "sns.amazonaws.com", { "aws:SourceArn": "arn:aws:sns:eu-west-1:111122223333:deployments" }],
+    ]);
+  });
+
+  function grantsByQueue(stack: SynthesizedStack): Record<string, Json[]> {
+    const statementsOf = ({ Properties }: Resource) => Properties.PolicyDocument.Statement;
+    const entries = stack
+      .all("AWS::SQS::QueuePolicy")
+      .map((policy) => [
+        stack.target(policy.Properties.Queues[0]).Properties.QueueName,
+        statementsOf(policy).filter(({ Effect }: Json) => Effect === "Allow"),
+      ]);
+    return Object.fromEntries(entries);
+  }
 });

@@ -1,21 +1,46 @@
 import type { Stage } from "../../lib/stage.ts";
 import { InvalidStage, validStage } from "../../lib/stage.ts";
-import { stageNamed, stages } from "../../lib/stages.ts";
+import { readContext, stageNamed, stages } from "../../lib/stages.ts";
 import { everyOption } from "./every-option.ts";
 
-test("without a stage it is dev", () => {
+test("the default stage is dev", () => {
   expect(stageNamed(undefined).name).toBe("dev");
 });
 
-test.each(stages)("there is the stage $name", (stage) => {
-  expect(stageNamed(stage.name)).toEqual(stage);
+test("the stages have these options", () => {
+  expect(Object.fromEntries(stages.map((stage) => [stage.name, stageNamed(stage.name)]))).toEqual({
+    dev: {
+      name: "dev",
+      keepsData: false,
+      logRetention: 7,
+      throttle: { requestsPerSecond: 50, burst: 100 },
+      deploysGradually: false,
+    },
+    prod: {
+      name: "prod",
+      keepsData: true,
+      logRetention: 90,
+      throttle: { requestsPerSecond: 1_000, burst: 2_000 },
+      deploysGradually: true,
+    },
+  });
 });
 
-test.each(["nope", "", "Prod", 1])("an unknown stage is refused with the known ones: %j", (name) => {
-  expect(() => stageNamed(name)).toThrow(`There is no stage ${JSON.stringify(name)}. Known stages: dev, prod.`);
+test.each(["nope", "", "Prod", 1])("the unknown stage %j is rejected with the names of the known ones", (name) => {
+  expect(() => stageNamed(name)).toThrow(`No stage named ${JSON.stringify(name)}. Known stages: dev, prod.`);
 });
 
-test("a stage may use every option at once", () => {
+test.each([
+  [{}, "dev", false],
+  [{ stage: "prod" }, "prod", false],
+  [{ stage: "prod", urgent: "true" }, "prod", true],
+  [{ stage: "prod", urgent: "false" }, "prod", false],
+])("the context %j deploys %s, urgent: %j", (context: Record<string, string>, name, isUrgent) => {
+  const found = readContext((key) => context[key]);
+  expect([found.stage.name, found.isUrgent]).toEqual([name, isUrgent]);
+});
+
+test("a stage may have every option at once", () => {
   const corsOrigins = [...everyOption.corsOrigins, "https://console.example.com"];
   expect(validStage(everyOption)).toEqual({ ...everyOption, corsOrigins });
 });
@@ -23,19 +48,19 @@ test("a stage may use every option at once", () => {
 const key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";
 
 test.each<[string, unknown, string]>([
-  ["name", "Prod", "name: takes up to 20 lower-case letters"],
-  ["name", "a-name-that-is-much-too-long", "name: takes up to 20"],
+  ["name", "Prod", "name: must be 1 to 20 lower-case letters"],
+  ["name", "a-name-that-is-much-too-long", "name: must be 1 to 20"],
   ["logRetention", 8, "logRetention: "],
   ["throttle", { requestsPerSecond: 0, burst: 10 }, "throttle.requestsPerSecond: "],
-  ["jwt", { secretArn: "provider-secret" }, "jwt.secretArn: takes an ARN such as arn:aws:secretsmanager"],
+  ["jwt", { secretArn: "provider-secret" }, "jwt.secretArn: must be an ARN such as arn:aws:secretsmanager"],
   [
     "jwt",
     { secretArn: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider" },
-    "complete to its last six characters",
+    "including the six random characters at its end",
   ],
   ["jwt", { maxLifetimeSeconds: -1 }, "jwt.maxLifetimeSeconds: "],
   ["jwt", { isuer: "typo" }, 'jwt: Unrecognized key: "isuer"'],
-  ["jwks", { issuer: "http://id.example" }, "jwks.issuer: takes an https URL"],
+  ["jwks", { issuer: "http://id.example" }, "jwks.issuer: must be an https URL"],
   ["jwks", {}, "jwks.issuer: "],
   ["deliveries", { retrySchedule: [] }, "deliveries.retrySchedule: "],
   ["deliveries", { retrySchedule: [5, 1.5] }, "deliveries.retrySchedule.1: "],
@@ -44,31 +69,89 @@ test.each<[string, unknown, string]>([
   [
     "domain",
     { name: "https://api.example.com", certificateArn: everyOption.domain?.certificateArn },
-    "domain.name: takes a host name",
+    "domain.name: must be a host name",
   ],
   [
     "domain",
     { name: "api.example.com", certificateArn: key },
-    "domain.certificateArn: takes an ARN such as arn:aws:acm",
+    "domain.certificateArn: must be an ARN such as arn:aws:acm",
   ],
   ["corsOrigins", [], "corsOrigins: "],
-  ["corsOrigins", ["https://app.example.com/"], "corsOrigins.0: takes an origin"],
-  ["corsOrigins", ["*"], "corsOrigins.0: takes an origin"],
+  ["corsOrigins", ["https://app.example.com/"], "corsOrigins.0: must be an origin"],
+  ["corsOrigins", ["*"], "corsOrigins.0: must be an origin"],
   ["firewall", { requestsPerFiveMinutes: 5 }, "firewall.requestsPerFiveMinutes: "],
   ["kmsKey", "alias/mine", "kmsKey: "],
   ["kmsKey", "arn:aws:kms:eu-west-1:111122223333:alias/mine", "kmsKey: "],
-  ["alarmEmail", "nobody", "alarmEmail: takes an e-mail address"],
-  ["eventProducers", ["arn:aws:s3:::bucket"], "eventProducers.0: takes the ARN of an IAM role"],
-  ["eventProducers", ["*"], "eventProducers.0: takes the ARN"],
+  ["alarmEmail", "ops", "alarmEmail: must be an email address"],
+  ["eventProducers", ["arn:aws:s3:::bucket"], "eventProducers.0: must be the ARN of an IAM role"],
+  ["eventProducers", ["*"], "eventProducers.0: must be the ARN"],
   ["projectsTable", { name: "a b" }, "projectsTable.name: "],
   ["alarmMail", "ops@example.com", 'stage: Unrecognized key: "alarmMail"'],
-])("%s: %j is refused, and the message names the option", (option, value, message) => {
-  const refused = () => validStage({ ...everyOption, [option]: value } as Stage);
-  expect(refused).toThrow(InvalidStage);
-  expect(refused).toThrow(message);
+])("%s: %j is rejected with a message that names the option", (option, value, message) => {
+  const validate = () => validStage({ ...everyOption, [option]: value } as Stage);
+  expect(validate).toThrow(InvalidStage);
+  expect(validate).toThrow(message);
 });
 
-test("all that is wrong with a stage is told at once", () => {
+const throttle = { requestsPerSecond: 1, burst: 1 };
+
+test.each<[string, accepted: unknown, rejected: unknown]>([
+  ["name", "a".repeat(20), "a".repeat(21)],
+  ["throttle", throttle, { ...throttle, burst: 0 }],
+  ["throttle", throttle, { ...throttle, requestsPerSecond: 0 }],
+  ["jwt", { maxLifetimeSeconds: 1 }, { maxLifetimeSeconds: 0 }],
+  ["jwt", { clockSkewSeconds: 0 }, { clockSkewSeconds: -1 }],
+  ["jwt", { clockSkewSeconds: 999_999_999 }, { clockSkewSeconds: 1_000_000_000 }],
+  ["apiKeys", { lastUsedResolutionSeconds: 0 }, { lastUsedResolutionSeconds: -1 }],
+  ["deliveries", { retrySchedule: Array(20).fill(0) }, { retrySchedule: Array(21).fill(0) }],
+  ["deliveries", { retrySchedule: [0] }, { retrySchedule: [-1] }],
+  ["deliveries", { graceSeconds: 1 }, { graceSeconds: 0 }],
+  ["deliveries", { disableAfterSeconds: 0 }, { disableAfterSeconds: -1 }],
+  ["firewall", { requestsPerFiveMinutes: 10 }, { requestsPerFiveMinutes: 9 }],
+  ["firewall", { requestsPerFiveMinutes: 2_000_000_000 }, { requestsPerFiveMinutes: 2_000_000_001 }],
+  ["projectsTable", { name: "abc" }, { name: "ab" }],
+  ["projectsTable", { name: "a".repeat(255) }, { name: "a".repeat(256) }],
+])("%s: %j is accepted and %j is rejected", (option, accepted, rejected) => {
+  expect(validStage({ ...everyOption, [option]: accepted } as Stage)).toMatchObject({ [option]: accepted });
+  expect(() => validStage({ ...everyOption, [option]: rejected } as Stage)).toThrow(InvalidStage);
+});
+
+/** Each option that is an ARN, with its path within everyOption. */
+const arnOptions: [path: string, withArn: (arn: string) => Partial<Stage>, arn: string][] = [
+  [
+    "jwt.secretArn",
+    (secretArn) => ({ jwt: { secretArn } }),
+    "arn:aws:secretsmanager:eu-west-1:111122223333:secret:provider-AbCdEf",
+  ],
+  ["kmsKey", (kmsKey) => ({ kmsKey }), key],
+  ["projectsTable.kmsKeyArn", (kmsKeyArn) => ({ projectsTable: { name: "projects", kmsKeyArn } }), key],
+  [
+    "domain.certificateArn",
+    (certificateArn) => ({ domain: { name: "api.example.com", certificateArn } }),
+    "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
+  ],
+];
+
+describe.each(arnOptions)("%s", (_, withArn, arn) => {
+  const validate = (changed: string) => validStage({ ...stageNamed("dev"), ...withArn(changed) });
+
+  test.each([arn, arn.replace("arn:aws:", "arn:aws-cn:")])("accepts %s", (accepted) => {
+    expect(() => validate(accepted)).not.toThrow();
+  });
+
+  test.each([
+    ["no region", arn.replace("eu-west-1", "")],
+    ["an account of 11 digits", arn.replace("111122223333", "11112222333")],
+    ["an account of 13 digits", arn.replace("111122223333", "1111222233334")],
+    ["another service", arn.replace(/^arn:aws:\w+/, "arn:aws:s3")],
+    ["text before it", ` ${arn}`],
+    ["text after it", `${arn} `],
+  ])("rejects an ARN with %s", (_problem, rejected) => {
+    expect(() => validate(rejected)).toThrow(InvalidStage);
+  });
+});
+
+test("the error names every option that is not valid", () => {
   const wrong = { ...everyOption, alarmEmail: "x", firewall: { requestsPerFiveMinutes: 1 } };
   expect(() => validStage(wrong)).toThrow(/firewall.*alarmEmail/s);
 });

@@ -1,15 +1,14 @@
-import { stageNamed } from "../../lib/stages.ts";
-import { type Json, type Resource, Synthesised } from "./synthesised.ts";
+import { type Json, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 /*
- * What holds data, or an address that somebody has written down. CloudFormation knows a resource by its logical id: under
- * another one it is another resource, and the data stays behind in the old. Move constructs as you like, but these ids stay;
- * where one has to change, first write down how the data comes along.
+ * The resources that hold data, and the API, whose address clients have stored. CloudFormation identifies a resource by its
+ * logical id: with another id it creates a new, empty resource and leaves the old one behind. Constructs may move, but these
+ * ids must not change. If one has to, first write down how the data is migrated.
  */
 
-const prod = new Synthesised({ ...stageNamed("prod"), kmsKey: "create" });
+const prod = new SynthesizedStack("prodWithKey");
 
-const kept = {
+const expected = {
   ApiF70053CD: "RestApi",
   JwtSecretB8834B39: "Secret, Retain",
   Key961B73FD: "Key, Retain",
@@ -25,18 +24,18 @@ const kept = {
   TablesWebhooks9E9DC764: "Table prod-webhooks (project_id, id), Retain",
 };
 
-const stateful = /::(RestApi|Secret|Key|Queue|Table)$/;
+const statefulTypes = /::(RestApi|Secret|Key|Queue|Table)$/;
 
-test("logical ids, names, keys and removal policies stay as they are", () => {
+test("logical ids, names, keys and removal policies of stateful resources do not change", () => {
   const found = Object.keys(prod.template.Resources).flatMap((id) => {
     const resource = prod.target({ Ref: id });
-    const type = stateful.exec(resource.Type)?.[1];
-    return type === undefined ? [] : [[id, spellOut(type, resource)]];
+    const type = statefulTypes.exec(resource.Type)?.[1];
+    return type === undefined ? [] : [[id, summaryOf(type, resource)]];
   });
-  expect(Object.fromEntries(found)).toEqual(kept);
+  expect(Object.fromEntries(found)).toEqual(expected);
 });
 
-function spellOut(type: string, { Properties, DeletionPolicy, UpdateReplacePolicy }: Resource): string {
+function summaryOf(type: string, { Properties, DeletionPolicy, UpdateReplacePolicy }: Resource): string {
   const { QueueName, TableName, KeySchema, AttributeDefinitions, GlobalSecondaryIndexes = [] } = Properties;
   expect(UpdateReplacePolicy).toBe(DeletionPolicy);
   const keys = (schema: Json[]) => keysOf(schema, AttributeDefinitions);
@@ -45,7 +44,7 @@ function spellOut(type: string, { Properties, DeletionPolicy, UpdateReplacePolic
   return DeletionPolicy === undefined ? what : `${what}, ${DeletionPolicy}`;
 }
 
-/** Partition key and sort key, with the type of each that is no text. */
+/** Returns the partition key and the sort key, with their type unless it is a string. */
 function keysOf(schema: Json[], attributes: Json[]): string {
   expect(schema.map(({ KeyType }) => KeyType)).toEqual(["HASH", "RANGE"].slice(0, schema.length));
   const typeOf = (name: string) => attributes.find(({ AttributeName }) => AttributeName === name).AttributeType;

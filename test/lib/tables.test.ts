@@ -1,63 +1,67 @@
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { stageNamed } from "../../lib/stages.ts";
-import { dev, Synthesised } from "./synthesised.ts";
+import { dev, type Json, type Resource, SynthesizedStack } from "./synthesized.ts";
+
+/* The keys and indexes of each table are pinned in stateful.test.ts. */
 
 const rows = Object.values<TableRow>(tables);
-const prod = new Synthesised(stageNamed("prod"));
+const prod = new SynthesizedStack("prod");
+const every = new SynthesizedStack("everyOption");
 
-test("there is one table per row, named by its stage", () => {
+test("there is one table per row, with the stage in its name", () => {
   const names = prod.all("AWS::DynamoDB::Table").map(({ Properties }) => Properties.TableName);
   expect(names.sort()).toEqual(rows.map((row) => `prod-${row.name}`).sort());
 });
 
-describe.each(rows)("$name", (row) => {
-  test("has the keys, indexes and expiry of its row", () => {
-    const { Properties } = dev.table(`dev-${row.name}`);
-    expect(keysOf(Properties.KeySchema)).toEqual([row.partitionKey, row.sortKey].filter(Boolean));
-    const indexes = (Properties.GlobalSecondaryIndexes ?? []).map(
-      ({ IndexName, KeySchema, Projection }: { IndexName: string; KeySchema: KeySchema; Projection: unknown }) => ({
-        name: IndexName,
-        keys: keysOf(KeySchema),
-        Projection,
-      }),
-    );
-    expect(indexes).toEqual(
-      (row.indexes ?? []).map((index) => ({
-        name: index.name,
-        keys: [index.partitionKey.name, index.sortKey],
-        Projection: { ProjectionType: "KEYS_ONLY" },
-      })),
-    );
-    expect(Properties.TimeToLiveSpecification?.AttributeName).toBe(row.ttl);
+test("only deliveries expire", () => {
+  const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
+    const { TableName, TimeToLiveSpecification } = Properties;
+    return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
   });
+  expect(expiring).toEqual([["dev-deliveries", { AttributeName: "expires_at", Enabled: true }]]);
+});
 
-  test("is encrypted and paid by use in every stage", () => {
-    for (const table of [dev.table(`dev-${row.name}`), prod.table(`prod-${row.name}`)]) {
-      expect(table.Properties.BillingMode).toBe("PAY_PER_REQUEST");
-      expect(table.Properties.SSESpecification.SSEEnabled).toBe(true);
+test("an index contains only keys", () => {
+  const indexes = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => Properties.GlobalSecondaryIndexes ?? []);
+  expect(indexes.map(({ IndexName, Projection }: Json) => [IndexName, Projection])).toEqual([
+    ["due", { ProjectionType: "KEYS_ONLY" }],
+  ]);
+});
+
+describe.each(rows)("$name", (row) => {
+  test("is encrypted, and billed per request, in every stage", () => {
+    for (const { Properties } of [dev.table(`dev-${row.name}`), prod.table(`prod-${row.name}`)]) {
+      expect(Properties.BillingMode).toBe("PAY_PER_REQUEST");
+      expect(Properties.SSESpecification.SSEEnabled).toBe(true);
     }
   });
 
-  test("outlives the stack in prod and goes with it in dev", () => {
+  test("is retained, protected and restorable in prod, and deleted with the stack in dev", () => {
     expect(protectionOf(prod.table(`prod-${row.name}`))).toEqual({ deletion: "Retain", isProtected: true, pitr: true });
     expect(protectionOf(dev.table(`dev-${row.name}`))).toEqual({ deletion: "Delete", isProtected: false, pitr: false });
   });
 });
 
-test("the index of what is due sorts by time within numbered shards", () => {
-  const { AttributeDefinitions } = dev.table("dev-deliveries").Properties;
-  expect(AttributeDefinitions).toContainEqual({ AttributeName: "due_shard", AttributeType: "N" });
-  expect(AttributeDefinitions).toContainEqual({ AttributeName: "due_at", AttributeType: "S" });
+describe("an existing projects table", () => {
+  test("replaces the stack's own", () => {
+    const names = every.all("AWS::DynamoDB::Table").map(({ Properties }) => Properties.TableName);
+    expect(names).not.toContain("every-projects");
+    expect(names).toHaveLength(rows.length - 1);
+    expect(every.outputs.ProjectsTableName.Value).toBe("platform-projects");
+    const { Variables } = every.functionFor("projects/list").Properties.Environment;
+    expect(Variables.PROJECTS_TABLE).toBe("platform-projects");
+  });
+
+  test("can be used by the functions like the stack's own", () => {
+    const actions = every
+      .all("AWS::IAM::Policy")
+      .flatMap(({ Properties }) => Properties.PolicyDocument.Statement)
+      .filter((statement: Json) => JSON.stringify(statement.Resource).includes("table/platform-projects"))
+      .flatMap(({ Action }: Json) => Action);
+    expect([...new Set(actions)].sort()).toEqual(["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]);
+  });
 });
 
-type KeySchema = { AttributeName: string; KeyType: string }[];
-
-function keysOf(schema: KeySchema): string[] {
-  expect(schema.map((key) => key.KeyType)).toEqual(["HASH", "RANGE"].slice(0, schema.length));
-  return schema.map((key) => key.AttributeName);
-}
-
-function protectionOf({ DeletionPolicy, Properties }: ReturnType<Synthesised["table"]>) {
+function protectionOf({ DeletionPolicy, Properties }: Resource) {
   return {
     deletion: DeletionPolicy,
     isProtected: Properties.DeletionProtectionEnabled,

@@ -1,27 +1,64 @@
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
-import { stageNamed } from "../../lib/stages.ts";
-import { dev, fileOf, only, type Resource, Synthesised } from "./synthesised.ts";
+import { dev, fileOf, only, SynthesizedStack } from "./synthesized.ts";
 
 const rows: readonly WorkerRow[] = workers;
 const mappings = dev.all("AWS::Lambda::EventSourceMapping");
 
-test("there is one Lambda per row", () => {
+interface Expected {
+  timeoutSeconds: number;
+  memoryMb: number;
+  /** Queue it consumes, with the size of a batch and the maximum number of concurrent batches. */
+  consumes?: [queue: string, batchSize: number, maxConcurrency: number];
+  schedule?: string;
+}
+
+const expected: Record<string, Expected> = {
+  "auth/authorizer": { timeoutSeconds: 10, memoryMb: 512 },
+  "deliveries/fan-out": { timeoutSeconds: 30, memoryMb: 512, consumes: ["dev-deployment-events", 10, 50] },
+  "attempts/send": { timeoutSeconds: 30, memoryMb: 256, consumes: ["dev-deliveries", 10, 200] },
+  "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
+  "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
+};
+
+test("there is one Lambda per endpoint and per worker", () => {
   const files = dev.all("AWS::Lambda::Function").map(fileOf);
   expect(files.sort()).toEqual([...endpoints, ...workers].map((row) => row.file).sort());
+  expect(Object.keys(expected).sort()).toEqual(workers.map(({ file }): string => file).sort());
 });
 
-test.each(rows)("$file runs on Node 24 with the time and memory of its row", ({ file, timeoutSeconds, memoryMb }) => {
+test.each(rows)("$file runs on Node 24 with its timeout and memory", ({ file }) => {
   expect(dev.functionFor(file).Properties).toMatchObject({
     Runtime: "nodejs24.x",
     Architectures: ["arm64"],
     Handler: "index.handler",
-    Timeout: timeoutSeconds,
-    MemorySize: memoryMb,
+    Timeout: expected[file]?.timeoutSeconds,
+    MemorySize: expected[file]?.memoryMb,
   });
 });
 
-test("every function logs JSON into a group of its own that forgets", () => {
+test.each(rows)("$file has its trigger, and no other", ({ file }) => {
+  const { id } = dev.functionFor(file);
+  const consumed = mappings
+    .filter(({ Properties }) => Properties.FunctionName.Ref === id)
+    .map(({ Properties: { EventSourceArn, BatchSize, ScalingConfig } }) => [
+      dev.target(EventSourceArn).Properties.QueueName,
+      BatchSize,
+      ScalingConfig.MaximumConcurrency,
+    ]);
+  const schedules = dev
+    .all("AWS::Events::Rule")
+    .filter(({ Properties }) => dev.target(only(Properties.Targets as { Arn: unknown }[]).Arn).id === id)
+    .map(({ Properties }) => Properties.ScheduleExpression);
+  const { consumes, schedule } = expected[file] as Expected;
+  expect({ consumed, schedules }).toEqual({
+    consumed: consumes ? [consumes] : [],
+    schedules: schedule ? [schedule] : [],
+  });
+});
+
+test("every function logs JSON to its own log group, which keeps logs for a week in dev", () => {
   const groups = dev.all("AWS::Lambda::Function").map(({ Properties }) => {
     expect(Properties.LoggingConfig.LogFormat).toBe("JSON");
     const group = dev.target(Properties.LoggingConfig.LogGroup);
@@ -31,83 +68,88 @@ test("every function logs JSON into a group of its own that forgets", () => {
   expect(new Set(groups).size).toBe(groups.length);
 });
 
-test.each(rows)("$file is started by what its row says", ({ file, trigger }) => {
-  const { id } = dev.functionFor(file);
-  const mine = mappings.filter(({ Properties }) => Properties.FunctionName.Ref === id);
-  const schedules = dev.all("AWS::Events::Rule").filter((rule) => dev.target(rule.Properties.Targets[0].Arn).id === id);
-  expect(mine).toHaveLength(trigger.kind === "queue" ? 1 : 0);
-  expect(schedules).toHaveLength(trigger.kind === "everyMinutes" ? 1 : 0);
+test("Lambda logs platform lines only from level WARN", () => {
+  for (const { Properties } of dev.all("AWS::Lambda::Function")) {
+    expect(Properties.LoggingConfig.SystemLogLevel).toBe("WARN");
+  }
 });
 
-test("a queue's consumer reports the messages that failed, and only those come again", () => {
+test("the consumer of a queue reports the messages that failed, and only those are received again", () => {
+  expect(mappings).toHaveLength(2);
   for (const { Properties } of mappings) expect(Properties.FunctionResponseTypes).toEqual(["ReportBatchItemFailures"]);
 });
 
-test("batches and concurrency are those of the row", () => {
-  const sender = mappings.find(({ Properties }) => Properties.FunctionName.Ref === dev.functionFor("attempts/send").id);
-  const { EventSourceArn, BatchSize, ScalingConfig } = (sender as Resource).Properties;
-  expect(dev.target(EventSourceArn).Properties.QueueName).toBe("dev-deliveries");
-  expect(BatchSize).toBe(10);
-  expect(ScalingConfig).toEqual({ MaximumConcurrency: 200 });
+test("a missed run of the sweep is not retried", () => {
+  expect(only(dev.all("AWS::Events::Rule")).Properties).toMatchObject({
+    State: "ENABLED",
+    Targets: [{ RetryPolicy: { MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 } }],
+  });
+  const { Properties } = only(dev.all("AWS::Lambda::EventInvokeConfig"));
+  expect(Properties).toMatchObject({ MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 });
+  expect(Properties.FunctionName.Ref).toBe(dev.functionFor("deliveries/sweep").id);
 });
 
-test("the sweep runs every minute, and a missed run is not made up for", () => {
-  const { Properties } = only(dev.all("AWS::Events::Rule"));
-  expect(Properties).toMatchObject({ ScheduleExpression: "rate(1 minute)", State: "ENABLED" });
-  const asynchronous = only(dev.all("AWS::Lambda::EventInvokeConfig"));
-  expect(asynchronous.Properties).toMatchObject({ MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 });
-});
-
-test("only the function that feeds its own queue may go round for long", () => {
+test("only the sender, which retries through its own queue, is exempt from Lambda's loop detection", () => {
   const allowed = dev.all("AWS::Lambda::Function").filter(({ Properties }) => Properties.RecursiveLoop === "Allow");
   expect(allowed.map(fileOf)).toEqual(["attempts/send"]);
 });
 
 describe("a gradual deployment", () => {
-  const prod = new Synthesised(stageNamed("prod"));
-  const gradual = ["auth/authorizer", "attempts/send"];
-  const aliasOf = (stack: Synthesised, file: string) =>
+  const prod = new SynthesizedStack("prod");
+  const groupsOf = (stack: SynthesizedStack) => stack.all("AWS::CodeDeploy::DeploymentGroup");
+  const aliasOf = (file: string) =>
     only(
-      stack
+      prod
         .all("AWS::Lambda::Alias")
-        .filter(({ Properties }) => Properties.FunctionName.Ref === stack.functionFor(file).id),
+        .filter(({ Properties }) => Properties.FunctionName.Ref === prod.functionFor(file).id),
     );
 
-  test("is that of the authorizer and the sender, in prod", () => {
+  test("is used for the authorizer and the sender, in prod", () => {
     expect(dev.all("AWS::Lambda::Alias")).toEqual([]);
-    expect(prod.all("AWS::Lambda::Alias")).toHaveLength(gradual.length);
-    expect(prod.all("AWS::CodeDeploy::DeploymentGroup")).toHaveLength(gradual.length);
+    const functions = prod.all("AWS::Lambda::Alias").map(({ Properties }) => prod.target(Properties.FunctionName));
+    expect(functions.map(fileOf).sort()).toEqual(["attempts/send", "auth/authorizer"]);
+    expect(groupsOf(prod)).toHaveLength(2);
   });
 
-  test("gives a tenth of the calls to a new version first, and takes it back on an alarm", () => {
-    for (const { Properties } of prod.all("AWS::CodeDeploy::DeploymentGroup")) {
+  test("sends a tenth of the calls to the new version, and rolls back on an alarm, a failure or a stop", () => {
+    for (const { Properties } of groupsOf(prod)) {
       expect(Properties.DeploymentConfigName).toBe("CodeDeployDefault.LambdaCanary10Percent5Minutes");
       expect(Properties.AlarmConfiguration).toMatchObject({ Enabled: true });
-      expect(Properties.AlarmConfiguration.Alarms.length).toBeGreaterThan(0);
-      expect(Properties.AutoRollbackConfiguration.Events).toContain("DEPLOYMENT_STOP_ON_ALARM");
+      expect(Properties.AutoRollbackConfiguration).toEqual({
+        Enabled: true,
+        Events: ["DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_REQUEST", "DEPLOYMENT_STOP_ON_ALARM"],
+      });
     }
   });
 
-  test("leaves the version before in place, to which the alias can go back at once", () => {
+  test("has the rollback alarms of its own function", () => {
+    const names = groupsOf(prod).map(({ Properties }) =>
+      Properties.AlarmConfiguration.Alarms.map(({ Name }: { Name: unknown }) => {
+        return prod.target(Name).Properties.AlarmName.replace("test-prod-rollback-", "");
+      }),
+    );
+    expect(names).toEqual([
+      ["auth-authorizer-errors", "auth-authorizer-slow", "auth-authorizer-rejecting"],
+      ["attempts-send-errors", "attempts-send-messages-failing"],
+    ]);
+  });
+
+  test("keeps old versions, so that the alias can be moved back to one", () => {
+    expect(prod.all("AWS::Lambda::Version")).toHaveLength(2);
     for (const { DeletionPolicy } of prod.all("AWS::Lambda::Version")) expect(DeletionPolicy).toBe("Retain");
   });
 
-  test("of what ends an alarm does not wait for the alarm's end", () => {
-    const urgent = new Synthesised(stageNamed("prod"), { isUrgent: true });
-    const ignores = (stack: Synthesised) =>
-      stack
-        .all("AWS::CodeDeploy::DeploymentGroup")
-        .map(
-          ({ Properties }) =>
-            Properties.AlarmConfiguration.IgnorePollAlarmFailure ?? Properties.AlarmConfiguration.Enabled,
-        );
-    expect(ignores(prod)).not.toEqual(ignores(urgent));
+  test("ignores the alarms when it is urgent", () => {
+    const isEnabled = (stack: SynthesizedStack) =>
+      groupsOf(stack).map(({ Properties }) => Properties.AlarmConfiguration.Enabled);
+    expect(isEnabled(prod)).toEqual([true, true]);
+    expect(isEnabled(new SynthesizedStack("prodUrgent"))).toEqual([false, false]);
   });
 
-  test("moves what callers call: the API asks the authorizer's alias, the queue's messages go to the sender's", () => {
+  test("moves the alias that API Gateway and the event source mapping call", () => {
     const authorizer = only(prod.all("AWS::ApiGateway::Authorizer"));
-    expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf(prod, "auth/authorizer").id);
-    const sender = aliasOf(prod, "attempts/send");
+    expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf("auth/authorizer").id);
+    const sender = aliasOf("attempts/send");
     const mapped = prod
       .all("AWS::Lambda::EventSourceMapping")
       .map(({ Properties }) => JSON.stringify(Properties.FunctionName));

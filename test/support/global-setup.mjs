@@ -2,9 +2,11 @@ import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startDynamo, startSqs } from "../../bin/local/engines.ts";
+import { createRunFolder } from "./run-folder.mjs";
 
 /** Starts the embedded engines once for all test files, in memory. Each file creates its own tables and queues in them. */
 export default async function globalSetup() {
+  createRunFolder();
   const dynamo = await startDynamo(undefined, () => console.error("The DynamoDB engine has exited."));
   const sqs = await startSqs(0, undefined);
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamo.endpoint;

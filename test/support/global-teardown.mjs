@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
+import { removeRunFolder } from "./run-folder.mjs";
 
 export default async function globalTeardown() {
+  removeRunFolder();
   await globalThis.stopEngines();
   printMissingPrograms(process.env.MISSING_PROGRAMS_FILE);
 }

@@ -1,9 +1,9 @@
 import { metrics } from "../../../functions/manifest/metrics.ts";
 import { queues } from "../../../functions/manifest/queues.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
-import { stageNamed } from "../../../lib/stages.ts";
-import { unknownIn } from "../../support/log-queries.ts";
-import { dev, type Json, only, Synthesised } from "../synthesised.ts";
+import { notLogged } from "../../support/log-queries.ts";
+import { dev, type Json, only, SynthesizedStack } from "../synthesized.ts";
+import { isRollback } from "./alarm-summary.ts";
 
 interface Widget {
   type: string;
@@ -14,9 +14,9 @@ interface Widget {
   properties: Json;
 }
 
-/** The dashboard's widgets, with the logical id in place of each reference. */
-function widgetsOf(synthesised: Synthesised): Widget[] {
-  const { DashboardBody } = only(synthesised.all("AWS::CloudWatch::Dashboard")).Properties;
+/** Returns the widgets of the dashboard, with logical ids instead of references. */
+function widgetsOf(stack: SynthesizedStack): Widget[] {
+  const { DashboardBody } = only(stack.all("AWS::CloudWatch::Dashboard")).Properties;
   const parts: Json[] = DashboardBody["Fn::Join"][1];
   const text = parts.map((part) => (typeof part === "string" ? part : (part.Ref ?? part["Fn::GetAtt"][0]))).join("");
   return JSON.parse(text).widgets;
@@ -27,24 +27,22 @@ const titled = (title: string) => only(widgets.filter(({ properties }) => proper
 const everything = JSON.stringify(widgets);
 const idOf = (id: string) => expect.stringContaining(id);
 
-test("begins with how to read it, then with the state of every alarm", () => {
+test("begins with a guide and the state of every alarm", () => {
   const [guide, alarms] = widgets;
   expect(guide?.properties.markdown).toMatch(/is it us or them\?/);
-  const watching = dev
-    .all("AWS::CloudWatch::Alarm")
-    .filter(({ Properties }) => !Properties.AlarmName.includes("-rollback-"));
+  const stageAlarms = dev.all("AWS::CloudWatch::Alarm").filter((alarm) => !isRollback(alarm));
   expect(alarms).toMatchObject({ type: "alarm", y: guide?.height });
-  expect([...(alarms?.properties.alarms ?? [])].sort()).toEqual(watching.map(({ id }) => id).sort());
+  expect([...(alarms?.properties.alarms ?? [])].sort()).toEqual(stageAlarms.map(({ id }) => id).sort());
 });
 
-test("shows ours above theirs, then the front door, then what may run out", () => {
+test("shows our side, then the receivers, the API and the capacity", () => {
   const headings = widgets.filter(({ type }) => type === "text").slice(1);
   const names = headings.map(({ properties }) => properties.markdown.match(/^## ([\w ]+):/)[1]);
-  expect(names).toEqual(["Ours", "Theirs", "Front door", "Capacity"]);
+  expect(names).toEqual(["Us", "Them", "API", "Capacity"]);
   expect(headings.map(({ y }) => y)).toEqual(headings.map(({ y }) => y).sort((a, b) => a - b));
 });
 
-test("is one page of moderate length, on which nothing covers anything", () => {
+test("has at most 50 widgets, and none overlap", () => {
   expect(widgets.length).toBeLessThanOrEqual(50);
   const cells = widgets.flatMap(({ x, y, width, height }) => {
     expect(x + width).toBeLessThanOrEqual(24);
@@ -57,12 +55,12 @@ test.each(Object.values(metrics))("shows $name", ({ name }) => {
   expect(new RegExp(`"${name}\\\\?"`).test(everything)).toBe(true);
 });
 
-test("shows metrics with a dimension of their own by its values, whatever these are", () => {
+test("shows metrics with a dimension of their own as one line per value", () => {
   const search = (title: string) => titled(title).metrics[0][0].expression;
   expect(search("Attempts by outcome")).toBe(
     `SEARCH('{DeploymentWebhooks,stage,outcome} MetricName="Attempts" stage="dev"', 'Sum', 60)`,
   );
-  expect(search("Credentials refused, by reason")).toBe(
+  expect(search("Rejected credentials by reason")).toBe(
     `SEARCH('{DeploymentWebhooks,stage,reason} MetricName="RejectedCredentials" stage="dev"', 'Sum', 60)`,
   );
   expect(titled("Attempts by outcome").stacked).toBe(true);
@@ -77,36 +75,79 @@ test("shows every queue, its dead letters and every table", () => {
   expect(titled("Oldest message").metrics[0]).toEqual(expect.arrayContaining(["QueueName", idOf("QueuesEvents")]));
 });
 
-test("every graph begins at zero: half of a scale looks like an outage", () => {
+test("every graph begins at zero, so that small changes do not look like outages", () => {
   const graphs = widgets.filter(({ type }) => type === "metric");
   expect(graphs.length).toBeGreaterThan(10);
   for (const { properties } of graphs) expect(properties.yAxis.left.min).toBe(0);
 });
 
-describe("tables of the log", () => {
+describe("tables of log queries", () => {
   const queries = widgets.filter(({ type }) => type === "log").map(({ properties }) => properties);
 
-  test.each(queries.map(({ title, query }) => [title, query]))("%s asks for what is logged", (_, query) => {
-    const [source, ...lines] = query.split("\n| ");
-    expect(source).toMatch(/^SOURCE '/);
-    expect(unknownIn(lines.join(" | "), false)).toEqual([]);
-  });
+  test.each(queries.map(({ title, query }) => [title, query]))(
+    "%s queries fields and messages that are logged",
+    (_, query) => {
+      const [source, ...lines] = query.split("\n| ");
+      expect(source).toMatch(/^SOURCE '/);
+      expect(notLogged(lines.join(" | "), false)).toEqual([]);
+    },
+  );
 
-  test("read the logs of those who write these lines", () => {
+  test("query the log groups of the functions that write these lines", () => {
     for (const title of ["Failing webhooks", "Busiest projects"]) {
       expect(titled(title).query).toMatch(/^SOURCE 'WorkersAttemptsSendLogs\w{8}' \|/);
     }
-    expect(titled("Our own failures, which bring a message back").query).toMatch(/FanOutLogs\w{8}.*AttemptsSendLogs/);
+    expect(titled("Failed messages (our faults, received again)").query).toMatch(/FanOutLogs\w{8}.*AttemptsSendLogs/);
   });
 });
 
-test("has a name by which it is found, in every stage", () => {
-  for (const name of ["dev", "prod"]) {
-    const { DashboardName } = only(new Synthesised(stageNamed(name)).all("AWS::CloudWatch::Dashboard")).Properties;
-    expect(DashboardName).toBe(`${name}-deployment-webhooks`);
-  }
+/** The lines of each graph that does not follow from the rows: `<statistic> <metric>`, or the expression. */
+const lines = {
+  "Event to first attempt": ["p50 EventToFirstAttempt", "p99 EventToFirstAttempt"],
+  "Oldest message": ["Maximum ApproximateAgeOfOldestMessage", "Maximum ApproximateAgeOfOldestMessage"],
+  Messages: [
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Maximum ApproximateNumberOfMessagesNotVisible",
+    "Maximum ApproximateNumberOfMessagesDelayed",
+  ],
+  "Function throttles": Array(6).fill("Sum Throttles"),
+  Sweep: ["Maximum SweepLag", "Sum Redriven"],
+  "Dead letters": [
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Sum RejectedEvents",
+    "Sum MessagesFailed",
+  ],
+  "Successful first attempts": ["100 * success", "Average FirstAttemptSuccess"],
+  "Event to success (retries included)": ["p50 DeliveryLatency", "p99 DeliveryLatency"],
+  "Retries and failed deliveries": ["Sum Retries", "Sum Exhausted"],
+  "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
+  Requests: ["SampleCount Count", "Sum 4XXError", "Sum 5XXError"],
+  Latency: ["p50 Latency", "p99 Latency"],
+  "Read units": Array(6).fill("Sum ConsumedReadCapacityUnits"),
+  "Write units": Array(6).fill("Sum ConsumedWriteCapacityUnits"),
+  "Concurrent executions": [
+    "Maximum ClaimedAccountConcurrency",
+    "Maximum ConcurrentExecutions",
+    "Maximum ConcurrentExecutions",
+  ],
+};
+
+test.each(Object.entries(lines))("%s shows these metrics, per minute", (title, expected) => {
+  const found = titled(title).metrics.map((line: Json[]) => {
+    const { expression, stat = "Average", period } = line.at(-1);
+    expect(period).toBe(60);
+    return expression ?? `${stat} ${line[1]}`;
+  });
+  expect(found).toEqual(expected);
 });
 
-test("the same sources make the same dashboard", () => {
-  expect(widgetsOf(new Synthesised(stageNamed("dev")))).toEqual(widgets);
+test("opens with the last three hours", () => {
+  expect(JSON.stringify(dev.all("AWS::CloudWatch::Dashboard"))).toContain('\\"start\\":\\"-PT3H\\"');
+});
+
+test.each(["dev", "prod"] as const)("is named after its stage in %s", (name) => {
+  const { DashboardName } = only(new SynthesizedStack(name).all("AWS::CloudWatch::Dashboard")).Properties;
+  expect(DashboardName).toBe(`${name}-deployment-webhooks`);
 });

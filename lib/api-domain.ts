@@ -6,8 +6,11 @@ import { ApiGatewayDomain } from "aws-cdk-lib/aws-route53-targets";
 import { Construct } from "constructs";
 import type { Stage } from "./stage.ts";
 
-/** Gives the API its own name. Without a hosted zone the operator points the name to the output ApiDomainTarget. */
-export function addCustomDomain(scope: Construct, api: apigateway.RestApi, domain: NonNullable<Stage["domain"]>): void {
+/**
+ * Gives the API a custom domain name. Without a hosted zone the stack creates no DNS records: the operator points the name
+ * to the output ApiDomainTarget.
+ */
+export function addApiDomain(scope: Construct, api: apigateway.RestApi, domain: NonNullable<Stage["domain"]>): void {
   const folder = new Construct(scope, "Domain");
   const name = new apigateway.DomainName(folder, "Name", {
     domainName: domain.name,
@@ -20,7 +23,7 @@ export function addCustomDomain(scope: Construct, api: apigateway.RestApi, domai
     const { id: hostedZoneId, name: zoneName } = domain.hostedZone;
     const zone = route53.HostedZone.fromHostedZoneAttributes(folder, "Zone", { hostedZoneId, zoneName });
     const target = route53.RecordTarget.fromAlias(new ApiGatewayDomain(name));
-    // With a dot at its end the name stands as it is; without, CDK would append the zone.
+    // The trailing dot marks the name as complete. Without it CDK appends the name of the zone.
     const record = { zone, target, recordName: `${domain.name}.` };
     new route53.ARecord(folder, "IPv4", record);
     new route53.AaaaRecord(folder, "IPv6", record);

@@ -1,0 +1,64 @@
+import type { Grants } from "../functions/manifest/grants-schema.ts";
+import { queues as queueRows } from "../functions/manifest/queues.ts";
+import { tables as tableRows } from "../functions/manifest/tables.ts";
+import { type Data, tablesOf } from "./grants.ts";
+import type { Stage } from "./stage.ts";
+
+/* The environment variables of a function, which functions/platform/env.ts reads. */
+
+type Variables = Record<string, string | undefined>;
+
+interface FunctionInputs {
+  /** Path below `functions/`. */
+  file: string;
+  uses: Grants;
+  /** Overrides the variables that follow from `uses` and the stage. */
+  environment?: Variables;
+}
+
+/**
+ * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options of
+ * the stage that it reads. An option that is absent sets no variable: its default is defined in functions/platform/env.ts.
+ */
+export function environmentFor({ file, uses, environment }: FunctionInputs, stage: Stage, data: Data) {
+  const variables: Variables = {
+    STAGE: stage.name,
+    ...locationsOf(uses, data),
+    ...(file === "auth/authorizer" && credentialSettings(stage)),
+    ...(tablesOf(uses).includes("deliveries") && deliverySettings(stage)),
+    ...environment,
+  };
+  const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(set);
+}
+
+/** Names of tables and URLs of queues. The authorizer gets the ARN of the JWT secret in jwt-secret.ts. */
+function locationsOf(uses: Grants, { tables, queues }: Data): Variables {
+  const { sendsTo = [], rejectsTo = [] } = uses;
+  return Object.fromEntries([
+    ...tablesOf(uses).map((key) => [tableRows[key].env, tables[key].tableName]),
+    ...sendsTo.map((key) => [queueRows[key].env, queues[key].queue.queueUrl]),
+    ...rejectsTo.map((key) => [queueRows[key].deadLetterEnv, queues[key].deadLetters.queueUrl]),
+  ]);
+}
+
+function credentialSettings({ jwt, jwks, apiKeys }: Stage): Variables {
+  return {
+    JWT_ISSUER: jwt?.issuer,
+    JWT_AUDIENCE: jwt?.audience,
+    JWT_MAX_LIFETIME_SECONDS: jwt?.maxLifetimeSeconds?.toString(),
+    JWT_CLOCK_SKEW_SECONDS: jwt?.clockSkewSeconds?.toString(),
+    JWKS_ISSUER: jwks?.issuer,
+    JWKS_URI: jwks?.uri,
+    JWKS_AUDIENCE: jwks?.audience,
+    LAST_USED_RESOLUTION_SECONDS: apiKeys?.lastUsedResolutionSeconds?.toString(),
+  };
+}
+
+function deliverySettings({ deliveries }: Stage): Variables {
+  return {
+    RETRY_SCHEDULE: deliveries?.retrySchedule?.join(","),
+    DELIVERY_GRACE_SECONDS: deliveries?.graceSeconds?.toString(),
+    DISABLE_AFTER_SECONDS: deliveries?.disableAfterSeconds?.toString(),
+  };
+}

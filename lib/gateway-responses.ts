@@ -1,0 +1,21 @@
+import * as apigateway from "aws-cdk-lib/aws-apigateway";
+import {
+  type GatewayResponseRow,
+  gatewayResponses,
+  gatewayResponseTemplate,
+} from "../functions/manifest/gateway-responses.ts";
+import { corsHeaders, errorHeaders } from "./fixed-headers.ts";
+import { constructId } from "./names.ts";
+import type { Stage } from "./stage.ts";
+
+/** Gives the errors of API Gateway the shape of our errors, one row of functions/manifest/gateway-responses.ts each. */
+export function addGatewayResponses(api: apigateway.RestApi, stage: Stage): void {
+  for (const [type, row] of Object.entries<GatewayResponseRow>(gatewayResponses)) {
+    api.addGatewayResponse(constructId(type.toLowerCase().replaceAll("_", "-")), {
+      type: apigateway.ResponseType.of(type),
+      ...(row.status && { statusCode: String(row.status) }),
+      responseHeaders: errorHeaders(row, corsHeaders(stage)),
+      templates: { "application/json": gatewayResponseTemplate(row) },
+    });
+  }
+}

@@ -1,0 +1,298 @@
+import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/manifest/queues.ts";
+import { workers } from "../../functions/manifest/workers.ts";
+import type { Queues } from "../queues.ts";
+import type { AlarmRow } from "./alarm.ts";
+import {
+  AVERAGE,
+  claimedConcurrency,
+  FIVE_MINUTES,
+  MAXIMUM,
+  MINUTE,
+  math,
+  ownMetric,
+  SAMPLE_COUNT,
+  SUM,
+  sum,
+  throttleEvents,
+} from "./metrics.ts";
+import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
+
+/**
+ * Returns the alarms of a stage. An alarm is one row here, one section in docs/runbook.md and one row in
+ * test/lib/observability/alarms.test.ts.
+ *
+ * CloudWatch charges by the number of metrics that alarms read. Prefer one more term in an expression to one more alarm, and
+ * a ratio with a minimum count to a bare count.
+ */
+export function alarmRows(monitored: MonitoredResources): AlarmRow[] {
+  return [
+    ...queueAlarms(monitored),
+    ...deliveryAlarms(monitored),
+    ...sweepAlarms(monitored),
+    ...apiAlarms(monitored),
+    ...functionErrorAlarms(monitored),
+    ...capacityAlarms(monitored),
+  ];
+}
+
+function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
+  const pairs = Object.entries(queues) as [QueueKey, Queues[QueueKey]][];
+  return [
+    ...pairs.map(([key, { deadLetters }]): AlarmRow => {
+      return {
+        id: `${key}-dead-letters`,
+        severity: "page",
+        meaning: deadLettersMeaning[key],
+        metric: deadLetters.metricApproximateNumberOfMessagesVisible({ period: MINUTE, statistic: MAXIMUM }),
+        when: { atLeast: 1 },
+      };
+    }),
+    ...pairs.map(([key, { queue }]): AlarmRow => {
+      return {
+        id: `${key}-waiting`,
+        severity: "page",
+        meaning: waitingMeaning[key],
+        metric: queue.metricApproximateAgeOfOldestMessage({ period: MINUTE, statistic: MAXIMUM }),
+        when: { atLeast: oldestHealthySeconds(key) + 60 },
+        periods: 3,
+      };
+    }),
+    {
+      id: "queues-stuck",
+      severity: "page",
+      meaning: "A queue holds messages and none is completed: webhooks are not called at all.",
+      metric: stuckQueues(pairs),
+      when: { atLeast: 1 },
+      periods: 5,
+    },
+  ];
+}
+
+/** Receivers that fail do not cause dead letters: their deliveries are retried (functions/attempts). */
+const deadLettersMeaning: Record<QueueKey, string> = {
+  events:
+    "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
+  deliveries:
+    "Delivery attempts failed five times each because of a fault in this service: those webhooks are called late.",
+};
+
+const waitingMeaning: Record<QueueKey, string> = {
+  events: "Deployment events have been waiting for ten minutes or more: webhooks are called late.",
+  deliveries: "Deliveries that are due have not been sent: webhooks are called late.",
+};
+
+/** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html */
+const MAX_DELAY_SECONDS: Record<QueueKey, number> = { events: 0, deliveries: 900 };
+
+/**
+ * Returns the highest age of the oldest message, in seconds, at which a queue can still be healthy: its longest delay and
+ * three receives of a message that fails. After three receives the metric skips a message, so that a single bad one never
+ * exceeds this age. AWS does not document whether the age includes the delay; this assumes that it does.
+ * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+ */
+function oldestHealthySeconds(key: QueueKey): number {
+  const { visibilitySeconds }: QueueRow = queueRows[key];
+  return MAX_DELAY_SECONDS[key] + 3 * visibilitySeconds;
+}
+
+/**
+ * Returns 1 if any queue has messages and deletes none. The errors of the consumer cannot show this: if it reports every
+ * message as a batch item failure, Lambda counts no error.
+ */
+function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpression {
+  const used: Record<string, cloudwatch.IMetric> = {};
+  const isStuck = pairs.map(([key, { queue }]) => {
+    used[`${key}Visible`] = queue.metricApproximateNumberOfMessagesVisible({ statistic: MAXIMUM });
+    used[`${key}Received`] = queue.metricNumberOfMessagesReceived({ statistic: SUM });
+    used[`${key}Done`] = queue.metricNumberOfMessagesDeleted({ statistic: SUM });
+    return `((${key}Visible + ${key}Received) > 0 AND ${key}Done < 1)`;
+  });
+  return math(`IF(${isStuck.join(" OR ")}, 1, 0)`, MINUTE, used);
+}
+
+/**
+ * These use no anomaly detection: it costs three metrics per alarm, needs two weeks of data, and learns a slow decline as
+ * normal. One failing receiver cannot lower the rate for long: after 30 seconds the circuit breaker sends it one delivery
+ * at a time.
+ */
+function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
+  return [
+    {
+      id: "first-attempts-failing",
+      severity: "page",
+      meaning: "Three in ten first attempts fail, to many receivers at once: the cause is probably on our side.",
+      metric: math("IF(attempts >= 50, 100 * (1 - success), 0)", FIVE_MINUTES, {
+        attempts: ownMetric(stage, "firstAttemptSuccess", { statistic: SAMPLE_COUNT }),
+        success: ownMetric(stage, "firstAttemptSuccess", { statistic: AVERAGE }),
+      }),
+      when: { atLeast: 30 },
+      periods: 3,
+    },
+    {
+      id: "first-attempts-late",
+      severity: "page",
+      meaning: "Half of the webhooks are called more than 30 seconds after their event.",
+      // The median: a single fault of ours delays only a few deliveries by minutes and must not page.
+      metric: math("IF(attempts >= 20, lateness, 0)", FIVE_MINUTES, {
+        attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
+        lateness: ownMetric(stage, "eventToFirstAttempt", { statistic: "p50" }),
+      }),
+      when: { atLeast: 30_000 },
+      periods: 2,
+    },
+  ];
+}
+
+function sweepAlarms({ stage }: MonitoredResources): AlarmRow[] {
+  return [
+    {
+      id: "sweep-late",
+      severity: "page",
+      meaning: "Retries go out more than five minutes late, and so do deliveries whose message was lost.",
+      metric: ownMetric(stage, "sweepLag", { statistic: MAXIMUM, period: MINUTE }),
+      when: { atLeast: 300 },
+      periods: 3,
+    },
+    {
+      id: "sweep-not-running",
+      severity: "page",
+      meaning:
+        "Retries that are due after more than 15 minutes are not sent, and neither are deliveries whose message was lost.",
+      // Counts completed runs, not started ones: only a run that reads every shard writes its lag.
+      metric: ownMetric(stage, "sweepLag", { statistic: SAMPLE_COUNT, period: MINUTE }),
+      when: { below: 1 },
+      periods: 5,
+      isMissingDataBad: true,
+    },
+  ];
+}
+
+function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
+  const { deploymentStage } = api;
+  const authorizer = functionFor(functions, "auth/authorizer");
+  return [
+    {
+      id: "api-errors",
+      severity: "page",
+      meaning: "One request in twenty gets a 5xx response.",
+      metric: math("IF(errors >= 5, 100 * errors / requests, 0)", FIVE_MINUTES, {
+        errors: deploymentStage.metricServerError({ statistic: SUM }),
+        requests: deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
+      }),
+      when: { atLeast: 5 },
+    },
+    {
+      id: "api-slow",
+      severity: "ticket",
+      meaning: "One request in a hundred takes three seconds or more.",
+      metric: math("IF(requests >= 100, latency, 0)", FIVE_MINUTES, {
+        requests: deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
+        latency: deploymentStage.metricLatency({ statistic: "p99" }),
+      }),
+      when: { atLeast: 3_000 },
+      periods: 3,
+    },
+    {
+      id: "authorizer-errors",
+      severity: "page",
+      meaning: "Credentials cannot be checked: requests get a 503 response, valid credentials included.",
+      // api-errors may miss these: API Gateway may count an error whose status is remapped (gateway-responses.ts) as 4XXError.
+      // https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
+      metric: math("IF(errors >= 5, 100 * errors / calls, 0)", FIVE_MINUTES, {
+        errors: authorizer.metricErrors({ statistic: SUM }),
+        calls: authorizer.metricInvocations({ statistic: SUM }),
+      }),
+      when: { atLeast: 5 },
+    },
+    {
+      id: "rejected-credentials",
+      severity: "ticket",
+      meaning:
+        "Thousands of credentials are rejected: a client keeps using an invalid credential, or an attacker guesses.",
+      metric: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: FIVE_MINUTES }),
+      when: { atLeast: 1_000 },
+      periods: 2,
+    },
+  ];
+}
+
+/** Lambda counts crashes, timeouts and exhausted memory as Errors, not the failures that a function handles and reports. */
+function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
+  const errorsOf = (files: string[]) =>
+    files.map((file) => functionFor(functions, file).metricErrors({ statistic: SUM }));
+  const pipeline = workers.filter(({ trigger }) => trigger.kind === "queue" || trigger.kind === "everyMinutes");
+  const invoked = workers.filter(({ trigger }) => trigger.kind === "invoke");
+  const responding = [...endpoints, ...invoked].map(({ file }) => file);
+  return [
+    {
+      id: "delivery-errors",
+      severity: "page",
+      meaning: "The fan-out, the sender or the sweep crashes: deliveries are minutes late and may arrive twice.",
+      metric: sum(errorsOf(pipeline.map(({ file }) => file))),
+      when: { atLeast: 5 },
+      periods: 2,
+    },
+    ...inGroups(responding).map((files, index): AlarmRow => {
+      return {
+        id: `endpoint-errors-${index + 1}`,
+        section: "endpoint-errors",
+        severity: "ticket",
+        meaning: "An endpoint crashes or times out: its callers get a 5xx response.",
+        metric: sum(errorsOf(files)),
+        when: { atLeast: 3 },
+      };
+    }),
+  ];
+}
+
+/** Maximum number of metrics in the expression of one alarm (CloudWatch quota). */
+const MAX_METRICS = 10;
+
+/** Divides files into groups of about equal size, each small enough for one alarm. */
+function inGroups(files: string[]): string[][] {
+  const count = Math.ceil(files.length / MAX_METRICS);
+  const size = Math.ceil(files.length / count);
+  return Array.from({ length: count }, (_, index) => files.slice(index * size, (index + 1) * size));
+}
+
+function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
+  // Endpoints are left out: they share the account's concurrency with the authorizer, which runs before each of them.
+  const throttles = workers.map(({ file }) => functionFor(functions, file).metricThrottles({ statistic: SUM }));
+  return [
+    {
+      id: "function-throttles",
+      severity: "page",
+      meaning: "Lambda throttles the functions: requests fail and deliveries wait.",
+      metric: sum(throttles),
+      when: { atLeast: 10 },
+    },
+    {
+      id: "concurrency-high",
+      severity: "ticket",
+      meaning: "The account uses 80 % of its Lambda concurrency: at 100 % requests fail and deliveries wait.",
+      metric: math("100 * claimed / SERVICE_QUOTA(running)", FIVE_MINUTES, {
+        claimed: claimedConcurrency(),
+        running: new cloudwatch.Metric({
+          namespace: "AWS/Usage",
+          metricName: "ConcurrentExecutions",
+          dimensionsMap: { Type: "Resource", Service: "Lambda", Resource: "ConcurrentExecutions", Class: "None" },
+          statistic: MAXIMUM,
+        }),
+      }),
+      when: { atLeast: 80 },
+    },
+    ...(["Read", "Write"] as const).map((kind): AlarmRow => {
+      return {
+        id: `table-${kind.toLowerCase()}-throttles`,
+        section: "table-throttles",
+        severity: "ticket",
+        meaning: `DynamoDB throttles ${kind.toLowerCase()}s: requests and deliveries are slower, and some fail.`,
+        metric: sum(throttleEvents(tables, kind), functionFor(functions, "deliveries/sweep")),
+        when: { atLeast: 100 },
+        periods: 2,
+      };
+    }),
+  ];
+}

@@ -1,0 +1,83 @@
+import { Duration } from "aws-cdk-lib";
+import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import type * as lambda from "aws-cdk-lib/aws-lambda";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
+import { type TableRow, tables as tableRows } from "../../functions/manifest/tables.ts";
+import type { Stage } from "../stage.ts";
+import type { Tables } from "../tables.ts";
+
+/* CloudWatch metrics that the alarms and the dashboard read. */
+
+export const MINUTE = Duration.minutes(1);
+export const FIVE_MINUTES = Duration.minutes(5);
+export const { SUM, MAXIMUM, AVERAGE, SAMPLE_COUNT } = cloudwatch.Stats;
+
+interface MetricOptions {
+  statistic: string;
+  /** Default: five minutes. */
+  period?: Duration;
+}
+
+/** Returns a metric that the functions write (functions/manifest/metrics.ts), all values of its own dimension together. */
+export function ownMetric(
+  stage: Pick<Stage, "name">,
+  key: MetricKey,
+  { statistic, period = FIVE_MINUTES }: MetricOptions,
+): cloudwatch.Metric {
+  return new cloudwatch.Metric({
+    namespace: METRICS_NAMESPACE,
+    metricName: metrics[key].name,
+    dimensionsMap: { stage: stage.name },
+    statistic,
+    period,
+  });
+}
+
+/** Returns the throttle events of every table and of every index, which DynamoDB counts separately. */
+export function throttleEvents(tables: Tables, kind: "Read" | "Write"): cloudwatch.Metric[] {
+  return Object.entries<TableRow>(tableRows).flatMap(([key, { indexes = [] }]) => {
+    const TableName = tables[key as keyof Tables].tableName;
+    const dimensions = [{ TableName }, ...indexes.map(({ name }) => ({ TableName, GlobalSecondaryIndexName: name }))];
+    return dimensions.map(
+      (dimensionsMap) =>
+        new cloudwatch.Metric({
+          namespace: "AWS/DynamoDB",
+          metricName: `${kind}ThrottleEvents`,
+          dimensionsMap,
+          statistic: SUM,
+        }),
+    );
+  });
+}
+
+/**
+ * Returns the concurrency in use of the account and region, reserved concurrency included.
+ * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-concurrency.html#claimed-account-concurrency
+ */
+export const claimedConcurrency = (): cloudwatch.Metric =>
+  new cloudwatch.Metric({ namespace: "AWS/Lambda", metricName: "ClaimedAccountConcurrency", statistic: MAXIMUM });
+
+/** Returns an expression over metrics. `period` overrides the period of each of them. */
+export function math(
+  expression: string,
+  period: Duration,
+  usingMetrics: Record<string, cloudwatch.IMetric>,
+  label = "",
+): cloudwatch.MathExpression {
+  return new cloudwatch.MathExpression({ expression, usingMetrics, period, label });
+}
+
+/**
+ * Returns the sum of metrics over five minutes. An operand without data counts as 0 if any other operand has data.
+ *
+ * @param heartbeat a function that always runs; its invocations times 0 are added, so that the sum always has data. Alarms on
+ * AWS/DynamoDB metrics ignore missing data whatever `treatMissingData` is: without a heartbeat they would stay in ALARM.
+ * https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+ */
+export function sum(terms: cloudwatch.Metric[], heartbeat?: lambda.Function): cloudwatch.MathExpression {
+  const used = Object.fromEntries(terms.map((metric, index) => [`m${index}`, metric]));
+  const expression = Object.keys(used).join(" + ");
+  if (!heartbeat) return math(expression, FIVE_MINUTES, used);
+  const beat = heartbeat.metricInvocations({ statistic: SUM });
+  return math(`${expression} + 0 * beat`, FIVE_MINUTES, { ...used, beat });
+}

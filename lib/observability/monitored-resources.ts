@@ -1,0 +1,27 @@
+import type * as apigateway from "aws-cdk-lib/aws-apigateway";
+import type * as lambda from "aws-cdk-lib/aws-lambda";
+import type { Queues } from "../queues.ts";
+import type { ServiceFunction } from "../service-function.ts";
+import type { Stage } from "../stage.ts";
+import type { Tables } from "../tables.ts";
+
+/** The parts of one stage that alarms and the dashboard read metrics of. */
+export interface MonitoredResources {
+  stage: Pick<Stage, "name" | "keepsData" | "alarmEmail">;
+  api: apigateway.RestApi;
+  /** Every endpoint and worker, by its path below `functions/`. */
+  functions: Record<string, Pick<ServiceFunction, "lambda">>;
+  queues: Queues;
+  tables: Tables;
+}
+
+/**
+ * Returns a function, not its alias, so that its metrics count all versions.
+ * @param file path below `functions/`
+ * @throws Error at synthesis when the file is not one of the monitored functions
+ */
+export function functionFor(functions: MonitoredResources["functions"], file: string): lambda.Function {
+  const found = functions[file];
+  if (found === undefined) throw new Error(`No monitored function has the file ${file}.`);
+  return found.lambda;
+}

@@ -1,0 +1,76 @@
+import { Stack } from "aws-cdk-lib";
+import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import type * as lambda from "aws-cdk-lib/aws-lambda";
+import { Construct } from "constructs";
+import type { Stage } from "../stage.ts";
+import { type AlarmRow, createAlarm } from "./alarm.ts";
+import { MINUTE, math, ownMetric, SUM } from "./metrics.ts";
+
+/** A function whose new versions are deployed gradually. */
+export interface GraduallyDeployedFunction {
+  /** Path below `functions/`. */
+  file: string;
+  alias: lambda.IAlias;
+  stage: Pick<Stage, "name">;
+}
+
+/**
+ * Creates the alarms that end a gradual deployment of a function and roll it back. They notify no topic.
+ *
+ * The metrics of the alias count both versions: a new version that always fails shows as a tenth of the calls. Errors of
+ * Lambda do not include rejected credentials and failed messages, so those have alarms of their own.
+ */
+export function createRollbackAlarms(scope: Construct, fn: GraduallyDeployedFunction): cloudwatch.Alarm[] {
+  const folder = new Construct(scope, "RollbackAlarms");
+  const prefix = `${Stack.of(scope).stackName}-rollback-${fn.file.replaceAll("/", "-")}`;
+  return rollbackRows(fn).map((row) =>
+    createAlarm(folder, `${prefix}-${row.id}`, { ...row, section: "rolled-back", severity: "page" }),
+  );
+}
+
+function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<AlarmRow, "section" | "severity">[] {
+  const calls = alias.metricInvocations({ statistic: SUM });
+  const errors = {
+    id: "errors",
+    meaning: `The new version of ${file} fails and is rolled back.`,
+    metric: math("IF(errors >= 3, 100 * errors / calls, 0)", MINUTE, {
+      errors: alias.metricErrors({ statistic: SUM }),
+      calls,
+    }),
+    when: { atLeast: 1 },
+  };
+  if (file !== "auth/authorizer") {
+    return [
+      errors,
+      {
+        id: "messages-failing",
+        meaning: `The new version of ${file} fails to process messages and is rolled back.`,
+        metric: ownMetric(stage, "messagesFailed", { statistic: SUM, period: MINUTE }),
+        when: { atLeast: 3 },
+      },
+    ];
+  }
+  return [
+    errors,
+    {
+      // Only for the authorizer: the duration of the sender depends on the receivers. Cold starts are not in Duration.
+      id: "slow",
+      meaning: `The new version of ${file} delays every request and is rolled back.`,
+      metric: math("IF(calls >= 100, duration, 0)", MINUTE, {
+        calls,
+        duration: alias.metricDuration({ statistic: "p95" }),
+      }),
+      when: { atLeast: 1_000 },
+    },
+    {
+      // A new version that rejects every credential rejects a tenth of all calls, on top of those usually rejected.
+      id: "rejecting",
+      meaning: `The new version of ${file} rejects valid credentials and is rolled back.`,
+      metric: math("IF(rejected >= 10 AND calls >= 50, 100 * rejected / calls, 0)", MINUTE, {
+        rejected: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: MINUTE }),
+        calls,
+      }),
+      when: { atLeast: 8 },
+    },
+  ];
+}

@@ -1,0 +1,40 @@
+import { dev, only, SynthesizedStack } from "./synthesized.ts";
+
+const withZone = new SynthesizedStack("everyOption");
+const withoutZone = new SynthesizedStack("otherForms");
+
+test("a custom domain replaces the address of API Gateway", () => {
+  expect(withZone.outputs.ApiUrl.Value).toBe("https://api.example.com");
+  expect(only(withZone.all("AWS::ApiGateway::RestApi")).Properties.DisableExecuteApiEndpoint).toBe(true);
+  expect(only(dev.all("AWS::ApiGateway::RestApi")).Properties.DisableExecuteApiEndpoint).toBe(false);
+  expect(dev.all("AWS::ApiGateway::DomainName")).toEqual([]);
+});
+
+test("the domain leads to the stage, with its certificate, and rejects TLS before 1.2", () => {
+  const name = only(withZone.all("AWS::ApiGateway::DomainName"));
+  expect(name.Properties).toMatchObject({
+    DomainName: "api.example.com",
+    SecurityPolicy: "TLS_1_2",
+    RegionalCertificateArn: "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
+  });
+  const { DomainName, Stage } = only(withZone.all("AWS::ApiGateway::BasePathMapping")).Properties;
+  expect(withZone.target(DomainName).id).toBe(name.id);
+  expect(withZone.target(Stage).Type).toBe("AWS::ApiGateway::Stage");
+});
+
+test("with a hosted zone the stack creates the DNS records", () => {
+  const records = withZone
+    .all("AWS::Route53::RecordSet")
+    .map(({ Properties }) => [Properties.Type, Properties.Name, Properties.HostedZoneId])
+    .filter(([, name]) => name.startsWith("api."));
+  expect(records.sort()).toEqual([
+    ["A", "api.example.com.", "Z0123456789ABCDEFGHIJ"],
+    ["AAAA", "api.example.com.", "Z0123456789ABCDEFGHIJ"],
+  ]);
+  expect(withZone.outputs).not.toHaveProperty("ApiDomainTarget");
+});
+
+test("without a hosted zone the stack outputs the target of the DNS records", () => {
+  expect(withoutZone.all("AWS::Route53::RecordSet")).toEqual([]);
+  expect(withoutZone.outputs).toHaveProperty("ApiDomainTarget");
+});

@@ -1,0 +1,72 @@
+import { only, SynthesizedStack } from "../synthesized.ts";
+import { isBad, isRollback, nameOf, summaryOf } from "./alarm-summary.ts";
+
+const prod = new SynthesizedStack("prod");
+const alarms = prod.all("AWS::CloudWatch::Alarm").filter(isRollback);
+const named = (id: string) => only(alarms.filter((alarm) => nameOf(alarm) === `test-prod-rollback-${id}`));
+
+/** The dimensions of an alias: its metrics count the new version and the old one. */
+const ofAuthorizer = "{FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
+const ofSender = "{FunctionName=attempts/send, Resource=attempts/send:live}";
+
+const expected = {
+  "auth-authorizer-errors": {
+    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
+    errors: `Sum of Errors ${ofAuthorizer}`,
+    calls: `Sum of Invocations ${ofAuthorizer}`,
+    threshold: ">= 1",
+  },
+  "auth-authorizer-slow": {
+    expression: "IF(calls >= 100, duration, 0)",
+    calls: `Sum of Invocations ${ofAuthorizer}`,
+    duration: `p95 of Duration ${ofAuthorizer}`,
+    threshold: ">= 1000",
+  },
+  "auth-authorizer-rejecting": {
+    expression: "IF(rejected >= 10 AND calls >= 50, 100 * rejected / calls, 0)",
+    rejected: "Sum of RejectedCredentials {stage=prod}",
+    calls: `Sum of Invocations ${ofAuthorizer}`,
+    threshold: ">= 8",
+  },
+  "attempts-send-errors": {
+    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
+    errors: `Sum of Errors ${ofSender}`,
+    calls: `Sum of Invocations ${ofSender}`,
+    threshold: ">= 1",
+  },
+  // Lambda does not count failed messages as Errors.
+  "attempts-send-messages-failing": { only: "Sum of MessagesFailed {stage=prod}", threshold: ">= 3" },
+};
+
+test("the rollback alarms are these, and each fires after one minute as listed", () => {
+  const found = alarms.map((alarm) => {
+    const { reads, fires, missingData, section } = summaryOf(prod, alarm);
+    expect({ missingData, section }).toEqual({ missingData: "notBreaching", section: "rolled-back" });
+    expect(fires).toMatch(/, for 1 x 60 s$/);
+    const threshold = fires.replace(", for 1 x 60 s", "");
+    const metrics = typeof reads === "string" ? { only: reads } : reads;
+    return [nameOf(alarm).replace("test-prod-rollback-", ""), { ...metrics, threshold }];
+  });
+  expect(Object.fromEntries(found)).toEqual(expected);
+});
+
+test("they notify no topic: CodeDeploy reads them", () => {
+  for (const { Properties } of alarms) expect(Properties.AlarmActions ?? []).toEqual([]);
+});
+
+test("a stage without gradual deployments has none", () => {
+  expect(new SynthesizedStack("dev").all("AWS::CloudWatch::Alarm").filter(isRollback)).toEqual([]);
+});
+
+test.each([
+  ["attempts-send-errors", "the tenth of the calls that a new version gets fails", { errors: 10, calls: 100 }, "bad"],
+  ["auth-authorizer-errors", "two failures at night", { errors: 2, calls: 4 }, "good"],
+  ["auth-authorizer-errors", "the usual number of failures", { errors: 3, calls: 3_000 }, "good"],
+  ["auth-authorizer-slow", "a tenth of the calls takes seconds", { calls: 500, duration: 2_500 }, "bad"],
+  ["auth-authorizer-rejecting", "a tenth of the calls is rejected", { rejected: 60, calls: 500 }, "bad"],
+  ["auth-authorizer-rejecting", "the usual share of calls is rejected", { rejected: 20, calls: 500 }, "good"],
+  ["auth-authorizer-rejecting", "a few bad credentials at night", { rejected: 9, calls: 9 }, "good"],
+  ["auth-authorizer-slow", "one slow call at night", { calls: 3, duration: 2_500 }, "good"],
+])("%s, %s", (id, _, values, verdict) => {
+  expect(isBad(named(id), values) ? "bad" : "good").toBe(verdict);
+});

@@ -1,0 +1,13 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/* A folder for what the test files of one run share, such as the synthesized stacks (test/lib/synthesized.ts). */
+
+export function createRunFolder() {
+  process.env.TEST_RUN_DIR = mkdtempSync(join(tmpdir(), "test-run-"));
+}
+
+export function removeRunFolder() {
+  rmSync(process.env.TEST_RUN_DIR, { recursive: true, force: true });
+}
