@@ -34,7 +34,7 @@ beforeAll(async () => {
   );
   await service.stop();
   await secrets.stop();
-}, 90_000);
+});
 
 test("no function is refused anything", () => {
   expect([...refusals]).toEqual([]);

@@ -50,7 +50,7 @@ const listThat = (queue: string, expected: RegExp) =>
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(expected);
     return stdout;
-  }, 20_000);
+  });
 
 /** Puts back so many messages of a queue, or more, and returns how many. A message that somebody has just looked at comes out of hiding after a while. */
 async function redrive(queue: string, count: number): Promise<number> {
@@ -60,7 +60,7 @@ async function redrive(queue: string, count: number): Promise<number> {
     expect(code).toBe(0);
     moved += Number(new RegExp(`^${queue}: (\\d+) put back$`, "m").exec(stdout)?.[1]);
     expect(moved).toBeGreaterThanOrEqual(count);
-  }, 45_000);
+  });
   return moved;
 }
 
@@ -124,10 +124,10 @@ test("loses nothing and sends nothing twice when somebody lists while it is put 
   await eventually(async () => {
     await dlq("redrive", "--queue", "deployment-events");
     expect(arrived(events)).toEqual(events.map(() => 1));
-  }, 60_000);
+  });
   // What was rejected before.
   await eventually(async () => expect(await depth("deployment-events-dlq")).toBe(1));
-}, 90_000);
+});
 
 test.each([
   [[], "Say list or redrive"],

@@ -653,7 +653,7 @@ for (const language of languages) {
       return `verified ${id} ${payload.event ?? ""}`.trim();
     });
     expect(lines.map((line) => line.trim())).toEqual(expected);
-  }, 120_000);
+  });
 }
 
 describe("the snippet for the shell", () => {

@@ -169,7 +169,7 @@ test("delivers after a restart what was queued while it was down or had just bee
   await eventually(() => {
     const arrived = new Set(target.received.map(({ body }) => JSON.parse(body).deployment_id));
     expect([...arrived].sort()).toEqual([...sent].sort());
-  }, 25_000);
+  });
 });
 
 test("leaves no engine behind when it is killed", async () => {

@@ -80,7 +80,7 @@ async function delivered(status: string, data: object = { commit: "c0ffee" }) {
     const [delivery] = (await api.get(`${hooks()}/${webhookId}/deliveries`)).body.data;
     expect(delivery?.status).toBe(status);
     return { webhookId, delivery };
-  }, 20_000);
+  });
 }
 
 test("says what each tool is, what it takes, and what it may do", async () => {
