@@ -20,13 +20,13 @@ import {
   addWebhook,
   call,
   dueAttempt,
+  measureUsage,
   newDelivery,
   newEvent,
   prepare,
   queueEvent,
   startEngines,
-  type Taken,
-  takenBy,
+  type Usage,
 } from "./units.ts";
 
 /*
@@ -69,7 +69,7 @@ const seriesTarget = ({ target, grows, points }: Series): Target => ({
   bound: grows + TOLERANCE,
 });
 
-const inWords = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Taken): string =>
+const inWords = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Usage): string =>
   [
     `${reads} reads`,
     `${writes} + ${indexWrites} writes`,
@@ -83,7 +83,7 @@ async function callEndpoint(
   userId: string,
   pathParameters: Record<string, string> | null,
   queryStringParameters: Record<string, string> | null = null,
-): Promise<{ taken: Taken; data: unknown[]; bytes: number }> {
+): Promise<{ usage: Usage; data: unknown[]; bytes: number }> {
   const event = {
     headers: {},
     pathParameters,
@@ -97,10 +97,10 @@ async function callEndpoint(
     },
   };
   const handler = await fromSources(file);
-  const { answer, taken } = await takenBy(() => handler(event, {} as never));
-  const { statusCode, body } = answer as APIGatewayProxyResult;
+  const { result, usage } = await measureUsage(() => handler(event, {} as never));
+  const { statusCode, body } = result as APIGatewayProxyResult;
   assert.equal(statusCode, 200, body);
-  return { taken, data: JSON.parse(body).data, bytes: Buffer.byteLength(body) };
+  return { usage, data: JSON.parse(body).data, bytes: Buffer.byteLength(body) };
 }
 
 const KEYS = [1, 10, 100];
@@ -113,9 +113,9 @@ async function listKeys(): Promise<Series> {
       await apiKeys.insert(createApiKey(userId, { name: "deploy from CI" }, new Date(), randomBytes(48)).apiKey);
     }
     await callEndpoint("api-keys/list", userId, null);
-    const { taken, data, bytes } = await callEndpoint("api-keys/list", userId, null);
+    const { usage, data, bytes } = await callEndpoint("api-keys/list", userId, null);
     assert.equal(data.length, size);
-    points.push({ size, cost: taken.reads, also: `${inWords(taken)}, ${bytes} bytes` });
+    points.push({ size, cost: usage.reads, also: `${inWords(usage)}, ${bytes} bytes` });
   }
   return { name: "List with so many keys: reads", target: "list of keys, reads", grows: 1, points };
 }
@@ -129,9 +129,9 @@ async function fanOut(): Promise<Series> {
     for (let count = 0; count < size; count++) await addWebhook(projectId, "https://hooks.example.com/");
     const once = () => call("deliveries/fan-out", queueEvent([JSON.stringify(newEvent(projectId))]));
     await once();
-    const taken = await once();
-    assert.equal(taken.writes, size);
-    points.push({ size, cost: taken.writes + taken.indexWrites, also: inWords(taken) });
+    const usage = await once();
+    assert.equal(usage.writes, size);
+    points.push({ size, cost: usage.writes + usage.indexWrites, also: inWords(usage) });
   }
   return { name: "Fan-out to so many webhooks: writes", target: "fan-out, writes", grows: 1, points };
 }
@@ -184,14 +184,14 @@ async function logAndSweep(): Promise<[Series, Series, Series]> {
     await callEndpoint("deliveries/list", userId, params);
     const page = await callEndpoint("deliveries/list", userId, params);
     assert.equal(page.data.length, 20);
-    first.push({ size, cost: page.taken.reads, also: inWords(page.taken) });
+    first.push({ size, cost: page.usage.reads, also: inWords(page.usage) });
     // There are none: the search goes as far as it may.
     const none = await callEndpoint("deliveries/list", userId, params, { status: "failed", limit: "20" });
     assert.equal(none.data.length, 0);
     failed.push({
       size: Math.min(size, LOOKED_AT),
-      cost: none.taken.reads,
-      also: `${size} rows, ${inWords(none.taken)}`,
+      cost: none.usage.reads,
+      also: `${size} rows, ${inWords(none.usage)}`,
     });
   }
   sweeps.push(await sweep(0, SWEEP_MS));
@@ -225,15 +225,15 @@ async function sweep(rows: number, remainingMs: number): Promise<{ size: number;
   const handler = await fromSources("deliveries/sweep");
   const context = { getRemainingTimeInMillis: () => endsAt - performance.now() } as never;
   const startedAt = performance.now();
-  const { taken } = await takenBy(() => handler({}, context));
+  const { usage } = await measureUsage(() => handler({}, context));
   const seconds = (performance.now() - startedAt) / 1000;
-  const handedOver = taken.writes;
+  const handedOver = usage.writes;
   assert.ok(handedOver > 0 && (rows === 0 || handedOver === rows), `${handedOver} of ${rows} rows were handed over`);
   const left = seconds * 1000 > remainingMs - SWEEP_RESERVE_MS - 1_000 ? ", then its time was up" : "";
   return {
     size: handedOver,
-    cost: (taken.writes + taken.indexWrites) / handedOver,
-    also: `${inWords(taken)}; ${Math.round(handedOver / seconds)} rows a second here${left}`,
+    cost: (usage.writes + usage.indexWrites) / handedOver,
+    also: `${inWords(usage)}; ${Math.round(handedOver / seconds)} rows a second here${left}`,
   };
 }
 
