@@ -1,13 +1,17 @@
+import { join } from "node:path";
 import { startDynamo, startSqs } from "../../bin/local/engines.ts";
 
-/** Starts the embedded engines once for all test files, in memory. Each file makes tables and queues of its own in them. */
+/** Starts the embedded engines once for all test files, in memory. Each file creates its own tables and queues in them. */
 export default async function globalSetup() {
-  const dynamo = await startDynamo(undefined, () => console.error("the DynamoDB engine has ended"));
+  const dynamo = await startDynamo(undefined, () => console.error("The DynamoDB engine exited."));
   const sqs = await startSqs(0, undefined);
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamo.endpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqs.endpoint;
   process.env.AWS_REGION = "us-east-1";
   process.env.AWS_ACCESS_KEY_ID = "test";
   process.env.AWS_SECRET_ACCESS_KEY = "test";
-  Object.assign(globalThis, { stopEngines: () => Promise.all([dynamo.stop(), sqs.stop()]) });
+  // Programs that tests start reuse their compiled code: a quarter less CPU per start.
+  // https://nodejs.org/api/module.html#module-compile-cache
+  process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "../../node_modules/.cache/node");
+  globalThis.stopEngines = () => Promise.all([dynamo.stop(), sqs.stop()]);
 }

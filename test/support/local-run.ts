@@ -43,8 +43,8 @@ function leaksOf(dataDir: string): string[] {
 
 /** Returns an environment with only these settings, and free ports. */
 function environment(settings: Settings): NodeJS.ProcessEnv {
-  const { PATH, HOME } = process.env;
-  return { PATH, HOME, PORT: "0", SQS_PORT: "0", ...settings };
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE, PORT: "0", SQS_PORT: "0", ...settings };
 }
 
 /**
