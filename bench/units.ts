@@ -191,7 +191,8 @@ const countQueueRequests: Middleware = (next) => async (args) => {
   return meter.wait(() => next(args));
 };
 
-const queueRequestsFor = (bytes: number): number => Math.max(1, Math.ceil(bytes / QUEUE_CHUNK_BYTES));
+/** Returns the number of billed SQS requests for a payload: one per 64 KB, at least one. */
+export const queueRequestsFor = (bytes: number): number => Math.max(1, Math.ceil(bytes / QUEUE_CHUNK_BYTES));
 
 function payloadBytes({ Entries = [] }: { Entries?: { MessageBody?: string }[] }): number {
   return Entries.reduce((sum, { MessageBody = "" }) => sum + Buffer.byteLength(MessageBody), 0);

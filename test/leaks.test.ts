@@ -32,6 +32,7 @@ test.each<[string, string]>([
   ["its value", `Bearer ${randomUUID()}`],
   ["a signature", signature["X-Service-Signature"] ?? ""],
   ["a signature of Standard Webhooks", signature["webhook-signature"] ?? ""],
+  ["a signed AWS request", "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/sqs/aws4_request"],
   ["an event", event],
   ["an event within a text", JSON.stringify({ error: { message: `not queued: ${event}` } })],
   ["a URL with its query", "https://example.com/hook?token=abc"],

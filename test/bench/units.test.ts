@@ -9,7 +9,14 @@ import {
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
 import { readUnits } from "../../bench/cost.ts";
-import { countUnits, itemBytes, type Units, type Usage } from "../../bench/units.ts";
+import {
+  countUnits,
+  itemBytes,
+  LOG_EVENT_OVERHEAD_BYTES,
+  queueRequestsFor,
+  type Units,
+  type Usage,
+} from "../../bench/units.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { tableName } from "../../functions/platform/env.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -145,6 +152,19 @@ describe("the DynamoDB engine", () => {
     const Key = { webhook_id: "none", id: "none" };
     expect(await consumed(new DeleteCommand({ TableName: deliveries(), Key }))).toEqual([1, 0]);
   });
+});
+
+test.each([
+  [0, 1],
+  [65_536, 1],
+  [65_537, 2],
+  [262_144, 4],
+])("a payload of %i bytes is billed as %i SQS requests", (bytes, requests) => {
+  expect(queueRequestsFor(bytes)).toBe(requests);
+});
+
+test("a log event is billed with 26 bytes more than its text", () => {
+  expect(LOG_EVENT_OVERHEAD_BYTES).toBe(26);
 });
 
 describe("bench/units.json", () => {

@@ -78,6 +78,7 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     });
     const rows = await rowsNow();
 
+    expect(kindsOf(faults)).toEqual(expect.arrayContaining(["throttled", "timeout before", "timeout after", "reset"]));
     const arrived = new Set(receiver.received.map(({ headers }) => headers["webhook-id"]));
     expect([...arrived].sort()).toEqual(rows.map(({ id }) => id).sort());
     for (const { attempts = [], attempt_count } of rows) {
@@ -117,6 +118,7 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
       return send(`${service.baseUrl}${callPath}`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
     });
     faults.stop();
+    expect(kindsOf(faults)).toEqual(expect.arrayContaining(["throttled", "timeout before", "timeout after", "reset"]));
     for (const { status, body } of responses) {
       if (status < 300) expect(body).toHaveProperty("data");
       else expect([status, body]).toEqual([expect.any(Number), outage]);
@@ -125,6 +127,9 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     expect([...statuses].filter((status) => ![200, 201, 202, 500, 503].includes(status))).toEqual([]);
   });
 });
+
+/** The kinds of faults that were injected. */
+const kindsOf = (injected: RandomFaults): string[] => Object.keys(injected.counts);
 
 const outage = {
   error: {

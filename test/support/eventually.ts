@@ -6,6 +6,8 @@ export const MAX_QUIET_MS = 60_000;
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 200;
 
+const realClock = { nowMs: () => performance.now(), sleep: (ms: number): Promise<unknown> => sleep(ms) };
+
 /**
  * Repeats a check until it passes, as long as there is progress: the message of the failing check changes (3 of 5 rows, 4 of 5
  * rows, …). The total wait has no limit of its own; the timeout of the test applies.
@@ -13,20 +15,20 @@ const LONGEST_PAUSE_MS = 200;
  * @returns the result of the check
  * @throws Error with the last failure and the time waited, when the failure stayed the same for `MAX_QUIET_MS`
  */
-export async function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  const startedAt = performance.now();
+export async function eventually<T>(check: () => T | Promise<T>, clock = realClock): Promise<T> {
+  const startedAt = clock.nowMs();
   let changedAt = startedAt;
   let lastMessage: string | undefined;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     try {
       return await check();
     } catch (error) {
-      const now = performance.now();
+      const now = clock.nowMs();
       const message = error instanceof Error ? error.message : String(error);
       if (message !== lastMessage) [changedAt, lastMessage, pauseMs] = [now, message, FIRST_PAUSE_MS];
       if (now - changedAt > MAX_QUIET_MS) throw new Error(noProgress(now - startedAt, message), { cause: error });
     }
-    await sleep(pauseMs);
+    await clock.sleep(pauseMs);
   }
 }
 
