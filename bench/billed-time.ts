@@ -1,41 +1,43 @@
-import type { Taken, Units } from "./units.ts";
+import type { Units, Usage } from "./units.ts";
 
 /**
- * What a Lambda is billed for is time, and only Lambda can tell it: the CPU time measured here is a lower bound. The rest is
- * assumed, and the tables show what becomes of the price when it is wrong.
+ * Assumptions about the billed time of a Lambda. The CPU time measured here is a lower bound; the rest is assumed, and a table
+ * shows the price under other assumptions.
  */
 export interface Assumptions {
-  /** CPU time on a vCPU of Lambda's arm64, in times of what was measured here. */
+  /** CPU time on an arm64 vCPU of Lambda, as a multiple of the measured time. */
   cpuFactor: number;
-  /** One wait for DynamoDB or SQS, in the same region. */
+  /** Duration of one wait for DynamoDB or SQS in the same region. */
   waitMs: number;
-  /** How long a receiver takes to answer, its connection included. */
+  /** Response time of a receiver, connection included. */
   receiverMs: number;
-  /** Share of calls that start an environment, and how long that is billed (since August 2025 it is). */
+  /** Share of calls with a cold start. */
   coldShare: number;
+  /** Billed time of a cold start (billed since August 2025). */
   coldMs: number;
 }
 
 export const assumed: Assumptions = { cpuFactor: 1.5, waitMs: 6, receiverMs: 200, coldShare: 0.005, coldMs: 400 };
 
-/** https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html: with so much memory a function has one vCPU. */
+/** https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html: the memory at which a function has one vCPU. */
 export const MB_PER_VCPU = 1769;
 
-/** How a function is set up, as far as the bill depends on it. */
+/** The configuration of a function that the bill depends on. */
 export interface Setup {
   memoryMb: number;
   cpu: "arm" | "x86";
-  /** Lambda's own two lines about each call are written. */
+  /** Whether Lambda writes its own two log lines per call. */
   hasSystemLines: boolean;
 }
 
-/** How the functions are set up that are priced. */
+/** The assumptions and the configuration of the priced functions. */
 export type Config = Assumptions & {
   cpu: "arm" | "x86";
   memoryMb(file: string): number;
   hasSystemLines: boolean;
 };
 
+/** Returns the configuration of the prod stage, with changes. */
 export function asDeployed({ stage }: Units, changes: Partial<Config> = {}): Config {
   return {
     ...assumed,
@@ -52,8 +54,12 @@ export const setupOf = (config: Config, file: string): Setup => ({
   hasSystemLines: config.hasSystemLines,
 });
 
-/** Billed milliseconds of one call. `elsewhereMs` is time it waits for others than AWS. */
-export function billedMs(taken: Taken, waits: number, elsewhereMs: number, { memoryMb }: Setup, given: Assumptions) {
-  const cpuMs = taken.cpuMs * given.cpuFactor * Math.max(1, MB_PER_VCPU / memoryMb);
+/**
+ * Computes the billed time of one call, in milliseconds.
+ * @param waits number of waits for AWS
+ * @param elsewhereMs time that the call waits for receivers
+ */
+export function billedMs(usage: Usage, waits: number, elsewhereMs: number, { memoryMb }: Setup, given: Assumptions) {
+  const cpuMs = usage.cpuMs * given.cpuFactor * Math.max(1, MB_PER_VCPU / memoryMb);
   return Math.ceil(cpuMs + waits * given.waitMs + elsewhereMs) + given.coldShare * given.coldMs;
 }

@@ -18,28 +18,28 @@ import { withDynamo } from "./dynamo.ts";
 import { type Bench, cpuOf, interleave, KB, median, ratios, spread } from "./harness.ts";
 
 /*
- * A cold start: from the start of the process to the end of DynamoDB's first answer, as CPU time. Lambda gives a function of
- * 512 MB a third of a core, so what the process computes is what the caller waits for. Each start is a real one, of a real
- * bundle, whose call is seen through and whose answer is checked.
+ * Measures the CPU time of a cold start, from the start of the process to the end of the first DynamoDB response. Lambda gives a
+ * function of 512 MB a third of a core, so CPU time is what the caller waits for. Each start runs a real bundle to the end of
+ * its call, and the result is checked.
  */
 
 const ROUNDS = 15;
 const MAX_OF_FLOOR = 2.3;
 const MAX_OF_USUAL = 0.5;
 
-/** Takes half as long to load as all the rest of a cold start. */
+/** Loading this module takes half as long as the rest of a cold start. */
 const UNDICI = "internal/deps/undici/undici";
 
 interface Case {
   bundle: string;
-  /** Makes what the call needs, and the event. */
+  /** Stores the data that the call needs and returns the event. */
   prepare(): Promise<object> | object;
-  /** Throws unless the answer is the right one. */
+  /** @throws Error unless the result is correct */
   check(result: unknown): Promise<void> | void;
   mayLoadUndici?: boolean;
 }
 
-/** What `first-answer.cjs` prints. */
+/** The output of `first-response.cjs`. */
 interface Start {
   cpuMs: number;
   wallMs: number;
@@ -50,7 +50,7 @@ interface Start {
 const functions = ["auth/authorizer", "api-keys/list", "webhooks/list", "attempts/send"] as const;
 type Variant = "node alone" | "floor" | "usual stack" | (typeof functions)[number];
 
-/** What Lambda sets and packages look for, with a request that X-Ray has chosen, as the examples' active tracing asks for. */
+/** Variables that Lambda sets and packages read, for a request sampled by X-Ray as with active tracing. */
 const lambda = {
   AWS_EXECUTION_ENV: "AWS_Lambda_nodejs24.x",
   AWS_LAMBDA_FUNCTION_NAME: "bench",
@@ -60,9 +60,9 @@ const lambda = {
 };
 
 const root = join(import.meta.dirname, "..");
-const firstAnswer = join(import.meta.dirname, "cold", "first-answer.cjs");
+const firstResponse = join(import.meta.dirname, "cold", "first-response.cjs");
 
-/** Bundled as ours are. */
+/** Bundles the floor with the settings of our bundles. */
 async function buildFloor(outdir: string): Promise<string> {
   const outfile = join(outdir, "floor.js");
   const options = { bundle: true, minify: true, platform: "node", target: "node24", format: "cjs" } as const;
@@ -70,7 +70,7 @@ async function buildFloor(outdir: string): Promise<string> {
   return outfile;
 }
 
-/** Bundled as Powertools' documentation has it: ESM, with a `require` for the packages that are not. */
+/** Bundles the usual stack as the Powertools documentation recommends: ESM, with `require` for CommonJS packages. */
 async function buildUsualStack(outdir: string): Promise<string> {
   const outfile = join(outdir, "usual-stack.mjs");
   await esbuild.build({
@@ -89,16 +89,16 @@ async function buildUsualStack(outdir: string): Promise<string> {
 }
 
 async function startOf(name: Variant, { bundle, prepare, check, mayLoadUndici = false }: Case): Promise<Start> {
-  const command = [process.execPath, firstAnswer, bundle, JSON.stringify(await prepare())];
+  const command = [process.execPath, firstResponse, bundle, JSON.stringify(await prepare())];
   const { output } = await cpuOf(command, { env: lambda });
   const start: Start = JSON.parse(output.trim().split("\n").at(-1) ?? "");
-  assert.ok(start.cpuMs > 0, `${name} has had no answer from DynamoDB`);
+  assert.ok(start.cpuMs > 0, `${name} got no response from DynamoDB`);
   await check(start.result);
-  assert.ok(mayLoadUndici || !start.loaded.includes(UNDICI), `${name} has loaded undici`);
+  assert.ok(mayLoadUndici || !start.loaded.includes(UNDICI), `${name} loaded undici`);
   return start;
 }
 
-/** The cases over one user with a key, a project and a webhook. */
+/** Returns the cases, over one user with a key, a project and a webhook. */
 async function cases(outdir: string, receiverUrl: string): Promise<Record<Exclude<Variant, "node alone">, Case>> {
   const bundleOf = (file: (typeof functions)[number]) => join(outdir, bundleFolder(file), "index.js");
   const userId = randomUUID();
@@ -212,8 +212,8 @@ export async function cold(rounds: number) {
   return {
     tables: [
       {
-        title: `CPU from the start of the process to the first answer of DynamoDB; median (range) of ${rounds} starts`,
-        columns: ["what starts", "KB", "CPU ms", "wall ms", "/ floor", "/ usual stack", "undici"],
+        title: `CPU time from process start to the first DynamoDB response; median (range) of ${rounds} starts`,
+        columns: ["program", "KB", "CPU ms", "wall ms", "/ floor", "/ usual stack", "undici"],
         rows: names.map((name) => {
           const own = samples[name];
           const seen = starts[name] ?? [];
@@ -234,9 +234,9 @@ export async function cold(rounds: number) {
       { name: `${name} / usual stack`, value: median(ratios(samples[name], usual)), bound: MAX_OF_USUAL },
     ]),
     notes: [
-      `Node itself, without any program, is ${spread(ratios(alone, floor))} of the floor.`,
-      "Plain http to an engine on this machine: on AWS every variant has the same TLS handshake on top.",
-      "The environment is Lambda's, with a sampled request; nobody listens to what the tracer sends to its daemon.",
+      `Node alone, without a program, is ${spread(ratios(alone, floor))} of the floor.`,
+      "Plain http to an engine on this machine; on AWS each variant has the same additional TLS handshake.",
+      "The environment is that of Lambda with a sampled request; no daemon receives the data of the tracer.",
     ],
     data: samples,
   };
@@ -244,6 +244,6 @@ export async function cold(rounds: number) {
 
 export const bench: Bench = {
   name: "cold",
-  about: "process start to first DynamoDB answer: our bundles, the least there can be, and the usual stack",
+  about: "process start to first DynamoDB response: our bundles, a minimal program, and the usual stack",
   run: () => cold(ROUNDS),
 };

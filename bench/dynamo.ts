@@ -2,11 +2,11 @@ import { startDynamo } from "../bin/local/engines.ts";
 import { createTables } from "../bin/local/resources.ts";
 import { dynamo } from "../functions/platform/aws.ts";
 
-/** Runs something over the embedded DynamoDB engine with empty tables, to which the environment leads. */
+/** Starts the embedded DynamoDB engine with empty tables, points the environment at it, and runs a function. */
 export async function withDynamo<Value>(run: () => Promise<Value>): Promise<Value> {
-  let isOver = false;
+  let isStopping = false;
   const engine = await startDynamo(undefined, () => {
-    if (!isOver) throw new Error("The DynamoDB engine has ended");
+    if (!isStopping) throw new Error("The DynamoDB engine exited");
   });
   Object.assign(process.env, {
     AWS_ENDPOINT_URL_DYNAMODB: engine.endpoint,
@@ -18,7 +18,7 @@ export async function withDynamo<Value>(run: () => Promise<Value>): Promise<Valu
   try {
     return await run();
   } finally {
-    isOver = true;
+    isStopping = true;
     dynamo().destroy();
     await engine.stop();
   }

@@ -6,11 +6,11 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 
 /*
- * What the benches have in common. No figure stands for itself, since no two machines are alike, nor one machine at two
- * times: variants run in turns within one run, and what counts is the median of their ratios.
+ * Shared code of the benchmarks. Absolute times depend on the machine and the moment, so variants run in turns within one run
+ * and the median of their ratios is compared.
  */
 
-/** Met when the value is the bound or less; with `atLeast`, when it is the bound or more. */
+/** A target is met when the value is at most the bound; with `atLeast`, when it is at least the bound. */
 export interface Target {
   name: string;
   value: number;
@@ -28,32 +28,33 @@ export interface Table {
 export interface Result {
   tables: Table[];
   targets: Target[];
-  /** What the reader of the figures must know: what stands in for what, and what was not measured. */
+  /** Notes for the reader: what was simulated and what was not measured. */
   notes?: string[];
-  /** The raw figures, for the JSON. */
+  /** The raw figures for the JSON file. */
   data?: unknown;
 }
 
 export interface Bench {
   name: string;
   about: string;
-  /** @throws Error for a wrong answer, a missed byte budget or a ledger that does not balance; never for a slow run */
+  /** @throws Error for a wrong result, a missed byte budget or a ledger that does not balance; never for a slow run */
   run(): Promise<Result>;
 }
 
 export const KB = 1024;
 
 /**
- * Runs the variants in turns, in an order that moves on by one from round to round: what the machine does meanwhile befalls
- * all of them, and none is always the first.
+ * Runs variants in turns. The order rotates by one from round to round, so that other load on the machine affects all variants
+ * and no variant is always the first.
  * @param rounds three or more
- * @returns per variant one sample a round
+ * @returns one sample per variant and round
+ * @throws RangeError for fewer than three rounds
  */
 export async function interleave<V extends string>(
   variants: Record<V, () => Promise<number>>,
   rounds: number,
 ): Promise<Record<V, number[]>> {
-  if (rounds < 3) throw new RangeError(`${rounds} rounds have no median: take three or more`);
+  if (rounds < 3) throw new RangeError(`${rounds} rounds are too few for a median. Use three or more.`);
   const names = Object.keys(variants) as V[];
   const samples = Object.fromEntries(names.map((name): [V, number[]] => [name, []])) as Record<V, number[]>;
   for (let round = 0; round < rounds; round++) {
@@ -64,14 +65,14 @@ export async function interleave<V extends string>(
 }
 
 /**
- * A variant for `interleave`: calls something over and over for about `sampleMs` and returns the CPU milliseconds of a call,
- * those of other threads of this process (garbage collection, compilation) included. The first sample goes into warming up.
+ * Returns a variant for `interleave` that repeats a call for about `sampleMs` and returns the CPU time per call in milliseconds,
+ * including other threads of this process (garbage collection, compilation). The first sample also warms up.
  */
 export function cpuPerCall(call: () => unknown, sampleMs: number): () => Promise<number> {
   let batch = 0;
   const run = async (calls: number): Promise<number> => {
     const before = process.cpuUsage();
-    for (let made = 0; made < calls; made++) {
+    for (let count = 0; count < calls; count++) {
       const pending = call();
       if (pending instanceof Promise) await pending;
     }
@@ -90,7 +91,7 @@ export function cpuPerCall(call: () => unknown, sampleMs: number): () => Promise
   };
 }
 
-/** The middle one, or the mean of the middle two. */
+/** Returns the middle value, or the mean of the two middle values. */
 export function median(samples: number[]): number {
   const sorted = inOrder(samples);
   const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
@@ -98,19 +99,19 @@ export function median(samples: number[]): number {
   return (lower + upper) / 2;
 }
 
-/** Median and range: `1.02 (0.95–1.08)`. */
+/** Formats median and range: `1.02 (0.95–1.08)`. */
 export function spread(samples: number[]): string {
   const sorted = inOrder(samples);
   return `${figure(median(samples))} (${figure(sorted[0] ?? Number.NaN)}–${figure(sorted.at(-1) ?? Number.NaN)})`;
 }
 
-/** Round by round: a[i] / b[i]. The median of these is what a target is about. */
+/** Returns a[i] / b[i] for each round. Targets use the median of these ratios. */
 export function ratios(a: number[], b: number[]): number[] {
   if (a.length !== b.length) throw new RangeError(`${a.length} samples against ${b.length}`);
   return a.map((value, round) => value / (b[round] ?? Number.NaN));
 }
 
-/** As many digits as anybody reads: 1234, 12.3, 1.23, 0.0123. */
+/** Formats a number with three significant digits: 1234, 12.3, 1.23, 0.0123. */
 export function figure(value: number): string {
   if (!Number.isFinite(value) || Number.isInteger(value)) return String(value);
   const size = Math.floor(Math.log10(Math.abs(value)));
@@ -120,10 +121,10 @@ export function figure(value: number): string {
 export const isMet = ({ value, bound, atLeast }: Target): boolean => (atLeast ? value >= bound : value <= bound);
 
 export interface CpuOptions {
-  /** Wins over this process's environment. */
+  /** Overrides variables of this process. */
   env?: Record<string, string>;
   cwd?: string;
-  /** Measures until a line of its output matches, and ends it there. Without it the process ends by itself. */
+  /** Measures until the output matches, and then kills the process. Without it the process ends by itself. */
   until?: RegExp;
   timeoutMs?: number;
 }
@@ -131,9 +132,9 @@ export interface CpuOptions {
 const DEFAULT_TIMEOUT_MS = 60_000;
 
 /**
- * CPU time (user and system) and time on the wall of a process from its start, in milliseconds.
- * @param command a Node program: the path of a Node binary and its arguments
- * @throws Error with what it printed, when it fails, takes too long, or ends without the line that was waited for
+ * Runs a process and measures its CPU time (user and system) and elapsed time, in milliseconds.
+ * @param command the path of a Node binary and its arguments
+ * @throws Error with the output of the process when it fails, times out, or ends before `until` matches
  */
 export async function cpuOf(
   command: string[],
@@ -143,7 +144,8 @@ export async function cpuOf(
   const report = ["--require", join(import.meta.dirname, "cpu-report.cjs")];
   const startedAt = performance.now();
   const child = spawn(binary, until ? args : [...report, ...args], {
-    env: { ...process.env, ...env },
+    // Without compiled code of an earlier run, which would hide what a start costs.
+    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1", ...env },
     ...(cwd !== undefined && { cwd }),
     stdio: ["ignore", "pipe", "pipe", "pipe"],
     timeout: timeoutMs,
@@ -151,7 +153,7 @@ export async function cpuOf(
   });
   const closed = once(child, "close") as Promise<[number | null, string | null]>;
   const [, stdout, stderr, reports] = child.stdio as unknown as [null, Readable, Readable, Readable];
-  const complaints = text(stderr);
+  const errors = text(stderr);
   const reported = text(reports);
   let output = "";
   let reached: { cpuMs: number; wallMs: number } | undefined;
@@ -165,12 +167,12 @@ export async function cpuOf(
   const wallMs = performance.now() - startedAt;
   if (reached) return { ...reached, output };
   if (until || code !== 0) {
-    throw new Error(`${command.join(" ")} ended with ${signal ?? code}:\n${output}${await complaints}`);
+    throw new Error(`${command.join(" ")} ended with ${signal ?? code}:\n${output}${await errors}`);
   }
   return { cpuMs: Number(await reported) / 1000, wallMs, output };
 }
 
-/** What all threads of a running process have used, to the nanosecond, where `/proc/<pid>/stat` counts in ticks of 10 ms. */
+/** Returns the CPU time of all threads of a running process. `schedstat` has nanoseconds; `/proc/<pid>/stat` has ticks of 10 ms. */
 function cpuSoFarMs(pid: number | undefined): number {
   const threads = `/proc/${pid}/task`;
   const nanoseconds = readdirSync(threads).map((thread) =>

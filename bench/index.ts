@@ -5,34 +5,32 @@ import { availableParallelism, cpus } from "node:os";
 import { join } from "node:path";
 import { type Bench, figure, isMet, type Result, type Table, type Target } from "./harness.ts";
 
-/*
- *     npm run bench               all of them
- *     npm run bench -- sign auth  these
- *
- * Each prints its tables and a line per target, and leaves its figures in .local/bench/<name>.json. A target that is missed
- * is said to be, no more: on another day it may be met. What fails is a wrong answer, a bundle over its budget or a ledger
- * that does not balance.
- */
+const usage = `Usage: npm run bench [-- <name>...]
 
-/** Each is a file beside this one that exports its `bench`. */
+Runs all benchmarks, or the named ones: size, cold, auth, sign, send, pipe, scale, cost.
+Each prints its tables and targets and saves its figures in .local/bench/<name>.json.
+A missed target is reported and does not fail the run. Wrong results, bundles over budget and
+ledgers that do not balance fail it.`;
+
+/** Each benchmark is a file in this folder that exports `bench`. */
 const names = ["size", "cold", "auth", "sign", "send", "pipe", "scale", "cost"];
 
 const root = join(import.meta.dirname, "..");
 const resultsFolder = join(root, ".local", "bench");
 
-/** Far more than a bench takes on two cores. */
+/** Upper bound for one benchmark; on two cores each takes less than a minute. */
 const TIME_LIMIT_MS = 180_000;
 
 const fileOf = (name: string): string => join(import.meta.dirname, `${name}.ts`);
 
-/** Settings, clients and compiled code of one bench must not be there when the next one starts: each has its own process. */
-function runApart(name: string): boolean {
+/** Runs a benchmark in its own process, so that it does not inherit settings, clients or compiled code. */
+function runInProcess(name: string): boolean {
   const { status, signal } = spawnSync(process.execPath, [import.meta.filename, name], {
     stdio: "inherit",
     timeout: TIME_LIMIT_MS,
     killSignal: "SIGKILL",
   });
-  if (signal) console.error(`${name} has not ended in ${TIME_LIMIT_MS / 1000} s.`);
+  if (signal) console.error(`${name} did not end within ${TIME_LIMIT_MS / 1000} s and was stopped.`);
   return status === 0;
 }
 
@@ -74,17 +72,25 @@ async function save(name: string, seconds: number, result: Result): Promise<void
   await writeFile(join(resultsFolder, `${name}.json`), `${JSON.stringify(run, undefined, 2)}\n`);
 }
 
-const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !names.includes(name));
-const [only] = asked;
-if (unknown.length > 0) {
-  console.error(`There is no bench ${unknown.join(", ")}. There are: ${names.join(", ")}.`);
+const requested = process.argv.slice(2);
+const unknown = requested.filter((name) => !names.includes(name));
+const [only] = requested;
+if (requested.includes("--help") || requested.includes("-h")) {
+  console.log(usage);
+} else if (unknown.length > 0) {
+  console.error(`Unknown benchmark: ${unknown.join(", ")}. Choose from: ${names.join(", ")}.`);
   process.exitCode = 1;
-} else if (asked.length === 1 && only) {
-  await run(only);
+} else if (requested.length === 1 && only) {
+  await run(only).catch((error: unknown) => {
+    console.error(error);
+    // Ends the processes of the benchmark too: each ends with its parent.
+    process.exit(1);
+  });
 } else {
-  const chosen = names.filter((name) => (asked.length === 0 || asked.includes(name)) && existsSync(fileOf(name)));
-  const failed = chosen.filter((name) => !runApart(name));
+  const chosen = names.filter(
+    (name) => (requested.length === 0 || requested.includes(name)) && existsSync(fileOf(name)),
+  );
+  const failed = chosen.filter((name) => !runInProcess(name));
   if (failed.length > 0) console.error(`Failed: ${failed.join(", ")}`);
   process.exitCode = failed.length > 0 ? 1 : 0;
 }

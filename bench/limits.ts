@@ -8,76 +8,78 @@ import type { Table } from "./harness.ts";
 import type { Units } from "./units.ts";
 
 /*
- * Which limit is hit first when deliveries grow: quotas of AWS and settings of ours, divided by what a delivery takes of them
- * as counted. Computed, never driven on AWS.
+ * Computes which limit is reached first as the number of deliveries grows: quotas of AWS and our own settings, divided by the
+ * counted usage of a delivery. Not measured on AWS.
  */
 
-/** Default quotas, and where they stand. A new account may have less. */
+/** Default quotas of an AWS account. A new account may have lower ones. */
 const quotas = {
-  /** Writes and reads a second for one partition key value. */
+  /** Write and read units per second for one partition key value. */
   partitionWrites: 1_000,
   partitionReads: 3_000,
-  /** Writes a second that a new on-demand table takes at once; after that, twice its last peak every 30 minutes. */
+  /** Write units per second of a new on-demand table. It doubles its last peak every 30 minutes. */
   newTableWrites: 4_000,
-  /** Writes a second of one table, and apart from them of one index. */
+  /** Write units per second of one table; an index has the same limit on its own. */
   tableWrites: 40_000,
   concurrency: 1_000,
-  /** Requests a second of all APIs of an account and region. */
+  /** Requests per second to all APIs of an account and region. */
   apiRequests: 10_000,
 } as const;
 
 const RATES = [1, 100, 10_000];
-/** An attempt that hangs is given up after this long (functions/deliveries/receiver-client.ts). */
+/** Timeout of an attempt (functions/receivers/receiver-client.ts). */
 const HANGING_MS = 15_000;
-/** The share that fails for good in the row about the sweep. */
+/** Share of deliveries that are given up, in the row about the sweep. */
 const FAILING = 0.05;
 
 export interface Limit {
   name: string;
-  /** Deliveries a second that it carries, one webhook an event. */
+  /** Deliveries per second up to the limit, with one webhook per event. */
   carries: number;
+  /** The setting or quota that raises the limit. */
   raise: string;
 }
 
 const workerFor = (file: WorkerRow["file"]): WorkerRow => {
   const row = (workers as readonly WorkerRow[]).find((worker) => worker.file === file);
-  if (!row) throw new Error(`There is no worker ${file}`);
+  if (!row) throw new Error(`No worker row has the file ${file}`);
   return row;
 };
 
 function mappingOf(file: WorkerRow["file"]): { queue: QueueKey; batchSize: number; maxConcurrency: number } {
   const { trigger } = workerFor(file);
-  if (trigger.kind !== "queue") throw new Error(`${file} has no queue`);
+  if (trigger.kind !== "queue") throw new Error(`${file} is not triggered by a queue`);
   return trigger;
 }
 
-/** All limits, the lowest first. */
+/** Returns all limits of the delivery pipeline, lowest first. */
 export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   const config = asDeployed(units);
   const [fanOut] = units.fanOut.filter(({ events, webhooks }) => events === 10 && webhooks === 1);
   const [alone] = units.fanOut.filter(({ events, webhooks }) => events === 1 && webhooks === 1);
-  const send = units.send.find(({ messages }) => messages === 10)?.taken;
-  const sendAlone = units.send.find(({ messages }) => messages === 1)?.taken;
+  const send = units.send.find(({ messages }) => messages === 10)?.usage;
+  const sendAlone = units.send.find(({ messages }) => messages === 1)?.usage;
   const swept = units.sweep.find(({ rows }) => rows > 0);
-  const idle = units.sweep.find(({ rows }) => rows === 0)?.taken;
-  if (!fanOut || !alone || !send || !sendAlone || !swept || !idle) throw new Error("Not all of it was counted");
+  const idle = units.sweep.find(({ rows }) => rows === 0)?.usage;
+  if (!fanOut || !alone || !send || !sendAlone || !swept || !idle)
+    throw new Error("bench/units.json does not have all counts. Run node bench/units.ts.");
 
   const setup = (file: string) => ({ memoryMb: config.memoryMb(file), cpu: "arm" as const, hasSystemLines: true });
   const sender = mappingOf("attempts/send");
   const fanner = mappingOf("deliveries/fan-out");
   const sendMs = (receiverMs: number) =>
     billedMs(send, sendAlone.waits, receiverMs, setup("attempts/send"), { ...given, coldShare: 0 });
-  const fanOutMs = billedMs(fanOut.taken, alone.taken.waits, 0, setup("deliveries/fan-out"), {
+  const fanOutMs = billedMs(fanOut.usage, alone.usage.waits, 0, setup("deliveries/fan-out"), {
     ...given,
     coldShare: 0,
   });
-  /** By Little's law: so many at work at once, each so long, with ten deliveries. */
+  /** Little's law: concurrency divided by duration, times the batch size. */
   const carriedBy = (atOnce: number, ms: number, batchSize: number) => (atOnce * batchSize * 1000) / ms;
-  const writes = alone.taken.writes + sendAlone.writes;
-  const indexWrites = alone.taken.indexWrites + sendAlone.indexWrites;
-  /** CPU alone: the calls to AWS of a page are made together. */
+  const writes = alone.usage.writes + sendAlone.writes;
+  const indexWrites = alone.usage.indexWrites + sendAlone.indexWrites;
+  /** CPU time only: the sweep makes the calls of a page concurrently. */
   const sweepMs =
-    ((swept.taken.cpuMs - idle.cpuMs) / swept.rows) *
+    ((swept.usage.cpuMs - idle.cpuMs) / swept.rows) *
     given.cpuFactor *
     (MB_PER_VCPU / setup("deliveries/sweep").memoryMb);
   const sweepRow = workerFor("deliveries/sweep");
@@ -86,56 +88,58 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
 
   const limits: Limit[] = [
     {
-      name: `senders, ${sender.maxConcurrency} at once, every receiver hangs for 15 s`,
+      name: `senders, ${sender.maxConcurrency} concurrent, every receiver hangs for 15 s`,
       carries: carriedBy(sender.maxConcurrency, sendMs(HANGING_MS), sender.batchSize),
       raise:
-        "`maxConcurrency` of `attempts/send` in functions/manifest/workers.ts; nothing is lost, deliveries wait on the queue",
+        "`maxConcurrency` of `attempts/send` in functions/manifest/workers.ts; nothing is lost, deliveries wait in the queue",
     },
     {
-      name: `senders, ${sender.maxConcurrency} at once, receivers answer in ${given.receiverMs} ms`,
+      name: `senders, ${sender.maxConcurrency} concurrent, receivers respond in ${given.receiverMs} ms`,
       carries: carriedBy(sender.maxConcurrency, sendMs(given.receiverMs), sender.batchSize),
-      raise: "the same, up to 1,000, the most that a mapping takes; then AWS Support or provisioned pollers",
+      raise:
+        "the same setting, up to 1,000, the maximum of an event source mapping; then AWS Support or provisioned pollers",
     },
     {
-      name: "one webhook: writes of its partition in `deliveries`",
+      name: "one webhook: writes to its partition of `deliveries`",
       carries: quotas.partitionWrites / writes,
-      raise: "the key schema: a webhook would have to be spread over several keys, and its log read from all of them",
+      raise: "the key schema: spread a webhook over several partition keys and read its log from all of them",
     },
     {
-      name: "one project: reads of its partition in `webhooks`",
+      name: "one project: reads of its partition of `webhooks`",
       carries: quotas.partitionReads / 2,
-      raise: "eventually consistent reads double it",
+      raise: "eventually consistent reads double the limit",
     },
     {
-      name: "the table `deliveries` as it was made",
+      name: "the table `deliveries` when new",
       carries: quotas.newTableWrites / writes,
-      raise: "nothing, or warm throughput of the table before a launch; it doubles by itself within 30 minutes",
+      raise: "warm throughput of the table before a launch; otherwise it doubles by itself within 30 minutes",
     },
     {
-      name: `the sweep, when ${FAILING * 100} % of all deliveries fail for good`,
+      name: `the sweep, when ${FAILING * 100} % of all deliveries are given up`,
       carries: sweptASecond / (FAILING * sweepsPerFailure),
-      raise: "`memoryMb` of `deliveries/sweep` in functions/manifest/workers.ts: 1,769 is three times as fast",
+      raise: "`memoryMb` of `deliveries/sweep` in functions/manifest/workers.ts: 1,769 makes it three times as fast",
     },
     {
-      name: `fan-outs, ${fanner.maxConcurrency} at once`,
+      name: `fan-outs, ${fanner.maxConcurrency} concurrent`,
       carries: carriedBy(fanner.maxConcurrency, fanOutMs, fanner.batchSize),
       raise: "`maxConcurrency` of `deliveries/fan-out` in functions/manifest/workers.ts",
     },
     {
-      name: `the index \`due\`: its ${DUE_SHARDS} partitions`,
+      name: `the ${DUE_SHARDS} partitions of the index \`due\``,
       carries: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
-      raise: "`DUE_SHARDS` in functions/deliveries/delivery.ts: more at any time, fewer only when the index is empty",
+      raise:
+        "`DUE_SHARDS` in functions/deliveries/delivery.ts: increase at any time, decrease only when the index is empty",
     },
     {
-      name: "the table `deliveries`, and apart from it its index",
+      name: "the table `deliveries`, and separately its index",
       carries: quotas.tableWrites / Math.max(writes, indexWrites),
       raise: "Service Quotas, DynamoDB, *Table-level write throughput limit*",
     },
     {
-      name: `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} at once, receivers answer in ${given.receiverMs} ms`,
+      name: `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} concurrent, receivers respond in ${given.receiverMs} ms`,
       carries:
         quotas.concurrency / (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanner.batchSize),
-      raise: "Service Quotas, Lambda, *Concurrent executions*; before `maxConcurrency` beyond some 800",
+      raise: "Service Quotas, Lambda, *Concurrent executions*; raise it before `maxConcurrency` exceeds 800",
     },
   ];
   return limits.sort((a, b) => a.carries - b.carries);
@@ -150,12 +154,12 @@ const share = (rate: number, carries: number): string => {
 
 export function limitsTable(units: Units): Table {
   return {
-    title: "Limits of the delivery pipeline, the lowest first",
+    title: "Limits of the delivery pipeline, lowest first",
     columns: [
       "limit",
-      "deliveries a second",
+      "deliveries per second",
       ...RATES.map((rate) => `at ${rate.toLocaleString("en")}/s`),
-      "what to raise",
+      "how to raise it",
     ],
     rows: limitsOf(units).map(({ name, carries, raise }) => [
       name,
@@ -166,18 +170,16 @@ export function limitsTable(units: Units): Table {
   };
 }
 
-/** The front door on its own: requests, not deliveries. */
+/** Returns the limits of the API, in requests per second. */
 export function frontDoorTable(units: Units): Table {
   const { throttle } = stageNamed("prod");
   const config = asDeployed(units);
-  const [request] = units.requests.filter(
-    ({ route, credential }) => route === "GET /v1/projects" && credential === "key",
-  );
-  if (!request) throw new Error("GET /v1/projects was not counted");
-  const msOf = (file: string, taken: typeof request.endpoint) =>
+  const request = units.requests.find(({ credential }) => credential === "key");
+  if (!request) throw new Error("bench/units.json has no request with a key");
+  const msOf = (file: string, usage: typeof request.endpoint) =>
     billedMs(
-      taken,
-      taken.waits,
+      usage,
+      usage.waits,
       0,
       { memoryMb: config.memoryMb(file), cpu: "arm", hasSystemLines: true },
       { ...assumed, coldShare: 0 },
@@ -185,17 +187,21 @@ export function frontDoorTable(units: Units): Table {
   const busyMs = msOf("auth/authorizer", request.authorizer) + msOf("projects/list", request.endpoint);
   const rows: [string, number, string][] = [
     ["throttle of the stage prod", throttle.requestsPerSecond, "`throttle` in lib/stages.ts"],
-    ["one API key, or one user's list: reads of a partition", quotas.partitionReads, "nothing: it is one caller"],
+    [
+      "one API key, or the list of one user: reads of a partition",
+      quotas.partitionReads,
+      "not needed: it is one caller",
+    ],
     ["API Gateway, the whole account", quotas.apiRequests, "Service Quotas, API Gateway, *Throttle rate*"],
     [
-      `the account's Lambdas: ${busyMs} ms for authorizer and endpoint of a request`,
+      `the account's Lambdas: ${busyMs} ms for the authorizer and endpoint of a request`,
       (quotas.concurrency * 1000) / busyMs,
       "Service Quotas, Lambda, *Concurrent executions*",
     ],
   ];
   return {
-    title: "Limits of the API, the lowest first",
-    columns: ["limit", "requests a second", "what to raise"],
+    title: "Limits of the API, lowest first",
+    columns: ["limit", "requests per second", "how to raise it"],
     rows: rows
       .sort(([, a], [, b]) => a - b)
       .map(([name, carries, raise]) => [name, rounded(carries).toLocaleString("en"), raise]),

@@ -12,20 +12,29 @@ export interface Service {
   end(): Promise<void>;
 }
 
-/** `npm start`'s program as a process of its own, over fresh data that goes when it ends. */
+/**
+ * Starts the program of `npm start` as a process with an empty data directory, which is deleted at the end. The process ends with
+ * this one.
+ * @throws Error when it exits before it is ready
+ */
 export async function startService(settings: Record<string, string> = {}): Promise<Service> {
   const { PATH, HOME } = process.env;
   const DATA_DIR = mkdtempSync(join(tmpdir(), "bench-"));
-  const child = spawn(process.execPath, ["bin/local.ts"], {
+  const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
+  const child = spawn(process.execPath, ["--require", endsWithParent, "bin/local.ts"], {
     cwd: join(import.meta.dirname, ".."),
     env: { PATH, HOME, DATA_DIR, PORT: "0", SQS_PORT: "0", ...settings },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["pipe", "pipe", "inherit"],
   });
   const ended = once(child, "exit");
   let page = "";
   for await (const text of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
     page += text;
     if (/^ready .*$/m.test(page)) break;
+  }
+  if (!/^ready /m.test(page)) {
+    rmSync(DATA_DIR, { recursive: true, force: true });
+    throw new Error(`The service exited before it was ready: ${page}`);
   }
   const find = (pattern: RegExp) => pattern.exec(page)?.[1] ?? "";
   return {
@@ -42,37 +51,38 @@ export async function startService(settings: Record<string, string> = {}): Promi
 }
 
 /**
- * Calls the API below the webhooks of the service's project: a POST with a body, a GET without.
- * @throws Error with the answer when it is no success
+ * Calls the API below the webhooks of the project: POST with a body, GET without.
+ * @throws Error with the response unless the call succeeds
  */
-export async function ask({ baseUrl, token, projectId }: Service, path: string, body?: object): Promise<Response> {
+export async function callApi({ baseUrl, token, projectId }: Service, path: string, body?: object): Promise<Response> {
   const url = new URL(path, `${baseUrl}/v1/projects/${projectId}/webhooks/`).href.replace(/\/$/, "");
   const response = await fetch(url, {
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     ...(body && { method: "POST", body: JSON.stringify(body) }),
   });
-  if (!response.ok) throw new Error(`${url} was answered with ${response.status}: ${await response.text()}`);
+  if (!response.ok) throw new Error(`${url} returned ${response.status}: ${await response.text()}`);
   return response;
 }
 
-/** Creates a webhook in the service's project. */
+/** Creates a webhook in the project of the service. */
 export async function subscribe(
   service: Service,
   url: string,
   event = "deploy.started",
 ): Promise<{ id: string; secret: string }> {
-  return ((await (await ask(service, "", { url, events: [event] })).json()) as { data: { id: string; secret: string } })
-    .data;
+  return (
+    (await (await callApi(service, "", { url, events: [event] })).json()) as { data: { id: string; secret: string } }
+  ).data;
 }
 
-/** All deliveries of a webhook, as the API lists them. */
+/** Lists all deliveries of a webhook through the API. */
 export async function* deliveriesOf(
   service: Service,
   webhookId: string,
 ): AsyncGenerator<{ id: string; status: string }> {
   let next: string | undefined = `${webhookId}/deliveries?limit=100`;
   while (next !== undefined) {
-    const response = await ask(service, next);
+    const response = await callApi(service, next);
     yield* ((await response.json()) as { data: { id: string; status: string }[] }).data;
     next = /<([^>]+)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
   }

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { startSqs } from "../bin/local/engines.ts";
 
 /*
- * A queue engine and a receiver in a process of their own, so that neither their time nor their memory is taken for that of
- * the functions. Ends when its standard input does. The receiver answers with the status in the path: `/200`, `/500`.
+ * Runs a queue engine and a receiver in a separate process, so that their CPU time and memory are not counted. Ends when its
+ * standard input ends. The receiver responds with the status in the path: `/200`, `/500`.
  */
 
 export interface Loopback {
@@ -22,10 +22,10 @@ const receiver = http.createServer((request, response) => {
 receiver.keepAliveTimeout = 60_000;
 receiver.listen(0, "127.0.0.1");
 await once(receiver, "listening");
-const whereabouts: Loopback = {
+const addresses: Loopback = {
   sqsEndpoint: engine.endpoint,
   receiverUrl: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`,
   pid: process.pid,
 };
-console.log(JSON.stringify(whereabouts));
+console.log(JSON.stringify(addresses));
 process.stdin.resume().once("end", () => process.exit(0));

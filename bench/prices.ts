@@ -1,30 +1,30 @@
 /*
- * What AWS charges in us-east-1 and what hosted services ask, as data. Free tiers, discounts, taxes and support plans are left
- * out; volume tiers too: the first one is the dearest.
+ * List prices of AWS in us-east-1 and of hosted services. Free tiers, discounts, taxes and support plans are not included.
+ * Prices are those of the first volume tier, the most expensive one.
  */
 
-/** List prices were compared with their sources on this day. They change without notice: look before you rely on them. */
+/** The day on which the prices were looked up. They change without notice. */
 export const PRICES_SEEN = "2026-11-21";
 
 /**
- * Where a figure was found. `page`: on the vendor's own page, as stored somewhere and read on the day above. `others`: in
- * somebody else's account of that page. `not verified`: the figure is generally known, but no page with it was found.
+ * The source of a price. `page`: the page of the vendor, read on the day above. `others`: a page of another author that quotes
+ * it. `not verified`: commonly cited, but no page with it was found.
  */
 type Evidence = "page" | "others" | "not verified";
 
 export interface Price {
   dollars: number;
-  /** Price of so many units. */
+  /** The number of units that `dollars` pays for. */
   per: number;
   unit: string;
   source: string;
   evidence: Evidence;
-  /** What the source says, when it is not obvious. */
+  /** Details from the source. */
   note?: string;
 }
 
 const MILLION = 1_000_000;
-/** Gigabytes in bills of AWS are powers of two. */
+/** AWS bills gigabytes as powers of two. */
 const GB = 1024 ** 3;
 
 export const prices = {
@@ -44,7 +44,7 @@ export const prices = {
     source:
       "https://docs.aws.amazon.com/whitepapers/latest/best-practices-api-gateway-private-apis-integration/cost-optimization.html",
     evidence: "page",
-    note: "What this service does not use: it has no gateway responses and no request throttling per method.",
+    note: "Not used by this service: no gateway responses and no throttling per method.",
   },
   invocation: {
     dollars: 0.2,
@@ -86,14 +86,14 @@ export const prices = {
   provisionedWriteHour: {
     dollars: 0.00065,
     per: 1,
-    unit: "write unit a second, kept for an hour",
+    unit: "write unit per second, provisioned for an hour",
     source: "https://aws.amazon.com/dynamodb/pricing/provisioned/",
     evidence: "not verified",
   },
   provisionedReadHour: {
     dollars: 0.00013,
     per: 1,
-    unit: "read unit a second, kept for an hour",
+    unit: "read unit per second, provisioned for an hour",
     source: "https://aws.amazon.com/dynamodb/pricing/provisioned/",
     evidence: "not verified",
   },
@@ -117,7 +117,7 @@ export const prices = {
     unit: "SQS request",
     source: "https://cloudburn.io/blog/amazon-sqs-pricing",
     evidence: "others",
-    note: "Standard queue; each 64 KB of payload is a request, and so is a receive that finds nothing.",
+    note: "Standard queue; each 64 KB of payload is a request, and so is a receive without messages.",
   },
   fairQueueRequest: {
     dollars: 0.1,
@@ -125,20 +125,20 @@ export const prices = {
     unit: "SQS request of a fair queue, on top",
     source: "https://cloudburn.io/blog/amazon-sqs-pricing",
     evidence: "others",
-    note: "Taken for every request of a queue whose messages have a MessageGroupId, which is the dearer reading.",
+    note: "Applied to every request to a queue with a MessageGroupId, the more expensive interpretation.",
   },
   logByte: {
     dollars: 0.5,
     per: GB,
-    unit: "byte of log taken in",
+    unit: "byte of log ingested",
     source: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
     evidence: "others",
-    note: "Standard class. Each event counts 26 bytes more than its text.",
+    note: "Standard class. AWS adds 26 bytes per event.",
   },
   infrequentLogByte: {
     dollars: 0.25,
     per: GB,
-    unit: "byte of log taken in, infrequent access",
+    unit: "byte of log ingested, infrequent access",
     source: "https://aws.amazon.com/cloudwatch/pricing/",
     evidence: "not verified",
     note: "No metric filters, no embedded metrics, no live tail.",
@@ -146,15 +146,15 @@ export const prices = {
   customMetric: {
     dollars: 0.3,
     per: 1,
-    unit: "custom metric a month",
+    unit: "custom metric per month",
     source: "https://signoz.io/guides/cloudwatch-pricing",
     evidence: "others",
-    note: "By the hour in which it has values.",
+    note: "Charged for hours with values.",
   },
   alarmMetric: {
     dollars: 0.1,
     per: 1,
-    unit: "metric of an alarm a month",
+    unit: "alarm metric per month",
     source: "https://aws.amazon.com/cloudwatch/pricing/",
     evidence: "not verified",
     note: "An alarm on an expression is charged for each metric in it.",
@@ -162,14 +162,14 @@ export const prices = {
   dashboard: {
     dollars: 3,
     per: 1,
-    unit: "dashboard a month",
+    unit: "dashboard per month",
     source: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
     evidence: "others",
   },
   secret: {
     dollars: 0.4,
     per: 1,
-    unit: "secret a month",
+    unit: "secret per month",
     source: "https://aws.amazon.com/secrets-manager/pricing/",
     evidence: "not verified",
   },
@@ -183,7 +183,7 @@ export const prices = {
   kmsKey: {
     dollars: 1,
     per: 1,
-    unit: "customer key a month",
+    unit: "customer managed key per month",
     source: "https://aws.amazon.com/kms/pricing/",
     evidence: "page",
     note: "Each yearly rotation adds a dollar a month.",
@@ -207,25 +207,25 @@ export const prices = {
 
 export type PriceKey = keyof typeof prices;
 
-/** Dollars for so many units. */
+/** Returns the price of a number of units, in dollars. */
 export const dollarsFor = (key: PriceKey, units: number): number => (units * prices[key].dollars) / prices[key].per;
 
 export interface HostedPlan {
   name: string;
-  /** What it does of what this service does. */
+  /** The part of this service that it covers. */
   does: string;
   monthlyDollars?: number;
   /** Units that the monthly price includes. */
   included?: number;
-  /** Dollars for a million further units; absent when no figure was found. */
+  /** Dollars per further million units; absent when no price was found. */
   perMillion?: number;
-  /** What is counted. */
+  /** The billed unit. */
   counts: string;
   source: string;
   evidence: Evidence;
 }
 
-/** What services that can be rented ask in public, for deliveries and for keys. */
+/** Public prices of hosted services for webhooks and API keys. */
 export const hosted: readonly HostedPlan[] = [
   {
     name: "Svix Professional",
@@ -252,16 +252,16 @@ export const hosted: readonly HostedPlan[] = [
     does: "receives and forwards webhooks",
     monthlyDollars: 39,
     included: 10_000,
-    counts: "events, metered above; the rate was not found",
+    counts: "events, metered above the included number; the rate was not found",
     source: "https://hookdeck.com/pricing as transcribed on 2026-09-20 in github.com/api-evangelist/hookdeck",
     evidence: "others",
   },
   {
     name: "Convoy Premium",
-    does: "sends webhooks, on one's own machines",
+    does: "sends webhooks, self-hosted",
     monthlyDollars: 999,
     perMillion: 0,
-    counts: "flat; machines, database and Redis come on top. The price of its cloud was not found",
+    counts: "flat; plus machines, database and Redis. The price of its cloud was not found",
     source: "https://www.getconvoy.io/pricing as transcribed on 2026-09-20 in github.com/api-evangelist/convoy",
     evidence: "others",
   },

@@ -2,61 +2,64 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 
+/** Upper bound for a message from the process, which responds at once unless it hangs. */
+const TIMEOUT_MS = 60_000;
+
 export interface Arrival {
-  /** When the head of the request was here, in milliseconds since 1970. */
+  /** When the headers of the request had arrived, in milliseconds since 1970. */
   at: number;
   path: string;
-  /** `webhook-id`. */
+  /** The `webhook-id` header. */
   id: string;
-  /** The deployment that the body tells of. */
+  /** The deployment id in the body. */
   event: string;
 }
 
-export interface Taken {
+export interface Received {
   arrivals: Arrival[];
-  /** How many of them had signatures that hold. */
+  /** The number of valid signatures. */
   verified: number;
-  /** Why signatures did not hold. */
-  refused: string[];
+  /** Messages about invalid signatures. */
+  invalid: string[];
 }
 
 export interface Receivers {
-  /** One origin per host. Which answer a receiver gives is the first word of the path: see receivers/serve.ts. */
+  /** One origin per host. The first word of the path selects the response: see receivers/serve.ts. */
   origins: string[];
   /**
-   * What has come since the last time.
-   * @param secrets by path: whose signatures are verified from now on
+   * Returns the requests since the last call.
+   * @param secrets secrets by path; signatures of these paths are verified from now on
    */
-  take(secrets?: Record<string, string>): Promise<Taken>;
+  take(secrets?: Record<string, string>): Promise<Received>;
   end(): Promise<void>;
 }
 
-/** Milliseconds since 1970, in fractions: comparable between the processes of one machine. */
+/** Returns milliseconds since 1970 with fractions, comparable between processes of one machine. */
 export const clock = (): number => performance.timeOrigin + performance.now();
 
-/** Starts receivers on so many addresses of this machine. */
+/** Starts receivers on `count` loopback addresses, in one process. */
 export async function startReceivers(count: number): Promise<Receivers> {
   const hosts = Array.from({ length: count }, (_, index) => `127.0.0.${index + 1}`);
   const child = fork(join(import.meta.dirname, "receivers", "serve.ts"), [hosts.join(",")], { execArgv: [] });
   const ended = once(child, "exit");
-  const answer = async () => {
-    const signal = AbortSignal.timeout(10_000);
+  const nextMessage = async () => {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
     return (await Promise.race([once(child, "message", { signal }), failed(ended)]))[0];
   };
-  const port: number = await answer();
+  const port: number = await nextMessage();
   return {
     origins: hosts.map((host) => `http://${host}:${port}`),
     take(secrets = {}) {
       child.send({ secrets });
-      return answer();
+      return nextMessage();
     },
     async end() {
-      child.disconnect();
+      if (child.connected) child.disconnect();
       await ended;
     },
   };
 }
 
 async function failed(ended: Promise<unknown[]>): Promise<never> {
-  throw new Error(`The receivers have ended with ${(await ended)[0]}.`);
+  throw new Error(`The process of the receivers exited with ${(await ended)[0]}.`);
 }

@@ -20,21 +20,21 @@ import {
   addWebhook,
   call,
   dueAttempt,
+  measureUsage,
   newDelivery,
   newEvent,
   prepare,
   queueEvent,
   startEngines,
-  type Taken,
-  takenBy,
+  type Usage,
 } from "./units.ts";
 
 /*
- * How the cost of a thing grows with its size: the exponent of a power law through what was counted. 0 is constant, 1 is
- * linear; nothing here may be more.
+ * Measures how cost grows with size: the exponent of a power law fitted to counted units. 0 is constant and 1 is linear; nothing
+ * here may grow faster.
  */
 
-/** The slope of a straight line through the logarithms, by least squares, to four digits. */
+/** Fits a straight line to the logarithms by least squares. Returns its slope with four digits. */
 export function exponent(points: { size: number; cost: number }[]): number {
   const xs = points.map(({ size }) => Math.log(size));
   const ys = points.map(({ cost }) => Math.log(cost));
@@ -49,12 +49,12 @@ interface Series {
   name: string;
   /** The name of its target. */
   target: string;
-  /** The exponent that it should have at most: 0 or 1. */
+  /** The maximum exponent: 0 or 1. */
   grows: 0 | 1;
   points: { size: number; cost: number; also: string }[];
 }
 
-/** What noise and rounding up may add to an exponent. */
+/** What noise and rounding may add to an exponent. */
 const TOLERANCE = 0.05;
 
 const seriesTable = ({ name, points }: Series): Table => ({
@@ -69,7 +69,7 @@ const seriesTarget = ({ target, grows, points }: Series): Target => ({
   bound: grows + TOLERANCE,
 });
 
-const inWords = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Taken): string =>
+const inWords = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Usage): string =>
   [
     `${reads} reads`,
     `${writes} + ${indexWrites} writes`,
@@ -77,13 +77,13 @@ const inWords = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Taken): s
     `${cpuMs.toFixed(1)} ms of CPU`,
   ].join(", ");
 
-/** Calls an endpoint as the gateway does, after the authorizer. */
+/** Calls an endpoint as the gateway does after the authorizer. */
 async function callEndpoint(
   file: string,
   userId: string,
   pathParameters: Record<string, string> | null,
   queryStringParameters: Record<string, string> | null = null,
-): Promise<{ taken: Taken; data: unknown[]; bytes: number }> {
+): Promise<{ usage: Usage; data: unknown[]; bytes: number }> {
   const event = {
     headers: {},
     pathParameters,
@@ -97,10 +97,10 @@ async function callEndpoint(
     },
   };
   const handler = await fromSources(file);
-  const { answer, taken } = await takenBy(() => handler(event, {} as never));
-  const { statusCode, body } = answer as APIGatewayProxyResult;
+  const { result, usage } = await measureUsage(() => handler(event, {} as never));
+  const { statusCode, body } = result as APIGatewayProxyResult;
   assert.equal(statusCode, 200, body);
-  return { taken, data: JSON.parse(body).data, bytes: Buffer.byteLength(body) };
+  return { usage, data: JSON.parse(body).data, bytes: Buffer.byteLength(body) };
 }
 
 const KEYS = [1, 10, 100];
@@ -113,11 +113,11 @@ async function listKeys(): Promise<Series> {
       await apiKeys.insert(createApiKey(userId, { name: "deploy from CI" }, new Date(), randomBytes(48)).apiKey);
     }
     await callEndpoint("api-keys/list", userId, null);
-    const { taken, data, bytes } = await callEndpoint("api-keys/list", userId, null);
+    const { usage, data, bytes } = await callEndpoint("api-keys/list", userId, null);
     assert.equal(data.length, size);
-    points.push({ size, cost: taken.reads, also: `${inWords(taken)}, ${bytes} bytes` });
+    points.push({ size, cost: usage.reads, also: `${inWords(usage)}, ${bytes} bytes` });
   }
-  return { name: "List with so many keys: reads", target: "list of keys, reads", grows: 1, points };
+  return { name: "List of keys, by number of keys: reads", target: "list of keys, reads", grows: 1, points };
 }
 
 const WEBHOOKS = [1, 10, 20];
@@ -129,14 +129,14 @@ async function fanOut(): Promise<Series> {
     for (let count = 0; count < size; count++) await addWebhook(projectId, "https://hooks.example.com/");
     const once = () => call("deliveries/fan-out", queueEvent([JSON.stringify(newEvent(projectId))]));
     await once();
-    const taken = await once();
-    assert.equal(taken.writes, size);
-    points.push({ size, cost: taken.writes + taken.indexWrites, also: inWords(taken) });
+    const usage = await once();
+    assert.equal(usage.writes, size);
+    points.push({ size, cost: usage.writes + usage.indexWrites, also: inWords(usage) });
   }
-  return { name: "Fan-out to so many webhooks: writes", target: "fan-out, writes", grows: 1, points };
+  return { name: "Fan-out, by number of webhooks: writes", target: "fan-out, writes", grows: 1, points };
 }
 
-/** Writes rows past the rules, 25 a request. */
+/** Writes rows directly, 25 per request. */
 async function seed(rows: Iterable<Delivery>): Promise<void> {
   const table = tableName("deliveries");
   const batches: Delivery[][] = [];
@@ -153,7 +153,7 @@ async function seed(rows: Iterable<Delivery>): Promise<void> {
   });
 }
 
-/** Rows that have been due for an hour, as many in each shard. */
+/** Yields rows that have been due for an hour, spread evenly over the shards. */
 function* overdue(webhook: Webhook, count: number): Generator<Delivery> {
   const anHourAgo = new Date(Date.now() - 3_600_000);
   for (let index = 0; index < count; index++) {
@@ -163,12 +163,12 @@ function* overdue(webhook: Webhook, count: number): Generator<Delivery> {
 
 const LOGS = [100, 10_000, 100_000];
 const DUE = 1_000;
-/** What the sweep gets of the largest log, all of which is due: as long as the time lets it. */
+/** Time for the sweep over the largest log, in which all rows are due. */
 const SWEEP_MS = 12_000;
-/** A sweep begins no page in its last five seconds. */
+/** A sweep starts no page in its last five seconds. */
 const SWEEP_RESERVE_MS = 5_000;
 
-/** The last log is the sweep's second series: seeding a hundred thousand rows twice would take too long. */
+/** Measures the log and the sweep together, because seeding a hundred thousand rows twice would take too long. */
 async function logAndSweep(): Promise<[Series, Series, Series]> {
   const userId = randomUUID();
   const project_id = randomUUID();
@@ -184,32 +184,32 @@ async function logAndSweep(): Promise<[Series, Series, Series]> {
     await callEndpoint("deliveries/list", userId, params);
     const page = await callEndpoint("deliveries/list", userId, params);
     assert.equal(page.data.length, 20);
-    first.push({ size, cost: page.taken.reads, also: inWords(page.taken) });
-    // There are none: the search goes as far as it may.
+    first.push({ size, cost: page.usage.reads, also: inWords(page.usage) });
+    // No row matches, so the search reads as many rows as it may.
     const none = await callEndpoint("deliveries/list", userId, params, { status: "failed", limit: "20" });
     assert.equal(none.data.length, 0);
     failed.push({
-      size: Math.min(size, LOOKED_AT),
-      cost: none.taken.reads,
-      also: `${size} rows, ${inWords(none.taken)}`,
+      size: Math.min(size, MAX_ROWS_READ),
+      cost: none.usage.reads,
+      also: `${size} rows, ${inWords(none.usage)}`,
     });
   }
   sweeps.push(await sweep(0, SWEEP_MS));
   return [
     {
-      name: "First page of a log of so many deliveries: reads",
+      name: "First page of a delivery log, by number of deliveries: reads",
       target: "delivery log page, reads",
       grows: 0,
       points: first,
     },
     {
-      name: `A page that looks for a status that no row has, by the rows it may look at (${LOOKED_AT} at most): reads`,
+      name: `Search for a status that no row has, by number of rows read (at most ${MAX_ROWS_READ}): reads`,
       target: "delivery log search, reads",
       grows: 1,
       points: failed.filter(({ size }, index) => failed.findIndex((each) => each.size === size) === index),
     },
     {
-      name: "Sweep, by the rows it handed over: writes per row",
+      name: "Sweep, by number of enqueued rows: writes per row",
       target: "sweep, writes per row",
       grows: 0,
       points: sweeps,
@@ -217,7 +217,7 @@ async function logAndSweep(): Promise<[Series, Series, Series]> {
   ];
 }
 
-const LOOKED_AT = 1_000;
+const MAX_ROWS_READ = 1_000;
 
 async function sweep(rows: number, remainingMs: number): Promise<{ size: number; cost: number; also: string }> {
   await seed(overdue(await addWebhook(randomUUID(), "https://hooks.example.com/"), rows));
@@ -225,39 +225,39 @@ async function sweep(rows: number, remainingMs: number): Promise<{ size: number;
   const handler = await fromSources("deliveries/sweep");
   const context = { getRemainingTimeInMillis: () => endsAt - performance.now() } as never;
   const startedAt = performance.now();
-  const { taken } = await takenBy(() => handler({}, context));
+  const { usage } = await measureUsage(() => handler({}, context));
   const seconds = (performance.now() - startedAt) / 1000;
-  const handedOver = taken.writes;
-  assert.ok(handedOver > 0 && (rows === 0 || handedOver === rows), `${handedOver} of ${rows} rows were handed over`);
-  const left = seconds * 1000 > remainingMs - SWEEP_RESERVE_MS - 1_000 ? ", then its time was up" : "";
+  const enqueued = usage.writes;
+  assert.ok(enqueued > 0 && (rows === 0 || enqueued === rows), `${enqueued} of ${rows} rows were enqueued`);
+  const left = seconds * 1000 > remainingMs - SWEEP_RESERVE_MS - 1_000 ? ", then it ran out of time" : "";
   return {
-    size: handedOver,
-    cost: (taken.writes + taken.indexWrites) / handedOver,
-    also: `${inWords(taken)}; ${Math.round(handedOver / seconds)} rows a second here${left}`,
+    size: enqueued,
+    cost: (usage.writes + usage.indexWrites) / enqueued,
+    also: `${inWords(usage)}; ${Math.round(enqueued / seconds)} rows per second here${left}`,
   };
 }
 
-/** As many deliveries as one process of the sender has made when its memory is looked at. */
+/** The numbers of deliveries after which the memory of the sender is measured. */
 const SENT = [1_000, 2_000, 4_000, 8_000];
-/** What is not begun by then is left out. */
+/** Points that have not started by then are left out. */
 const SENDER_MS = 20_000;
 
-/** What the row gives it, whether that is enough. The flags are those of Lambda's runtime. */
+/** The memory of the sender in its row. The flags are those of Lambda's runtime. */
 const SENDER_MB = 256;
 const heapFlags = [
   `--max-old-space-size=${Math.floor(SENDER_MB * 0.9)}`,
   `--max-semi-space-size=${Math.floor(SENDER_MB * 0.05)}`,
 ];
 
-/** The heap of the sender after a collection. Queue, tables and receiver are in other processes, and so is this bench. */
+/** Measures the heap of the sender after garbage collection. It has a process of its own. */
 async function senderMemory(receiverUrl: string): Promise<Series> {
   const child = fork(join(import.meta.dirname, "scale", "sender.ts"), {
     execArgv: ["--expose-gc", ...heapFlags],
   });
-  const ask = async <Answer extends FromSender>(question: ToSender): Promise<Answer> => {
-    child.send(question);
-    const [answer] = (await once(child, "message")) as [Answer];
-    return answer;
+  const request = async <Reply extends FromSender>(message: ToSender): Promise<Reply> => {
+    child.send(message);
+    const [reply] = (await once(child, "message")) as [Reply];
+    return reply;
   };
   try {
     const webhooks = await Promise.all(
@@ -267,23 +267,23 @@ async function senderMemory(receiverUrl: string): Promise<Series> {
     const startedAt = performance.now();
     let sent = 0;
     for (const size of SENT) {
-      // The next point takes as long as all before it.
+      // The next point takes as long as all points before it.
       if (performance.now() - startedAt > SENDER_MS / 2) break;
       while (sent < size) {
         const some = Array.from({ length: 500 }, (_, index) => newDelivery(webhooks[index % 20] as Webhook));
         await seed(some);
         for (let first = 0; first < some.length; first += 10) {
           const batch = queueEvent(some.slice(first, first + 10).map((delivery) => dueAttempt(delivery, 1)));
-          assert.deepEqual(await ask({ batch }), { attempts: 10 });
+          assert.deepEqual(await request({ batch }), { attempts: 10 });
         }
         sent += some.length;
       }
-      const { heapMb, residentMb } = await ask<Extract<FromSender, { heapMb: number }>>("measure");
-      points.push({ size, cost: heapMb, also: `${Math.round(residentMb)} MB resident at most` });
+      const { heapMb, residentMb } = await request<Extract<FromSender, { heapMb: number }>>("measure");
+      points.push({ size, cost: heapMb, also: `${Math.round(residentMb)} MB resident maximum` });
     }
-    assert.ok(points.length >= 2, "one point has no slope");
+    assert.ok(points.length >= 2, "a slope needs two points");
     return {
-      name: `The sender with ${SENDER_MB} MB after so many deliveries: MB of heap`,
+      name: `Sender with ${SENDER_MB} MB, by number of deliveries: MB of heap`,
       target: "memory of the sender",
       grows: 0,
       points,
@@ -295,7 +295,7 @@ async function senderMemory(receiverUrl: string): Promise<Series> {
 
 export const bench: Bench = {
   name: "scale",
-  about: "how the cost of a thing grows with its size",
+  about: "how cost grows with size",
   async run(): Promise<Result> {
     const engines = await startEngines();
     try {
@@ -305,7 +305,7 @@ export const bench: Bench = {
       return {
         tables: all.map(seriesTable),
         targets: all.map(seriesTarget),
-        notes: ["Reads and writes are DynamoDB's units; how long they take here says nothing about AWS."],
+        notes: ["Reads and writes are units of DynamoDB; their duration here is not that of AWS."],
         data: all,
       };
     } finally {

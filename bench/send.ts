@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import net from "node:net";
-import { startDynamo } from "../bin/local/engines.ts";
+import { type Engine, startDynamo } from "../bin/local/engines.ts";
 import { type Bench, interleave, median, type Result, ratios, spread, type Table } from "./harness.ts";
 import { type Receivers, startReceivers } from "./receivers.ts";
 import { isolation } from "./send/isolation.ts";
@@ -9,23 +9,26 @@ import { BODY, type Done, type Job, type Target } from "./send/way.ts";
 import { startWorker, type Worker } from "./send/workers.ts";
 
 /*
- * What a delivery costs the process that sends it, against other ways of sending the same bodies to the same receivers; and
- * what slow receivers cost the others, through the whole service.
+ * Measures the CPU time per delivery in the sending process, compared with other ways of sending the same bodies to the same
+ * receivers, and how much slow receivers delay the others in the whole service.
  */
 
 export interface Plan {
   rounds: number;
-  /** How many deliveries are in work at once. */
+  /** Numbers of concurrent deliveries. */
   concurrencies: number[];
-  /** Deliveries of a round, and of whole attempts, which take many times as long. */
+  /** Deliveries per round. */
   count: number;
+  /** Whole attempts per round; one takes many times as long as a delivery. */
   attempts: number;
-  /** Deliveries before the first round, until what runs often is compiled. */
+  /** Deliveries before the first round, until hot code is compiled. */
   warmUp: number;
-  /** Deliveries per one in work, in rounds with slow receivers, whose time is theirs. */
+  /** Deliveries per concurrent delivery in rounds with slow receivers. */
   slowShare: number;
-  /** Events of a round through the whole service. */
+  /** Events per round through the whole service. */
   events: number;
+  /** Events through the whole service before each of its rounds. */
+  warmUpEvents: number;
 }
 
 const full: Plan = {
@@ -36,6 +39,7 @@ const full: Plan = {
   warmUp: 20_000,
   slowShare: 4,
   events: 30,
+  warmUpEvents: 10,
 };
 
 const HOSTS = 10;
@@ -46,28 +50,28 @@ const ISOLATION_BOUND = 0.9;
 
 export const bench: Bench = {
   name: "send",
-  about: "CPU per delivery, and what slow receivers cost the others",
+  about: "CPU time per delivery, and the effect of slow receivers on the others",
   run: () => measureSend(full),
 };
 
-/** The files of the ways of sending. */
+/** The files of the ways to send. */
 const ways = { ours: "ours", "fetch + svix": "fetch-svix", "node:http": "node-http", "raw TCP": "raw-tcp" } as const;
 const names = Object.keys(ways) as (keyof typeof ways)[];
 const NAIVE = "fetch + svix";
-/** The whole attempt. It stands beside the others and is in no ratio. */
+/** The whole attempt, shown for comparison and not part of a ratio. */
 const WITH_ROWS = "whole attempt";
 
-/** By the name of a way. */
+/** Worker processes by the name of the way. */
 type Workers = Record<string, Worker>;
 
-/** Whom a round sends to, and how many of the deliveries are lost on them. */
+/** The receivers of a round, and the share of deliveries that fail. */
 interface Mix {
   name: string;
   targets: Target[];
   dead: number;
 }
 
-/** What was measured with so many in work, by the name of a way. */
+/** Results for one concurrency, by the name of the way. */
 interface Row {
   concurrency: number;
   mix: Mix;
@@ -76,29 +80,34 @@ interface Row {
 
 export async function measureSend(plan: Plan): Promise<Result> {
   const receivers = await startReceivers(HOSTS);
-  const engine = await startDynamo(undefined, () => {});
   const workers: Workers = {};
+  let engine: Engine | undefined;
   try {
+    engine = await startDynamo(undefined, () => {});
     for (const name of names) workers[name] = await startWorker(ways[name]);
     workers[WITH_ROWS] = await startWorker("with-rows", { AWS_ENDPOINT_URL_DYNAMODB: engine.endpoint });
     return await compare(plan, receivers, workers);
   } finally {
     await Promise.all(Object.values(workers).map((worker) => worker.end()));
-    await Promise.all([receivers.end(), engine.stop()]);
+    await Promise.all([receivers.end(), engine?.stop()]);
   }
 }
 
 async function compare(plan: Plan, receivers: Receivers, workers: Workers): Promise<Result> {
   const { rounds, concurrencies } = plan;
   const countFor = (name: string) => (name === WITH_ROWS ? plan.attempts : plan.count);
-  /** Before each round: a sender that has just paused dials anew, which is not what it does all day. */
+  /** Sends some deliveries before each round, because a sender that was idle has to reconnect. */
   const lead = (name: string, concurrency: number) => {
     const count = Math.ceil(countFor(name) / LEAD_SHARE);
     return counted(name, workers[name], receivers, healthy, { count, concurrency });
   };
   const healthy: Mix = { name: "all healthy", targets: targetsOf(receivers.origins, "ok"), dead: 0 };
   const { targets } = healthy;
-  const dead: Mix = { name: "one host dead", targets: [...targets.slice(PATHS), ...(await nobody())], dead: 1 / HOSTS };
+  const dead: Mix = {
+    name: "one host dead",
+    targets: [...targets.slice(PATHS), ...(await deadTargets())],
+    dead: 1 / HOSTS,
+  };
   const slowOnes = targetsOf(receivers.origins.slice(0, 1), "slow");
   const slow: Mix = { name: "one host at 2 s", targets: [...targets.slice(PATHS), ...slowOnes], dead: 0 };
 
@@ -121,7 +130,7 @@ async function compare(plan: Plan, receivers: Receivers, workers: Workers): Prom
       await interleave(Object.fromEntries(variants), rounds);
       rows.push({ concurrency, mix, dones });
     }
-    // Slow receivers leave the machine idle: all ways wait for them at the same time.
+    // With slow receivers the machine is idle, so all ways run at the same time.
     const dones: Record<string, Done[]> = {};
     for (let round = 0; round < rounds; round++) {
       const job = { count: concurrency * plan.slowShare, concurrency };
@@ -131,16 +140,16 @@ async function compare(plan: Plan, receivers: Receivers, workers: Workers): Prom
     }
     rows.push({ concurrency, mix: slow, dones });
   }
-  const isolated = await isolation(rounds, plan.events);
+  const isolated = await isolation(rounds, plan.events, plan.warmUpEvents);
 
   const cpu = (row: Row, name: string) => (row.dones[name] ?? []).map(cpuOf);
   const speed = (row: Row, name: string) =>
-    (row.dones[name] ?? []).map(({ taken, wallMs }) => (taken.length * 1000) / wallMs);
+    (row.dones[name] ?? []).map(({ accepted, wallMs }) => (accepted.length * 1000) / wallMs);
   const shown = [...names, WITH_ROWS];
   const cells = (row: Row, of: typeof cpu) => shown.map((name) => (row.dones[name] ? spread(of(row, name)) : "–"));
   const cpuTable: Table = {
     title: "CPU of the sending process, µs per delivery (user and system; median of the rounds and range)",
-    columns: ["in work", "receivers", ...shown, `ours / ${NAIVE}`],
+    columns: ["concurrent", "receivers", ...shown, `ours / ${NAIVE}`],
     rows: rows.map((row) => [
       row.concurrency,
       row.mix.name,
@@ -149,8 +158,8 @@ async function compare(plan: Plan, receivers: Receivers, workers: Workers): Prom
     ]),
   };
   const speedTable: Table = {
-    title: "taken by a receiver per second, from one process with so many in work",
-    columns: ["in work", "receivers", ...shown],
+    title: "accepted deliveries per second, from one process",
+    columns: ["concurrent", "receivers", ...shown],
     rows: rows.map((row) => [row.concurrency, row.mix.name, ...cells(row, speed)]),
   };
   const targetRows = rows.filter(({ mix }) => mix === healthy);
@@ -166,8 +175,8 @@ async function compare(plan: Plan, receivers: Receivers, workers: Workers): Prom
     ],
     notes: [
       `${HOSTS} hosts with ${PATHS} receivers each over loopback, without TLS; the body has ${BODY.length} bytes.`,
-      `Ours signs twice, ${NAIVE} once. Ours alone judges addresses and bounds what it reads.`,
-      "The whole attempt adds a read of three items, a write and a line in the log: the SDK's CPU, without the engine's.",
+      `Ours signs twice, ${NAIVE} once. Only ours checks addresses and limits the response size.`,
+      "The whole attempt adds a read of three items, a write and a log line: CPU time of the SDK, without the engine.",
     ],
     data: rows.map(({ concurrency, mix, dones }) => ({
       concurrency,
@@ -177,13 +186,13 @@ async function compare(plan: Plan, receivers: Receivers, workers: Workers): Prom
   };
 }
 
-const countOf = ({ taken, refused }: Done): number => taken.length + refused.length;
+const countOf = ({ accepted, failed }: Done): number => accepted.length + failed.length;
 const cpuOf = (done: Done): number => (done.cpuMs * 1000) / countOf(done);
-const figuresOf = ({ cpuMs, wallMs, taken, refused }: Done) => {
-  return { cpuMs, wallMs, taken: taken.length, refused: refused.length };
+const figuresOf = ({ cpuMs, wallMs, accepted, failed }: Done) => {
+  return { cpuMs, wallMs, accepted: accepted.length, failed: failed.length };
 };
 
-/** Receivers that answer in this manner, each with a path of its own. */
+/** Returns receivers that respond in this manner, each with its own path. */
 function targetsOf(origins: string[], manner: "ok" | "slow"): Target[] {
   return origins.flatMap((origin, host) =>
     Array.from({ length: PATHS }, (_, path) => ({
@@ -193,8 +202,8 @@ function targetsOf(origins: string[], manner: "ok" | "slow"): Target[] {
   );
 }
 
-/** The receivers of a host whose port nobody listens on. */
-async function nobody(): Promise<Target[]> {
+/** Returns receivers on a port without a listener. */
+async function deadTargets(): Promise<Target[]> {
   const server = net.createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as net.AddressInfo;
@@ -205,18 +214,18 @@ async function nobody(): Promise<Target[]> {
 
 const CHECKED = 200;
 
-/** @throws Error unless the receivers have got each delivery once, with signatures that hold */
+/** @throws Error unless the receivers got each delivery once, with valid signatures */
 async function check(name: string, worker: Worker, receivers: Receivers, mix: Mix): Promise<void> {
   const secrets = Object.fromEntries(mix.targets.map(({ url, secret }) => [new URL(url).pathname, secret]));
   await receivers.take(secrets);
   const done = await worker.do({ targets: mix.targets, count: CHECKED, concurrency: 50 });
-  const { arrivals, refused, verified } = await receivers.take();
-  if (refused.length > 0) throw new Error(`${name}: ${refused.length} signatures do not hold: ${refused[0]}`);
+  const { arrivals, invalid, verified } = await receivers.take();
+  if (invalid.length > 0) throw new Error(`${name}: ${invalid.length} signatures are not valid: ${invalid[0]}`);
   if (verified !== CHECKED) throw new Error(`${name}: ${verified} of ${CHECKED} deliveries were verified.`);
   reconcile(name, mix, CHECKED, [done], arrivals);
 }
 
-/** One round, with every delivery accounted for. */
+/** Runs one round and checks every delivery. */
 async function counted(
   name: string,
   worker: Worker | undefined,
@@ -224,7 +233,7 @@ async function counted(
   { targets, ...mix }: Mix,
   job: Omit<Job, "targets">,
 ): Promise<Done> {
-  if (!worker) throw new Error(`Nobody sends with ${name}.`);
+  if (!worker) throw new Error(`There is no worker for ${name}.`);
   await receivers.take();
   const done = await worker.do({ ...job, targets });
   const { arrivals } = await receivers.take();
@@ -232,7 +241,7 @@ async function counted(
   return done;
 }
 
-/** One round of all ways at once. */
+/** Runs one round of all ways at the same time. */
 async function together(
   workers: Workers,
   receivers: Receivers,
@@ -255,22 +264,23 @@ async function together(
 }
 
 /**
- * What the sender says was taken is what has come, each once; the rest were for the dead.
- * @throws Error when it is not so
+ * Compares accepted deliveries with arrivals, each once; all others must have been sent to dead receivers.
+ * @throws Error when they differ
  */
 export function reconcile(
   name: string,
   mix: Omit<Mix, "targets">,
   count: number,
-  dones: Pick<Done, "taken" | "refused">[],
+  dones: Pick<Done, "accepted" | "failed">[],
   arrivals: { id: string }[],
 ): void {
-  const taken = new Set(dones.flatMap((done) => done.taken));
-  const refused = dones.flatMap((done) => done.refused);
-  const came = new Set(arrivals.map(({ id }) => id));
-  const isSame = came.size === arrivals.length && came.size === taken.size && [...came].every((id) => taken.has(id));
-  const isComplete = taken.size + refused.length === count && refused.length === count * mix.dead;
+  const accepted = new Set(dones.flatMap((done) => done.accepted));
+  const failed = dones.flatMap((done) => done.failed);
+  const arrived = new Set(arrivals.map(({ id }) => id));
+  const isSame =
+    arrived.size === arrivals.length && arrived.size === accepted.size && [...arrived].every((id) => accepted.has(id));
+  const isComplete = accepted.size + failed.length === count && failed.length === count * mix.dead;
   if (isSame && isComplete) return;
-  const figures = `${count} sent, ${taken.size} taken, ${refused.length} not, ${arrivals.length} arrived (${came.size} ids)`;
+  const figures = `${count} sent, ${accepted.size} accepted, ${failed.length} failed, ${arrivals.length} arrived (${arrived.size} ids)`;
   throw new Error(`${name}, ${mix.name}: the ledger does not balance: ${figures}.`);
 }

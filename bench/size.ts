@@ -10,10 +10,7 @@ import { workers } from "../functions/manifest/workers.ts";
 import { bundleFolder } from "../lib/names.ts";
 import { type Bench, KB } from "./harness.ts";
 
-/*
- * What Lambda loads at a cold start of each function. The budgets are those of the build, which fails on a bundle that is
- * larger, here too.
- */
+/* Reports the size of the bundles that Lambda loads at a cold start. A bundle over the budget of the build fails it, here too. */
 
 interface Weighed {
   file: string;
@@ -23,10 +20,10 @@ interface Weighed {
   most: string;
 }
 
-/** @param outdir where `build` has put the bundles */
+/** @param outdir the output folder of `build` */
 function weigh({ outputs }: Metafile, outdir: string, file: string): Weighed {
   const [, output] = Object.entries(outputs).find(([path]) => path.endsWith(`/${bundleFolder(file)}/index.js`)) ?? [];
-  if (!output) throw new Error(`The build has made no bundle of ${file}`);
+  if (!output) throw new Error(`The build has no bundle of ${file}`);
   const zipped = gzipSync(readFileSync(join(outdir, bundleFolder(file), "index.js")));
   return {
     file,
@@ -39,7 +36,7 @@ function weigh({ outputs }: Metafile, outdir: string, file: string): Weighed {
 
 export const bench: Bench = {
   name: "size",
-  about: "minified size of every bundle, and the packages that weigh most in it",
+  about: "minified size of every bundle, and its largest packages",
   async run() {
     const outdir = mkdtempSync(join(tmpdir(), "bench-size-"));
     try {
@@ -47,9 +44,9 @@ export const bench: Bench = {
       const weighed = [...endpoints, ...workers]
         .map(({ file }) => weigh(metafile, outdir, file))
         .sort((one, other) => other.kb - one.kb);
-      const largestOf = (isOne: (file: string) => boolean) => {
-        const largest = weighed.find(({ file }) => isOne(file));
-        if (!largest) throw new Error("There is no such bundle");
+      const largestOf = (isIncluded: (file: string) => boolean) => {
+        const largest = weighed.find(({ file }) => isIncluded(file));
+        if (!largest) throw new Error("The build has no such bundle");
         return { value: largest.kb, bound: largest.budgetKb, unit: "KB" };
       };
       const isEndpoint = (file: string) => endpoints.some((row) => row.file === file);
@@ -57,7 +54,7 @@ export const bench: Bench = {
         tables: [
           {
             title: "KB of 1,024 bytes",
-            columns: ["function", "minified", "gzipped", "budget", "most of it"],
+            columns: ["function", "minified", "gzipped", "budget", "largest packages"],
             rows: weighed.map(({ file, kb, zippedKb, budgetKb, most }) => [file, kb, zippedKb, budgetKb, most]),
           },
         ],

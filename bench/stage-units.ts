@@ -2,38 +2,47 @@ import { randomUUID } from "node:crypto";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code } from "aws-cdk-lib/aws-lambda";
+import { endpoints } from "../functions/manifest/endpoints.ts";
+import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { type MetricRow, metrics } from "../functions/manifest/metrics.ts";
+import { workers } from "../functions/manifest/workers.ts";
 import { statusByCode } from "../functions/platform/errors.ts";
 import { accessLog } from "../lib/access-log.ts";
 import type { StageContext } from "../lib/service-function.ts";
 import { ServiceStack } from "../lib/service-stack.ts";
 import { stageNamed } from "../lib/stages.ts";
 
-/* What the stack of prod has and how its functions are set up, counted in its template. */
+/* Counts the resources of the prod stack in its template, and reads how the priced functions are configured. */
 
-/** What a stage has whether it is used or not, and how its functions are set up. */
+/** The resources of a stage that cost money even without traffic, and the configuration of its functions. */
 export interface StageUnits {
   name: string;
   alarms: number;
-  /** CloudWatch charges an alarm for each metric it reads. */
+  /** CloudWatch charges an alarm per metric that it reads. */
   alarmMetrics: number;
   dashboards: number;
   secrets: number;
-  /** Custom metrics that every stage writes, and all that a stage in full use may write. */
+  /** Custom metrics that an idle stage writes. */
   idleMetrics: number;
+  /** All custom metrics that a stage may write. */
   allMetrics: number;
+  /** Pairs of a function and a table that it uses. */
+  tableUses: number;
+  /** Functions that send to a queue or its dead letter queue, counted per queue; the pipeline is one more. */
+  queueProducers: number;
+  /** Memory of the functions whose calls are priced. */
   memoryMb: Record<string, number>;
-  /** Below which level Lambda's own log lines are left out. */
+  /** The minimum level of the log lines that Lambda itself writes. */
   systemLogLevel: string;
   pollers: { queue: string; batchSize: number; batchingWindowSeconds: number }[];
 }
 
 let accessLogTemplate: string | undefined;
 
-/** The stage's own format, with values of the length that API Gateway writes; what it does not know it writes as `-`. */
+/** Returns an access log line of the stage with values of realistic length. API Gateway writes unknown values as `-`. */
 export function accessLogLine(values: Record<string, string>): string {
-  const surroundings = { stage: stageNamed("prod") } as StageContext;
-  accessLogTemplate ??= String(accessLog(new Stack(), surroundings).accessLogFormat.toString());
+  const context = { stage: stageNamed("prod") } as StageContext;
+  accessLogTemplate ??= String(accessLog(new Stack(), context).accessLogFormat.toString());
   const known: Record<string, string> = {
     requestId: randomUUID(),
     requestTime: "21/Nov/2026:10:18:41 +0000",
@@ -46,7 +55,7 @@ export function accessLogLine(values: Record<string, string>): string {
   return accessLogTemplate.replaceAll(/\$context\.([\w.]+)/g, (_, name: string) => known[name] ?? "-");
 }
 
-/** Attempts end in success or in one of as many errors as there are; credentials are refused for as many reasons as there are 401s. */
+/** The values of metric dimensions: outcomes of an attempt, and error codes with status 401. */
 const VALUES = {
   outcome: ["succeeded", "timeout", "dns_error", "connection_refused", "connection_reset", "tls_error"].concat(
     "address_blocked",
@@ -59,6 +68,12 @@ const VALUES = {
 // biome-ignore lint/suspicious/noExplicitAny: a template is JSON
 type Json = any;
 
+/** The functions whose calls are priced. A new endpoint needs no entry here. */
+const PRICED = ["auth/authorizer", "projects/list", "deliveries/fan-out", "attempts/send", "deliveries/sweep"];
+
+const rows: readonly { uses: Grants }[] = [...endpoints, ...workers];
+
+/** Synthesizes the prod stack and counts its resources. */
 export function countStage(): StageUnits {
   process.env.CDK_VALIDATION = "false";
   const stage = stageNamed("prod");
@@ -85,10 +100,17 @@ export function countStage(): StageUnits {
     alarmMetrics: alarms.reduce((sum, alarm) => sum + read(alarm), 0),
     dashboards: all("AWS::CloudWatch::Dashboard").length,
     secrets: all("AWS::SecretsManager::Secret").length,
-    // The sweep's own, which it writes each minute.
+    // The sweep writes these each minute.
     idleMetrics: [metrics.sweepLag, metrics.redriven].length,
     allMetrics: perMetric.reduce((sum, count) => sum + count, 0),
-    memoryMb: Object.fromEntries(functions.map((each) => [fileOf(each), each.MemorySize])),
+    tableUses: rows.reduce((sum, { uses }) => sum + Object.keys(uses.tables ?? {}).length, 0),
+    queueProducers: rows.reduce(
+      (sum, { uses }) => sum + (uses.sendsTo?.length ?? 0) + (uses.rejectsTo?.length ?? 0),
+      1,
+    ),
+    memoryMb: Object.fromEntries(
+      functions.filter((each) => PRICED.includes(fileOf(each))).map((each) => [fileOf(each), each.MemorySize]),
+    ),
     systemLogLevel: [...new Set(functions.map(({ LoggingConfig }) => LoggingConfig?.SystemLogLevel ?? "INFO"))].join(),
     pollers: all("AWS::Lambda::EventSourceMapping").map((mapping) => ({
       queue: String(mapping.EventSourceArn["Fn::GetAtt"][0])

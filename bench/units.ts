@@ -14,10 +14,11 @@ import { createGateway } from "../bin/local/gateway.ts";
 import { fromSources, invoke, type LambdaHandler } from "../bin/local/lambda.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
 import { createQueues, createTables } from "../bin/local/resources.ts";
-import { type Attempt, createDelivery, type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
+import * as apiKeys from "../functions/api-keys/api-key-store.ts";
+import { createDelivery, type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
 import * as deliveries from "../functions/deliveries/delivery-store.ts";
 import { deploymentEvent } from "../functions/deployments/deployment-event.ts";
-import type { endpoints } from "../functions/manifest/endpoints.ts";
 import { metrics } from "../functions/manifest/metrics.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
@@ -32,30 +33,30 @@ import type { Loopback } from "./loopback.ts";
 import type { StageUnits } from "./stage-units.ts";
 
 /*
- * What each function takes of AWS in one call, counted while the real handlers run over the embedded engines:
+ * Counts what the functions consume on AWS per call, while the real handlers run over the embedded engines:
  *
- *     node bench/units.ts     counts anew and writes bench/units.json
+ *     node bench/units.ts     counts and writes bench/units.json
  *
- * Units of DynamoDB are those that the engine reports; test/bench/units.test.ts holds them against AWS's rules. Requests to
- * SQS are counted as they are billed, by 64 KB of payload. Time is not counted but measured, on one thread, and no more than a
- * lower bound of what a Lambda would be billed for.
+ * Units of DynamoDB are those that the engine reports; test/bench/units.test.ts checks them against the rules of AWS. Requests
+ * to SQS are counted as AWS bills them, by 64 KB of payload. Time is measured, on one thread, and is a lower bound of the
+ * billed time of a Lambda.
  */
 
-/** Of one call of a function. */
-export interface Taken {
+/** The usage of one call of a function. */
+export interface Usage {
   /** DynamoDB request units: read, written to tables, written to indexes. */
   reads: number;
   writes: number;
   indexWrites: number;
-  /** Requests to SQS that the function itself makes. */
+  /** Requests to SQS by the function itself. */
   queueRequests: number;
   logLines: number;
-  /** As CloudWatch counts them, and the part of them that is there for the metrics. */
+  /** Log bytes as CloudWatch counts them, and the part of them that only serves the metrics. */
   logBytes: number;
   metricBytes: number;
-  /** How many times it waits for AWS: calls that are under way together count once. */
+  /** How often the function waits for AWS. Concurrent calls count once. */
   waits: number;
-  /** Of this thread; the median of all repeats. */
+  /** CPU time of this thread; the median of all repeats. */
   cpuMs: number;
 }
 
@@ -63,56 +64,55 @@ export interface RequestUnits {
   route: string;
   credential: "jwt" | "key";
   status: number;
-  authorizer: Taken;
-  endpoint: Taken;
+  authorizer: Usage;
+  endpoint: Usage;
   /** Status line, headers and body, without TLS and what API Gateway adds. */
   responseBytes: number;
   /** The line of the access log. */
   accessLogBytes: number;
-  /** The event in JSON, which a careless function logs. */
+  /** The event as JSON: the cost of logging it. */
   eventBytes: number;
 }
 
 export interface FanOutUnits {
   events: number;
   webhooks: number;
-  taken: Taken;
+  usage: Usage;
 }
 
 export interface Units {
   countedOn: string;
   requests: RequestUnits[];
-  /** The authorizer when `last_used_at` is due, and when the credential is refused. */
-  keyFirstUse: Taken;
-  refused: Taken;
+  /** The authorizer when it also updates `last_used_at`. */
+  keyFirstUse: Usage;
   fanOut: FanOutUnits[];
   /** Successful sends, by messages in the batch. */
-  send: { messages: number; taken: Taken }[];
-  /** A delivery that always fails: its attempts from the first to the last, each in a batch of its own. */
-  failedAttempts: Taken[];
+  send: { messages: number; usage: Usage }[];
+  /** The attempts of a delivery that always fails, first to last, each in a batch of one. */
+  failedAttempts: Usage[];
   /** A success after a failure. */
-  recovered: Taken;
-  sweep: { rows: number; taken: Taken }[];
+  recovered: Usage;
+  sweep: { rows: number; usage: Usage }[];
   sizes: {
     eventMessageBytes: number;
     attemptMessageBytes: number;
-    /** One delivery on the wire, without TLS. */
+    /** The bytes of one request to a receiver, without TLS. */
     requestBytes: number;
-    /** A delivery row as DynamoDB counts it: as fan-out wrote it, after the attempt that succeeded, and its entry in the index. */
+    /** The size of a delivery row in DynamoDB: as written by fan-out, and after the successful attempt. */
     pendingRowBytes: number;
     succeededRowBytes: number;
   };
   stage: StageUnits;
 }
 
-/** https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html: each event weighs this much more. */
+/** https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html: CloudWatch adds this to each event. */
 export const LOG_EVENT_OVERHEAD_BYTES = 26;
 const QUEUE_CHUNK_BYTES = 64 * 1024;
 
 const meters = new AsyncLocalStorage<Meter>();
 
 class Meter {
-  readonly taken: Taken = {
+  readonly usage: Usage = {
     reads: 0,
     writes: 0,
     indexWrites: 0,
@@ -123,15 +123,15 @@ class Meter {
     waits: 0,
     cpuMs: 0,
   };
-  #underWay = 0;
+  #inFlight = 0;
 
   async wait<Result>(call: () => Promise<Result>): Promise<Result> {
-    if (this.#underWay === 0) this.taken.waits += 1;
-    this.#underWay += 1;
+    if (this.#inFlight === 0) this.usage.waits += 1;
+    this.#inFlight += 1;
     try {
       return await call();
     } finally {
-      this.#underWay -= 1;
+      this.#inFlight -= 1;
     }
   }
 
@@ -140,22 +140,22 @@ class Meter {
     for (const { Table, GlobalSecondaryIndexes = {} } of consumed) {
       const inTable = Table?.CapacityUnits ?? 0;
       const inIndexes = Object.values(GlobalSecondaryIndexes).reduce((sum, index) => sum + index.CapacityUnits, 0);
-      if (isRead) this.taken.reads += inTable + inIndexes;
-      else this.taken.writes += inTable;
-      if (!isRead) this.taken.indexWrites += inIndexes;
+      if (isRead) this.usage.reads += inTable + inIndexes;
+      else this.usage.writes += inTable;
+      if (!isRead) this.usage.indexWrites += inIndexes;
     }
   }
 
   countLine(line: object): void {
     const bytes = Buffer.byteLength(JSON.stringify(line));
     const plain = Object.entries(line).filter(([name]) => !METRIC_FIELDS.has(name));
-    this.taken.logLines += 1;
-    this.taken.logBytes += bytes + LOG_EVENT_OVERHEAD_BYTES;
-    this.taken.metricBytes += bytes - Buffer.byteLength(JSON.stringify(Object.fromEntries(plain)));
+    this.usage.logLines += 1;
+    this.usage.logBytes += bytes + LOG_EVENT_OVERHEAD_BYTES;
+    this.usage.metricBytes += bytes - Buffer.byteLength(JSON.stringify(Object.fromEntries(plain)));
   }
 }
 
-/** What a line has only because metrics are made of it. */
+/** The fields of a log line that only serve its metrics. */
 const METRIC_FIELDS = new Set(["_aws", "stage", ...Object.values(metrics).map(({ name }) => name as string)]);
 
 interface Consumed {
@@ -174,23 +174,25 @@ const countCapacity: Middleware =
     try {
       const result = await meter.wait(() => next({ input: { ...args.input, ReturnConsumedCapacity: "INDEXES" } }));
       const { ConsumedCapacity } = result.output as { ConsumedCapacity?: Consumed | Consumed[] };
-      if (!ConsumedCapacity) throw new Error(`The DynamoDB engine does not say what ${commandName} consumed`);
+      if (!ConsumedCapacity)
+        throw new Error(`The DynamoDB engine did not report the consumed capacity of ${commandName}`);
       meter.count(commandName, [ConsumedCapacity].flat());
       return result;
     } catch (error) {
-      // It costs units as well, of which the answer says nothing. Nothing here is done twice, so none should fail.
-      throw new Error(`${commandName} failed while it was counted`, { cause: error });
+      // A failed call consumes units too, and the error does not report them. No call should fail here.
+      throw new Error(`${commandName} failed during the count`, { cause: error });
     }
   };
 
 const countQueueRequests: Middleware = (next) => async (args) => {
   const meter = meters.getStore();
   if (!meter) return next(args);
-  meter.taken.queueRequests += queueRequestsFor(payloadBytes(args.input));
+  meter.usage.queueRequests += queueRequestsFor(payloadBytes(args.input));
   return meter.wait(() => next(args));
 };
 
-const queueRequestsFor = (bytes: number): number => Math.max(1, Math.ceil(bytes / QUEUE_CHUNK_BYTES));
+/** Returns the number of billed SQS requests for a payload: one per 64 KB, at least one. */
+export const queueRequestsFor = (bytes: number): number => Math.max(1, Math.ceil(bytes / QUEUE_CHUNK_BYTES));
 
 function payloadBytes({ Entries = [] }: { Entries?: { MessageBody?: string }[] }): number {
   return Entries.reduce((sum, { MessageBody = "" }) => sum + Buffer.byteLength(MessageBody), 0);
@@ -209,58 +211,60 @@ function meterClients(): void {
 
 interface Call {
   file: string;
-  taken: Taken;
+  usage: Usage;
   eventBytes: number;
 }
 
-/** The calls of functions since it was emptied last. */
+/** The function calls since the list was last cleared. */
 const calls: Call[] = [];
 
 const meteredLoad = async (file: string): Promise<LambdaHandler> => {
   const handler = await fromSources(file);
   return async (event, context) => {
-    const { answer, taken } = await takenBy(() => handler(event, context));
-    calls.push({ file, taken, eventBytes: Buffer.byteLength(JSON.stringify(event)) });
-    return answer;
+    const { result, usage } = await measureUsage(() => handler(event, context));
+    calls.push({ file, usage, eventBytes: Buffer.byteLength(JSON.stringify(event)) });
+    return result;
   };
 };
 
-/** Runs something and counts what it takes. Its time is right only when nothing else runs meanwhile. */
-export async function takenBy<Answer>(run: () => Promise<Answer>): Promise<{ answer: Answer; taken: Taken }> {
+/**
+ * Runs a function and counts its usage. The time is correct only when nothing else runs on this thread.
+ * @returns the result of the function, and its usage
+ */
+export async function measureUsage<Result>(run: () => Promise<Result>): Promise<{ result: Result; usage: Usage }> {
   const meter = new Meter();
   const before = process.threadCpuUsage();
   const startedAt = performance.now();
-  const answer = await meters.run(meter, run);
+  const result = await meters.run(meter, run);
   const { user, system } = process.threadCpuUsage(before);
-  // The clock of a thread is too coarse for a call that is over at once. Such a one has waited for nothing.
-  meter.taken.cpuMs = meter.taken.waits === 0 ? performance.now() - startedAt : (user + system) / 1000;
-  return { answer, taken: meter.taken };
+  // The CPU clock of a thread is too coarse for a call that does not wait.
+  meter.usage.cpuMs = meter.usage.waits === 0 ? performance.now() - startedAt : (user + system) / 1000;
+  return { result, usage: meter.usage };
 }
 
 interface Options {
-  /** Answers with the status in its path. */
+  /** URL of a receiver that responds with the status in the path. */
   receiverUrl: string;
-  /** How often each call is made: counts must be the same each time, times are the median. */
+  /** The number of times each call is made. Counts must be equal each time; times are the median. */
   repeats: number;
 }
 
 /**
- * Counts over the engines of the environment (AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_SQS), in tables of its own.
- * @throws Error when two repeats of one call do not take the same
+ * Counts all units over the engines of AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_SQS, in new tables.
+ * @throws Error when two repeats of one call consume different units
  */
 export async function countUnits({ receiverUrl, repeats }: Options): Promise<Units> {
-  // The CDK weighs more than all functions together: only who counts a stage has to carry it.
+  // Loaded here because the CDK is large and most importers of this module do not need it.
   const { accessLogLine, countStage } = await import("./stage-units.ts");
   const { write } = logSink;
   await prepare();
   try {
-    const { requests, keyFirstUse, refused } = await countRequests(repeats, accessLogLine);
+    const { requests, keyFirstUse } = await countRequests(repeats, accessLogLine);
     const { fanOut, send, sizes } = await countDeliveries(receiverUrl, repeats);
     return {
       countedOn: new Date().toISOString().slice(0, 10),
       requests,
       keyFirstUse,
-      refused,
       fanOut,
       send,
       failedAttempts: await countFailures(receiverUrl),
@@ -274,7 +278,7 @@ export async function countUnits({ receiverUrl, repeats }: Options): Promise<Uni
   }
 }
 
-/** Tables and queues that nobody else uses, the settings of a function on AWS, and log lines that are counted, not written. */
+/** Creates tables and queues, applies the settings of a function on AWS, and counts log lines instead of writing them. */
 export async function prepare(): Promise<void> {
   const prefix = `bench-${randomUUID().slice(0, 8)}-`;
   const urlOf = (name: string) => `${process.env.AWS_ENDPOINT_URL_SQS}/000000000000/${name}`;
@@ -283,7 +287,7 @@ export async function prepare(): Promise<void> {
     await createTables(dynamo(), prefix),
     await createQueues(sqs(), { prefix, urlOf }),
     { JWT_SECRET: process.env.JWT_SECRET ?? randomBytes(32).toString("hex"), STAGE: "prod" },
-    // Receivers on this machine, by plain http.
+    // Allows receivers on this machine, with plain http.
     { WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8,::1/128" },
   );
   meterClients();
@@ -293,10 +297,10 @@ export async function prepare(): Promise<void> {
   };
 }
 
-/** Engines for one bench, in memory and in processes of their own; the environment leads to them. */
+/** Starts the engines and a receiver as processes, in memory, and points the environment at the engines. */
 export async function startEngines(): Promise<{ receiverUrl: string; stop(): Promise<void> }> {
   const dynamoEngine = await startDynamo(undefined, () => {
-    throw new Error("The DynamoDB engine has ended");
+    throw new Error("The DynamoDB engine exited");
   });
   const child = spawn(process.execPath, [join(import.meta.dirname, "loopback.ts")], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -321,77 +325,40 @@ export async function startEngines(): Promise<{ receiverUrl: string; stop(): Pro
   };
 }
 
-type RouteOf<Row> = Row extends { method: infer Method extends string; path: infer Path extends string }
-  ? `${Method} ${Path}`
-  : never;
-type Route = RouteOf<(typeof endpoints)[number]>;
+/** The one request that is priced. A new endpoint needs no entry here. */
+export const PRICED_ROUTE = "GET /v1/projects";
 
-/** A user with projects, keys, webhooks and deliveries: as many as a small customer has. */
-interface Scene {
+/** A user with three projects and an API key, as a small customer has. */
+interface Customer {
   token: string;
   key: string;
-  /** Ids by the name of their parameter. */
-  ids: { id: string; project_id: string; webhook_id: string; delivery_id: string };
 }
 
-const CUSTOMER = { keys: 3, projects: 3, webhooks: 3, deliveries: 25 };
-
-/** The bodies and queries of all endpoints; what is read comes before what changes it. */
-const bodies: Record<Route, object | undefined> = {
-  "GET /v1/projects": undefined,
-  "GET /v1/api-keys": undefined,
-  "GET /v1/projects/{project_id}/webhooks": undefined,
-  "GET /v1/projects/{project_id}/webhooks/{webhook_id}": undefined,
-  "GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries": undefined,
-  "GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}": undefined,
-  "POST /v1/api-keys": { name: "deploy from CI" },
-  "POST /v1/projects/{project_id}/webhooks": {
-    url: "https://hooks.example.com/deployments/production",
-    events: ["deploy.succeeded", "deploy.failed"],
-  },
-  "PATCH /v1/projects/{project_id}/webhooks/{webhook_id}": { events: ["deploy.succeeded", "deploy.failed"] },
-  "POST /v1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret": {},
-  "POST /v1/projects/{project_id}/webhooks/{webhook_id}/test": {},
-  "POST /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": undefined,
-  "POST /v1/projects/{project_id}/webhooks/{webhook_id}/recover": { since: "2000-01-01T00:00:00Z" },
-  "DELETE /v1/projects/{project_id}/webhooks/{webhook_id}": undefined,
-  "DELETE /v1/api-keys/{id}": undefined,
-};
+const PROJECTS = 3;
 
 type AccessLogLine = (values: Record<string, string>) => string;
 
 async function countRequests(
   repeats: number,
   accessLogLine: AccessLogLine,
-): Promise<Pick<Units, "requests" | "keyFirstUse" | "refused">> {
+): Promise<Pick<Units, "requests" | "keyFirstUse">> {
   const gateway = await createGateway(meteredLoad);
   gateway.listen(0, "127.0.0.1");
   await once(gateway, "listening");
   const baseUrl = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`;
   try {
-    const seen = new Map<string, RequestUnits[]>();
-    const firstUses: Taken[] = [];
-    const refusals: Taken[] = [];
+    const counted = { jwt: [] as RequestUnits[], key: [] as RequestUnits[] };
+    const firstUses: Usage[] = [];
     for (let repeat = 0; repeat < repeats; repeat++) {
+      const customer = await createCustomer();
+      firstUses.push((await countRequest(baseUrl, customer, "key", accessLogLine)).authorizer);
       for (const credential of ["jwt", "key"] as const) {
-        const scene = await setUpScene(baseUrl);
-        const { authorizer } = await request(baseUrl, "GET /v1/projects", scene, "key", accessLogLine);
-        firstUses.push(authorizer);
-        for (const route of Object.keys(bodies) as Route[]) {
-          if (route === "POST /v1/api-keys" && credential === "key") continue;
-          const units = await request(baseUrl, route, scene, credential, accessLogLine);
-          const name = `${credential} ${route}`;
-          seen.set(name, [...(seen.get(name) ?? []), units]);
-        }
-        // Its last request has deleted the key.
-        if (credential === "key")
-          refusals.push((await request(baseUrl, "GET /v1/projects", scene, "key", accessLogLine)).authorizer);
+        counted[credential].push(await countRequest(baseUrl, customer, credential, accessLogLine));
       }
     }
     return {
-      requests: [...seen.values()].map(middleRequest),
-      keyFirstUse: middle(firstUses),
-      refused: middle(refusals),
+      requests: [medianRequest(counted.jwt), medianRequest(counted.key)],
+      keyFirstUse: medianOf(firstUses),
     };
   } finally {
     gateway.closeAllConnections();
@@ -399,32 +366,15 @@ async function countRequests(
   }
 }
 
-async function setUpScene(baseUrl: string): Promise<Scene> {
+async function createCustomer(): Promise<Customer> {
   const userId = `user-${randomUUID()}`;
-  const token = mintToken(process.env.JWT_SECRET ?? "", userId);
-  const create = async (path: string, body: object) => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const response = await fetch(`${baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    return ((await response.json()) as { data: { id: string; key: string } }).data;
-  };
-  const projectIds = Array.from({ length: CUSTOMER.projects }, () => randomUUID());
-  for (const project_id of projectIds) {
-    await putMember({ user_id: userId, project_id, name: "Web shop, production", role: "admin" });
+  for (let count = 0; count < PROJECTS; count++) {
+    await putMember({ user_id: userId, project_id: randomUUID(), name: "Web shop, production", role: "admin" });
   }
-  const [project_id = ""] = projectIds;
-  let last = { id: "", key: "" };
-  for (let count = 0; count < CUSTOMER.keys; count++) last = await create("/v1/api-keys", { name: "deploy from CI" });
-  let webhook: Webhook | undefined;
-  for (let count = 0; count < CUSTOMER.webhooks; count++) {
-    webhook = await addWebhook(project_id, "https://hooks.example.com/deployments/production");
-  }
-  if (!webhook) throw new Error("no webhook");
-  let delivery_id = "";
-  for (let count = 0; count < CUSTOMER.deliveries; count++) {
-    // One to send again, one to recover.
-    delivery_id = (await addEnded(webhook, count < CUSTOMER.deliveries - 2 ? "succeeded" : "failed")).id;
-  }
-  return { token, key: last.key, ids: { id: last.id, project_id, webhook_id: webhook.id, delivery_id } };
+  const random = randomBytes(API_KEY_RANDOM_BYTES);
+  const { key, apiKey } = createApiKey(userId, { name: "deploy from CI" }, new Date(), random);
+  await apiKeys.insert(apiKey);
+  return { token: mintToken(process.env.JWT_SECRET ?? "", userId), key };
 }
 
 export async function addWebhook(projectId: string, url: string): Promise<Webhook> {
@@ -434,7 +384,7 @@ export async function addWebhook(projectId: string, url: string): Promise<Webhoo
   return webhook;
 }
 
-/** As the pipeline writes it. */
+/** Returns a deployment event as the pipeline sends it. */
 export function newEvent(projectId: string) {
   return {
     event: "deploy.succeeded" as const,
@@ -450,50 +400,26 @@ export function newDelivery(webhook: Webhook, at = new Date()): Delivery {
   return createDelivery(event, webhook, at, settings.deliveryGraceSeconds());
 }
 
-async function addEnded(webhook: Webhook, status: "succeeded" | "failed"): Promise<Delivery> {
-  const { next_attempt_at, due_at, due_shard, ...opened } = newDelivery(webhook);
-  const attempt: Attempt = {
-    number: 1,
-    at: new Date().toISOString(),
-    duration_ms: 184,
-    status_code: status === "succeeded" ? 200 : 500,
-    ...(status === "failed" && { error_code: "http_status" as const }),
-    response_excerpt: "ok",
-    trigger: "schedule",
-  };
-  const delivery = { ...opened, status, attempt_count: 1, attempts: [attempt] };
-  await deliveries.insert(delivery);
-  return delivery;
-}
-
-async function request(
+/** Sends the priced request and counts what the authorizer and the endpoint use. */
+async function countRequest(
   baseUrl: string,
-  route: Route,
-  { token, key, ids }: Scene,
+  { token, key }: Customer,
   credential: "jwt" | "key",
   accessLogLine: AccessLogLine,
 ): Promise<RequestUnits> {
-  const [method = "", template = ""] = route.split(" ");
-  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: keyof Scene["ids"]) => ids[name]);
-  const body = bodies[route];
+  const [method = "", path = ""] = PRICED_ROUTE.split(" ");
   calls.length = 0;
   const response = await fetch(`${baseUrl}${path}`, {
     method,
-    headers: {
-      authorization: `Bearer ${credential === "jwt" ? token : key}`,
-      ...(body && { "content-type": "application/json" }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
+    headers: { authorization: `Bearer ${credential === "jwt" ? token : key}` },
   });
   const text = await response.text();
   const [authorizer, endpoint] = calls.splice(0);
-  if (!authorizer) throw new Error(`${route} was answered without the authorizer: ${text}`);
-  if (!response.ok && endpoint) throw new Error(`${route} failed: ${text}`);
+  if (!response.ok || !authorizer || !endpoint) throw new Error(`${PRICED_ROUTE} failed: ${text}`);
   const head = [...response.headers].reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
-  const responseBytes = "HTTP/1.1 200 OK\r\n\r\n".length + head + Buffer.byteLength(text);
   const line = accessLogLine({
     httpMethod: method,
-    resourcePath: template,
+    resourcePath: path,
     path: `/prod${path}`,
     status: String(response.status),
     responseLength: String(Buffer.byteLength(text)),
@@ -502,21 +428,20 @@ async function request(
     "authorizer.keyId": credential === "jwt" ? "-" : randomUUID(),
   });
   return {
-    route,
+    route: PRICED_ROUTE,
     credential,
     status: response.status,
-    authorizer: authorizer.taken,
-    endpoint: endpoint?.taken ?? new Meter().taken,
-    responseBytes,
+    authorizer: authorizer.usage,
+    endpoint: endpoint.usage,
+    responseBytes: "HTTP/1.1 200 OK\r\n\r\n".length + head + Buffer.byteLength(text),
     accessLogBytes: Buffer.byteLength(line) + LOG_EVENT_OVERHEAD_BYTES,
-    eventBytes: endpoint?.eventBytes ?? 0,
+    eventBytes: endpoint.eventBytes,
   };
 }
 
 const FAN_OUTS = [
   { events: 1, webhooks: 1 },
   { events: 1, webhooks: 10 },
-  { events: 1, webhooks: 20 },
   { events: 10, webhooks: 1 },
   { events: 10, webhooks: 10 },
 ];
@@ -525,41 +450,39 @@ async function countDeliveries(
   receiverUrl: string,
   repeats: number,
 ): Promise<Pick<Units, "fanOut" | "send"> & { sizes: Omit<Units["sizes"], "requestBytes"> }> {
-  const fanOuts = FAN_OUTS.map((size) => ({ size, taken: [] as Taken[] }));
-  const sends = new Map<number, Taken[]>([
+  const fanOuts = FAN_OUTS.map((size) => ({ size, usage: [] as Usage[] }));
+  const sends = new Map<number, Usage[]>([
     [1, []],
     [10, []],
   ]);
   const sizes = { eventMessageBytes: 0, attemptMessageBytes: 0, pendingRowBytes: 0, succeededRowBytes: 0 };
-  // What the endpoints have asked to be sent.
-  await workOff("deliveries");
   for (let repeat = 0; repeat < repeats; repeat++) {
-    for (const { size, taken } of fanOuts) {
+    for (const { size, usage } of fanOuts) {
       const projectId = randomUUID();
-      const made = [];
+      const created = [];
       for (let count = 0; count < size.webhooks; count++) {
-        made.push(await addWebhook(projectId, `${receiverUrl}/200`));
+        created.push(await addWebhook(projectId, `${receiverUrl}/200`));
       }
       for (let count = 0; count < size.events; count++) {
         const MessageBody = JSON.stringify(newEvent(projectId));
         sizes.eventMessageBytes = Buffer.byteLength(MessageBody);
         await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody }));
       }
-      const batches = await workOff("events");
-      if (batches.length !== 1) throw new Error(`${batches.length} batches of events where there should be one`);
-      taken.push(...batches.map((batch) => batch.taken));
-      const [webhook] = made;
+      const batches = await drainQueue("events");
+      if (batches.length !== 1) throw new Error(`Expected one batch of events, got ${batches.length}`);
+      usage.push(...batches.map((batch) => batch.usage));
+      const [webhook] = created;
       if (webhook) sizes.pendingRowBytes = await rowBytes(webhook);
-      for (const { messages, bytes, taken } of await workOff("deliveries")) {
-        sends.get(messages)?.push(taken);
+      for (const { messages, bytes, usage } of await drainQueue("deliveries")) {
+        sends.get(messages)?.push(usage);
         sizes.attemptMessageBytes = Math.round(bytes / messages);
       }
       if (webhook) sizes.succeededRowBytes = await rowBytes(webhook);
     }
   }
   return {
-    fanOut: fanOuts.map(({ size, taken }) => ({ ...size, taken: middle(taken) })),
-    send: [...sends].map(([messages, taken]) => ({ messages, taken: middle(taken) })),
+    fanOut: fanOuts.map(({ size, usage }) => ({ ...size, usage: medianOf(usage) })),
+    send: [...sends].map(([messages, usage]) => ({ messages, usage: medianOf(usage) })),
     sizes,
   };
 }
@@ -567,15 +490,15 @@ async function countDeliveries(
 interface Batch {
   messages: number;
   bytes: number;
-  taken: Taken;
+  usage: Usage;
 }
 
-/** Takes what a queue has to its consumer in batches, as Lambda does, and deletes what is done. */
-async function workOff(queue: QueueKey): Promise<Batch[]> {
+/** Passes all messages of a queue to its consumer in batches, as Lambda does, and deletes them. */
+async function drainQueue(queue: QueueKey): Promise<Batch[]> {
   const row = (workers as readonly WorkerRow[]).find(
     ({ trigger }) => trigger.kind === "queue" && trigger.queue === queue,
   );
-  if (row?.trigger.kind !== "queue") throw new Error(`Nothing consumes ${queue}`);
+  if (row?.trigger.kind !== "queue") throw new Error(`No worker consumes ${queue}`);
   const QueueUrl = queueUrl(queue);
   const batches: Batch[] = [];
   while (true) {
@@ -591,7 +514,7 @@ async function workOff(queue: QueueKey): Promise<Batch[]> {
     batches.push({
       messages: Messages.length,
       bytes: texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0),
-      taken: await call(row.file, queueEvent(texts)),
+      usage: await call(row.file, queueEvent(texts)),
     });
     const Entries = Messages.map(({ ReceiptHandle }, index) => ({ Id: String(index), ReceiptHandle }));
     await sqs().send(new DeleteMessageBatchCommand({ QueueUrl, Entries }));
@@ -607,16 +530,20 @@ export const queueEvent = (texts: string[]): SQSEvent =>
     })),
   }) as SQSEvent;
 
-/** Calls a worker as Lambda does. @throws Error when it reports messages as failed */
-export async function call(file: WorkerRow["file"], event: unknown): Promise<Taken> {
+/**
+ * Calls a worker as Lambda does.
+ * @returns its usage
+ * @throws Error when it reports messages as failed
+ */
+export async function call(file: WorkerRow["file"], event: unknown): Promise<Usage> {
   const { timeoutSeconds = 0 } = (workers as readonly WorkerRow[]).find((row) => row.file === file) ?? {};
   calls.length = 0;
-  const answer = await invoke(await meteredLoad(file), event, { functionName: file, timeoutSeconds });
-  const { batchItemFailures = [] } = (answer ?? {}) as { batchItemFailures?: unknown[] };
+  const result = await invoke(await meteredLoad(file), event, { functionName: file, timeoutSeconds });
+  const { batchItemFailures = [] } = (result ?? {}) as { batchItemFailures?: unknown[] };
   if (batchItemFailures.length > 0) throw new Error(`${file} failed on ${batchItemFailures.length} messages`);
-  const [made] = calls.splice(0);
-  if (!made) throw new Error(`${file} was not counted`);
-  return made.taken;
+  const [counted] = calls.splice(0);
+  if (!counted) throw new Error(`${file} was not counted`);
+  return counted.usage;
 }
 
 async function rowBytes({ id }: Webhook): Promise<number> {
@@ -633,8 +560,8 @@ async function rowBytes({ id }: Webhook): Promise<number> {
 }
 
 /**
- * The size of an item as DynamoDB counts it: names and values in UTF-8, numbers by their digits, three bytes around a list or a
- * map and one for each of its members.
+ * Computes the size of an item in DynamoDB, in bytes: names and values in UTF-8, numbers by their digits, three bytes for a list
+ * or map and one for each of its members.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
  */
 export function itemBytes(item: Record<string, unknown>): number {
@@ -652,20 +579,20 @@ function valueBytes(value: unknown): number {
 export const dueAttempt = ({ project_id, webhook_id, id }: Delivery, attempt: number): string =>
   JSON.stringify({ project_id, webhook_id, delivery_id: id, attempt });
 
-/** The attempts as the schedule makes them, though without its waits. */
-async function countFailures(receiverUrl: string): Promise<Taken[]> {
+/** Counts all attempts of a failing delivery, without the waits of the schedule. */
+async function countFailures(receiverUrl: string): Promise<Usage[]> {
   const delivery = newDelivery(await addWebhook(randomUUID(), `${receiverUrl}/500`));
   await deliveries.insert(delivery);
-  const taken: Taken[] = [];
+  const usage: Usage[] = [];
   for (let attempt = 1; ; attempt++) {
-    taken.push(await call("attempts/send", queueEvent([dueAttempt(delivery, attempt)])));
+    usage.push(await call("attempts/send", queueEvent([dueAttempt(delivery, attempt)])));
     const row = await deliveries.find(delivery.webhook_id, delivery.id);
-    if (row?.attempt_count !== attempt) throw new Error(`Attempt ${attempt} was not made`);
-    if (row.status !== "pending") return taken;
+    if (row?.attempt_count !== attempt) throw new Error(`Attempt ${attempt} was not recorded`);
+    if (row.status !== "pending") return usage;
   }
 }
 
-async function countRecovery(receiverUrl: string): Promise<Taken> {
+async function countRecovery(receiverUrl: string): Promise<Usage> {
   const webhook = await addWebhook(randomUUID(), `${receiverUrl}/200`);
   await webhooks.markFailing(webhook, new Date().toISOString());
   const delivery = newDelivery(webhook);
@@ -673,17 +600,17 @@ async function countRecovery(receiverUrl: string): Promise<Taken> {
   return call("attempts/send", queueEvent([dueAttempt(delivery, 1)]));
 }
 
-/** A sweep that finds so many rows, as many in each shard. */
-async function countSweep(rows: number): Promise<{ rows: number; taken: Taken }> {
+/** Counts a sweep that finds `rows` due rows, spread evenly over the shards. */
+async function countSweep(rows: number): Promise<{ rows: number; usage: Usage }> {
   const webhook = await addWebhook(randomUUID(), "https://hooks.example.com/deployments/production");
   const anHourAgo = new Date(Date.now() - 3_600_000);
   for (let count = 0; count < rows; count++) {
     await deliveries.insert({ ...newDelivery(webhook, anHourAgo), due_shard: count % DUE_SHARDS });
   }
-  return { rows, taken: await call("deliveries/sweep", {}) };
+  return { rows, usage: await call("deliveries/sweep", {}) };
 }
 
-/** One delivery as it goes over the wire. */
+/** Counts the bytes of one request to a receiver. */
 async function countWireBytes(): Promise<number> {
   let bytes = 0;
   const receiver = http.createServer((request, response) => {
@@ -707,26 +634,26 @@ async function countWireBytes(): Promise<number> {
   return bytes;
 }
 
-/** The one in the middle by time; all must have taken the same otherwise. */
-function middle(taken: Taken[]): Taken {
-  const [first] = taken;
-  if (!first) throw new Error("nothing was counted");
-  for (const each of taken.slice(1)) {
+/** Returns the counts with the median time. @throws Error when the counts differ */
+function medianOf(usage: Usage[]): Usage {
+  const [first] = usage;
+  if (!first) throw new Error("No call was counted");
+  for (const each of usage.slice(1)) {
     for (const name of ["reads", "writes", "indexWrites", "queueRequests", "logLines"] as const) {
       if (each[name] !== first[name])
-        throw new Error(`One call took ${first[name]} ${name}, the next one ${each[name]}`);
+        throw new Error(`Two equal calls consumed ${first[name]} and ${each[name]} ${name}`);
     }
   }
-  return { ...first, cpuMs: Number(median(taken.map(({ cpuMs }) => cpuMs)).toFixed(2)) };
+  return { ...first, cpuMs: Number(median(usage.map(({ cpuMs }) => cpuMs)).toFixed(2)) };
 }
 
-function middleRequest(requests: RequestUnits[]): RequestUnits {
+function medianRequest(requests: RequestUnits[]): RequestUnits {
   const [first] = requests;
-  if (!first) throw new Error("no request was made");
+  if (!first) throw new Error("No request was counted");
   return {
     ...first,
-    authorizer: middle(requests.map(({ authorizer }) => authorizer)),
-    endpoint: middle(requests.map(({ endpoint }) => endpoint)),
+    authorizer: medianOf(requests.map(({ authorizer }) => authorizer)),
+    endpoint: medianOf(requests.map(({ endpoint }) => endpoint)),
   };
 }
 
@@ -739,7 +666,7 @@ if (import.meta.main) {
   try {
     const units = await countUnits({ receiverUrl: engines.receiverUrl, repeats: REPEATS });
     writeFileSync(unitsFile, `${JSON.stringify(units, undefined, 2)}\n`);
-    console.log(`${units.requests.length} kinds of requests counted; all is in bench/units.json`);
+    console.log("Wrote bench/units.json.");
   } finally {
     await engines.stop();
   }

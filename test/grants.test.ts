@@ -42,7 +42,7 @@ beforeAll(async () => {
   restoreAws();
   await service.stop();
   await secrets.stop();
-}, 90_000);
+});
 
 /** Reads of an index cannot be consistent. A batch is consistent per table. */
 function isStaleRead(command: string, { ConsistentRead, IndexName, RequestItems }: Record<string, unknown>): boolean {

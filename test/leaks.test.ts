@@ -32,6 +32,7 @@ test.each<[string, string]>([
   ["the value of an Authorization header", `Bearer ${randomUUID()}`],
   ["a signature", signature["X-Service-Signature"] ?? ""],
   ["a signature of Standard Webhooks", signature["webhook-signature"] ?? ""],
+  ["a signed AWS request", "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/sqs/aws4_request"],
   ["an event", event],
   ["an event inside a message", JSON.stringify({ error: { message: `not queued: ${event}` } })],
   ["a URL with its query", "https://example.com/hook?token=abc"],

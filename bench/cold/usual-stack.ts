@@ -12,8 +12,8 @@ import jwt from "jsonwebtoken";
 import { z } from "zod";
 
 /*
- * What the examples of the vendors put together for a function behind an API: a document client, middy, Powertools with
- * logger, metrics and tracer, zod, and jsonwebtoken for the credential.
+ * A function behind an API as in the examples of the vendors: document client, middy, Powertools with logger, metrics and
+ * tracer, zod, and jsonwebtoken for the credential.
  * https://docs.aws.amazon.com/powertools/typescript/latest/getting-started/usage-patterns/
  */
 

@@ -3,8 +3,8 @@ import PQueue from "p-queue";
 import { Webhook } from "svix";
 
 /*
- * What one would write first: an HTTP server that takes the event, a queue in memory, and fetch with one library's signature.
- * No durability: what is in work when the process ends is gone. Told once, an event that fails is not told again.
+ * The simple design: an HTTP server that accepts events, a queue in memory, and fetch with a signature by a library. Without
+ * durability and retries: events in flight are lost when the process ends, and failed ones are not sent again.
  */
 
 const [url = "", secret = ""] = process.argv.slice(2);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { ask, deliveriesOf, startService, subscribe } from "../local-service.ts";
+import { callApi, deliveriesOf, startService, subscribe } from "../local-service.ts";
 import type { Receivers } from "../receivers.ts";
 import { FLUSH_MS, type Station } from "./trace.ts";
 
@@ -19,13 +19,13 @@ export interface Event {
   data: object;
 }
 
-/** Something that takes events and tells one receiver about them. */
+/** Accepts events and delivers them to one receiver. */
 export interface Pipe {
-  /** Path and secret of its receiver. */
+  /** Path and secret of the receiver. */
   path: string;
   secret: string;
   newEvent(name?: "deploy.started" | "deploy.failed"): Event;
-  /** Resolves when the event was taken. */
+  /** Resolves when the event has been accepted. */
   publish(event: Event): Promise<unknown>;
   end(): Promise<void>;
 }
@@ -38,24 +38,24 @@ const eventOf = (project_id: string, event: string): Event => ({
   data: { commit: "3f786850e387550fdab836ed7e6dc881de23001b", branch: "main", build_seconds: 41 },
 });
 
-/** How many deliveries there are of each status. */
+/** The number of deliveries by status. */
 export type Ledger = Record<string, number>;
 
 export interface OurPipe extends Pipe {
-  /** Creates samples for the receiver that refuses all: one attempt each. */
+  /** Sends a test delivery to the receiver that rejects all. It has one attempt. */
   sendSample(): Promise<void>;
-  /** What the API says of the deliveries of both receivers, and the ids of those that succeeded. */
+  /** Returns the deliveries of both receivers by status, as the API lists them, and the ids of succeeded ones. */
   ledger(): Promise<{ counts: Ledger; succeeded: Set<string> }>;
-  /** When events and deliveries passed the stations, by `<station> <id>`. */
+  /** Returns when events and deliveries passed each station, by `<station> <id>`. */
   passages(): Promise<Map<string, number>>;
 }
 
-/** The local service as it is, with somebody who looks over its shoulder. */
+/** Starts the local service with tracing of its AWS calls. */
 export async function startOurs({ origins: [origin] }: Receivers): Promise<OurPipe> {
   const folder = mkdtempSync(join(tmpdir(), "trace-"));
   const TRACE_FILE = join(folder, "trace");
   const trace = pathToFileURL(join(import.meta.dirname, "trace.ts")).href;
-  // What fails waits for an hour: nothing is sent again while others are timed.
+  // Retries wait for an hour, so that they do not run during the measurement.
   const service = await startService({ NODE_OPTIONS: `--import ${trace}`, TRACE_FILE, RETRY_SCHEDULE: "3600" });
   const { eventsQueueUrl: QueueUrl, projectId } = service;
   const path = "/ok/ours";
@@ -69,7 +69,7 @@ export async function startOurs({ origins: [origin] }: Receivers): Promise<OurPi
     newEvent: (name = "deploy.started") => eventOf(projectId, name),
     publish: (event) => sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: JSON.stringify(event) })),
     async sendSample() {
-      await ask(service, `${broken.id}/test`, { event: "deploy.failed" });
+      await callApi(service, `${broken.id}/test`, { event: "deploy.failed" });
     },
     async ledger() {
       const counts: Ledger = {};
@@ -87,7 +87,7 @@ export async function startOurs({ origins: [origin] }: Receivers): Promise<OurPi
       const lines = readFileSync(TRACE_FILE, "utf8").trimEnd().split("\n");
       const passed = new Map<string, number>();
       for (const [station, id, at] of lines.map((line) => line.split("\t"))) {
-        // What comes twice has passed when it came first.
+        // The first time counts for duplicates.
         const key = passage(station as Station, id ?? "");
         if (!passed.has(key)) passed.set(key, Number(at));
       }
@@ -103,13 +103,13 @@ export async function startOurs({ origins: [origin] }: Receivers): Promise<OurPi
 
 export const passage = (station: Station, id: string): string => `${station} ${id}`;
 
-/** The server with a queue in memory, in a process of its own as well. */
+/** Starts the server with a queue in memory, in its own process. */
 export async function startInMemory({ origins: [origin] }: Receivers): Promise<Pipe> {
   const path = "/ok/in-memory";
   const secret = `whsec_${randomBytes(32).toString("hex")}`;
   const child = fork(join(import.meta.dirname, "in-memory.ts"), [`${origin}${path}`, secret], { execArgv: [] });
   const ended = once(child, "exit");
-  const [address] = await once(child, "message", { signal: AbortSignal.timeout(10_000) });
+  const [address] = await once(child, "message", { signal: AbortSignal.timeout(60_000) });
   return {
     path,
     secret,
@@ -120,7 +120,7 @@ export async function startInMemory({ origins: [origin] }: Receivers): Promise<P
       await response.text();
     },
     async end() {
-      child.disconnect();
+      if (child.connected) child.disconnect();
       await ended;
     },
   };

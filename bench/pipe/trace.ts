@@ -4,16 +4,15 @@ import { BatchGetCommand, DynamoDBDocumentClient, PutCommand } from "@aws-sdk/li
 import { clock } from "../receivers.ts";
 
 /*
- * Loaded ahead of the service (`node --import`): looks over the shoulder of its AWS clients and writes down when an event
- * passed each station, one line `<station> <id> <time>` each, into the file that TRACE_FILE names. The service knows nothing
- * of it.
+ * Traces the AWS calls of the service. Preloaded with `node --import`; writes a line `<station> <id> <time>` to the file
+ * TRACE_FILE whenever an event passes a station.
  */
 
-/** What an event or its delivery passes, in this order. */
+/** The stations of an event or its delivery, in this order. */
 export const stations = ["received", "written", "queued", "handed over", "read"] as const;
 export type Station = (typeof stations)[number];
 
-/** How long a line may wait for its way into the file. */
+/** Interval of writes to the file. */
 export const FLUSH_MS = 200;
 
 let lines = "";

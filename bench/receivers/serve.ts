@@ -3,20 +3,20 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { Webhook } from "svix";
-import type { Arrival, Taken } from "../receivers.ts";
+import type { Arrival, Received } from "../receivers.ts";
 
 /*
- * The receivers, in a process of their own, so that what they take is on nobody's bill. They answer by the first word of the
- * path: `/ok…` at once, `/slow…` after two seconds, `/broken…` with 500. Signatures are verified by what a receiver would
- * use, none of it ours.
+ * The receivers, in a separate process, so that their CPU time is not counted. The first word of the path selects the response:
+ * `/ok…` at once, `/slow…` after two seconds, `/broken…` 500. Signatures are verified with a library and node:crypto, not with
+ * our own code.
  */
 
 const SLOW_MS = 2_000;
 
 let arrivals: Arrival[] = [];
-let refused: string[] = [];
+let invalid: string[] = [];
 let verified = 0;
-/** The secrets by path; empty = nothing is verified. */
+/** Secrets by path; requests to other paths are not verified. */
 let secrets: Record<string, string> = {};
 
 const server = http.createServer((request, response) => {
@@ -37,7 +37,7 @@ const server = http.createServer((request, response) => {
 
 const deploymentOf = (body: string): string => /"deployment_id":"([^"]+)"/.exec(body)?.[1] ?? "";
 
-/** Our own header is there for those who want it; other senders have none. */
+/** Verifies the standard signature, and our own header if it is present. */
 function verify({ headers, url }: http.IncomingMessage, body: string, secret: string): void {
   try {
     new Webhook(secret).verify(body, headers as Record<string, string>);
@@ -46,11 +46,11 @@ function verify({ headers, url }: http.IncomingMessage, body: string, secret: st
     if (signature !== undefined && signature !== expected) throw new Error(`X-Service-Signature is ${signature}`);
     verified += 1;
   } catch (error) {
-    refused.push(`${url}: ${(error as Error).message}`);
+    invalid.push(`${url}: ${(error as Error).message}`);
   }
 }
 
-// One server behind many addresses: to a client each is a host of its own.
+// One server on many addresses: each is a separate host for a client.
 const hosts = (process.argv[2] ?? "127.0.0.1").split(",");
 let port = 0;
 for (const host of hosts) {
@@ -63,8 +63,8 @@ for (const host of hosts) {
 process.send?.(port);
 
 process.on("message", (next: { secrets: Record<string, string> }) => {
-  const taken: Taken = { arrivals, verified, refused };
-  process.send?.(taken);
-  [arrivals, verified, refused, secrets] = [[], 0, [], next.secrets];
+  const received: Received = { arrivals, verified, invalid };
+  process.send?.(received);
+  [arrivals, verified, invalid, secrets] = [[], 0, [], next.secrets];
 });
 process.on("disconnect", () => process.exit());

@@ -3,8 +3,8 @@ import { handler } from "../../functions/attempts/send.ts";
 import { logSink } from "../../functions/platform/log.ts";
 
 /*
- * The sender on its own, one batch at a time as an environment of Lambda has it. Its parent hands it batches and asks what it
- * holds in memory.
+ * Runs the sender in its own process, one batch at a time as a Lambda environment does. The parent process sends batches and
+ * requests memory measurements.
  */
 
 export type ToSender = { batch: SQSEvent } | "measure";
@@ -16,20 +16,21 @@ logSink.write = (_, { message }) => {
   if (message === "attempt") attempts += 1;
 };
 
-const say = (answer: FromSender) => process.send?.(answer);
+const reply = (message: FromSender) => process.send?.(message);
 
-process.on("message", async (asked: ToSender) => {
-  if (asked === "measure") {
-    // Twice: what the first run finalises the second one frees.
+process.on("message", async (message: ToSender) => {
+  if (message === "measure") {
+    // Twice: the second run frees what the first one finalized.
     for (let run = 0; run < 2; run++) {
       globalThis.gc?.();
       await new Promise(setImmediate);
     }
-    // Kilobytes at the most so far: https://nodejs.org/api/process.html#processresourceusage
-    say({ heapMb: process.memoryUsage().heapUsed / MB, residentMb: process.resourceUsage().maxRSS / 1024 });
+    // maxRSS is the maximum so far, in kilobytes: https://nodejs.org/api/process.html#processresourceusage
+    reply({ heapMb: process.memoryUsage().heapUsed / MB, residentMb: process.resourceUsage().maxRSS / 1024 });
     return;
   }
   attempts = 0;
-  const { batchItemFailures } = await handler(asked.batch);
-  say({ attempts: attempts - batchItemFailures.length });
+  const { batchItemFailures } = await handler(message.batch);
+  reply({ attempts: attempts - batchItemFailures.length });
 });
+process.on("disconnect", () => process.exit());

@@ -1,7 +1,7 @@
 import { Webhook } from "svix";
 import { BODY, type Way } from "./way.ts";
 
-/* As one would write it: one library signs, fetch sends. No guard but a deadline; one signature. */
+/* The simple way: one signature by a library, sent with fetch. Its only guard is a deadline. */
 
 export const way: Way = {
   async send({ id, target }) {

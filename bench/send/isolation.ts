@@ -6,22 +6,22 @@ import { deliveriesOf, type Service, startService, subscribe } from "../local-se
 import { type Arrival, clock, type Receivers, startReceivers } from "../receivers.ts";
 
 /*
- * What slow receivers cost the others: healthy deliveries per second while a tenth of the traffic goes to receivers that take
- * two seconds, against the same traffic with all of them healthy. Each round is a fresh service process: what the slow ones
- * have left in the queues of one round is not there in the next.
+ * Measures the effect of slow receivers on the others: healthy deliveries per second while a tenth of the traffic goes to
+ * receivers that respond after two seconds, compared with the same traffic to healthy receivers. Each round starts a new service,
+ * so that queues of one round do not affect the next.
  */
 
-/** How two of the webhooks' receivers answer; see ../receivers/serve.ts. */
+/** How the receivers of two webhooks respond; see ../receivers/serve.ts. */
 type Manner = "ok" | "slow";
 
 const WEBHOOKS = 20;
 const SLOW = 2;
 const HEALTHY = WEBHOOKS - SLOW;
-const WARM_UP_EVENTS = 10;
-const PATIENCE_MS = 30_000;
+/** Max wait without a further arrival. */
+const MAX_QUIET_MS = 30_000;
 /**
- * Of the healthy deliveries, so many make the throughput. One that finds no place at its receiver goes back to the queue for
- * five seconds: a few of them would be all that is measured. When the last one came stands beside it.
+ * The share of healthy deliveries that counts for throughput. A delivery without a slot returns to the queue for five seconds, so
+ * a few of them would dominate the result. The time of the last one is shown separately.
  */
 const COUNTED_SHARE = 0.9;
 
@@ -30,11 +30,15 @@ interface Measured {
   lastAfterSeconds: number;
 }
 
-/** @returns `ratio`: with slow receivers against without, of healthy deliveries per second */
-export async function isolation(rounds: number, events: number): Promise<{ table: Table; ratio: number }> {
+/** @returns `ratio`: healthy deliveries per second with slow receivers, divided by those without */
+export async function isolation(
+  rounds: number,
+  events: number,
+  warmUpEvents: number,
+): Promise<{ table: Table; ratio: number }> {
   const lasts: Record<Manner, number[]> = { ok: [], slow: [] };
   const run = (manner: Manner) => async () => {
-    const { perSecond, lastAfterSeconds } = await measure(events, manner);
+    const { perSecond, lastAfterSeconds } = await measure(events, warmUpEvents, manner);
     lasts[manner].push(lastAfterSeconds);
     return perSecond;
   };
@@ -51,8 +55,8 @@ export async function isolation(rounds: number, events: number): Promise<{ table
   return { table, ratio: median(shares) };
 }
 
-/** The same webhooks are counted in both cases: those that are healthy in both. */
-async function measure(events: number, manner: Manner): Promise<Measured> {
+/** Counts the webhooks that are healthy in both cases. */
+async function measure(events: number, warmUpEvents: number, manner: Manner): Promise<Measured> {
   const receivers = await startReceivers(1);
   const service = await startService();
   try {
@@ -64,12 +68,12 @@ async function measure(events: number, manner: Manner): Promise<Measured> {
       const { id } = await subscribe(service, `${origin}/${isCounted ? "ok" : manner}/${number}`);
       (isCounted ? counted : others).push(id);
     }
-    await publish(service, WARM_UP_EVENTS);
-    const warmUp = await arrivalsOf(receivers, WARM_UP_EVENTS * HEALTHY);
+    await publish(service, warmUpEvents);
+    const warmUp = await arrivalsOf(receivers, warmUpEvents * HEALTHY);
     const startedAt = clock();
     await publish(service, events);
     const arrivals = await arrivalsOf(receivers, events * HEALTHY);
-    await balance(service, counted, others, WARM_UP_EVENTS + events, [...warmUp, ...arrivals]);
+    await balance(service, counted, others, warmUpEvents + events, [...warmUp, ...arrivals]);
     const seconds = arrivals.map(({ at }) => (at - startedAt) / 1000).sort((one, other) => one - other);
     const count = Math.ceil(COUNTED_SHARE * seconds.length);
     return { perSecond: count / (seconds[count - 1] ?? 0), lastAfterSeconds: seconds.at(-1) ?? 0 };
@@ -82,19 +86,22 @@ const isHealthy = ({ path }: Arrival): boolean => Number(path.split("/").at(-1))
 
 async function arrivalsOf(receivers: Receivers, count: number): Promise<Arrival[]> {
   const arrivals: Arrival[] = [];
-  const endsAt = Date.now() + PATIENCE_MS;
+  let lastArrivalAt = Date.now();
   while (arrivals.length < count) {
-    if (Date.now() > endsAt) throw new Error(`${arrivals.length} of ${count} deliveries have come.`);
-    arrivals.push(...(await receivers.take()).arrivals.filter(isHealthy));
+    if (Date.now() > lastArrivalAt + MAX_QUIET_MS) {
+      throw new Error(`Only ${arrivals.length} of ${count} deliveries arrived.`);
+    }
+    const healthy = (await receivers.take()).arrivals.filter(isHealthy);
+    if (healthy.length > 0) lastArrivalAt = Date.now();
+    arrivals.push(...healthy);
     await sleep(20);
   }
   return arrivals;
 }
 
 /**
- * Every delivery is accounted for: those of the healthy have succeeded and come once, those of the others have succeeded or
- * are pending.
- * @throws Error when it is not so
+ * Checks every delivery: healthy ones have succeeded and arrived once, the others have succeeded or are pending.
+ * @throws Error when this is not the case
  */
 async function balance(
   service: Service,
@@ -105,21 +112,21 @@ async function balance(
 ): Promise<void> {
   const expected = { succeeded: counted.length * events };
   let healthy = await statusesOf(service, counted);
-  // The receiver knows of a delivery before its row does.
-  for (const endsAt = Date.now() + PATIENCE_MS; healthy.pending && Date.now() < endsAt; await sleep(100)) {
+  // The receiver gets a request before the row has its result.
+  for (const endsAt = Date.now() + MAX_QUIET_MS; healthy.pending && Date.now() < endsAt; await sleep(100)) {
     healthy = await statusesOf(service, counted);
   }
   const rest = await statusesOf(service, others);
-  const came = new Set(arrivals.map(({ id }) => id)).size;
+  const arrived = new Set(arrivals.map(({ id }) => id)).size;
   const isBalanced =
     healthy.total === expected.succeeded &&
     healthy.succeeded === expected.succeeded &&
-    came === expected.succeeded &&
+    arrived === expected.succeeded &&
     rest.total === others.length * events &&
     rest.succeeded + rest.pending === rest.total;
   if (isBalanced) return;
-  const said = `healthy ${JSON.stringify(healthy)}, others ${JSON.stringify(rest)}, arrived ${came} of ${expected.succeeded}`;
-  throw new Error(`The ledger does not balance: ${events} events, ${said}.`);
+  const figures = `healthy ${JSON.stringify(healthy)}, others ${JSON.stringify(rest)}, arrived ${arrived} of ${expected.succeeded}`;
+  throw new Error(`The ledger does not balance: ${events} events, ${figures}.`);
 }
 
 async function statusesOf(service: Service, webhookIds: string[]) {

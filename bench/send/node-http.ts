@@ -2,7 +2,7 @@ import http from "node:http";
 import { headersOf } from "./ours.ts";
 import { BODY, type Way } from "./way.ts";
 
-/* Plain node:http with kept connections and our signatures: no judgement of addresses, no deadline, no bound on the answer. */
+/* Plain node:http with keep-alive and our signatures: no address check, no deadline, no response limit. */
 
 const agent = new http.Agent({ keepAlive: true });
 

@@ -2,9 +2,9 @@ import { post } from "../../functions/receivers/receiver-client-pool.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import { BODY, type Delivery, type Way } from "./way.ts";
 
-/* What an attempt does between reading its row and recording it: sign twice, and post with all guards. */
+/* The part of an attempt between reading and recording its row: two signatures, and a POST with all guards. */
 
-/** As functions/deliveries/attempt.ts makes them. */
+/** Returns the same headers as functions/attempts/attempt.ts. */
 export function headersOf({ id, target }: Delivery): Record<string, string> {
   return {
     "Content-Type": "application/json",

@@ -3,13 +3,13 @@ import { headersOf } from "./ours.ts";
 import { BODY, type Way } from "./way.ts";
 
 /*
- * The limit: our signatures in a request written by hand, over kept connections, to receivers of which it is known what they
- * answer. Nothing is parsed.
+ * The lower bound: our signatures in a hand-written request over keep-alive connections, without an HTTP parser. The response of
+ * the receivers is known.
  */
 
-const ANSWER = /^HTTP\/1\.1 (\d{3})[\s\S]*\r\n\r\nok$/;
+const RESPONSE = /^HTTP\/1\.1 (\d{3})[\s\S]*\r\n\r\nok$/;
 
-/** Open connections with nothing on their way, by host and port. */
+/** Idle connections by host and port. */
 const idle = new Map<string, net.Socket[]>();
 
 export const way: Way = {
@@ -23,14 +23,14 @@ export const way: Way = {
     const socket =
       sockets.pop() ?? net.connect({ host: hostname, port: Number(port), noDelay: true }).setEncoding("utf8");
     return new Promise((resolve) => {
-      let answer = "";
-      const end = (isTaken: boolean) => {
+      let received = "";
+      const end = (isAccepted: boolean) => {
         socket.removeAllListeners("data").removeAllListeners("error");
-        resolve(isTaken);
+        resolve(isAccepted);
       };
       socket.on("data", (text) => {
-        answer += text;
-        const [, status] = ANSWER.exec(answer) ?? [];
+        received += text;
+        const [, status] = RESPONSE.exec(received) ?? [];
         if (status === undefined) return;
         sockets.push(socket);
         end(status === "200");

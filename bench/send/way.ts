@@ -1,37 +1,37 @@
-/* What the ways of sending have in common. */
+/* Types of the ways to send, and the body that all of them send. */
 
 export interface Target {
   url: string;
   secret: string;
 }
 
-/** One delivery: this body under this id. */
+/** One delivery of `BODY`, with its id. */
 export interface Delivery {
   target: Target;
   id: string;
 }
 
 export interface Way {
-  /** Whether the receiver took it. Never rejects for what a receiver does. */
+  /** Resolves to whether the receiver accepted the delivery. Never rejects because of a receiver. */
   send(delivery: Delivery): Promise<boolean>;
-  /** What has to be there before; not on the bill. */
+  /** Runs before the round. Its CPU time is not counted. */
   prepare?(deliveries: Delivery[]): Promise<void>;
 }
 
 export interface Job {
   targets: Target[];
   count: number;
-  /** How many are in work at once. */
+  /** The number of concurrent deliveries. */
   concurrency: number;
 }
 
 export interface Done {
-  /** User and system time of this process. */
+  /** User and system CPU time of this process. */
   cpuMs: number;
   wallMs: number;
-  /** The ids, in groups by what became of them. */
-  taken: string[];
-  refused: string[];
+  /** Delivery ids. */
+  accepted: string[];
+  failed: string[];
 }
 
 export const BODY = JSON.stringify({

@@ -11,16 +11,16 @@ import { createWebhook, MAX_WEBHOOKS_PER_PROJECT, type Webhook } from "../../fun
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
 import { BODY, type Delivery, type Target, type Way } from "./way.ts";
 
-/* The whole attempt, as the Lambda makes it: one read of three items, the request, one write, one line in the log. */
+/* The whole attempt of the Lambda: a read of three items, the request, a write and a log line. */
 
 Object.assign(process.env, await createTables(dynamo()));
 
 const webhookOf = new Map<string, Webhook>();
 let projectId = randomUUID();
 
-async function open({ url, secret }: Target): Promise<Webhook> {
-  const known = webhookOf.get(url);
-  if (known) return known;
+async function webhookFor({ url, secret }: Target): Promise<Webhook> {
+  const existing = webhookOf.get(url);
+  if (existing) return existing;
   if (webhookOf.size % MAX_WEBHOOKS_PER_PROJECT === 0) projectId = randomUUID();
   const { webhook } = createWebhook({ url, events: ["deploy.succeeded"] }, projectId, new Date(), randomBytes(48));
   await webhooks.insert(webhook, secret);
@@ -32,17 +32,17 @@ const event = deploymentEvent(parseExactly(BODY) as Parameters<typeof deployment
 const GRACE_SECONDS = 3600;
 
 async function insert({ target, id }: Delivery): Promise<void> {
-  const webhook = await open(target);
+  const webhook = await webhookFor(target);
   await rows.insert({ ...createDelivery(event, webhook, new Date(), GRACE_SECONDS), id });
 }
 
 export const way: Way = {
   async prepare(deliveries) {
-    for (const { target } of deliveries) await open(target);
+    for (const { target } of deliveries) await webhookFor(target);
     await inParallel(deliveries, 50, insert);
   },
   async send({ target, id }) {
-    const { project_id, id: webhook_id } = await open(target);
+    const { project_id, id: webhook_id } = await webhookFor(target);
     const body = JSON.stringify({ project_id, webhook_id, delivery_id: id, attempt: 1 });
     const { batchItemFailures } = await handler({ Records: [{ messageId: id, body } as SQSRecord] });
     return batchItemFailures.length === 0;

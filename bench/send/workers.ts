@@ -8,11 +8,12 @@ export interface Worker {
   end(): Promise<void>;
 }
 
-const TIMEOUT_MS = 60_000;
+/** Upper bound for a job; a worker that exits is reported at once. */
+const TIMEOUT_MS = 150_000;
 
 /**
- * Starts the process of one way of sending.
- * @param name of its file
+ * Starts the process of one way to send.
+ * @param name of the file of the way
  */
 export async function startWorker(name: string, env: Record<string, string> = {}): Promise<Worker> {
   const settings = {
@@ -24,21 +25,21 @@ export async function startWorker(name: string, env: Record<string, string> = {}
   const child = fork(join(import.meta.dirname, "work.ts"), [name], {
     execArgv: [],
     env: { ...process.env, ...settings, ...env },
-    // Log lines are written, and go nowhere.
+    // Log lines are written and discarded.
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const ended = once(child, "exit");
-  const answer = async () => {
+  const nextMessage = async () => {
     const end = ended.then(([code]) => {
-      throw new Error(`${name} has ended with ${code}.`);
+      throw new Error(`The process of ${name} exited with ${code}.`);
     });
     return (await Promise.race([once(child, "message", { signal: AbortSignal.timeout(TIMEOUT_MS) }), end]))[0];
   };
-  await answer();
+  await nextMessage();
   return {
     do(job) {
       child.send(job);
-      return answer();
+      return nextMessage();
     },
     async end() {
       if (child.connected) child.disconnect();

@@ -11,10 +11,10 @@ import {
 } from "../../bench/cost.ts";
 import { limitsOf } from "../../bench/limits.ts";
 import { dollarsFor, hosted, prices } from "../../bench/prices.ts";
-import type { RequestUnits, Taken, Units } from "../../bench/units.ts";
+import type { RequestUnits, Units, Usage } from "../../bench/units.ts";
 
 const units = readUnits();
-const none: Taken = {
+const none: Usage = {
   reads: 0,
   writes: 0,
   indexWrites: 0,
@@ -27,7 +27,7 @@ const none: Taken = {
 };
 const dollars = (lines: Line[]) => lines.reduce((sum, { price, units }) => sum + dollarsFor(price, units), 0);
 
-/** Nothing but what is named: no time, no lines of Lambda's own. */
+/** A configuration without time and without Lambda's own log lines, so that only the named units have a price. */
 const bare = asDeployed(units, {
   cpuFactor: 0,
   waitMs: 0,
@@ -37,7 +37,7 @@ const bare = asDeployed(units, {
   memoryMb: () => 1024,
 });
 
-test("a million requests cost what the price list says of their units", () => {
+test("a million requests cost their units times the list prices", () => {
   const request: RequestUnits = {
     route: "GET /v1/projects",
     credential: "key",
@@ -48,47 +48,47 @@ test("a million requests cost what the price list says of their units", () => {
     accessLogBytes: 0,
     eventBytes: 0,
   };
-  // 3.50 the request, 0.20 each of two calls, 0.125 each of three reads, 0.625 each of three writes, 0.50 a gigabyte of log.
-  expect(dollars(requestLines(request, "projects/list", bare))).toBeCloseTo(3.5 + 0.4 + 0.375 + 1.875 + 0.5, 6);
+  // 3.50 per request, 0.20 for each of two calls, 0.125 for each of three reads, 0.625 for each of three writes, 0.50 per GB of log.
+  expect(dollars(requestLines(request, bare))).toBeCloseTo(3.5 + 0.4 + 0.375 + 1.875 + 0.5, 6);
 });
 
-test("a million deliveries share the calls and queue requests of their batches", () => {
+test("batches of ten share their calls and queue requests", () => {
   const tenfold: Units = {
     ...units,
-    fanOut: [1, 10].map((events) => ({ events, webhooks: 1, taken: { ...none, queueRequests: events } })),
-    send: [1, 10].map((messages) => ({ messages, taken: none })),
+    fanOut: [1, 10].map((events) => ({ events, webhooks: 1, usage: { ...none, queueRequests: events } })),
+    send: [1, 10].map((messages) => ({ messages, usage: none })),
     sizes: { ...units.sizes, requestBytes: 0 },
   };
   const priceAt = (batch: 1 | 10) => dollars(deliveryLines(tenfold, { webhooks: 1, batch }, bare));
-  // The event is sent and its delivery is sent: one request each. Both are received and deleted, and two functions are called.
+  // Sending the event and its delivery is one request each, receiving and deleting them four, and two functions are called.
   expect(priceAt(1)).toBeCloseTo(0.4 * (2 + 4) + 0.1 * 3 + 0.2 * 2, 6);
   expect(priceAt(10)).toBeCloseTo(0.4 * (2 + 0.4) + 0.1 * 1.2 + 0.2 * 0.2, 6);
 });
 
-test("half the memory takes twice the CPU time and waits as long", () => {
-  const taken = { ...none, cpuMs: 10 };
+test("half the memory doubles the CPU time and not the waits", () => {
+  const usage = { ...none, cpuMs: 10 };
   const given = { ...assumed, cpuFactor: 1, waitMs: 5, coldShare: 0 };
-  const at = (memoryMb: number) => billedMs(taken, 2, 100, { memoryMb, cpu: "arm", hasSystemLines: true }, given);
+  const at = (memoryMb: number) => billedMs(usage, 2, 100, { memoryMb, cpu: "arm", hasSystemLines: true }, given);
   expect(at(1769)).toBe(10 + 2 * 5 + 100);
   expect(at(884.5)).toBe(20 + 2 * 5 + 100);
-  // More than one vCPU is of no use to one thread.
+  // One thread cannot use more than one vCPU.
   expect(at(3538)).toBe(at(1769));
 });
 
-test("what is done by itself makes no delivery dearer", () => {
+test("a delivery is cheaper with more webhooks per event and with larger batches", () => {
   const config = asDeployed(units);
   const price = (webhooks: number, batch: 1 | 10) => dollars(deliveryLines(units, { webhooks, batch }, config));
   expect(price(10, 10)).toBeLessThan(price(1, 10));
   expect(price(1, 10)).toBeLessThan(price(1, 1));
 });
 
-test("a request stays below its bound", () => {
+test("the price of a request is below its bound", () => {
   const requests = targetsOf(units).filter(({ name }) => name.startsWith("request"));
   expect(requests).toHaveLength(2);
   for (const { value, bound } of requests) expect(value).toBeLessThanOrEqual(bound);
 });
 
-test("every price has a source, and says when it was not found there", () => {
+test("every price has a source and states how it was verified", () => {
   for (const { source, evidence } of Object.values(prices)) {
     expect(source).toMatch(/^https:\/\//);
     expect(["page", "others", "not verified"]).toContain(evidence);
@@ -98,17 +98,18 @@ test("every price has a source, and says when it was not found there", () => {
   }
 });
 
-test("the limits come in order, and more senders carry more", () => {
+test("limits are sorted, and slow receivers lower the limit of the senders", () => {
   const limits = limitsOf(units).map(({ carries }) => carries);
   expect(limits).toEqual([...limits].sort((a, b) => a - b));
   const slow = limitsOf(units, { ...assumed, receiverMs: 1_000 });
-  const senders = (all: typeof slow) => all.find(({ name }) => name.includes("receivers answer"))?.carries ?? 0;
+  const senders = (all: typeof slow) =>
+    all.find(({ name }) => name.startsWith("senders") && name.includes("receivers respond"))?.carries ?? 0;
   expect(senders(slow)).toBeLessThan(senders(limitsOf(units)));
 });
 
-test("a table takes the place of the one with its title and leaves the rest", () => {
+test("writing the tables replaces the table with the same title and keeps the rest of the page", () => {
   const [table] = documented(units);
-  if (!table) throw new Error("no table");
+  if (!table) throw new Error("there are no tables");
   const page = `before\n\n### ${table.title}\n\n| old |\n|---|\n| 1 |\n\nafter\n`;
   expect(withTables(page, [table])).toBe(`before\n\n${inMarkdown(table)}\n\nafter\n`);
   expect(() => withTables("nothing", [table])).toThrow(table.title);

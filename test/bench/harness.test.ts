@@ -4,7 +4,7 @@ const node = process.execPath;
 const busyFor = (ms: number) => `const { user } = process.cpuUsage();
   while (process.cpuUsage().user - user < ${ms * 1000});`;
 
-test("variants run in turns, and each is the first in its turn", async () => {
+test("interleave runs the variants in turns and rotates their order", async () => {
   const order: string[] = [];
   const variant = (name: string) => async () => order.push(name);
   const samples = await interleave({ a: variant("a"), b: variant("b"), c: variant("c") }, 4);
@@ -12,11 +12,11 @@ test("variants run in turns, and each is the first in its turn", async () => {
   expect(samples).toEqual({ a: [1, 6, 8, 10], b: [2, 4, 9, 11], c: [3, 5, 7, 12] });
 });
 
-test("fewer than three rounds are refused: they have no median", async () => {
-  await expect(interleave({ a: async () => 1 }, 2)).rejects.toThrow("three or more");
+test("interleave throws for fewer than three rounds", async () => {
+  await expect(interleave({ a: async () => 1 }, 2)).rejects.toThrow("Use three or more");
 });
 
-test("what a variant throws ends the run", async () => {
+test("interleave throws what a variant throws", async () => {
   const wrong = async () => {
     throw new Error("wrong answer");
   };
@@ -27,12 +27,12 @@ test.each<[number[], number, string]>([
   [[3, 1, 2], 2, "2 (1–3)"],
   [[1, 2, 3, 10], 2.5, "2.50 (1–10)"],
   [[1.024, 0.953, 1.078], 1.024, "1.02 (0.953–1.08)"],
-])("the median of %j is %p, shown as %p", (samples, middle, text) => {
+])("the median of %j is %p, formatted with its range as %p", (samples, middle, text) => {
   expect(median(samples)).toBe(middle);
   expect(spread(samples)).toBe(text);
 });
 
-test("ratios go round by round", () => {
+test("ratios divides round by round and throws for different lengths", () => {
   expect(ratios([2, 9], [1, 3])).toEqual([2, 3]);
   expect(() => ratios([1], [1, 2])).toThrow(RangeError);
 });
@@ -46,7 +46,7 @@ test.each([
   [7, "7"],
   [0, "0"],
   [Number.NaN, "NaN"],
-])("%p is shown as %p", (value, text) => {
+])("%p is formatted as %p", (value, text) => {
   expect(figure(value)).toBe(text);
 });
 
@@ -56,24 +56,24 @@ test.each([
   [{ value: 0.9, bound: 0.9, atLeast: true }, true],
   [{ value: 0.89, bound: 0.9, atLeast: true }, false],
   [{ value: Number.NaN, bound: 1 }, false],
-])("%j is met: %p", (target, met) => {
+])("target %j is met: %p", (target, met) => {
   expect(isMet({ name: "t", ...target })).toBe(met);
 });
 
-test("a call is timed by what it computes, not by what it waits for", async () => {
+test("cpuPerCall counts CPU time and not waiting", async () => {
   const compute = cpuPerCall(() => {
     const { user } = process.cpuUsage();
     while (process.cpuUsage().user - user < 5_000);
   }, 10);
   const wait = cpuPerCall(() => new Promise((resolve) => setTimeout(resolve, 10)), 20);
   expect(await compute()).toBeGreaterThan(4.5);
-  // Of several: what else the process does meanwhile (collecting garbage, compiling) is counted too.
+  // The minimum of several, because garbage collection and compilation are counted too.
   const waits = [await wait(), await wait(), await wait(), await wait()];
   expect(Math.min(...waits)).toBeLessThan(5);
 });
 
-describe("the CPU time of a process", () => {
-  test("is that of all its life", async () => {
+describe("cpuOf", () => {
+  test("returns the CPU time of the whole process, and its output", async () => {
     const { cpuMs, output } = await cpuOf([node, "-e", `${busyFor(100)} console.log(process.env.NAME)`], {
       env: { NAME: "x" },
     });
@@ -81,13 +81,13 @@ describe("the CPU time of a process", () => {
     expect(output).toBe("x\n");
   });
 
-  test("does not count what it sleeps", async () => {
+  test("does not count sleep", async () => {
     const { cpuMs, wallMs } = await cpuOf([node, "-e", "setTimeout(() => {}, 700)"]);
     expect(wallMs).toBeGreaterThan(700);
     expect(cpuMs).toBeLessThan(600);
   });
 
-  test("is that up to a line, when one is waited for, and the process ends there", async () => {
+  test("returns the CPU time until the output matches, and kills the process", async () => {
     const script = `${busyFor(100)} console.log("ready 1"); setInterval(() => {}, 1_000)`;
     const { cpuMs, output } = await cpuOf([node, "-e", script], { until: /^ready \d$/m });
     expect(cpuMs).toBeGreaterThan(90);
@@ -96,9 +96,9 @@ describe("the CPU time of a process", () => {
 
   test.each<[string, string, object, string]>([
     ["fails", "console.log('before'); throw new Error('broken')", {}, "broken"],
-    ["ends without the line", "console.log('nothing')", { until: /ready/ }, "nothing"],
+    ["ends without a match", "console.log('nothing')", { until: /ready/ }, "nothing"],
     ["does not end", "setInterval(() => {}, 1_000)", { timeoutMs: 200 }, "SIGKILL"],
-  ])("of a process that %s is an error with what it said", async (_, script, options, said) => {
+  ])("throws with the output when the process %s", async (_, script, options, said) => {
     await expect(cpuOf([node, "-e", script], options)).rejects.toThrow(said);
   });
 });

@@ -5,9 +5,9 @@ import { join } from "node:path";
 const root = join(import.meta.dirname, "..", "..");
 
 const bench = (...names: string[]) =>
-  spawnSync(process.execPath, ["bench/index.ts", ...names], { cwd: root, encoding: "utf8", timeout: 30_000 });
+  spawnSync(process.execPath, ["bench/index.ts", ...names], { cwd: root, encoding: "utf8" });
 
-test("a bench prints its tables and targets, and leaves the figures in a file", () => {
+test("a benchmark prints its tables and targets and saves its figures in a file", () => {
   const { stdout, status } = bench("size");
   expect(stdout).toMatch(/^# size: /);
   expect(stdout).toMatch(/^ {2}attempts\/send +\d+ .*@smithy\/core \d+/m);
@@ -19,8 +19,15 @@ test("a bench prints its tables and targets, and leaves the figures in a file", 
   expect(saved).toMatchObject({ name: "size", node: process.version, targets: [{ name: "authorizer" }, {}, {}] });
 });
 
-test("a bench that does not exist is an error that says which do", () => {
+test("an unknown benchmark is an error that lists the known ones", () => {
   const { stderr, status } = bench("speed");
-  expect(stderr).toContain("There is no bench speed. There are: size, cold,");
+  expect(stderr).toContain("Unknown benchmark: speed. Choose from: size, cold,");
   expect(status).toBe(1);
+});
+
+test("--help prints the usage and runs nothing", () => {
+  const { stdout, status } = bench("--help");
+  expect(stdout).toMatch(/^Usage: npm run bench .*: size, cold, auth, sign, send, pipe, scale, cost\./s);
+  expect(stdout).not.toContain("# size");
+  expect(status).toBe(0);
 });

@@ -1,6 +1,6 @@
 import { sign } from "../../bench/sign.ts";
 
-test("the signatures agree with the libraries', and a small run has all its figures", async () => {
+test("our signatures equal those of the libraries, and a small run has all figures", async () => {
   const { tables, targets } = await sign(3, 2);
   expect(tables.map(({ rows }) => rows.length)).toEqual([12, 9]);
   expect(targets.map(({ name }) => name)).toContain("sign 300 B / standardwebhooks");

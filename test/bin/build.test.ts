@@ -38,7 +38,7 @@ const fromBundles: LoadHandler = async (file) => createRequire(import.meta.url)(
 beforeAll(async () => {
   outdir = mkdtempSync(join(tmpdir(), "bundles-"));
   [metafile] = await Promise.all([bundleFunctions({ outdir }), freshResources()]);
-}, 60_000);
+});
 afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
 describe("the size of a bundle", () => {

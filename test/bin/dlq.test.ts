@@ -50,7 +50,7 @@ const listThat = (queue: string, expected: RegExp) =>
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(expected);
     return stdout;
-  }, 20_000);
+  });
 
 /** Redrives until at least `count` messages were moved, and returns their number. A listed message is hidden for a while. */
 async function redrive(queue: string, count: number): Promise<number> {
@@ -60,7 +60,7 @@ async function redrive(queue: string, count: number): Promise<number> {
     expect(code).toBe(0);
     moved += Number(new RegExp(`^${queue}: (\\d+) redriven$`, "m").exec(stdout)?.[1]);
     expect(moved).toBeGreaterThanOrEqual(count);
-  }, 45_000);
+  });
   return moved;
 }
 
@@ -124,10 +124,10 @@ test("redrive while another operator lists loses nothing and sends nothing twice
   await eventually(async () => {
     await dlq("redrive", "--queue", "deployment-events");
     expect(arrived(events)).toEqual(events.map(() => 1));
-  }, 60_000);
+  });
   // The rejected event of the test before.
   await eventually(async () => expect(await depth("deployment-events-dlq")).toBe(1));
-}, 90_000);
+});
 
 test.each([
   [[], "Say list or redrive."],

@@ -6,18 +6,31 @@ import { PRICES_SEEN } from "../../bench/prices.ts";
 const page = readFileSync(join(import.meta.dirname, "../../docs/scale.md"), "utf8");
 const units = readUnits();
 
-/* The figures of docs/scale.md follow from bench/units.json and bench/prices.ts; `node bench/cost.ts --write` puts them there. */
+/* The tables of docs/scale.md are computed from bench/units.json and bench/prices.ts. `node bench/cost.ts --write` updates them. */
 
-test.each(documented(units).map((table) => [table.title, inMarkdown(table)]))("docs/scale.md: %s", (_, table) => {
-  expect(page).toContain(`${table}\n`);
-});
+test.each(documented(units).map((table) => [table.title, inMarkdown(table)]))(
+  "has the current table: %s",
+  (_, table) => {
+    expect(page).toContain(`${table}\n`);
+  },
+);
 
-test("there are no other tables of figures", () => {
+test("has no other tables of figures", () => {
   const titles = [...page.matchAll(/^### (.+)$/gm)].map(([, title]) => title);
   expect(titles).toEqual(documented(units).map(({ title }) => title));
 });
 
-test("the page tells when it was counted and when the prices were looked up", () => {
+test("has the days of the count and of the price lookup", () => {
   expect(page).toContain(units.countedOn);
   expect(page).toContain(PRICES_SEEN);
+});
+
+test("has no link to a section that does not exist", () => {
+  const anchorOf = (heading: string) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-");
+  const anchors = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
+  for (const [, anchor] of page.matchAll(/\]\(#([^)]+)\)/g)) expect(anchors).toContain(anchor);
 });

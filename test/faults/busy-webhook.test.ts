@@ -1,50 +1,55 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { jest } from "@jest/globals";
 import { KeyedSemaphore } from "../../functions/attempts/keyed-semaphore.ts";
 
-/* A burst for one webhook: whose receiver answers is not to be taken for one that hangs. */
+/* A burst for one webhook: a receiver that responds must not be treated like one that hangs. On a fake clock. */
 
 const PATIENCE_MS = 100;
-const LONG_MS = 20_000;
+const RESPONSE_MS = PATIENCE_MS / 4;
 
-/** Takes the one slot again and again, each time for less than the patience of those that wait. */
-async function answerOneByOne(slots: KeyedSemaphore, waiting: number): Promise<number> {
-  const served = await Promise.all(
-    Array.from({ length: waiting }, async () => {
-      const giveBack = await slots.acquire("a", PATIENCE_MS, LONG_MS);
-      await sleep(PATIENCE_MS / 4);
-      giveBack?.();
-      return giveBack !== undefined;
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+/** Acquires the one slot `count` times at once and holds it for the time of a response. */
+async function respondOneByOne(slots: KeyedSemaphore, count: number, maxWaitMs: number) {
+  const startedAt = performance.now();
+  const attempts = Promise.all(
+    Array.from({ length: count }, async () => {
+      const release = await slots.acquire("a", PATIENCE_MS, maxWaitMs);
+      if (release) await new Promise((resolve) => setTimeout(resolve, RESPONSE_MS));
+      release?.();
+      return { hasSlot: release !== undefined, endedAfterMs: performance.now() - startedAt };
     }),
   );
-  return served.filter(Boolean).length;
+  await jest.runAllTimersAsync();
+  const results = await attempts;
+  return {
+    served: results.filter(({ hasSlot }) => hasSlot).length,
+    lastEndedAfterMs: Math.max(...results.map(({ endedAfterMs }) => endedAfterMs)),
+  };
 }
 
-test("those that wait stay in line while slots come free, longer than their patience", async () => {
-  const startedAt = performance.now();
-  expect(await answerOneByOne(new KeyedSemaphore(1), 12)).toBe(12);
-  expect(performance.now() - startedAt).toBeGreaterThan(2 * PATIENCE_MS);
+test("all waiting attempts get a slot when slots are released faster than the patience", async () => {
+  expect(await respondOneByOne(new KeyedSemaphore(1), 12, 20_000)).toEqual({ served: 12, lastEndedAfterMs: 300 });
 });
 
-test("those that wait give up together when no slot comes free any more", async () => {
-  const slots = new KeyedSemaphore(1);
-  const giveBack = await slots.acquire("a", 0);
-  const hanging = slots.acquire("a", PATIENCE_MS, LONG_MS);
-  const others = [slots.acquire("a", PATIENCE_MS, LONG_MS), slots.acquire("a", PATIENCE_MS, LONG_MS)];
-  giveBack?.();
-  expect(await hanging).toEqual(expect.any(Function));
-  expect(await Promise.all(others)).toEqual([undefined, undefined]);
-});
-
-test("nobody waits longer than the most it may, however fast the slots come free", async () => {
-  const slots = new KeyedSemaphore(1);
-  const startedAt = performance.now();
-  const takes = Array.from({ length: 200 }, async () => {
-    const giveBack = await slots.acquire("a", PATIENCE_MS, 2 * PATIENCE_MS);
-    await sleep(PATIENCE_MS / 4);
-    giveBack?.();
-    return giveBack;
+test("attempts that wait longer than the max wait give up, although slots are being released", async () => {
+  expect(await respondOneByOne(new KeyedSemaphore(1), 200, 2 * PATIENCE_MS)).toEqual({
+    served: 8,
+    lastEndedAfterMs: 2 * PATIENCE_MS,
   });
-  const served = (await Promise.all(takes)).filter((giveBack) => giveBack !== undefined);
-  expect(served.length).toBeLessThan(20);
-  expect(performance.now() - startedAt).toBeLessThan(10 * PATIENCE_MS);
+});
+
+test("waiting attempts give up together when no slot is released within the patience", async () => {
+  const slots = new KeyedSemaphore(1);
+  const release = await slots.acquire("a", 0);
+  const hanging = slots.acquire("a", PATIENCE_MS, 20_000);
+  const others = [slots.acquire("a", PATIENCE_MS, 20_000), slots.acquire("a", PATIENCE_MS, 20_000)];
+  release?.();
+  expect(await hanging).toEqual(expect.any(Function));
+  await jest.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+  expect(await Promise.all(others)).toEqual([undefined, undefined]);
 });

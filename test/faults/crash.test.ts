@@ -8,8 +8,8 @@ import type { Trap } from "../support/fault-proxy.ts";
 import { type Received, type Receiver, startReceiver } from "../support/receiver.ts";
 
 /*
- * The process is killed (SIGKILL) at every step between event, row, queue, send, record and delete, and started again. The
- * engines live on: what they have answered holds, what they have not seen has not happened.
+ * The process is killed (SIGKILL) at every step between event, row, queue, send, record and delete, and restarted. The engines
+ * keep running: calls that they responded to have taken effect, calls that they did not get have not.
  */
 
 const EVENTS = 3;
@@ -20,8 +20,8 @@ let rig: CrashRig;
 let receiver: Receiver;
 const report: Record<string, { kills: number; duplicates: number }> = {};
 beforeAll(async () => {
-  // A grace that no run reaches: while the process lives, the sweep has nothing to mend.
-  rig = await startCrashRig({ RETRY_SCHEDULE: "0,0,0,0", DELIVERY_GRACE_SECONDS: "60" });
+  // Longer than any run, so that the sweep only recovers deliveries that the test makes overdue.
+  rig = await startCrashRig({ RETRY_SCHEDULE: "0,0,0,0", DELIVERY_GRACE_SECONDS: "3600" });
   receiver = await startReceiver();
 });
 afterAll(async () => {
@@ -50,12 +50,12 @@ async function publishEvents([webhook]: Webhook[]): Promise<void> {
 
 const rowsOfAll = async (webhooks: Webhook[]): Promise<Delivery[]> => (await Promise.all(webhooks.map(rowsOf))).flat();
 
-/** Kills at a call to an engine, and tells when that has happened. */
+/** Kills the process at a call to an engine. Resolves when it has been killed. */
 function killAt(trap: Omit<Trap, "act">): Promise<void> {
   return new Promise((resolve) => rig.proxy.set({ ...trap, act: () => rig.kill().then(resolve) }));
 }
 
-/** Kills when the receiver has the nth request and has not answered it. */
+/** Kills the process when the receiver has got the nth request and has not responded. */
 function killOnReceipt(nth: number): Promise<void> {
   return new Promise((resolve) => {
     let seen = 0;
@@ -67,49 +67,52 @@ function killOnReceipt(nth: number): Promise<void> {
   });
 }
 
-/** Starts the process again, after its queue messages and rows have become due. Returns what nobody can know to have arrived. */
+/**
+ * Makes messages and rows due and restarts the process.
+ * @returns per delivery, the number of requests that arrived and were not recorded
+ */
 async function restart(webhooks: Webhook[]): Promise<Map<string, number>> {
   await rig.kill();
   const rows = await rowsOfAll(webhooks);
-  const inDoubt = new Map(rows.map(({ id, attempt_count }) => [id, arrivalsOf(id) - attempt_count]));
-  await rig.outlast(rows.filter(({ status }) => status === "pending"));
+  const unrecorded = new Map(rows.map(({ id, attempt_count }) => [id, arrivalsOf(id) - attempt_count]));
+  await rig.expireLeases(rows.filter(({ status }) => status === "pending"));
   await rig.start();
-  return inDoubt;
+  return unrecorded;
 }
 
 /**
- * All that the webhooks are owed has arrived: once for each recorded attempt, and once more only where the process was killed
- * between the request and its record.
+ * Expects every delivery to succeed, with one request per recorded attempt. Only a kill between a request and its record may
+ * add a request.
  */
-async function expectDelivered(webhooks: Webhook[], inDoubt: Map<string, number>[]): Promise<void> {
+async function expectDelivered(webhooks: Webhook[], unrecorded: Map<string, number>[]): Promise<void> {
   const rows = await eventually(async () => {
     const found = await rowsOfAll(webhooks);
     expect(found.map(({ status }) => status)).toEqual(Array(DELIVERIES).fill("succeeded"));
     return found;
-  }, 15_000);
-  // Nothing is left that could send anything more.
+  });
+  // No message is left, so no further request can follow.
   await eventually(() => expect(rig.messagesLeft()).toBe(0));
   const arrived = new Map(receiver.received.map((request) => [idOf(request), request.body]));
   expect(arrived).toEqual(new Map(rows.map(({ id, body }) => [id, body])));
 
-  const last = inDoubt.at(-1) ?? new Map<string, number>();
+  const last = unrecorded.at(-1) ?? new Map<string, number>();
   let total = 0;
   for (const { id, attempt_count } of rows) {
     const duplicates = arrivalsOf(id) - attempt_count;
     expect(duplicates).toBeGreaterThanOrEqual(0);
     expect(duplicates).toBeLessThanOrEqual(last.get(id) ?? 0);
-    expect(duplicates).toBeLessThanOrEqual(inDoubt.length);
+    expect(duplicates).toBeLessThanOrEqual(unrecorded.length);
     total += duplicates;
   }
   report[expect.getState().currentTestName?.replace(/^.*killed /, "") ?? ""] = {
-    kills: inDoubt.length,
+    kills: unrecorded.length,
     duplicates: total,
   };
 }
 
 type Step = [call: string, nth: number, when: Trap["when"]];
 
-describe("every event arrives, and once more only where that was in doubt, when the process is killed", () => {
+describe("delivers every event, and twice only if the first request was not recorded, when the process is killed", () => {
   test.each<Step>([
     ["ReceiveMessage deployment-events", 1, "after"],
     ["Query webhooks", 1, "before"],
@@ -139,7 +142,7 @@ describe("every event arrives, and once more only where that was in doubt, when 
     await expectDelivered(webhooks, [await restart(webhooks)]);
   });
 
-  test.each([1, 4])("with request number %i at the receiver and no answer yet", async (nth) => {
+  test.each([1, 4])("while the receiver holds request number %i without a response", async (nth) => {
     await rig.start();
     const webhooks = await twoWebhooks();
     const killed = killOnReceipt(nth);
@@ -149,24 +152,24 @@ describe("every event arrives, and once more only where that was in doubt, when 
     await expectDelivered(webhooks, [await restart(webhooks)]);
   });
 
-  test("three times in a row with requests at the receiver", async () => {
+  test("three times in a row while the receiver holds a request", async () => {
     await rig.start();
     const webhooks = await twoWebhooks();
-    const inDoubt: Map<string, number>[] = [];
+    const unrecorded: Map<string, number>[] = [];
     let killed = killOnReceipt(1);
     await publishEvents(webhooks);
     for (let kills = 1; kills < 3; kills++) {
       await killed;
       killed = killOnReceipt(1);
-      inDoubt.push(await restart(webhooks));
+      unrecorded.push(await restart(webhooks));
     }
     await killed;
     receiver.answerWith(200);
-    inDoubt.push(await restart(webhooks));
-    await expectDelivered(webhooks, inDoubt);
+    unrecorded.push(await restart(webhooks));
+    await expectDelivered(webhooks, unrecorded);
   });
 
-  // What follows a failed attempt: the record, the mark on the webhook, the next attempt, and the end of the mark.
+  // The steps after a failed attempt: record it, mark the webhook, enqueue the next attempt, remove the mark.
   test.each<[...Step, containing: string]>([
     ["UpdateItem deliveries", 1, "before", '":number":{"N":"1"}'],
     ["UpdateItem deliveries", 1, "after", '":number":{"N":"1"}'],

@@ -2,7 +2,7 @@ import { handler } from "../../functions/deliveries/sweep.ts";
 import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { givenDelivery, givenWebhook, prepareDeliveries, takeDueAttempts } from "../support/deliveries.ts";
 
-/* The sweep is what mends everything else, so one broken call must not spoil it for the rows beside. */
+/* The sweep recovers lost deliveries, so one failed call must not stop it for the other rows. */
 
 const sweep = () => handler({}, { getRemainingTimeInMillis: () => 50_000 });
 const overdue = { at: new Date(Date.now() - 300_000) };
@@ -10,14 +10,14 @@ const overdue = { at: new Date(Date.now() - 300_000) };
 beforeAll(prepareDeliveries);
 afterEach(restoreAws);
 
-/** The ids of `count` overdue deliveries, the given ones in the shard. */
+/** Stores one overdue delivery for each shard in the list. Returns their ids. */
 async function givenOverdue(shards: number[]): Promise<string[]> {
   const { webhook } = await givenWebhook();
   const given = shards.map((due_shard) => givenDelivery(webhook, { ...overdue, due_shard }));
   return (await Promise.all(given)).map(({ id }) => id);
 }
 
-/** Throttles calls of a kind, and only those that the test chooses. */
+/** Throttles the calls of a command whose input the test selects. */
 function throttle(command: string, isThrottled: (input: string) => boolean): void {
   interceptDynamo(async (call, send) => {
     if (call.command !== command || !isThrottled(JSON.stringify(call.input))) return send();
@@ -25,24 +25,24 @@ function throttle(command: string, isThrottled: (input: string) => boolean): voi
   });
 }
 
-const taken = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id).sort();
+const enqueued = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id).sort();
 
-test("a claim that fails does not keep back the rows that were claimed beside it", async () => {
-  const [unlucky = "", ...others] = await givenOverdue(Array(10).fill(7));
-  throttle("UpdateItemCommand", (input) => input.includes(unlucky));
+test("enqueues the other rows of a batch when one claim fails, and that row in the next run", async () => {
+  const [throttled = "", ...others] = await givenOverdue(Array(10).fill(7));
+  throttle("UpdateItemCommand", (input) => input.includes(throttled));
   await expect(sweep()).rejects.toThrow("slow down");
-  expect(await taken()).toEqual(others.sort());
+  expect(await enqueued()).toEqual(others.sort());
   restoreAws();
   await sweep();
-  expect(await taken()).toEqual([unlucky]);
+  expect(await enqueued()).toEqual([throttled]);
 });
 
-test("a shard that cannot be read does not keep back the others, and fails the run when they are done", async () => {
+test("enqueues all other shards when one shard cannot be read, and then fails the run", async () => {
   const ids = await givenOverdue([0, ...Array.from({ length: 31 }, (_, index) => index + 1)]);
   throttle("QueryCommand", (input) => input.includes('":shard":0,'));
   await expect(sweep()).rejects.toThrow("slow down");
-  // What is not there now, a Lambda that has failed would not do any more.
-  expect(await taken()).toEqual(ids.slice(1).sort());
+  // A failed Lambda does no further work, so all rows must be enqueued by now.
+  expect(await enqueued()).toEqual(ids.slice(1).sort());
 });
 
 test("a webhook whose partition is throttled does not keep back the others of its shard, on any page", async () => {

@@ -1,14 +1,14 @@
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 
-/** A call that the functions make to AWS, before the SDK works on it. */
+/** A call from the functions to AWS, before the SDK processes it. */
 export interface AwsCall {
-  /** `GetItemCommand` and so on. */
+  /** The name of the SDK command, such as `GetItemCommand`. */
   command: string;
   input: Record<string, unknown>;
 }
 
 type Output = Record<string, unknown>;
-/** Stands between the functions and the SDK: sends the call (with another input perhaps), or throws, or makes up an answer. */
+/** Runs between the functions and the SDK: sends the call, changes its input, throws, or returns an output of its own. */
 type Interceptor = (call: AwsCall, send: (input?: Record<string, unknown>) => Promise<Output>) => Promise<Output>;
 
 type Handler = (args: { input: unknown }) => Promise<{ output: unknown; response: unknown }>;
@@ -20,10 +20,10 @@ interface Stack {
   remove(name: string): boolean;
 }
 
-const undo: (() => void)[] = [];
+const removers: (() => void)[] = [];
 
 function intercept(stack: Stack, interceptor: Interceptor): void {
-  const name = `test-${undo.length}-${Math.random()}`;
+  const name = `test-${removers.length}-${Math.random()}`;
   stack.add(
     (next, { commandName = "" }) =>
       async (args) => {
@@ -33,7 +33,7 @@ function intercept(stack: Stack, interceptor: Interceptor): void {
       },
     { step: "initialize", priority: "high", name },
   );
-  undo.push(() => stack.remove(name));
+  removers.push(() => stack.remove(name));
 }
 
 export const interceptDynamo = (interceptor: Interceptor): void =>
@@ -41,12 +41,12 @@ export const interceptDynamo = (interceptor: Interceptor): void =>
 export const interceptSqs = (interceptor: Interceptor): void =>
   intercept(sqs().middlewareStack as unknown as Stack, interceptor);
 
-/** Takes all interceptors out again. For `afterEach`. */
+/** Removes all interceptors. For `afterEach`. */
 export function restoreAws(): void {
-  for (const remove of undo.splice(0)) remove();
+  for (const remove of removers.splice(0)) remove();
 }
 
-/** Notes the calls to DynamoDB from now on: the command, and the read or write units that it took. */
+/** Records all calls to DynamoDB from now on: the command, and the read or write units it consumed. */
 export function watchDynamo(): { command: string; units: number }[] {
   const seen: { command: string; units: number }[] = [];
   interceptDynamo(async ({ command, input }, send) => {
@@ -62,7 +62,7 @@ export interface QueueBatch {
   Entries: { Id: string; MessageBody: string; DelaySeconds: number; MessageGroupId: string }[];
 }
 
-/** Notes the batches that are put on a queue from now on. */
+/** Records all message batches sent to SQS from now on. */
 export function watchQueue(): QueueBatch[] {
   const seen: QueueBatch[] = [];
   interceptSqs(async ({ command, input }, send) => {

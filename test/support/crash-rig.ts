@@ -1,6 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
+import type { ChildProcess } from "node:child_process";
 import { ChangeMessageVisibilityCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { startDynamo, startSqs } from "../../bin/local/engines.ts";
@@ -9,22 +7,23 @@ import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { tableName } from "../../functions/platform/env.ts";
+import { closeAfterFile } from "./cleanup.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
-import { freshDataDir } from "./local-run.ts";
+import { freshDataDir, kill, startProgram } from "./local-run.ts";
 
 /**
- * The service as a process that can be killed, over engines that live on in this one. Between the two is a proxy that sees
- * every call, so that a test can kill at any of them.
+ * The service as a process that a test can kill, over engines that keep running in this process. A proxy between the two sees
+ * every call, so that a test can kill the service at any of them.
  */
 export interface CrashRig {
   proxy: FaultProxy;
-  /** Starts the process, unless it runs. It may be killed before it is ready. */
+  /** Starts the process unless it is running. Returns when it is ready or has ended. */
   start(): Promise<void>;
   kill(): Promise<void>;
-  /** Lets the time pass after which queue and sweep give up on a process: messages it held are visible, rows are due. */
-  outlast(pending: Delivery[]): Promise<void>;
+  /** Simulates the time after which a dead process is replaced: its messages are visible again, its rows are due. */
+  expireLeases(pending: Delivery[]): Promise<void>;
   publish(event: object): Promise<void>;
-  /** Messages in all queues, dead letters included. */
+  /** Counts the messages in all queues and dead letter queues. */
   messagesLeft(): number;
   stop(): Promise<void>;
 }
@@ -49,28 +48,24 @@ export async function startCrashRig(settings: Record<string, string>): Promise<C
   const endpoints = { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint, AWS_ENDPOINT_URL_SQS: proxy.endpoint };
   const environment = { DATA_DIR: freshDataDir(), ...endpoints, ...settings };
   let child: ChildProcess | undefined;
-  const kill = async () => {
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, "exit");
-    child.kill("SIGKILL");
-    await ended;
-  };
   return {
     proxy,
     async start() {
       if (child && child.exitCode === null && child.signalCode === null) return;
-      child = spawnLocalRun(environment);
+      const started = startProgram(["bin/local.ts"], environment);
+      child = started;
+      started.stderr.resume();
       let page = "";
-      for await (const text of child.stdout?.setEncoding("utf8") ?? []) {
+      for await (const text of started.stdout.setEncoding("utf8")) {
         page += text;
         if (/^ready /m.test(page)) break;
       }
     },
     async kill() {
-      await kill();
+      if (child) await kill(child);
       await proxy.idle();
     },
-    async outlast(pending) {
+    async expireLeases(pending) {
       for (const queue of names) await release(queue);
       const past = new Date(Date.now() - 60_000).toISOString();
       await Promise.all(pending.map((row) => makeDue(row, past)));
@@ -86,23 +81,12 @@ export async function startCrashRig(settings: Record<string, string>): Promise<C
       });
       return counts.reduce((sum, count) => sum + count, 0);
     },
-    async stop() {
-      await kill();
+    stop: closeAfterFile(async () => {
+      if (child) await kill(child);
       await proxy.close();
       await Promise.all([sqsEngine.stop(), dynamoEngine.stop()]);
-    },
+    }),
   };
-}
-
-function spawnLocalRun(settings: Record<string, string>): ChildProcess {
-  const { PATH, HOME } = process.env;
-  const root = join(import.meta.dirname, "../..");
-  const env = { PATH, HOME, PORT: "0", SQS_PORT: "0", ...settings };
-  return spawn(join(root, "node_modules/.bin/node"), ["bin/local.ts"], {
-    cwd: root,
-    env,
-    stdio: ["ignore", "pipe", "ignore"],
-  });
 }
 
 async function makeDue({ webhook_id, id }: Delivery, due_at: string): Promise<void> {

@@ -16,25 +16,25 @@ import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/we
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
 import { freshResources } from "./resources.ts";
 
-/** Tables and queues for fan-out, send and sweep, and leave to send to this machine. For `beforeAll`. */
+/** Creates tables and queues for fan-out, send and sweep, and allows receivers on this machine. For `beforeAll`. */
 export async function prepareDeliveries(): Promise<void> {
   await freshResources();
   logSink.write = () => {};
   process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
 }
 
-/** Puts a webhook and its secret into the tables: of a new project, for `deploy.started`, unless told otherwise. */
+/** Stores a webhook and its secret. Defaults: a new project, the event `deploy.started`. */
 export async function givenWebhook({
   url = "http://127.0.0.1:1/",
   projectId = randomUUID() as string,
   events = ["deploy.started"] as EventName[],
 } = {}): Promise<{ webhook: Webhook; secret: string }> {
-  const opened = createWebhook({ url, events }, projectId, new Date(), randomBytes(48));
-  await webhooks.insert(opened.webhook, opened.secret);
-  return opened;
+  const created = createWebhook({ url, events }, projectId, new Date(), randomBytes(48));
+  await webhooks.insert(created.webhook, created.secret);
+  return created;
 }
 
-/** Writes attributes of a webhook past the rules. */
+/** Writes attributes of a webhook directly, without validation. */
 export async function changeWebhook(
   { project_id, id }: Pick<Webhook, "project_id" | "id">,
   values: Partial<Webhook>,
@@ -60,7 +60,7 @@ async function setAttributes(TableName: string, Key: Record<string, string>, val
   );
 }
 
-/** A deployment event of a project, as the pipeline writes it. */
+/** Returns a deployment event as the pipeline sends it. */
 export function eventOf(projectId: string, changes: object = {}): Record<string, unknown> {
   return {
     event: "deploy.started",
@@ -73,8 +73,8 @@ export function eventOf(projectId: string, changes: object = {}): Record<string,
 }
 
 /**
- * Puts a delivery of an event of the time `at` into the table, as fan-out would have done then. One that is given another
- * status than pending has no due time, as after its end.
+ * Stores a delivery as fan-out would have done at the time `at`. With a status other than pending it has no due time, as after
+ * its last attempt.
  */
 export async function givenDelivery(
   webhook: Webhook,
@@ -82,21 +82,21 @@ export async function givenDelivery(
 ) {
   const message = readDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
   if (!message.ok) throw new Error(message.reason);
-  const { next_attempt_at, due_at, due_shard, ...opened } = createDelivery(message.event, webhook, at, 120);
+  const { next_attempt_at, due_at, due_shard, ...created } = createDelivery(message.event, webhook, at, 120);
   const isOver = changes.status !== undefined && changes.status !== "pending";
-  const delivery: Delivery = { ...opened, ...(!isOver && { next_attempt_at, due_at, due_shard }), ...changes };
+  const delivery: Delivery = { ...created, ...(!isOver && { next_attempt_at, due_at, due_shard }), ...changes };
   await deliveries.insert(delivery);
   return delivery;
 }
 
-/** Puts an event on the events queue, as the pipeline does. */
+/** Sends an event to the events queue, as the pipeline does. */
 export async function publish(event: object): Promise<void> {
-  // The embedded queue, unlike SQS, refuses characters beyond U+FFFF; in JSON they can be written as two escapes.
+  // The embedded queue, unlike SQS, rejects characters above U+FFFF. JSON can escape them as surrogate pairs.
   const text = JSON.stringify(event).replace(/[\ud800-\udfff]/g, (half) => `\\u${half.charCodeAt(0).toString(16)}`);
   await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: text }));
 }
 
-/** The message that asks for an attempt. */
+/** Returns the queue message for an attempt. */
 export function dueAttempt({ project_id, webhook_id, id }: Delivery, attempt = 1): DueAttempt {
   return { project_id, webhook_id, delivery_id: id, attempt };
 }
@@ -111,7 +111,7 @@ export function sqsEvent(...messages: unknown[]): SQSEvent {
   return { Records: records } as unknown as SQSEvent;
 }
 
-/** What a webhook signs with now. */
+/** Reads the signing secrets of a webhook. */
 export async function findSecrets(webhook_id: string): Promise<SigningSecrets | undefined> {
   const secret = { TableName: tableName("webhookSecrets"), Key: { webhook_id } };
   const { Item } = await dynamo().send(new GetCommand({ ...secret, ConsistentRead: true }));
@@ -120,11 +120,11 @@ export async function findSecrets(webhook_id: string): Promise<SigningSecrets | 
 
 export async function rowOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">): Promise<Delivery> {
   const row = await deliveries.find(webhook_id, id);
-  if (!row) throw new Error("there is no such delivery");
+  if (!row) throw new Error(`There is no delivery ${id}`);
   return row;
 }
 
-/** The delivery rows of a webhook. */
+/** Reads all delivery rows of a webhook. */
 export async function rowsOf({ id }: Pick<Webhook, "id">): Promise<Delivery[]> {
   const { Items } = await dynamo().send(
     new QueryCommand({
@@ -137,7 +137,7 @@ export async function rowsOf({ id }: Pick<Webhook, "id">): Promise<Delivery[]> {
   return Items as Delivery[];
 }
 
-/** The ids of a shard's rows in the `due` index. */
+/** Reads the ids of the rows of a shard in the `due` index. */
 export async function dueIds(shard: number): Promise<string[]> {
   const farAhead = new Date("2999-01-01T00:00:00Z");
   return (await findDue(shard, farAhead, 1_000)).rows.map(({ id }) => id);
@@ -148,7 +148,7 @@ export interface QueueMessage {
   reason?: string | undefined;
 }
 
-/** Takes all messages that a queue would hand out now. */
+/** Receives and deletes all visible messages of a queue. */
 export async function takeMessages(queue: QueueKey, from: "queue" | "dead letters" = "queue"): Promise<QueueMessage[]> {
   const QueueUrl = from === "queue" ? queueUrl(queue) : deadLetterUrl(queue);
   const taken: QueueMessage[] = [];
@@ -168,7 +168,7 @@ export async function takeMessages(queue: QueueKey, from: "queue" | "dead letter
   }
 }
 
-/** Takes the attempts that are due on the deliveries queue. */
+/** Receives and deletes all visible messages of the deliveries queue. */
 export async function takeDueAttempts(): Promise<DueAttempt[]> {
   return (await takeMessages("deliveries")).map(({ body }) => JSON.parse(body));
 }

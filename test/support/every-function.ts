@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
+import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
@@ -10,31 +11,80 @@ import { changeWebhook, eventOf, givenDelivery, publish, rowOf, rowsOf, takeMess
 import { eventually } from "./eventually.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { errorOf, newScenario, type Scenario } from "./scenario.ts";
-import type { TestService } from "./service.ts";
+import { send, type TestService } from "./service.ts";
+import { validBodyOf } from "./valid-bodies.ts";
 
 /*
- * Everything that the functions do, at least once: each endpoint, worker and branch that reads, writes or sends. What they
- * answer is the business of other tests; here it only tells that a branch was reached.
+ * Calls every endpoint and worker, and every branch of them that reads, writes or sends. Responses are tested elsewhere; here a
+ * status only shows that a branch was reached.
+ *
+ * A new endpoint needs no entry here: `callEveryEndpoint` calls all rows. When its row uses a call that only a certain branch
+ * makes, add a function that reaches the branch.
  */
 
 /**
- * @param service runs with `deliver`, a schedule of `0,0`, a grace of a second and no resolution of `last_used_at`
- * @throws what the first of them threw, when all have come to their end
+ * Runs all scenarios at the same time.
+ * @param service runs with `deliver`, a schedule of `0,0`, a grace period of one second and a `last_used_at` resolution of 0
+ * @throws the first failure, after all scenarios have ended
  */
 export async function useEveryFunction(service: TestService): Promise<void> {
-  const drives = [useKeys, useProjects, useWebhooks, reachCaps, steerDeliveries, rejectEvents, ...pipeline];
-  const results = await Promise.allSettled(drives.map((drive) => drive(service)));
+  const api = [callEveryEndpoint, useKeys, useProjects, useWebhooks, reachCaps, redeliverAndRecover];
+  const scenarios = [...api, rejectEvents, ...pipeline];
+  const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
   const failure = results.find((result) => result.status === "rejected");
   if (failure) throw failure.reason;
 }
 
-/** Invokes a function that has no route, as the rest of the platform does. */
+/** Invokes a function without a route, as the rest of the platform does. */
 async function call<Result>(file: string, payload: object): Promise<Result> {
   return (await invoke(await fromSources(file), payload, { functionName: file, timeoutSeconds: 10 })) as Result;
 }
 
-const expectStatus = async (answer: Promise<{ status: number }>, status: number) =>
-  expect((await answer).status).toBe(status);
+const expectStatus = async (response: Promise<{ status: number }>, status: number) =>
+  expect((await response).status).toBe(status);
+
+const rows: readonly EndpointRow[] = endpoints;
+
+/** Calls the endpoint of each row once, with valid parameters and a valid body. Deletes last. */
+async function callEveryEndpoint(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, token, projectId, webhook }) => {
+    const ids: Record<string, string> = {
+      id: (await api.post("/v1/api-keys", { name: "unused" })).body.data.id,
+      project_id: projectId,
+      webhook_id: webhook.id,
+      delivery_id: (await givenDelivery(webhook, { status: "failed", attempt_count: 1 })).id,
+    };
+    for (const method of ["GET", "POST", "PATCH", "DELETE"] as const) {
+      // From the longest path to the shortest, so that a delivery is deleted before its webhook.
+      const ofMethod = rows.filter((row) => row.method === method).toSorted((a, b) => b.path.length - a.path.length);
+      for (const row of ofMethod) await callEndpoint(service, token, row, ids);
+      await eventually(async () => expect(await statusesOf(webhook)).not.toContain("pending"));
+    }
+  });
+}
+
+async function callEndpoint(
+  { baseUrl }: TestService,
+  token: string,
+  row: EndpointRow,
+  ids: Record<string, string>,
+): Promise<void> {
+  const { method, file } = row;
+  const path = row.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const id = ids[name];
+    if (id === undefined)
+      throw new Error(`Add an id for {${name}} to callEveryEndpoint in test/support/every-function.ts.`);
+    return id;
+  });
+  const body = validBodyOf(row);
+  const headers = { authorization: `Bearer ${token}`, ...(body && { "content-type": "application/json" }) };
+  const response = await send(`${baseUrl}${path}`, { method, headers, ...(body && { body }) });
+  if (response.status < 300) return;
+  const { code, message } = response.body.error;
+  throw new Error(
+    `${method} ${path} returned ${code}: ${message} Fix the body of ${file} in test/support/valid-bodies.ts.`,
+  );
+}
 
 async function useKeys(service: TestService): Promise<void> {
   const { api, userId } = service.user();
@@ -87,9 +137,9 @@ async function reachCaps(service: TestService): Promise<void> {
   expect(errorOf(await create())).toEqual({ status: 409, code: "webhook_limit_reached" });
 }
 
-async function steerDeliveries(service: TestService): Promise<void> {
+async function redeliverAndRecover(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, viewer, path, webhook }) => {
-    const [old, oft, failed, held] = [
+    const [old, exhausted, failed, held] = [
       await givenDelivery(webhook, { status: "succeeded" }),
       await givenDelivery(webhook, { status: "failed", attempt_count: 50 }),
       await givenDelivery(webhook, { status: "failed", attempt_count: 3 }),
@@ -102,7 +152,7 @@ async function steerDeliveries(service: TestService): Promise<void> {
     await expectStatus(viewer.get(ofDelivery(randomUUID())), 404);
     await expectStatus(api.post(`${path}/test`, { event: "deploy.failed" }), 202);
     await expectStatus(api.post(`${ofDelivery(old.id)}/redeliver`), 202);
-    await expectStatus(api.post(`${ofDelivery(oft.id)}/redeliver`), 409);
+    await expectStatus(api.post(`${ofDelivery(exhausted.id)}/redeliver`), 409);
     await expectStatus(api.post(`${ofDelivery(randomUUID())}/redeliver`), 404);
     const since = new Date(Date.now() - 60_000).toISOString();
     await api.patch(path, { enabled: false });
@@ -114,27 +164,27 @@ async function steerDeliveries(service: TestService): Promise<void> {
 }
 
 async function rejectEvents(): Promise<void> {
-  await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: "no event" }));
+  await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: "not an event" }));
   await eventually(async () =>
-    expect(await takeMessages("events", "dead letters")).toMatchObject([{ body: "no event" }]),
+    expect(await takeMessages("events", "dead letters")).toMatchObject([{ body: "not an event" }]),
   );
 }
 
-/** What fan-out, send and sweep do, by how a receiver answers. */
+/** Branches of fan-out, send and sweep, by the response of the receiver. */
 const pipeline = [
-  eventIsDeliveredOnce,
-  failureIsRetriedAndGivenUp,
-  goneDisables,
-  failingForDaysDisables,
-  outageIsProbed,
-  retryAfterIsWaitedFor,
-  deletedWebhookCancels,
-  askedForMeanwhile,
-  busyWebhookTakesTurns,
-  lostMessageIsSweptUp,
+  deliverOnce,
+  retryAndGiveUp,
+  disableOn410,
+  disableAfterFailingForDays,
+  probeDuringOutage,
+  waitForRetryAfter,
+  cancelForDeletedWebhook,
+  redeliverDuringAttempt,
+  queueForBusyWebhook,
+  sweepLostMessage,
 ];
 
-async function eventIsDeliveredOnce(service: TestService): Promise<void> {
+async function deliverOnce(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
     const event = eventOf(projectId);
     await publish(event);
@@ -146,7 +196,7 @@ async function eventIsDeliveredOnce(service: TestService): Promise<void> {
   });
 }
 
-async function failureIsRetriedAndGivenUp(service: TestService): Promise<void> {
+async function retryAndGiveUp(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
     receiver.answerWith(500);
     await publish(eventOf(projectId));
@@ -158,7 +208,7 @@ async function failureIsRetriedAndGivenUp(service: TestService): Promise<void> {
   });
 }
 
-async function goneDisables(service: TestService): Promise<void> {
+async function disableOn410(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
     receiver.answerWith(410);
     await publish(eventOf(projectId));
@@ -166,12 +216,12 @@ async function goneDisables(service: TestService): Promise<void> {
     await eventually(async () => expect((await api.get(path)).body.data.disabled_reason).toBe("gone"));
     await publish(eventOf(projectId));
     await untilAll(webhook, ["failed", "held"]);
-    // One that was waiting when the webhook was disabled.
+    // A delivery that was due when the webhook was disabled.
     await untilStatus(await overdue(webhook), "held");
   });
 }
 
-async function failingForDaysDisables(service: TestService): Promise<void> {
+async function disableAfterFailingForDays(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, webhook }, receiver) => {
     receiver.answerWith(500);
     await changeWebhook(webhook, { failing_since: secondsFromNow(-6 * 24 * 3600) });
@@ -180,7 +230,7 @@ async function failingForDaysDisables(service: TestService): Promise<void> {
   });
 }
 
-async function outageIsProbed(service: TestService): Promise<void> {
+async function probeDuringOutage(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
     receiver.answerWith(500);
     await changeWebhook(webhook, { failing_since: secondsFromNow(-600) });
@@ -195,7 +245,7 @@ async function outageIsProbed(service: TestService): Promise<void> {
   });
 }
 
-async function retryAfterIsWaitedFor(service: TestService): Promise<void> {
+async function waitForRetryAfter(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
     receiver.answerWith((_, response) => response.writeHead(429, { "retry-after": "3600" }).end());
     await publish(eventOf(projectId));
@@ -205,14 +255,14 @@ async function retryAfterIsWaitedFor(service: TestService): Promise<void> {
   });
 }
 
-async function deletedWebhookCancels(service: TestService): Promise<void> {
+async function cancelForDeletedWebhook(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, webhook }) => {
     await expectStatus(api.delete(path), 204);
     await untilStatus(await overdue(webhook), "cancelled");
   });
 }
 
-async function askedForMeanwhile(service: TestService): Promise<void> {
+async function redeliverDuringAttempt(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
     receiver.answerWith(async (_, response) => {
       receiver.answerWith(200);
@@ -226,7 +276,7 @@ async function askedForMeanwhile(service: TestService): Promise<void> {
   });
 }
 
-async function busyWebhookTakesTurns(service: TestService): Promise<void> {
+async function queueForBusyWebhook(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
     receiver.answerWith(async (_, response) => {
       await sleep(1_000);
@@ -237,7 +287,7 @@ async function busyWebhookTakesTurns(service: TestService): Promise<void> {
   });
 }
 
-async function lostMessageIsSweptUp(service: TestService): Promise<void> {
+async function sweepLostMessage(service: TestService): Promise<void> {
   await withReceiver(service, async ({ webhook }) => untilStatus(await overdue(webhook), "succeeded"));
 }
 
@@ -255,18 +305,15 @@ async function withReceiver(
 
 const secondsFromNow = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
 
-/** A delivery that is due and has no message. */
+/** Stores a delivery that is overdue and has no message. */
 const overdue = (webhook: Scenario["webhook"], changes: Partial<Delivery> = {}) =>
   givenDelivery(webhook, { at: new Date(Date.now() - 600_000), ...changes });
 
-const PATIENCE_MS = 30_000;
-
 const untilStatus = (delivery: Delivery, status: Delivery["status"]) =>
-  eventually(async () => expect((await rowOf(delivery)).status).toBe(status), PATIENCE_MS);
+  eventually(async () => expect((await rowOf(delivery)).status).toBe(status));
 
-/** Waits until a webhook's deliveries have come to this, in whatever order. */
+/** Waits until the deliveries of a webhook have these statuses, in any order. */
 const untilAll = (webhook: Scenario["webhook"], statuses: Delivery["status"][]) =>
-  eventually(async () => {
-    const reached = (await rowsOf(webhook)).map(({ status }) => status);
-    expect(reached.toSorted()).toEqual(statuses);
-  }, PATIENCE_MS);
+  eventually(async () => expect((await statusesOf(webhook)).toSorted()).toEqual(statuses));
+
+const statusesOf = async (webhook: Scenario["webhook"]) => (await rowsOf(webhook)).map(({ status }) => status);

@@ -2,31 +2,32 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { closeAfterFile } from "./cleanup.ts";
 
 const SHORT_POLL_MS = 10;
 
-/** The HTTP endpoints that a service's calls to AWS go to. */
+/** The HTTP endpoints of the engines behind the proxy. */
 export interface Upstream {
   dynamo: string;
   sqs: string;
 }
 
-/** Acts once, at the nth call of its kind from now on, before the engine sees it or after the engine has answered. */
+/** Runs `act` once, at the nth matching call from now on, before the engine gets the call or after the engine responded. */
 export interface Trap {
-  /** Operation and table (the first of several), index or queue: `PutItem deliveries`, `Query deliveries/due`, `DeleteMessageBatch deployment-events`. */
+  /** Operation and table (the first of several), index or queue, such as `PutItem deliveries`, `Query deliveries/due`, `DeleteMessageBatch deployment-events`. */
   call: string;
   nth: number;
-  /** Counts only calls whose JSON has this in it. */
+  /** Counts only calls whose JSON contains this text. */
   containing?: string | undefined;
   when: "before" | "after";
   act(): Promise<void>;
 }
 
 export interface FaultProxy {
-  /** What a service gets as both of its AWS endpoints. */
+  /** The URL for both AWS endpoints of the service. */
   endpoint: string;
   set(trap: Trap): void;
-  /** Waits until what was forwarded has been answered. Polls of a process that is gone have then ended. */
+  /** Waits until the engines have responded to all forwarded calls. Polls of a killed process have then ended. */
   idle(): Promise<void>;
   close(): Promise<void>;
 }
@@ -39,7 +40,7 @@ interface Body {
   WaitTimeSeconds?: number;
 }
 
-/** Stands between a service and its engines, sees every call by name, and lets a test act at any of them. */
+/** Starts a proxy between a service and its engines that lets a test act at any call. */
 export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
   const forwarded = new Set<Promise<unknown>>();
   let trap: Trap | undefined;
@@ -48,30 +49,30 @@ export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
   const server = http.createServer(async (request, response) => {
     const body = await read(request);
     const target = String(request.headers["x-amz-target"]);
-    const isSprung = isCaught(nameOf(target, body), body);
-    const sprung = isSprung ? trap : undefined;
-    if (sprung) trap = undefined;
-    if (sprung?.when === "before") return void (await sprung.act().then(() => response.destroy()));
+    const isTriggered = isTriggeredBy(nameOf(target, body), body);
+    const triggered = isTriggered ? trap : undefined;
+    if (triggered) trap = undefined;
+    if (triggered?.when === "before") return void (await triggered.act().then(() => response.destroy()));
     const origin = target.startsWith("DynamoDB") ? upstream.dynamo : upstream.sqs;
     const forward = (text: string) => post(origin, request.headers, text);
-    const answering = target.endsWith(".ReceiveMessage")
+    const responding = target.endsWith(".ReceiveMessage")
       ? poll(body, forward, () => response.destroyed)
       : forward(body);
-    track(answering);
-    const answer = await answering;
-    if (sprung) await sprung.act();
-    if (sprung || response.destroyed) return void response.destroy();
-    // The SDK calls the host of a queue's URL, whatever its endpoint: it has to be ours.
-    response.writeHead(answer.status, answer.headers).end(answer.body.replace(/http:\/\/[^/"]+\/0{12}/g, queues()));
+    track(responding);
+    const result = await responding;
+    if (triggered) await triggered.act();
+    if (triggered || response.destroyed) return void response.destroy();
+    // The SDK calls the host in the URL of the queue, not its endpoint, so that host must be the proxy.
+    response.writeHead(result.status, result.headers).end(result.body.replace(/http:\/\/[^/"]+\/0{12}/g, queues()));
   });
 
-  function isCaught(name: string, body: string): boolean {
+  function isTriggeredBy(name: string, body: string): boolean {
     if (name !== trap?.call || !body.includes(trap.containing ?? "")) return false;
     seen += 1;
     return seen === trap.nth;
   }
-  function track(answering: Promise<unknown>): void {
-    const settled: Promise<unknown> = answering.catch(() => {}).then(() => forwarded.delete(settled));
+  function track(responding: Promise<unknown>): void {
+    const settled: Promise<unknown> = responding.catch(() => {}).then(() => forwarded.delete(settled));
     forwarded.add(settled);
   }
   const endpoint = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -88,11 +89,11 @@ export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
     async idle() {
       while (forwarded.size > 0) await Promise.all(forwarded);
     },
-    async close() {
+    close: closeAfterFile(async () => {
       await Promise.all(forwarded);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
-    },
+    }),
   };
 }
 
@@ -104,15 +105,19 @@ function nameOf(target: string, text: string): string {
 }
 
 /**
- * A long poll, made of short ones: the engine would go on polling for a process that is gone, and each message it hands to
- * nobody counts as received. How often that happens would depend on the machine's speed.
+ * Implements a long poll with short polls. With a long poll the engine would go on polling for a killed process, and each
+ * message of such a poll would count as received. How often that happens would depend on the speed of the machine.
  */
-async function poll(body: string, forward: (body: string) => Promise<Answer>, isGone: () => boolean): Promise<Answer> {
+async function poll(
+  body: string,
+  forward: (body: string) => Promise<EngineResponse>,
+  isDisconnected: () => boolean,
+): Promise<EngineResponse> {
   const { WaitTimeSeconds = 0, ...rest } = JSON.parse(body) as Body;
   const until = Date.now() + WaitTimeSeconds * 1000;
   while (true) {
-    const answer = await forward(JSON.stringify({ ...rest, WaitTimeSeconds: 0 }));
-    if (answer.body.includes("ReceiptHandle") || isGone() || Date.now() >= until) return answer;
+    const result = await forward(JSON.stringify({ ...rest, WaitTimeSeconds: 0 }));
+    if (result.body.includes("ReceiptHandle") || isDisconnected() || Date.now() >= until) return result;
     await sleep(SHORT_POLL_MS);
   }
 }
@@ -123,21 +128,21 @@ async function read(message: http.IncomingMessage): Promise<string> {
   return text;
 }
 
-interface Answer {
+interface EngineResponse {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
 
-/** Passes a call on. It goes to its end although the caller may be gone, as it would in a data centre. */
-async function post(origin: string, headers: http.IncomingHttpHeaders, body: string): Promise<Answer> {
+/** Forwards a call. It completes even when the caller has been killed, as on AWS. */
+async function post(origin: string, headers: http.IncomingHttpHeaders, body: string): Promise<EngineResponse> {
   const { host: _, connection: __, "content-length": ___, ...rest } = headers;
   const request = http.request(`${origin}/`, { method: "POST", headers: rest as http.OutgoingHttpHeaders, agent });
   request.end(body);
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
-  const answer = await read(response);
+  const text = await read(response);
   const type = response.headers["content-type"] ?? "application/json";
-  return { status: response.statusCode ?? 502, headers: { "Content-Type": type }, body: answer };
+  return { status: response.statusCode ?? 502, headers: { "Content-Type": type }, body: text };
 }
 
 const agent = new http.Agent({ keepAlive: false });

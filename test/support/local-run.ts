@@ -1,18 +1,22 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { promisify } from "node:util";
+import { closeAfterFile } from "./cleanup.ts";
 import { leaksIn } from "./leaks.ts";
 
 const root = join(import.meta.dirname, "../..");
 const node = join(root, "node_modules/.bin/node");
+const endsWithParent = join(import.meta.dirname, "ends-with-parent.cjs");
 
 type Settings = Record<string, string>;
 
 const dataDirs: string[] = [];
 
+/** Creates an empty data directory. It is deleted after the test file. */
 export function freshDataDir(): string {
   const path = mkdtempSync(join(tmpdir(), "local-run-"));
   dataDirs.push(path);
@@ -25,7 +29,7 @@ afterAll(() => {
   expect(leaks).toEqual([]);
 });
 
-/** The lines of a run's log that hold a secret, its own JWT secret among them. */
+/** Returns the lines of a log that contain a secret, such as the JWT secret of the run. */
 function leaksOf(dataDir: string): string[] {
   const textOf = (name: string) => {
     const path = join(dataDir, name);
@@ -37,29 +41,50 @@ function leaksOf(dataDir: string): string[] {
     .filter((line) => leaksIn(line, known).length > 0);
 }
 
-/** The environment of a person who has set nothing but these. */
+/** Returns an environment with only these settings, and free ports. */
 function environment(settings: Settings): NodeJS.ProcessEnv {
-  const { PATH, HOME } = process.env;
-  return { PATH, HOME, PORT: "0", SQS_PORT: "0", ...settings };
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE, PORT: "0", SQS_PORT: "0", ...settings };
+}
+
+/**
+ * Starts a Node program of this repository as a process. It ends with the test file at the latest, even when the process that
+ * runs the test is killed.
+ */
+export function startProgram(args: string[], settings: Settings): ChildProcessByStdio<Writable, Readable, Readable> {
+  const child = spawn(node, ["--require", endsWithParent, ...args], { cwd: root, env: environment(settings) });
+  closeAfterFile(() => kill(child));
+  return child;
+}
+
+/** Kills a process and waits until it has ended. Does nothing when it has already ended. */
+export async function kill(child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill(signal);
+  await ended;
 }
 
 export interface LocalRun {
   process: ChildProcess;
-  /** All that the start page said. */
+  /** The output of the program until it was ready. */
   page: string;
   baseUrl: string;
   eventsQueueUrl: string;
   token: string;
   projectId: string;
-  /** Where the embedded DynamoDB engine listens. */
+  /** URL of the embedded DynamoDB engine. */
   dynamoEndpoint: string;
-  /** Sends a signal and waits for the end. Returns the exit code, null after a kill. */
+  /** Sends a signal and waits until the process has ended. Returns the exit code; null after SIGKILL. */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `npm start`'s program as a process of its own and waits until it is ready. */
+/**
+ * Starts the program of `npm start` as a process and waits until it is ready.
+ * @throws Error with its output to stderr when it ends before it is ready
+ */
 export async function startLocalRun(settings: Settings): Promise<LocalRun> {
-  const child = spawn(node, ["bin/local.ts"], { cwd: root, env: environment(settings) });
+  const child = startProgram(["bin/local.ts"], settings);
   let page = "";
   let errors = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -67,7 +92,7 @@ export async function startLocalRun(settings: Settings): Promise<LocalRun> {
   });
   child.stdout.setEncoding("utf8");
   await new Promise<void>((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`ended with ${code} before it was ready: ${errors}`)));
+    child.once("exit", (code) => reject(new Error(`The service exited with ${code} before it was ready: ${errors}`)));
     child.stdout.on("data", (text: string) => {
       page += text;
       if (/^ready .*$/m.test(page)) resolve();
@@ -84,13 +109,14 @@ export async function startLocalRun(settings: Settings): Promise<LocalRun> {
     projectId: find(/project +(\S+)/),
     dynamoEndpoint,
     async end(signal) {
-      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-      const ended = once(child, "exit");
-      child.kill(signal);
-      return (await ended)[0] as number | null;
+      await kill(child, signal);
+      return child.exitCode;
     },
   };
 }
+
+/** Upper bound for a command that hangs, not for a slow one. */
+const COMMAND_TIMEOUT_MS = 240_000;
 
 export interface Finished {
   code: number;
@@ -98,10 +124,10 @@ export interface Finished {
   stderr: string;
 }
 
-/** Runs one of the programs in bin/ to its end. */
+/** Runs a program of `bin/` and waits until it has ended. */
 export async function runCommand(file: string, args: string[], settings: Settings): Promise<Finished> {
   try {
-    const options = { cwd: root, env: environment(settings), timeout: 30_000 };
+    const options = { cwd: root, env: environment(settings), timeout: COMMAND_TIMEOUT_MS };
     return { code: 0, ...(await promisify(execFile)(node, [`bin/${file}.ts`, ...args], options)) };
   } catch (error) {
     const { code = 1, stdout = "", stderr = "" } = error as Partial<Finished>;

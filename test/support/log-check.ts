@@ -3,9 +3,9 @@ import { logSink } from "../../functions/platform/log.ts";
 import { leaksIn } from "./leaks.ts";
 
 /*
- * Loaded before every test file: whatever is logged while it runs, by whatever way, is looked through for secrets, and one
- * that is found fails the test that was running, or else the file. (Jest runs this `afterAll` before those of the file: what
- * is written while they run is looked at by nobody.)
+ * Checks all log output of a test file for secrets. Loaded before every test file; a secret fails the test that was running,
+ * or the file. Limit: Jest runs this `afterAll` before those of the file, so output of the file's own `afterAll` is not
+ * checked.
  */
 
 const leaks: string[] = [];
@@ -15,7 +15,7 @@ function check(text: string): void {
   if (found.length > 0) leaks.push(`${found.join(", ")}: ${text.trim()}`);
 }
 
-// Tests put a sink of their own in place. Whichever it is, its lines are checked first.
+// Tests replace the sink. The lines are checked before any sink gets them.
 let sink = logSink.write;
 Object.defineProperty(logSink, "write", {
   get: (): typeof sink => {
@@ -30,13 +30,13 @@ Object.defineProperty(logSink, "write", {
   },
 });
 
-// The stream outlives this file; the next one's check takes the place of this one.
+// The stream outlives this test file, so the check of the next file replaces this one.
 const stdout: typeof process.stdout & { unchecked?: typeof process.stdout.write } = process.stdout;
 stdout.unchecked ??= stdout.write;
 const print = stdout.unchecked;
 stdout.write = ((text: string | Uint8Array, ...rest: []) => {
   check(String(text));
-  // The lines of the functions are for CloudWatch, not for whoever reads the results of the tests.
+  // Log lines of the functions are not test results, so they are not printed.
   return isLogLine(String(text)) || print.call(stdout, text, ...rest);
 }) as typeof print;
 

@@ -6,8 +6,8 @@ const text = z.string().check(z.minLength(1), z.maxLength(1024));
 const units = ["Count", "Milliseconds", "Seconds"] as const;
 
 /**
- * A document in the embedded metric format, as far as we use it: every dimension a text and every metric a number on its
- * top level. https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+ * Schema of a document in the embedded metric format, limited to what this service uses: dimensions are strings and metrics
+ * are numbers at the top level. https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  */
 export const embeddedMetricSchema = z
   .looseObject({
@@ -36,7 +36,7 @@ export const embeddedMetricSchema = z
     ),
   );
 
-/** A metric is one number or a list of at most a hundred. */
+/** Returns the values of a metric: one number, or a list of at most 100. */
 function valuesOf(value: unknown): number[] {
   const values = [value].flat() as number[];
   expect(values.length).toBeGreaterThan(0);
@@ -50,7 +50,7 @@ export interface LoggedLine {
   [field: string]: unknown;
 }
 
-/** Keeps what is logged from now on, as it is written to CloudWatch. */
+/** Records all log lines from now on, in the form written to CloudWatch. */
 export function watchLog(): LoggedLine[] {
   const lines: LoggedLine[] = [];
   logSink.write = (level, line) => void lines.push(JSON.parse(JSON.stringify({ level, ...line })));
@@ -58,8 +58,8 @@ export function watchLog(): LoggedLine[] {
 }
 
 /**
- * The values that CloudWatch would make of the lines, metric by metric in the order of the lines.
- * @throws ZodError for a line that says it has metrics and is not what CloudWatch reads
+ * Extracts the metric values from log lines, as CloudWatch does, in the order of the lines.
+ * @throws ZodError for a line with `_aws` that is not a valid embedded metric document
  */
 export function metricsIn(lines: LoggedLine[]): { [Key in MetricKey]?: number[] } {
   const found: { [Key in MetricKey]?: number[] } = {};

@@ -9,8 +9,8 @@ import { SQSServiceException } from "@aws-sdk/client-sqs";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 
 /*
- * AWS on a bad day: calls of the functions are throttled, time out, break or succeed in part, at random. A call that times
- * out has happened or not, as in life.
+ * Random faults of AWS: calls of the functions are throttled, time out, lose their connection or succeed in part. A call that
+ * times out may have taken effect or not.
  */
 
 type Output = Record<string, unknown>;
@@ -31,17 +31,17 @@ interface Stack {
 }
 
 export interface RandomFaults {
-  /** Faults so far, by kind. */
+  /** The number of injected faults, by kind. */
   counts: Record<string, number>;
   stop(): void;
 }
 
-const spared = new AsyncLocalStorage<boolean>();
+const exempt = new AsyncLocalStorage<boolean>();
 
-/** Makes calls that no fault meets: the test's own. */
-export const unharmed = <T>(run: () => Promise<T>): Promise<T> => spared.run(true, run);
+/** Runs calls without faults. For the calls that the test itself makes. */
+export const withoutFaults = <T>(run: () => Promise<T>): Promise<T> => exempt.run(true, run);
 
-/** Mulberry32: numbers from 0 to 1 that a seed repeats. */
+/** Mulberry32: a reproducible sequence of numbers from 0 to 1. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -53,46 +53,46 @@ function randomFrom(seed: number): () => number {
 }
 
 const $metadata = {};
-const fails =
+const failWith =
   (make: () => Error): Fault =>
   async () => {
     throw make();
   };
-const timedOut = () => Object.assign(new Error("no answer in time"), { name: "TimeoutError", $metadata });
+const timedOut = () => Object.assign(new Error("no response in time"), { name: "TimeoutError", $metadata });
 const reset = () => Object.assign(new Error("socket hang up"), { code: "ECONNRESET", $metadata });
-const answerLost: Fault = async (_, send) => {
+const responseLost: Fault = async (_, send) => {
   await send();
   throw timedOut();
 };
 
-const network = { "timeout before": fails(timedOut), "timeout after": answerLost, reset: fails(reset) };
+const network = { "timeout before": failWith(timedOut), "timeout after": responseLost, reset: failWith(reset) };
 const dynamoFaults: Record<string, Fault> = {
   ...network,
-  throttled: fails(() => new ThrottlingException({ message: "slow down", $metadata })),
-  "throughput exceeded": fails(() => new ProvisionedThroughputExceededException({ message: "too hot", $metadata })),
-  "500": fails(() => new InternalServerError({ message: "oops", $metadata })),
+  throttled: failWith(() => new ThrottlingException({ message: "slow down", $metadata })),
+  "throughput exceeded": failWith(() => new ProvisionedThroughputExceededException({ message: "too hot", $metadata })),
+  "500": failWith(() => new InternalServerError({ message: "oops", $metadata })),
 };
 const sqsFaults: Record<string, Fault> = {
   ...network,
-  throttled: fails(() => sqsError("RequestThrottled", "client")),
-  "503": fails(() => sqsError("ServiceUnavailable", "server")),
+  throttled: failWith(() => sqsError("RequestThrottled", "client")),
+  "503": failWith(() => sqsError("ServiceUnavailable", "server")),
 };
 const sqsError = (name: string, $fault: "client" | "server") =>
   Object.assign(new SQSServiceException({ name, $fault, message: "not now", $metadata }), {
     $retryable: { throttling: name === "RequestThrottled" },
   });
 
-/** What goes wrong with one operation only. */
+/** Faults of one operation only. */
 const special: Record<string, Record<string, Fault>> = {
   TransactWriteItemsCommand: {
-    "transaction conflict": fails(() => {
+    "transaction conflict": failWith(() => {
       const CancellationReasons = [{ Code: "TransactionConflict" }, { Code: "None" }];
       return new TransactionCanceledException({ message: "conflict", CancellationReasons, $metadata });
     }),
   },
 };
 
-/** An answer that says that a part was not done. It was not. Needs the call as the functions see it. */
+/** Partial failures: a part of the batch is not processed, and the response says so. They need the call as the functions see it. */
 const partial: Record<string, Fault> = {
   BatchGetItemCommand: async ({ input }, send) => {
     const tables = Object.entries(input.RequestItems as Record<string, { Keys: unknown[] }>);
@@ -122,21 +122,23 @@ async function everyOther({ input }: Call, send: Send): Promise<Output> {
 }
 
 /**
- * @param share of the calls that go wrong, from 0 to 1
- * @param reach `requests`: each try of the SDK, which tries again; `calls`: what is left after its tries, and parts
+ * Injects faults into all calls to DynamoDB and SQS from now on.
+ * @param seed of the random numbers
+ * @param share of the calls that fail, from 0 to 1
+ * @param reach `requests`: single requests, which the SDK retries; `calls`: whole calls after all retries, and partial failures
  */
 export function injectFaults(seed: number, share: number, reach: "requests" | "calls"): RandomFaults {
   const random = randomFrom(seed);
   const counts: Record<string, number> = {};
   const inject = (stack: Stack, general: Record<string, Fault>) => {
     const middleware = (next: Handler, { commandName = "" }: { commandName?: string }): Handler => {
-      const ofOperation = { ...special[commandName], ...(reach === "calls" && partialOf(commandName)) };
+      const operationFaults = { ...special[commandName], ...(reach === "calls" && partialOf(commandName)) };
       return async (args) => {
-        if (spared.getStore() || random() >= share) return next(args);
-        // Half of the faults are those that only this operation knows.
-        const isSpecial = Object.keys(ofOperation).length > 0 && random() < 0.5;
-        const kinds = Object.entries(isSpecial ? ofOperation : general);
-        const [kind = "", fault = answerLost] = kinds[Math.floor(random() * kinds.length)] ?? [];
+        if (exempt.getStore() || random() >= share) return next(args);
+        // Half of the faults are specific to the operation, if it has any.
+        const isSpecial = Object.keys(operationFaults).length > 0 && random() < 0.5;
+        const kinds = Object.entries(isSpecial ? operationFaults : general);
+        const [kind = "", fault = responseLost] = kinds[Math.floor(random() * kinds.length)] ?? [];
         counts[kind] = (counts[kind] ?? 0) + 1;
         const call = { command: commandName, input: args.input as Record<string, unknown> };
         let response: unknown = {};
@@ -153,11 +155,11 @@ export function injectFaults(seed: number, share: number, reach: "requests" | "c
     else stack.add(middleware, { step: "finalizeRequest", priority: "low", name });
     return () => stack.remove(name);
   };
-  const undo = [
+  const removers = [
     inject(dynamo().middlewareStack as unknown as Stack, dynamoFaults),
     inject(sqs().middlewareStack as unknown as Stack, sqsFaults),
   ];
-  return { counts, stop: () => undo.forEach((remove) => void remove()) };
+  return { counts, stop: () => removers.forEach((remove) => void remove()) };
 }
 
 const partialOf = (command: string): Record<string, Fault> => {

@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
+import { closeAfterFile } from "./cleanup.ts";
+import { MAX_QUIET_MS } from "./eventually.ts";
 
 export interface Received {
   method: string;
@@ -10,22 +12,25 @@ export interface Received {
   at: number;
 }
 
-type Answer = (request: Received, response: http.ServerResponse) => void;
+type Respond = (request: Received, response: http.ServerResponse) => void;
 
-/** A webhook receiver on this machine: keeps what arrives and answers as it is told. */
+/** A webhook receiver on this machine that records all requests and responds as configured. */
 export interface Receiver {
   url: string;
   received: Received[];
-  /** How to answer from now on; 200 at first. */
-  answerWith(answer: number | Answer): void;
-  /** Waits until at least so many requests have arrived, up to 20 s. */
+  /** Sets the response from now on: a status code or a function. The default is 200. */
+  answerWith(answer: number | Respond): void;
+  /**
+   * Waits until at least `count` requests have arrived, as long as requests keep arriving.
+   * @throws Error when no request arrived for `MAX_QUIET_MS`
+   */
   waitFor(count: number): Promise<Received[]>;
   close(): Promise<void>;
 }
 
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = [];
-  let answer: Answer = (_, response) => response.writeHead(200).end("ok");
+  let respond: Respond = (_, response) => response.writeHead(200).end("ok");
   const server = http.createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
@@ -33,7 +38,7 @@ export async function startReceiver(): Promise<Receiver> {
     const arrived = { method, path: url, headers, body: Buffer.concat(chunks).toString("utf8"), at: Date.now() };
     received.push(arrived);
     server.emit("received");
-    answer(arrived, response);
+    respond(arrived, response);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -41,16 +46,21 @@ export async function startReceiver(): Promise<Receiver> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     received,
     answerWith(next) {
-      answer = typeof next === "number" ? (_, response) => response.writeHead(next).end() : next;
+      respond = typeof next === "number" ? (_, response) => response.writeHead(next).end() : next;
     },
     async waitFor(count) {
-      const signal = AbortSignal.timeout(20_000);
-      while (received.length < count) await once(server, "received", { signal });
+      while (received.length < count) {
+        const signal = AbortSignal.timeout(MAX_QUIET_MS);
+        await once(server, "received", { signal }).catch(() => {
+          const quiet = `no request for ${MAX_QUIET_MS / 1_000} s`;
+          throw new Error(`The receiver has ${received.length} of ${count} expected requests, and ${quiet}.`);
+        });
+      }
       return received;
     },
-    async close() {
+    close: closeAfterFile(async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
-    },
+    }),
   };
 }

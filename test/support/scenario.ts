@@ -3,29 +3,30 @@ import type { EventName } from "../../functions/deployments/deployment-event.ts"
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
 import type { Api, Response, TestService } from "./service.ts";
 
-/** A project with one webhook, and who may see or change it. */
+/** A project with one webhook, and clients of an admin, a viewer and an API key. */
 export interface Scenario {
-  /** An admin of the project. */
+  /** Calls the API as an admin of the project. */
   api: Api;
   token: string;
+  /** Calls the API as a viewer of the project. */
   viewer: Api;
-  /** An API key of the admin. */
+  /** Calls the API with an API key of the admin. */
   key: Api;
   projectId: string;
-  /** As create has shown it. */
+  /** The webhook as the create endpoint returned it. */
   webhook: Webhook & { secret: string };
-  /** The webhook's path. */
+  /** `/v1/projects/<id>/webhooks/<webhook_id>` */
   path: string;
-  /** Paths of webhooks that are not there for the admin: of no webhook, in another project of theirs, of somebody else. */
+  /** Webhook paths for which the admin gets 404: unknown, in another of their projects, or of another user. */
   elsewhere: [title: string, path: string][];
 }
 
-/** @param webhook what it is created with */
+/** @param webhook the fields to create the webhook with */
 export async function newScenario(
   service: TestService,
   { url = "https://example.com/hook", events = ["deploy.started"] as EventName[] } = {},
 ): Promise<Scenario> {
-  const [admin, viewer, stranger] = [service.user(), service.user(), service.user()];
+  const [admin, viewer, otherUser] = [service.user(), service.user(), service.user()];
   const projectId = await service.project(admin.userId);
   await service.project(viewer.userId, { projectId, role: "viewer" });
   const { key } = (await admin.api.post("/v1/api-keys", { name: "scenario" })).body.data;
@@ -35,7 +36,7 @@ export async function newScenario(
     return body.data;
   };
   const webhook = await create(admin.api, projectId);
-  const [otherProject, foreignProject] = [await service.project(admin.userId), await service.project(stranger.userId)];
+  const [otherProject, foreignProject] = [await service.project(admin.userId), await service.project(otherUser.userId)];
   const pathOf = (project: string, id: string) => `/v1/projects/${project}/webhooks/${id}`;
   return {
     api: admin.api,
@@ -46,27 +47,27 @@ export async function newScenario(
     webhook,
     path: pathOf(projectId, webhook.id),
     elsewhere: [
-      ["an id that no webhook has", pathOf(projectId, randomUUID())],
-      ["an id that is no UUID", pathOf(projectId, "7")],
+      ["an unknown id", pathOf(projectId, randomUUID())],
+      ["an id that is not a UUID", pathOf(projectId, "7")],
       ["the webhook in another project of the same admin", pathOf(otherProject, webhook.id)],
       ["a webhook of another project in this one", pathOf(projectId, (await create(admin.api, otherProject)).id)],
-      ["a webhook of somebody else", pathOf(foreignProject, (await create(stranger.api, foreignProject)).id)],
-      ["the webhook in a project of somebody else", pathOf(foreignProject, webhook.id)],
-      ["a project that does not exist", pathOf(randomUUID(), webhook.id)],
+      ["a webhook of another user", pathOf(foreignProject, (await create(otherUser.api, foreignProject)).id)],
+      ["the webhook in a project of another user", pathOf(foreignProject, webhook.id)],
+      ["an unknown project", pathOf(randomUUID(), webhook.id)],
     ],
   };
 }
 
-/** The code of an error answer; with the status, all that a client should look at. */
+/** Returns the status and error code of a response. Messages are not part of the API. */
 export const errorOf = ({ status, body }: Response) => ({ status, code: body?.error?.code });
 
-/** The paths of the details of a `validation_error`. */
+/** Expects a `validation_error` and returns the paths in its details. */
 export function wrongFieldsOf({ status, body }: Response): string[] {
   expect({ status, code: body?.error?.code }).toEqual({ status: 400, code: "validation_error" });
   return body.error.details.map(({ path }: { path: string }) => path);
 }
 
-/** Calls with each of the scenario's paths that lead nowhere, and expects the same of all of them: not found. */
+/** Calls with each path of `elsewhere` and expects the same 404 for all of them. */
 export async function expectNotFound(
   { elsewhere }: Scenario,
   call: (path: string) => Promise<Response>,
@@ -76,7 +77,7 @@ export async function expectNotFound(
   }
 }
 
-/** Expects a viewer to be refused for being one. */
-export async function expectForbidden(answer: Promise<Response>): Promise<void> {
-  expect(errorOf(await answer)).toEqual({ status: 403, code: "forbidden" });
+/** Expects 403 `forbidden`, the response to a viewer who changes something. */
+export async function expectForbidden(response: Promise<Response>): Promise<void> {
+  expect(errorOf(await response)).toEqual({ status: 403, code: "forbidden" });
 }

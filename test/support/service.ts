@@ -8,12 +8,13 @@ import { mintToken } from "../../bin/local/mint-token.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { handler as putMember } from "../../functions/projects/upsert-member.ts";
+import { closeAfterFile } from "./cleanup.ts";
 import { freshResources } from "./resources.ts";
 
 export interface Response {
   status: number;
   headers: Headers;
-  // The JSON of the answer; undefined for an empty body. Tests look into it as they please.
+  // The parsed JSON of the response; undefined for an empty body.
   // biome-ignore lint/suspicious/noExplicitAny: the shape is what is under test
   body: any;
 }
@@ -28,11 +29,11 @@ export interface Api {
 
 export interface TestService {
   baseUrl: string;
-  /** A client that sends `Authorization: Bearer <credential>`. */
+  /** Returns a client that sends `Authorization: Bearer <credential>`. */
   as(credential: string): Api;
-  /** A new user with a JWT. */
+  /** Creates a user with a JWT. */
   user(): { userId: string; token: string; api: Api };
-  /** Puts the user into a project, a new one unless given. Returns the project's id. */
+  /** Adds the user to a project, by default a new one. Returns the id of the project. */
   project(userId: string, options?: { role?: "admin" | "viewer"; projectId?: string }): Promise<string>;
   stop(): Promise<void>;
 }
@@ -40,7 +41,7 @@ export interface TestService {
 export const jwtSecret = randomBytes(32).toString("hex");
 
 /**
- * The real handlers behind the local gateway, over the embedded engines.
+ * Starts the real handlers behind the local gateway, over the embedded engines.
  * @param deliver also runs fan-out, send and sweep
  */
 export async function startTestService({ deliver = false } = {}): Promise<TestService> {
@@ -66,11 +67,11 @@ export async function startTestService({ deliver = false } = {}): Promise<TestSe
       await putMember({ user_id: userId, project_id: projectId, name: "Project", role });
       return projectId;
     },
-    async stop() {
+    stop: closeAfterFile(async () => {
       await eventSources?.stop();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
-    },
+    }),
   };
 }
 
@@ -92,7 +93,7 @@ function apiClient(baseUrl: string, credential: string): Api {
   };
 }
 
-/** One HTTP request, with the answer's body read. */
+/** Sends one HTTP request and reads the body of the response. */
 export async function send(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, init);
   const text = await response.text();

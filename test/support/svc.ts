@@ -29,6 +29,7 @@ export const environment = (env: Environment = {}): Environment => ({
   HOME: home,
   XDG_CONFIG_HOME: join(home, "no-config"),
   XDG_CACHE_HOME: join(home, "cache"),
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "",
   ...env,
 });
 

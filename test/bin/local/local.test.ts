@@ -171,7 +171,7 @@ test("delivers after a restart all events that were queued before the process wa
   await eventually(() => {
     const arrived = new Set(target.received.map(({ body }) => JSON.parse(body).deployment_id));
     expect([...arrived].sort()).toEqual([...sent].sort());
-  }, 25_000);
+  });
 });
 
 test("leaves no engine running when it is killed", async () => {

@@ -84,7 +84,7 @@ async function newDelivery(status: string, data: object = { commit: "c0ffee" }) 
     const [delivery] = (await api.get(`${hooks()}/${webhookId}/deliveries`)).body.data;
     expect(delivery?.status).toBe(status);
     return { webhookId, delivery };
-  }, 20_000);
+  });
 }
 
 test("describes each tool, its input and its effects", async () => {

@@ -468,7 +468,7 @@ describe("deliveries", () => {
       const { data } = (await api.get(`${path(webhook.id)}/deliveries`)).body;
       expect(data[0]?.status).toBe(status);
       return data;
-    }, 20_000);
+    });
     return { webhook, delivery };
   }
 

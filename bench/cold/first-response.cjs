@@ -1,21 +1,21 @@
 /*
- * A Lambda's first call, in a process of its own: loads a bundle, calls its handler, notes what the process has used up to
- * the end of the first answer of DynamoDB, and sees the call through.
+ * Simulates the first call of a Lambda in its own process: loads a bundle, calls its handler, and records the CPU time until the
+ * end of the first DynamoDB response.
  *
- *     node first-answer.cjs <bundle> <event in JSON>
+ *     node first-response.cjs <bundle> <event as JSON>
  *
- * Prints {cpuMs, wallMs, loaded, result} in the last line.
+ * Prints {cpuMs, wallMs, loaded, result} in the last line, when the call has ended.
  */
 const { subscribe } = require("node:diagnostics_channel");
 
 const [bundle, event] = process.argv.slice(2);
-let atFirstAnswer;
+let atFirstResponse;
 
 subscribe("http.client.response.finish", ({ request, response }) => {
-  if (atFirstAnswer || !request.getHeader("x-amz-target")?.startsWith("DynamoDB_")) return;
+  if (atFirstResponse || !request.getHeader("x-amz-target")?.startsWith("DynamoDB_")) return;
   response.once("end", () => {
     const { user, system } = process.cpuUsage();
-    atFirstAnswer ??= { cpuMs: (user + system) / 1000, wallMs: performance.now() };
+    atFirstResponse ??= { cpuMs: (user + system) / 1000, wallMs: performance.now() };
   });
 });
 
@@ -27,11 +27,11 @@ const context = {
 };
 
 async function main() {
-  // As the runtime does it: what is CommonJS is required, and only what is ESM pays for the loader of ESM.
+  // As the Lambda runtime does: CommonJS is loaded with require, so that only ESM pays for the ESM loader.
   const { handler } = bundle.endsWith(".mjs") ? await import(bundle) : require(bundle);
   const result = await handler(JSON.parse(event), context);
   const loaded = process.moduleLoadList.map((name) => name.replace("NativeModule ", ""));
-  process.stdout.write(`\n${JSON.stringify({ ...atFirstAnswer, loaded, result })}\n`, () => process.exit());
+  process.stdout.write(`\n${JSON.stringify({ ...atFirstResponse, loaded, result })}\n`, () => process.exit());
 }
 
 main();

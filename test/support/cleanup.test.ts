@@ -1,0 +1,25 @@
+import { once } from "node:events";
+import { closeAfterFile } from "./cleanup.ts";
+import { freshDataDir, startProgram } from "./local-run.ts";
+
+/* Cleanup runs in the `afterAll` of support/cleanup.ts, before that of this file, which can therefore check it. */
+
+const closed: string[] = [];
+const program = startProgram(["-e", "setInterval(() => {}, 1_000)"], { DATA_DIR: freshDataDir() });
+afterAll(() => {
+  expect(closed).toEqual(["now", "last", "first"]);
+  expect(program.signalCode).toBe("SIGKILL");
+});
+
+test("closes everything once, what was opened last first", async () => {
+  closeAfterFile(() => closed.push("first"));
+  closeAfterFile(() => closed.push("last"));
+  const closeNow = closeAfterFile(() => closed.push("now"));
+  expect([closeNow(), closeNow()]).toEqual([1, 1]);
+});
+
+test("a program ends when the process that started it closes its standard input, as at its death", async () => {
+  const other = startProgram(["-e", "setInterval(() => {}, 1_000)"], { DATA_DIR: freshDataDir() });
+  other.stdin.end();
+  expect((await once(other, "exit"))[0]).toBe(0);
+});
