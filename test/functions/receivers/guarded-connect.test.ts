@@ -28,7 +28,11 @@ beforeAll(async () => {
   const listen = async (host: string, at: number) => {
     const server = net.createServer((socket) => {
       seenBy.push(host);
-      socket.on("error", () => {}).end();
+      // Without reading, the server would never see the end of the connection and keep the socket open.
+      socket
+        .on("error", () => {})
+        .resume()
+        .end();
     });
     server.listen(at, host);
     await once(server, "listening");
