@@ -4,19 +4,19 @@ import * as esbuild from "esbuild";
 
 const page = join(import.meta.dirname, "src");
 
-/** One file of the console as a browser asks for it. */
+/** One file of the console's page. */
 export interface PageFile {
-  /** Below the console's address: `main.js`. */
+  /** Path below the console's address, for example `main.js`. */
   name: string;
   body: Uint8Array;
 }
 
-/** Browsers of the last two years. The page asks for nothing newer without a way around it. */
-const target = ["chrome120", "firefox121", "safari17.4"];
+/** The oldest browsers with `AbortSignal.any`, which the client uses. Newer features need a fallback. */
+const target = ["chrome120", "firefox124", "safari17.4"];
 
 /**
- * Bundles the console's page: four files that need nothing beside them but `config.json`, which says where the API is. The
- * same sources make the same bytes.
+ * Bundles the console into four files. The server adds `config.json` with the address of the API. The same sources give the
+ * same bytes.
  */
 export async function buildConsole(): Promise<PageFile[]> {
   const { outputFiles } = await esbuild.build({
@@ -39,7 +39,7 @@ export async function buildConsole(): Promise<PageFile[]> {
   return outputFiles.map(({ path, contents }) => ({ name: path.slice(page.length + 1), body: contents }));
 }
 
-/** Writes the page's files into a folder, which then holds nothing else: what a stage uploads. */
+/** Replaces the contents of a folder with the page's files, for the upload of a stage. */
 export async function writeConsole(outdir: string): Promise<void> {
   await rm(outdir, { recursive: true, force: true });
   await mkdir(outdir, { recursive: true });

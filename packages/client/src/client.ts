@@ -46,6 +46,13 @@ export interface ClientOptions {
   timeoutSeconds?: number;
   /** Ends requests and waits: what is under way throws its reason. */
   signal?: AbortSignal;
+  /**
+   * Decides whether a request is repeated after a 429 or a 503. Default: every request after a 429, all but POST after a 503
+   * (it may have been processed).
+   */
+  mayRetry?: (response: { method: string; status: number }) => boolean;
+  /** Called before each wait for a retry, with the length of the wait in seconds. */
+  onWait?: (seconds: number) => void;
   /** Reads the JSON of answers, for those who want its numbers exact. */
   parseJson?: (text: string) => unknown;
   /** Is told of every answer, those that are asked again included. */
@@ -164,6 +171,7 @@ const DEFAULT_TIMEOUT_SECONDS = 35;
 /** Sends a request, again when it is asked to wait. @throws ApiError or NetworkError unless it is answered 2xx */
 async function send(request: Request, options: ClientOptions): Promise<Answer> {
   const { maxRetries = DEFAULT_MAX_RETRIES, maxWaitSeconds = DEFAULT_MAX_WAIT_SECONDS, signal } = options;
+  const { mayRetry = mayRetryByDefault, onWait } = options;
   let mayHaveHappened = false;
   for (let retries = 0; ; retries++) {
     const answer = await once(request, options);
@@ -175,20 +183,22 @@ async function send(request: Request, options: ClientOptions): Promise<Answer> {
       return { ...answer, status: 204, text: "" };
     }
     if (!error) throw new NetworkError(`${request.method} ${request.url} was answered ${status}, and not by this API.`);
-    const waitSeconds = waitBefore(retries, error, Math.random());
-    if (!mayBeSentAgain(request, status) || retries === maxRetries || waitSeconds > maxWaitSeconds) throw error;
+    const isRetryable = (status === 429 || status === 503) && mayRetry({ method: request.method, status });
+    const leastSeconds = Math.max(error.retryAfterSeconds ?? 0, 2 ** retries);
+    if (!isRetryable || retries === maxRetries || leastSeconds > maxWaitSeconds) throw error;
     mayHaveHappened ||= status === 503;
+    const waitSeconds = Math.min(withJitter(leastSeconds, Math.random()), maxWaitSeconds);
+    onWait?.(waitSeconds);
     await wait(waitSeconds, signal);
   }
 }
 
-/** 429 refuses a request before anything is done. After a 503 it is not known: what would be done twice is not repeated. */
-const mayBeSentAgain = ({ method }: Request, status: number) => status === 429 || (status === 503 && method !== "POST");
+/** A 429 rejects a request before it is processed. A request that got a 503 may have been processed. */
+const mayRetryByDefault = ({ method, status }: { method: string; status: number }) =>
+  status === 429 || method !== "POST";
 
-/** Seconds: what was asked for, or a second, two, four …; and up to half as much again, so that clients do not come together. */
-function waitBefore(retries: number, { retryAfterSeconds = 0 }: ApiError, random: number): number {
-  return Math.max(retryAfterSeconds, 2 ** retries) * (1 + random / 2);
-}
+/** Adds up to half of the wait, so that clients do not retry at the same moment. */
+const withJitter = (seconds: number, random: number) => seconds * (1 + random / 2);
 
 async function once(request: Request, { fetch: ask = fetch, onAnswer, ...options }: ClientOptions): Promise<Answer> {
   const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, signal: stop } = options;

@@ -60,6 +60,8 @@ export class NetworkError extends Error {
   override readonly name = "NetworkError";
 
   static of(error: unknown, origin: string, timeoutSeconds: number): NetworkError {
+    // A caller's own `fetch` may throw one with a better message.
+    if (error instanceof NetworkError) return error;
     const { name, cause } = error as Error & { cause?: { code?: string } };
     if (name === "TimeoutError") {
       return new NetworkError(`${origin} gave no complete answer within ${timeoutSeconds} seconds.`, { cause: error });

@@ -1,83 +1,86 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Api, type Refusal } from "./api.ts";
+import type { ApiError } from "../../client/src/errors.ts";
+import { Countdown, EmptyState } from "./components.tsx";
+import { connectionTo } from "./connection.ts";
 import { Keys } from "./keys.tsx";
-import { Countdown, Empty } from "./parts.tsx";
 import { ProjectScreen } from "./project.tsx";
 import { Projects, ProjectsContext } from "./projects.tsx";
 import { type Route, routeOf } from "./route.ts";
-import { forgetSession, keepSession, keptSession, type Session } from "./session.ts";
+import { clearSession, type Session, storedSession, storeSession } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
-import { SignedInContext, useLoaded, useSignedIn } from "./signed-in.ts";
+import { SignedInContext } from "./signed-in.ts";
+import { useLoaded } from "./use-loaded.ts";
 import { WebhookScreen } from "./webhook.tsx";
 
 interface AppProps {
   apiUrl: string;
-  sendsEvents: boolean;
+  canSendEvents: boolean;
 }
 
-export function App({ apiUrl, sendsEvents }: AppProps) {
-  const [session, setSession] = useState(keptSession);
-  const [refusal, setRefusal] = useState<Refusal>();
-  const [message, say] = useMessage();
+export function App({ apiUrl, canSendEvents }: AppProps) {
+  const [session, setSession] = useState(storedSession);
+  const [endReason, setEndReason] = useState<ApiError>();
+  const [announcement, announce] = useAnnouncement();
 
-  const signOut = useCallback((reason?: Refusal) => {
-    forgetSession();
+  const signOut = useCallback((reason?: ApiError) => {
+    clearSession();
     setSession(undefined);
-    setRefusal(reason);
+    setEndReason(reason);
   }, []);
 
-  const apiFor = useCallback(
+  const connectWith = useCallback(
     ({ token }: Session) => {
-      const onWait = (seconds: number) => say(`The service is busy. Trying again in ${seconds} s.`, seconds * 1000);
-      return new Api({ baseUrl: apiUrl, token, onWait });
+      const onWait = (seconds: number) =>
+        announce(`The service is busy. Retrying in ${Math.ceil(seconds)} s.`, seconds * 1000);
+      return connectionTo({ baseUrl: apiUrl, token, onWait });
     },
-    [apiUrl, say],
+    [apiUrl, announce],
   );
 
   const signedIn = useMemo(
-    () => session && { api: apiFor(session), session, sendsEvents, say, signOut },
-    [session, apiFor, sendsEvents, say, signOut],
+    () => session && { connect: connectWith(session), session, canSendEvents, announce, signOut },
+    [session, connectWith, canSendEvents, announce, signOut],
   );
 
   return (
     <>
       {signedIn ? (
         <SignedInContext.Provider value={signedIn}>
-          <Frame session={signedIn.session} onSignOut={() => signOut()} />
+          <Layout session={signedIn.session} onSignOut={() => signOut()} />
         </SignedInContext.Provider>
       ) : (
         <SignIn
-          reason={refusal}
-          check={(candidate) => apiFor(candidate).projects()}
+          reason={endReason}
+          check={(candidate) => connectWith(candidate)().listProjects()}
           onSignIn={(accepted) => {
-            keepSession(accepted);
-            setRefusal(undefined);
+            storeSession(accepted);
+            setEndReason(undefined);
             setSession(accepted);
           }}
         />
       )}
-      <Offline />
-      <div class="message" role="status" aria-live="polite">
-        {message && <p>{message}</p>}
+      <OfflineBanner />
+      <div class="announcement" role="status" aria-live="polite">
+        {announcement && <p>{announcement}</p>}
       </div>
     </>
   );
 }
 
-const MESSAGE_MS = 4_000;
+const ANNOUNCEMENT_MS = 4_000;
 
-function useMessage(): [string, (text: string, forMs?: number) => void] {
-  const [message, setMessage] = useState("");
+function useAnnouncement(): [string, (text: string, durationMs?: number) => void] {
+  const [announcement, setAnnouncement] = useState("");
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const say = useCallback((text: string, forMs = MESSAGE_MS) => {
+  const announce = useCallback((text: string, durationMs = ANNOUNCEMENT_MS) => {
     clearTimeout(timer.current);
-    setMessage(text);
-    timer.current = setTimeout(() => setMessage(""), forMs);
+    setAnnouncement(text);
+    timer.current = setTimeout(() => setAnnouncement(""), durationMs);
   }, []);
-  return [message, say];
+  return [announcement, announce];
 }
 
-function Offline() {
+function OfflineBanner() {
   const [isOnline, setOnline] = useState(navigator.onLine);
   useEffect(() => {
     const update = () => setOnline(navigator.onLine);
@@ -90,7 +93,7 @@ function Offline() {
   }, []);
   return (
     <div class="offline" role="status">
-      {!isOnline && <p>This device is offline. What you see is from before; it goes on by itself.</p>}
+      {!isOnline && <p>You are offline. The data may be out of date; it updates when you are online again.</p>}
     </div>
   );
 }
@@ -105,21 +108,20 @@ function useRoute(): Route {
   return useMemo(() => routeOf(hash), [hash]);
 }
 
-const PROJECTS_EVERY_MS = 30_000;
+const PROJECTS_INTERVAL_MS = 30_000;
 
-function Frame({ session, onSignOut }: { session: Session; onSignOut(): void }) {
-  const { api } = useSignedIn();
+function Layout({ session, onSignOut }: { session: Session; onSignOut(): void }) {
   const projects = useLoaded(
     "projects",
-    (signal) => api.projects(signal),
-    () => PROJECTS_EVERY_MS,
+    (client) => client.listProjects(),
+    () => PROJECTS_INTERVAL_MS,
   );
   const route = useRoute();
-  const place = route.name === "keys" ? "keys" : "projects";
+  const section = route.name === "keys" ? "keys" : "projects";
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
-        Skip to the content
+        Skip to main content
       </button>
       <header class="top">
         <a class="brand" href="#/projects">
@@ -127,15 +129,15 @@ function Frame({ session, onSignOut }: { session: Session; onSignOut(): void }) 
           <span>Deployment webhooks</span>
         </a>
         <nav aria-label="Main">
-          <a href="#/projects" aria-current={place === "projects" ? "page" : undefined}>
+          <a href="#/projects" aria-current={section === "projects" ? "page" : undefined}>
             Projects
           </a>
-          <a href="#/keys" aria-current={place === "keys" ? "page" : undefined}>
+          <a href="#/keys" aria-current={section === "keys" ? "page" : undefined}>
             API keys
           </a>
         </nav>
-        <div class="who">
-          <Who session={session} />
+        <div class="account">
+          <CurrentUser session={session} />
           <button type="button" class="plain small" onClick={onSignOut}>
             Sign out
           </button>
@@ -150,13 +152,13 @@ function Frame({ session, onSignOut }: { session: Session; onSignOut(): void }) 
   );
 }
 
-function Who({ session: { kind, token, user, expiresAt } }: { session: Session }) {
+function CurrentUser({ session: { kind, token, user, expiresAt } }: { session: Session }) {
   if (kind === "key") return <span class="fine">API key {token.slice(0, 12)}…</span>;
   return (
     <span class="fine">
       <span class="user">{user ?? "signed in"}</span>
       {expiresAt !== undefined && (
-        <span title="The token ends then, and with it this session.">
+        <span title="Time until the token expires and you have to sign in again">
           {" · "}
           <Countdown endsAt={expiresAt} />
         </span>
@@ -177,9 +179,9 @@ function Screen({ route }: { route: Route }) {
       return <WebhookScreen key={route.webhookId} {...route} />;
     case "unknown":
       return (
-        <Empty title="There is no such page.">
-          <a href="#/projects">To the projects</a>
-        </Empty>
+        <EmptyState title="Page not found">
+          <a href="#/projects">Go to the projects</a>
+        </EmptyState>
       );
   }
 }

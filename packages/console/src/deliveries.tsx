@@ -1,93 +1,114 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { WebhookPath } from "./api.ts";
-import { merge, type Page } from "./delivery-pages.ts";
+import type { DeliveryPage, DeliveryStatus, WebhookPlace } from "../../client/src/client.ts";
+import {
+  ActionButton,
+  EmptyState,
+  ErrorMessage,
+  Field,
+  RadioGroup,
+  Skeleton,
+  StatusBadge,
+  Time,
+} from "./components.tsx";
+import { mergePages } from "./delivery-pages.ts";
 import { FormDialog } from "./dialog.tsx";
-import { ActionButton, Choices, Empty, Failure, Field, StatusBadge, Time, Waiting } from "./parts.tsx";
 import { SendEvent } from "./project.tsx";
-import { type Delivery, type DeliveryStatus, deliveryStatuses } from "./records.ts";
 import { deliveryHref } from "./route.ts";
-import { useAction, useLoaded, useSignedIn } from "./signed-in.ts";
+import { useSignedIn } from "./signed-in.ts";
+import { useAction } from "./use-action.ts";
+import { useLoaded } from "./use-loaded.ts";
+import { deliveryStatuses } from "./vocabulary.ts";
 
-const PAGE = 20;
-/** The most that one request brings, and so what stays live. */
-const MAX_LIVE = 100;
-const LIVELY_MS = 2_000;
-const QUIET_MS = 3_000;
+const PAGE_SIZE = 20;
+/** The API's largest page, and so the most deliveries that are reloaded at an interval. */
+const MAX_LIVE_COUNT = 100;
+/** While a delivery is pending. */
+const PENDING_INTERVAL_MS = 2_000;
+const IDLE_INTERVAL_MS = 3_000;
+/** A new event needs this long to become a delivery. */
+const FAN_OUT_MS = 300;
 
 interface DeliveryListProps {
-  path: WebhookPath;
+  place: WebhookPlace;
   isAdmin: boolean;
   isEnabled: boolean;
   openId: string | undefined;
 }
 
-/** A webhook's deliveries, newest first and live. */
-export function DeliveryList({ path, isAdmin, isEnabled, openId }: DeliveryListProps) {
-  const { api, sendsEvents, say } = useSignedIn();
+/** A webhook's deliveries, newest first, reloaded at an interval. */
+export function DeliveryList({ place, isAdmin, isEnabled, openId }: DeliveryListProps) {
+  const { canSendEvents, announce } = useSignedIn();
   const [status, setStatus] = useState<DeliveryStatus>();
   const [isRecovering, setRecovering] = useState(false);
-  /** Those below what is live, by load more. */
-  const [older, setOlder] = useState<Page<Delivery>>();
-  const liveCount = useRef(PAGE);
+  /** Everything shown when "Load more" was last used. */
+  const [older, setOlder] = useState<DeliveryPage>();
+  const liveCount = useRef(PAGE_SIZE);
+  const filter = status === undefined ? {} : { status };
 
   const {
     data: live,
-    failure,
+    error,
     reload,
   } = useLoaded(
-    `${path.webhookId} ${status}`,
-    (signal) => api.deliveries(path, { status, limit: liveCount.current }, signal),
-    ({ items }) => (items.some((each) => each.status === "pending") ? LIVELY_MS : QUIET_MS),
+    `${place.webhookId} ${status}`,
+    (client) => client.listDeliveries(place, { ...filter, limit: liveCount.current }),
+    ({ items }) => (items.some((each) => each.status === "pending") ? PENDING_INTERVAL_MS : IDLE_INTERVAL_MS),
   );
-  const shown = live ? merge(live, older?.items ?? []) : [];
+  const shown = live ? mergePages(live, older?.items ?? []) : [];
   const nextCursor = live?.nextCursor && older ? older.nextCursor : live?.nextCursor;
 
-  const more = useAction(async () => {
-    const page = await api.deliveries(path, { status, limit: PAGE, cursor: nextCursor });
+  const loadMore = useAction(async (client) => {
+    const page = await client.listDeliveries(place, {
+      ...filter,
+      limit: PAGE_SIZE,
+      ...(nextCursor !== undefined && { cursor: nextCursor }),
+    });
     const items = [...shown, ...page.items];
-    liveCount.current = Math.min(MAX_LIVE, items.length);
-    setOlder({ items, nextCursor: page.nextCursor });
+    liveCount.current = Math.min(MAX_LIVE_COUNT, items.length);
+    setOlder({ ...page, items });
   });
 
-  function choose(next: string): void {
-    setStatus(deliveryStatuses.find((each) => each === next));
+  function filterBy(value: string): void {
+    setStatus(deliveryStatuses.find((each) => each === value));
     setOlder(undefined);
-    liveCount.current = PAGE;
+    liveCount.current = PAGE_SIZE;
   }
-  const lastOpen = useRef(openId);
+  const lastOpenId = useRef(openId);
   useEffect(() => {
-    // Back from a delivery: the focus goes to where it was opened.
-    if (openId === undefined && lastOpen.current !== undefined) document.getElementById(lastOpen.current)?.focus();
-    lastOpen.current = openId;
+    // When a delivery is closed, the focus returns to its row.
+    if (openId === undefined && lastOpenId.current !== undefined) document.getElementById(lastOpenId.current)?.focus();
+    lastOpenId.current = openId;
   }, [openId]);
   const closeRecover = useCallback(() => setRecovering(false), []);
 
   return (
     <section class="list" aria-label="Deliveries">
-      {sendsEvents && isAdmin && <SendEvent projectId={path.projectId} onSent={() => setTimeout(reload, 300)} />}
+      {canSendEvents && isAdmin && (
+        <SendEvent projectId={place.projectId} onSent={() => setTimeout(reload, FAN_OUT_MS)} />
+      )}
       <div class="bar">
         <label>
           <span>Status</span>
-          <select value={status ?? ""} onChange={(event) => choose(event.currentTarget.value)}>
+          <select value={status ?? ""} onChange={(event) => filterBy(event.currentTarget.value)}>
             <option value="">all</option>
             {deliveryStatuses.map((each) => (
               <option key={each}>{each}</option>
             ))}
           </select>
         </label>
-        <span class={failure ? "live stale" : "live"}>{failure ? "not live" : "live"}</span>
+        <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
         {isAdmin && isEnabled && (
           <button type="button" class="plain small" onClick={() => setRecovering(true)}>
             Recover…
           </button>
         )}
       </div>
-      <Failure error={failure} />
-      {live === undefined && !failure && <Waiting rows={5} />}
+      <ErrorMessage error={error} />
+      {live === undefined && !error && <Skeleton rows={5} />}
       {live !== undefined && shown.length === 0 && (
-        <Empty title={status ? `No delivery is ${status}` : "No deliveries yet"}>
-          {status ? undefined : "The next deployment event that this webhook wants appears here by itself."}
-        </Empty>
+        <EmptyState title={status ? `No ${status} deliveries` : "No deliveries yet"}>
+          {status ? undefined : "Deliveries appear here when a deployment event occurs."}
+        </EmptyState>
       )}
       {shown.length > 0 && (
         <table>
@@ -111,7 +132,7 @@ export function DeliveryList({ path, isAdmin, isEnabled, openId }: DeliveryListP
                 <td>
                   <a
                     id={delivery.id}
-                    href={deliveryHref(path.projectId, path.webhookId, delivery.id)}
+                    href={deliveryHref(place.projectId, place.webhookId, delivery.id)}
                     aria-current={delivery.id === openId ? "true" : undefined}
                   >
                     <code>{delivery.event}</code>
@@ -140,17 +161,17 @@ export function DeliveryList({ path, isAdmin, isEnabled, openId }: DeliveryListP
       )}
       {nextCursor !== undefined && (
         <div class="more">
-          <ActionButton action={more}>Load more</ActionButton>
-          <Failure error={more.failure} />
+          <ActionButton action={loadMore}>Load more</ActionButton>
+          <ErrorMessage error={loadMore.error} />
         </div>
       )}
       {isRecovering && (
-        <Recover
-          path={path}
+        <RecoverDialog
+          place={place}
           onClose={closeRecover}
           onDone={(count) => {
             closeRecover();
-            say(count === 0 ? "Nothing failed or was held since then." : `${count} on their way once more.`);
+            announce(recoveredText(count));
             reload();
           }}
         />
@@ -159,8 +180,13 @@ export function DeliveryList({ path, isAdmin, isEnabled, openId }: DeliveryListP
   );
 }
 
-interface RecoverProps {
-  path: WebhookPath;
+function recoveredText(count: number): string {
+  if (count === 0) return "There were no deliveries to recover.";
+  return count === 1 ? "1 delivery is sent again." : `${count} deliveries are sent again.`;
+}
+
+interface RecoverDialogProps {
+  place: WebhookPlace;
   onClose(): void;
   onDone(count: number): void;
 }
@@ -168,40 +194,39 @@ interface RecoverProps {
 const recoverable = { both: "Failed and held", failed: "Failed", held: "Held" };
 type Recoverable = keyof typeof recoverable;
 
-function Recover({ path, onClose, onDone }: RecoverProps) {
-  const { api } = useSignedIn();
-  const [since, setSince] = useState(() => localInput(new Date(Date.now() - 24 * 3600_000)));
-  const [what, setWhat] = useState<Recoverable>("both");
+function RecoverDialog({ place, onClose, onDone }: RecoverDialogProps) {
+  const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
+  const [which, setWhich] = useState<Recoverable>("both");
   const time = new Date(since);
-  const recover = useAction(async () => {
-    const body = { since: time.toISOString(), ...(what !== "both" && { status: what }) };
-    onDone((await api.recover(path, body)).count);
+  const recover = useAction(async (client) => {
+    const body = { since: time.toISOString(), ...(which !== "both" && { status: which }) };
+    onDone((await client.recoverDeliveries(place, body)).count);
   });
   const isReady = !Number.isNaN(time.getTime());
   return (
     <FormDialog title="Recover deliveries" action={recover} verb="Recover" isReady={isReady} onClose={onClose}>
-      <p>Sends once more what did not arrive, oldest first, under the same ids.</p>
+      <p>Sends failed and held deliveries again, oldest first, with the same ids.</p>
       <Field
-        label="Events since"
+        label="Created since"
         path="since"
-        hint="Your local time."
+        hint="In your local time."
         type="datetime-local"
-        failure={recover.failure}
+        error={recover.error}
         value={since}
         onInput={setSince}
       />
-      <Choices
-        legend="Which"
+      <RadioGroup
+        legend="Status"
         values={Object.keys(recoverable) as Recoverable[]}
-        chosen={what}
-        onChoose={setWhat}
+        chosen={which}
+        onChange={setWhich}
         labelOf={(value) => recoverable[value]}
       />
     </FormDialog>
   );
 }
 
-/** A time as `datetime-local` fields take it: local, to the minute. */
-function localInput(time: Date): string {
+/** Formats a time for a `datetime-local` field: local time, to the minute. */
+function toLocalInput(time: Date): string {
   return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

@@ -1,23 +1,14 @@
-/* A list that comes in pages and whose first page is asked for again and again. */
+import type { DeliveryPage } from "../../client/src/client.ts";
 
-/** The cursor in a `Link` header. Its address is not used: who asks decides where a credential goes. */
-export function nextCursorOf(link: string | null): string | undefined {
-  const next = /<([^>]*)>\s*;\s*rel="next"/.exec(link ?? "")?.[1] ?? "";
-  return new URLSearchParams(next.split("?")[1] ?? "").get("cursor") ?? undefined;
-}
-
-export interface Page<Item> {
-  items: Item[];
-  /** Absent on the last page. */
-  nextCursor: string | undefined;
-}
+/** Items of a list that is ordered by id, newest first. */
+type PageOf<Item> = Pick<DeliveryPage, "nextCursor"> & { items: Item[] };
 
 /**
- * What is live, and below it what was loaded before. Ids are in order of time: between the live ones nothing of before stays
- * that is no longer among them.
+ * Merges the first page, which is reloaded at an interval, with the older items loaded before. Within the range of the first
+ * page only its own items are kept: the others are no longer in the list.
  */
-export function merge<Item extends { id: string }>(live: Page<Item>, before: Item[]): Item[] {
-  if (live.nextCursor === undefined) return live.items;
-  const lowest = live.items.at(-1)?.id;
-  return [...live.items, ...before.filter(({ id }) => lowest === undefined || id < lowest)];
+export function mergePages<Item extends { id: string }>(first: PageOf<Item>, older: Item[]): Item[] {
+  if (first.nextCursor === undefined) return first.items;
+  const lowestId = first.items.at(-1)?.id;
+  return [...first.items, ...older.filter(({ id }) => lowestId === undefined || id < lowestId)];
 }

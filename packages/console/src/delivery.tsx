@@ -1,31 +1,36 @@
-import type { WebhookPath } from "./api.ts";
-import { ActionButton, Code, CopyButton, Failure, Heading, StatusBadge, Time, Waiting } from "./parts.tsx";
-import type { Attempt, DeliveryWithAttempts } from "./records.ts";
-import { useAction, useLoaded, useSignedIn } from "./signed-in.ts";
+import type { Attempt, DeliveryWithAttempts, WebhookPlace } from "../../client/src/client.ts";
+import { ActionButton, Code, CopyButton, ErrorMessage, Heading, Skeleton, StatusBadge, Time } from "./components.tsx";
+import { useSignedIn } from "./signed-in.ts";
 import { duration } from "./time.ts";
+import { useAction } from "./use-action.ts";
+import { useLoaded } from "./use-loaded.ts";
+import { triggerMarks } from "./vocabulary.ts";
+
+const PENDING_INTERVAL_MS = 1_500;
+const DONE_INTERVAL_MS = 10_000;
 
 interface DeliveryDetailProps {
-  path: WebhookPath;
+  place: WebhookPlace;
   deliveryId: string;
   isAdmin: boolean;
   closeHref: string;
 }
 
-/** One delivery: each attempt with what came of it, and what was sent. */
-export function DeliveryDetail({ path, deliveryId, isAdmin, closeHref }: DeliveryDetailProps) {
-  const { api, say } = useSignedIn();
+/** One delivery with its attempts and its payload. */
+export function DeliveryDetail({ place, deliveryId, isAdmin, closeHref }: DeliveryDetailProps) {
+  const { announce } = useSignedIn();
   const {
     data: delivery,
-    failure,
+    error,
     reload,
   } = useLoaded(
     deliveryId,
-    (signal) => api.delivery(path, deliveryId, signal),
-    ({ status }) => (status === "pending" ? 1_500 : 10_000),
+    (client) => client.getDelivery(place, deliveryId),
+    ({ status }) => (status === "pending" ? PENDING_INTERVAL_MS : DONE_INTERVAL_MS),
   );
-  const redeliver = useAction(async () => {
-    await api.redeliver(path, deliveryId);
-    say("It is on its way once more.");
+  const redeliver = useAction(async (client) => {
+    await client.redeliver(place, deliveryId);
+    announce("Redelivery scheduled.");
     reload();
   });
   return (
@@ -40,8 +45,8 @@ export function DeliveryDetail({ path, deliveryId, isAdmin, closeHref }: Deliver
           </a>
         </div>
       </div>
-      <Failure error={failure ?? redeliver.failure} />
-      {delivery === undefined && !failure && <Waiting rows={6} />}
+      <ErrorMessage error={error ?? redeliver.error} />
+      {delivery === undefined && !error && <Skeleton rows={6} />}
       {delivery && <Content delivery={delivery} />}
     </section>
   );
@@ -49,7 +54,7 @@ export function DeliveryDetail({ path, deliveryId, isAdmin, closeHref }: Deliver
 
 function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
   const payload = JSON.stringify(delivery.payload, null, 2);
-  const slowest = Math.max(1, ...delivery.attempts.map(({ duration_ms }) => duration_ms));
+  const slowestMs = Math.max(1, ...delivery.attempts.map(({ duration_ms }) => duration_ms));
   return (
     <>
       <dl class="ids">
@@ -69,10 +74,10 @@ function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
       <h3>Attempts</h3>
       <ol class="attempts">
         {delivery.attempts.map((attempt) => (
-          <AttemptItem key={attempt.number} attempt={attempt} slowest={slowest} />
+          <AttemptItem key={attempt.number} attempt={attempt} slowestMs={slowestMs} />
         ))}
         {delivery.next_attempt_at !== null && (
-          <li class="wait">
+          <li class="warning">
             <div class="line">
               <strong>Attempt {delivery.attempt_count + 1}</strong>
               <span class="fine">
@@ -82,8 +87,8 @@ function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
           </li>
         )}
         {delivery.attempts.length === 0 && delivery.next_attempt_at === null && (
-          <li class="calm">
-            <span class="fine">None was made.</span>
+          <li class="neutral">
+            <span class="fine">No attempts yet.</span>
           </li>
         )}
       </ol>
@@ -96,29 +101,27 @@ function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
   );
 }
 
-/** A share of the slowest as a line; the number stands beside it. Styles in attributes are not for this page. */
+/** Draws a share from 0 to 1. An SVG, because the page's policy does not allow style attributes. */
 const Bar = ({ share }: { share: number }) => (
   <svg class="share" aria-hidden="true" viewBox="0 0 56 5">
-    <title>Share of the slowest</title>
+    <title>Compared to the slowest attempt</title>
     <rect class="all" width="56" height="5" rx="2.5" />
     <rect width={Math.max(3, 56 * share)} height="5" rx="2.5" />
   </svg>
 );
 
-const triggers = { schedule: "", redeliver: "redelivered", recover: "recovered", test: "test" };
-
-function AttemptItem({ attempt, slowest }: { attempt: Attempt; slowest: number }) {
+function AttemptItem({ attempt, slowestMs }: { attempt: Attempt; slowestMs: number }) {
   const { number, at, duration_ms, status_code, error_code, hint, response_excerpt, trigger } = attempt;
   return (
     <li class={error_code === null ? "good" : "bad"}>
       <div class="line">
         <strong>Attempt {number}</strong>
         <code>{status_code ?? error_code}</code>
-        <span class="took">
-          <Bar share={duration_ms / slowest} />
+        <span class="duration">
+          <Bar share={duration_ms / slowestMs} />
           <span class="number fine">{duration(duration_ms)}</span>
         </span>
-        {triggers[trigger] && <span class="chip">{triggers[trigger]}</span>}
+        {triggerMarks[trigger] && <span class="chip">{triggerMarks[trigger]}</span>}
         <span class="fine end">
           <Time at={at} />
         </span>
@@ -129,7 +132,7 @@ function AttemptItem({ attempt, slowest }: { attempt: Attempt; slowest: number }
         </p>
       )}
       {response_excerpt !== null && response_excerpt !== "" && (
-        <Code look="excerpt" label={`Answer to attempt ${number}`}>
+        <Code look="excerpt" label={`Response to attempt ${number}`}>
           {response_excerpt}
         </Code>
       )}

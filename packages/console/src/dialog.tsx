@@ -1,49 +1,48 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { CopyButton, Failure } from "./parts.tsx";
-import type { Action } from "./signed-in.ts";
+import { CopyButton, ErrorMessage } from "./components.tsx";
+import type { Action } from "./use-action.ts";
 
 interface DialogProps {
   title: string;
   onClose(): void;
-  /** @returns whether it may close now; absent = it may */
+  /** Returns whether Escape closes the dialog now. Absent = it always does. */
   mayClose?: () => boolean;
   children: ComponentChildren;
 }
 
-/** Where the focus was before a window opened. */
+/** The element that had the focus before the first dialog opened. */
 let opener: HTMLElement | undefined;
 
-function giveFocusBack(): void {
+function restoreFocus(): void {
   if (document.querySelector("dialog[open]")) return;
   (opener?.isConnected ? opener : document.getElementById("main"))?.focus();
 }
 
-/** A window over the page. Escape closes it, and the focus goes back to where it was. */
+/** A modal dialog. Escape closes it, and the focus returns to the element that opened it. */
 export function Dialog({ title, onClose, mayClose = () => true, children }: DialogProps) {
   const id = useId();
   const element = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
     const dialog = element.current;
     const { activeElement } = document;
-    // A window that follows another gives the focus back to where the first was opened.
+    // A dialog that replaces another keeps the first dialog's opener.
     const isInPage = activeElement !== document.body && !activeElement?.closest("dialog");
     if (isInPage && activeElement instanceof HTMLElement) opener = activeElement;
     if (dialog && !dialog.open) dialog.showModal();
-    // Taken out of the page, a window does not give the focus back by itself.
-    return () => queueMicrotask(giveFocusBack);
+    // The browser does not restore the focus when the element is removed.
+    return () => queueMicrotask(restoreFocus);
   }, []);
   return (
     <dialog
       ref={element}
       aria-labelledby={id}
       onCancel={(event) => {
-        // Closed by the page, in the moment of the key: the browser tells of its own closing only later, when another window
-        // may be open.
+        // Close now: the browser's own close event arrives later, when another dialog may be open.
         event.preventDefault();
         if (mayClose()) onClose();
       }}
-      // What is not asked about any more: a second Escape after one that was refused.
+      // Browsers do not let a page cancel a second Escape: the dialog is closed already.
       onClose={onClose}
     >
       <h2 id={id}>{title}</h2>
@@ -55,7 +54,7 @@ export function Dialog({ title, onClose, mayClose = () => true, children }: Dial
 interface FormDialogProps {
   title: string;
   action: Action;
-  /** What the button says that does it. */
+  /** Label of the submit button. */
   verb: string;
   look?: "primary" | "danger";
   isReady?: boolean;
@@ -63,7 +62,7 @@ interface FormDialogProps {
   children: ComponentChildren;
 }
 
-/** Asks for what an action needs, or only whether it is meant. Stays open when the API refuses, and says why. */
+/** Asks for an action's input or confirmation. Stays open and shows the error if the action fails. */
 export function FormDialog({
   title,
   action,
@@ -82,7 +81,7 @@ export function FormDialog({
         }}
       >
         {children}
-        <Failure error={action.failure} />
+        <ErrorMessage error={action.error} />
         <div class="buttons">
           <button type="button" class="plain" onClick={onClose}>
             Cancel
@@ -104,7 +103,7 @@ interface SecretDialogProps {
   children: ComponentChildren;
 }
 
-/** Shows a secret this once. Escape before it is copied asks again: what is closed here cannot be had back. */
+/** Shows a secret once. The first attempt to close it before the secret is copied shows a warning instead. */
 export function SecretDialog({ title, label, secret, onClose, children }: SecretDialogProps) {
   const id = useId();
   const [isCopied, setCopied] = useState(false);
@@ -129,11 +128,11 @@ export function SecretDialog({ title, label, secret, onClose, children }: Secret
           />
           <CopyButton text={secret} onCopy={() => setCopied(true)} />
         </div>
-        <p class="fine">Shown this once: it cannot be had back later.</p>
+        <p class="fine">Copy it now. You won't be able to see it again.</p>
       </div>
       {children}
       <div role="alert">
-        {isWarned && !isCopied && <p class="note wait">It is not copied yet. Once more closes this for good.</p>}
+        {isWarned && !isCopied && <p class="note warning">Not copied yet. Close again to discard the secret.</p>}
       </div>
       <div class="buttons">
         <button type="button" class={isCopied ? "primary" : "plain"} onClick={() => mayClose() && onClose()}>

@@ -1,22 +1,26 @@
 import { useState } from "preact/hooks";
+import type { ApiKey, CreatedApiKey } from "../../client/src/client.ts";
+import { EmptyState, ErrorMessage, Field, Heading, Skeleton, Time } from "./components.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
-import { Empty, Failure, Field, Heading, Time, Waiting } from "./parts.tsx";
-import type { ApiKey, NewApiKey } from "./records.ts";
-import { useAction, useLoaded, useSignedIn } from "./signed-in.ts";
+import { useSignedIn } from "./signed-in.ts";
+import { useAction } from "./use-action.ts";
+import { useLoaded } from "./use-loaded.ts";
 
-/** The caller's API keys. */
+const KEYS_INTERVAL_MS = 15_000;
+
+/** The user's API keys. */
 export function Keys() {
-  const { api, session, say } = useSignedIn();
+  const { session, announce } = useSignedIn();
   const {
     data: keys,
-    failure,
+    error,
     reload,
   } = useLoaded(
     "keys",
-    (signal) => api.keys(signal),
-    () => 15_000,
+    (client) => client.listApiKeys(),
+    () => KEYS_INTERVAL_MS,
   );
-  const [open, setOpen] = useState<"create" | NewApiKey | { revoke: ApiKey }>();
+  const [open, setOpen] = useState<"create" | CreatedApiKey | { revoke: ApiKey }>();
   const close = () => setOpen(undefined);
   const mayCreate = session.kind === "jwt";
 
@@ -31,18 +35,18 @@ export function Keys() {
         )}
       </div>
       <p class="lead">
-        For CI jobs and scripts. A key acts with your rights and does not expire; revoke what is not used.
+        For CI jobs and scripts. A key has your permissions and does not expire. Revoke keys that you no longer use.
       </p>
       {!mayCreate && (
-        <p class="note calm">
-          You are signed in with an API key. A key cannot make keys: one that leaked would outlive its own revocation.
-          Sign in with a JWT to make one.
+        <p class="note neutral">
+          You are signed in with an API key. API keys cannot create other keys, so that a leaked key stays revoked. To
+          create a key, sign in with a JWT.
         </p>
       )}
-      <Failure error={failure} />
-      {keys === undefined && !failure && <Waiting />}
+      <ErrorMessage error={error} />
+      {keys === undefined && !error && <Skeleton />}
       {keys?.length === 0 && (
-        <Empty title="No keys yet">A key that is made here is shown once, and then only its prefix.</Empty>
+        <EmptyState title="No API keys yet">A new key is shown once. Later you see only its prefix.</EmptyState>
       )}
       {keys !== undefined && keys.length > 0 && (
         <table>
@@ -53,7 +57,7 @@ export function Keys() {
               <th scope="col">Last used</th>
               <th scope="col">Created</th>
               <th scope="col">
-                <span class="unseen">Actions</span>
+                <span class="visually-hidden">Actions</span>
               </th>
             </tr>
           </thead>
@@ -86,7 +90,7 @@ export function Keys() {
         </table>
       )}
       {open === "create" && (
-        <CreateKey
+        <CreateKeyDialog
           onClose={close}
           onCreated={(created) => {
             setOpen(created);
@@ -97,16 +101,16 @@ export function Keys() {
       {typeof open === "object" && "key" in open && (
         <SecretDialog title="Your new API key" label={open.name} secret={open.key} onClose={close}>
           <p class="fine">
-            Send it as <code>Authorization: Bearer svc_…</code>
+            Send it in the header <code>Authorization: Bearer svc_…</code>
           </p>
         </SecretDialog>
       )}
       {typeof open === "object" && "revoke" in open && (
-        <RevokeKey
+        <RevokeKeyDialog
           apiKey={open.revoke}
           onClose={close}
           onRevoked={() => {
-            say(`The key “${open.revoke.name}” is revoked.`);
+            announce(`API key “${open.revoke.name}” revoked.`);
             close();
             reload();
           }}
@@ -116,17 +120,16 @@ export function Keys() {
   );
 }
 
-function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(created: NewApiKey): void }) {
-  const { api } = useSignedIn();
+function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedApiKey): void }) {
   const [name, setName] = useState("");
-  const create = useAction(async () => onCreated(await api.createKey(name)));
+  const create = useAction(async (client) => onCreated(await client.createApiKey({ name })));
   return (
     <FormDialog title="New API key" action={create} verb="Create key" isReady={name.trim() !== ""} onClose={onClose}>
       <Field
         label="Name"
         path="name"
-        hint="What it is for, such as “ci” or “my laptop”."
-        failure={create.failure}
+        hint="Where the key is used, for example “ci” or “my laptop”."
+        error={create.error}
         value={name}
         onInput={setName}
         maxLength={100}
@@ -135,20 +138,20 @@ function CreateKey({ onClose, onCreated }: { onClose(): void; onCreated(created:
   );
 }
 
-function RevokeKey({ apiKey, onClose, onRevoked }: { apiKey: ApiKey; onClose(): void; onRevoked(): void }) {
-  const { api, session, signOut } = useSignedIn();
-  const isOwn = session.kind === "key" && session.token.startsWith(apiKey.key_prefix);
-  const revoke = useAction(async () => {
-    await api.revokeKey(apiKey.id);
-    if (isOwn) signOut();
+function RevokeKeyDialog({ apiKey, onClose, onRevoked }: { apiKey: ApiKey; onClose(): void; onRevoked(): void }) {
+  const { session, signOut } = useSignedIn();
+  const isCurrent = session.kind === "key" && session.token.startsWith(apiKey.key_prefix);
+  const revoke = useAction(async (client) => {
+    await client.deleteApiKey(apiKey.id);
+    if (isCurrent) signOut();
     else onRevoked();
   });
   return (
     <FormDialog title={`Revoke “${apiKey.name}”?`} action={revoke} verb="Revoke key" look="danger" onClose={onClose}>
       <p>
-        <code>{apiKey.key_prefix}…</code> is refused from its very next request on. This cannot be undone.
+        All further requests with <code>{apiKey.key_prefix}…</code> will be rejected. This cannot be undone.
       </p>
-      {isOwn && <p class="note wait">This is the key you are signed in with: you will be signed out.</p>}
+      {isCurrent && <p class="note warning">You are signed in with this key and will be signed out.</p>}
     </FormDialog>
   );
 }

@@ -1,24 +1,27 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { keepSession, sessionOf, takeTokenFromAddress } from "./session.ts";
+import { sessionOf, storeSession, takeTokenFromAddress } from "./session.ts";
 
-/** What the server of the page knows about its surroundings. */
+/** Settings from the server that serves the page. */
 interface Config {
-  /** Where the API is; empty when it is where the page is. */
+  /** The address of the API; empty if it has the origin of the page. */
   apiUrl: string;
-  /** A local run: deployment events can be sent from the page, and the start page may sign somebody in. */
+  /** A local run: the page can send deployment events, and the start page may sign the user in. */
   isLocal: boolean;
 }
 
-const token = takeTokenFromAddress();
-const config: Config = await (await fetch("config.json", { cache: "no-store" })).json();
-// Elsewhere a link would sign people in as somebody else, who then reads what they enter.
-if (token !== undefined && config.isLocal) keepSession(sessionOf(token));
+async function start(): Promise<void> {
+  const token = takeTokenFromAddress();
+  const config: Config = await (await fetch("config.json", { cache: "no-store" })).json();
+  // Only in a local run: elsewhere a link could sign a user in to the account of an attacker.
+  if (token !== undefined && config.isLocal) storeSession(sessionOf(token));
+  const root = document.getElementById("app");
+  if (root) render(<App apiUrl={config.apiUrl || location.origin} canSendEvents={config.isLocal} />, root);
+}
 
-// In a tab that has the console open already, a link of the start page changes what is behind `#` and loads nothing.
+// If the console is already open in the tab, a link of the start page changes only the part behind `#`.
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) location.reload();
 });
 
-const root = document.getElementById("app");
-if (root) render(<App apiUrl={config.apiUrl} sendsEvents={config.isLocal} />, root);
+await start();

@@ -1,39 +1,44 @@
 import { useState } from "preact/hooks";
-import { sendDeploymentEvent } from "./api.ts";
-import { FormDialog, SecretDialog } from "./dialog.tsx";
+import type { CreatedWebhook, EventName } from "../../client/src/client.ts";
 import {
   ActionButton,
   Badge,
-  Empty,
-  EventChecks,
+  EmptyState,
+  ErrorMessage,
+  EventCheckboxes,
   Events,
-  Failure,
   Field,
   Heading,
+  Skeleton,
   Time,
-  Waiting,
   WebhookBadge,
-} from "./parts.tsx";
+} from "./components.tsx";
+import { sendDeploymentEvent } from "./deployment-events.ts";
+import { FormDialog, SecretDialog } from "./dialog.tsx";
 import { useProject } from "./projects.tsx";
-import { type EventName, eventNames, type WebhookWithSecret } from "./records.ts";
 import { verifyHref, webhookHref } from "./route.ts";
-import { shownSecrets } from "./session.ts";
-import { useAction, useLoaded, useSignedIn } from "./signed-in.ts";
+import { revealedSecrets } from "./session.ts";
+import { useSignedIn } from "./signed-in.ts";
+import { useAction } from "./use-action.ts";
+import { useLoaded } from "./use-loaded.ts";
+import { eventNames } from "./vocabulary.ts";
+
+const WEBHOOKS_INTERVAL_MS = 10_000;
 
 /** A project's webhooks. */
 export function ProjectScreen({ projectId }: { projectId: string }) {
-  const { api, sendsEvents } = useSignedIn();
+  const { canSendEvents } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
   const {
     data: webhooks,
-    failure,
+    error,
     reload,
   } = useLoaded(
     projectId,
-    (signal) => api.webhooks(projectId, signal),
-    () => 10_000,
+    (client) => client.listWebhooks(projectId),
+    () => WEBHOOKS_INTERVAL_MS,
   );
-  const [open, setOpen] = useState<"create" | WebhookWithSecret>();
+  const [open, setOpen] = useState<"create" | CreatedWebhook>();
   const close = () => setOpen(undefined);
   const isReady = webhooks !== undefined && isKnown;
 
@@ -44,21 +49,21 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
       </nav>
       <div class="head">
         <Heading>{project?.name ?? "Project"}</Heading>
-        {project && !isAdmin && <Badge tone="calm">viewer: you may look, not change</Badge>}
+        {project && !isAdmin && <Badge tone="neutral">Read-only (viewer)</Badge>}
         {isAdmin && (
           <button type="button" class="primary" onClick={() => setOpen("create")}>
             New webhook
           </button>
         )}
       </div>
-      {sendsEvents && isAdmin && <SendEvent projectId={projectId} />}
+      {canSendEvents && isAdmin && <SendEvent projectId={projectId} />}
       <h2>Webhooks</h2>
-      <Failure error={failure} />
-      {!isReady && !failure && <Waiting />}
+      <ErrorMessage error={error} />
+      {!isReady && !error && <Skeleton />}
       {isReady && webhooks.length === 0 && (
-        <Empty title="No webhooks yet">
-          A webhook tells a URL of yours about this project's deployments: signed, retried, never lost.
-        </Empty>
+        <EmptyState title="No webhooks yet">
+          A webhook sends this project's deployment events to your URL, signed and with retries.
+        </EmptyState>
       )}
       {isReady && webhooks.length > 0 && (
         <table>
@@ -66,7 +71,7 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
             <tr>
               <th scope="col">URL</th>
               <th scope="col">Events</th>
-              <th scope="col">State</th>
+              <th scope="col">Status</th>
               <th scope="col">Created</th>
             </tr>
           </thead>
@@ -91,11 +96,11 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
         </table>
       )}
       {open === "create" && (
-        <CreateWebhook
+        <CreateWebhookDialog
           projectId={projectId}
           onClose={close}
           onCreated={(created) => {
-            shownSecrets.set(created.id, created.secret);
+            revealedSecrets.set(created.id, created.secret);
             setOpen(created);
             reload();
           }}
@@ -104,8 +109,8 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
       {typeof open === "object" && (
         <SecretDialog title="The webhook's signing secret" label="Secret" secret={open.secret} onClose={close}>
           <p class="fine">
-            The receiver verifies deliveries with it.{" "}
-            <a href={verifyHref(projectId, open.id)}>Code that does, filled in</a>
+            The receiver uses it to verify deliveries.{" "}
+            <a href={verifyHref(projectId, open.id)}>Show code with this secret</a>
           </p>
         </SecretDialog>
       )}
@@ -113,48 +118,49 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
   );
 }
 
-interface CreateProps {
+interface CreateWebhookDialogProps {
   projectId: string;
   onClose(): void;
-  onCreated(created: WebhookWithSecret): void;
+  onCreated(created: CreatedWebhook): void;
 }
 
-function CreateWebhook({ projectId, onClose, onCreated }: CreateProps) {
-  const { api } = useSignedIn();
+function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDialogProps) {
   const [url, setUrl] = useState("");
   const [events, setEvents] = useState<EventName[]>(["deploy.succeeded", "deploy.failed"]);
-  const create = useAction(async () => onCreated(await api.createWebhook(projectId, { url: url.trim(), events })));
+  const create = useAction(async (client) =>
+    onCreated(await client.createWebhook(projectId, { url: url.trim(), events })),
+  );
   const isReady = url.trim() !== "" && events.length > 0;
   return (
     <FormDialog title="New webhook" action={create} verb="Create webhook" isReady={isReady} onClose={onClose}>
       <Field
         label="URL"
         path="url"
-        hint="Answers 2xx within 15 seconds."
-        failure={create.failure}
+        hint="It must return a 2xx status within 15 seconds."
+        error={create.error}
         value={url}
         onInput={setUrl}
         maxLength={2048}
       />
-      <EventChecks chosen={events} onChoose={setEvents} />
+      <EventCheckboxes chosen={events} onChange={setEvents} />
     </FormDialog>
   );
 }
 
-/** Plays the deployment pipeline, in a local run. */
+/** Sends a sample deployment event. Only in a local run. */
 export function SendEvent({ projectId, onSent }: { projectId: string; onSent?: () => void }) {
-  const { say } = useSignedIn();
+  const { announce } = useSignedIn();
   const [name, setName] = useState<EventName>("deploy.succeeded");
   const send = useAction(async () => {
     await sendDeploymentEvent(projectId, name);
-    say(`${name} is on the queue.`);
+    announce(`${name} was added to the queue.`);
     onSent?.();
   });
   return (
     <>
       <div class="send-event">
         <label>
-          <span>Play the pipeline</span>
+          <span>Simulate a deployment</span>
           <select value={name} onChange={(event) => setName(event.currentTarget.value as EventName)}>
             {eventNames.map((each) => (
               <option key={each} value={each}>
@@ -165,7 +171,7 @@ export function SendEvent({ projectId, onSent }: { projectId: string; onSent?: (
         </label>
         <ActionButton action={send}>Send deployment event</ActionButton>
       </div>
-      <Failure error={send.failure} />
+      <ErrorMessage error={send.error} />
     </>
   );
 }

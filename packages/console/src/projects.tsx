@@ -1,36 +1,37 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { Badge, Empty, Failure, Heading, Time, Waiting } from "./parts.tsx";
-import type { Project } from "./records.ts";
+import type { Project } from "../../client/src/client.ts";
+import { Badge, EmptyState, ErrorMessage, Heading, Skeleton, Time } from "./components.tsx";
 import { projectHref } from "./route.ts";
-import type { Loaded } from "./signed-in.ts";
+import type { Loaded } from "./use-loaded.ts";
+import { roleTones } from "./vocabulary.ts";
 
-/** The caller's projects, and with them the caller's rights. Loaded once for all screens. */
+/** The user's projects with the user's role in each. Loaded once for all screens. */
 export const ProjectsContext = createContext<Loaded<Project[]>>({
   data: undefined,
-  failure: undefined,
+  error: undefined,
   reload() {},
 });
 
-/** The project in which the caller is. It is known, as are the rights in it, when `isKnown`. */
+/** Returns the project and the user's rights in it. Both are final once `isKnown`. */
 export function useProject(projectId: string) {
-  const { data: projects, failure } = useContext(ProjectsContext);
+  const { data: projects, error } = useContext(ProjectsContext);
   const project = projects?.find(({ id }) => id === projectId);
-  const isKnown = projects !== undefined || failure !== undefined;
+  const isKnown = projects !== undefined || error !== undefined;
   return { project, isAdmin: project?.role === "admin", isKnown };
 }
 
 export function Projects() {
-  const { data: projects, failure } = useContext(ProjectsContext);
+  const { data: projects, error } = useContext(ProjectsContext);
   return (
     <>
       <div class="head">
         <Heading>Projects</Heading>
       </div>
-      <Failure error={failure} />
-      {projects === undefined && !failure && <Waiting />}
+      <ErrorMessage error={error} />
+      {projects === undefined && !error && <Skeleton />}
       {projects?.length === 0 && (
-        <Empty title="No projects">The platform puts people into projects. Ask an administrator of yours.</Empty>
+        <EmptyState title="No projects yet">Ask an administrator of your platform to add you to a project.</EmptyState>
       )}
       {projects !== undefined && projects.length > 0 && (
         <table>
@@ -39,7 +40,7 @@ export function Projects() {
               <th scope="col">Name</th>
               <th scope="col">Your role</th>
               <th scope="col">Created</th>
-              <th scope="col">Id</th>
+              <th scope="col">ID</th>
             </tr>
           </thead>
           <tbody>
@@ -49,7 +50,7 @@ export function Projects() {
                   <a href={projectHref(id)}>{name}</a>
                 </td>
                 <td>
-                  <Badge tone={role === "admin" ? "good" : "calm"}>{role}</Badge>
+                  <Badge tone={roleTones[role]}>{role}</Badge>
                 </td>
                 <td data-label="created">
                   <Time at={created_at} />

@@ -1,4 +1,4 @@
-/* Addresses within the page. They stand behind `#`, so that any server of files can serve it. */
+/* Addresses of the screens. They are behind `#`, so that any file server can serve the page. */
 
 export type Route =
   | { name: "projects" }
@@ -12,7 +12,7 @@ const project = new RegExp(`^#/projects/${uuid}$`);
 const webhook = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}(/verify)?$`);
 const delivery = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}/deliveries/${uuid}$`);
 
-/** Ids reach the API only as UUIDs, whatever somebody was made to click. */
+/** Parses an address. Only UUIDs are accepted as ids, so that a crafted link cannot reach another path of the API. */
 export function routeOf(hash: string): Route {
   if (["", "#", "#/", "#/projects"].includes(hash)) return { name: "projects" };
   if (hash === "#/keys") return { name: "keys" };

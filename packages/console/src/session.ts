@@ -1,4 +1,4 @@
-/* Who is signed in: one credential, kept by this tab and gone with it. Nothing else that is secret is stored. */
+/* The session of this tab: one credential, stored until the tab is closed or the user signs out. */
 
 const CREDENTIAL = "credential";
 const ROTATIONS = "rotations";
@@ -6,13 +6,13 @@ const ROTATIONS = "rotations";
 export interface Session {
   token: string;
   kind: "jwt" | "key";
-  /** What the token says of itself, for display. Whether it is true, the API judges. */
+  /** The subject that the token claims. For display only: the API verifies it. */
   user: string | undefined;
   /** Epoch milliseconds; undefined for an API key, which does not expire. */
   expiresAt: number | undefined;
 }
 
-/** What somebody pasted, as a session. `Bearer` before it and blanks around it come with copying. */
+/** Reads a pasted credential. A leading `Bearer` and surrounding spaces are removed. */
 export function sessionOf(pasted: string): Session {
   const token = pasted.trim().replace(/^bearer\s+/i, "");
   if (token.startsWith("svc_")) return { token, kind: "key", user: undefined, expiresAt: undefined };
@@ -31,24 +31,25 @@ function claimsOf(jwt: string): { sub?: unknown; exp?: unknown } {
   }
 }
 
-export function keptSession(): Session | undefined {
+export function storedSession(): Session | undefined {
   const token = sessionStorage.getItem(CREDENTIAL);
   return token === null ? undefined : sessionOf(token);
 }
 
-export function keepSession({ token }: Session): void {
+export function storeSession({ token }: Session): void {
   sessionStorage.setItem(CREDENTIAL, token);
 }
 
-export function forgetSession(): void {
+/** Removes the credential and every signing secret from the tab. */
+export function clearSession(): void {
   sessionStorage.clear();
-  shownSecrets.clear();
+  revealedSecrets.clear();
 }
 
 /**
- * The credential that the local start page puts behind `#token=`, which a browser sends to nobody. It is taken out of the
- * address and of this tab's history before anything else happens. The list of visited pages that the browser keeps on disk
- * may still hold it: it is a token of a local run, good for an hour.
+ * Returns the credential that the local start page puts behind `#token=`, which browsers do not send to servers. Removes it
+ * from the address and from the tab's history. The browser's own list of visited pages may still contain it: it is a token
+ * of a local run and expires after an hour.
  */
 export function takeTokenFromAddress(): string | undefined {
   const token = /^#token=([\w.-]+)$/.exec(location.hash)?.[1];
@@ -56,16 +57,16 @@ export function takeTokenFromAddress(): string | undefined {
   return token;
 }
 
-/** Signing secrets that were shown since the page was loaded, by webhook: for the snippets, and in memory only. */
-export const shownSecrets = new Map<string, string>();
+/** Signing secrets shown since the page was loaded, by webhook id. For the code to paste; never stored. */
+export const revealedSecrets = new Map<string, string>();
 
-/** When the old secrets of webhooks end that were rotated in this session: the API does not tell. Epoch milliseconds. */
-export function rotationEnd(webhookId: string): number | undefined {
+/** When the old secret of a webhook expires, if it was rotated in this session. The API does not return it. Epoch ms. */
+export function oldSecretExpiresAt(webhookId: string): number | undefined {
   return readRotations()[webhookId];
 }
 
-export function noteRotation(webhookId: string, endsAt: number): void {
-  sessionStorage.setItem(ROTATIONS, JSON.stringify({ ...readRotations(), [webhookId]: endsAt }));
+export function recordRotation(webhookId: string, expiresAt: number): void {
+  sessionStorage.setItem(ROTATIONS, JSON.stringify({ ...readRotations(), [webhookId]: expiresAt }));
 }
 
 function readRotations(): Record<string, number> {

@@ -1,12 +1,12 @@
 import { useId, useState } from "preact/hooks";
-import type { Refusal } from "./api.ts";
-import { Failure } from "./parts.tsx";
+import type { ApiError } from "../../client/src/errors.ts";
+import { ErrorMessage } from "./components.tsx";
 import { type Session, sessionOf } from "./session.ts";
 
 interface SignInProps {
-  /** Why the session before has ended. */
-  reason: Refusal | undefined;
-  /** Asks the API whether it takes the credential. */
+  /** Why the previous session ended; undefined if the user signed out. */
+  reason: ApiError | undefined;
+  /** Sends a request with the credential. Throws if the API rejects it. */
   check(candidate: Session): Promise<unknown>;
   onSignIn(accepted: Session): void;
 }
@@ -15,22 +15,22 @@ export function SignIn({ reason, check, onSignIn }: SignInProps) {
   const id = useId();
   const [pasted, setPasted] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<Error | undefined>(reason);
+  const [error, setError] = useState<Error | undefined>(reason);
 
   async function signIn(event: Event): Promise<void> {
     event.preventDefault();
     const candidate = sessionOf(pasted);
     if (isBusy || candidate.token === "") return;
     setBusy(true);
-    setFailure(undefined);
+    setError(undefined);
     try {
-      // No header can carry it otherwise, and the browser's own words for that help nobody.
+      // Other characters are not allowed in a header, and the browser's own message is hard to understand.
       if (!/^[\x21-\x7e]+$/.test(candidate.token))
-        throw new Error("This is no token: it has blanks or special characters.");
+        throw new Error("Not a valid token: it contains spaces or special characters. Copy it again.");
       await check(candidate);
       onSignIn(candidate);
-    } catch (error) {
-      setFailure(error as Error);
+    } catch (thrown) {
+      setError(thrown as Error);
     } finally {
       setBusy(false);
     }
@@ -41,9 +41,7 @@ export function SignIn({ reason, check, onSignIn }: SignInProps) {
       <form onSubmit={signIn}>
         <img src="icon.svg" alt="" width="36" height="36" />
         <h1>Deployment webhooks</h1>
-        {reason !== undefined && failure === reason && (
-          <p class="lead">Your session has ended. Please sign in again.</p>
-        )}
+        {reason !== undefined && error === reason && <p class="lead">Your session has ended. Please sign in again.</p>}
         <div class="field">
           <label for={id}>JWT or API key</label>
           <input
@@ -57,10 +55,10 @@ export function SignIn({ reason, check, onSignIn }: SignInProps) {
             onInput={(event) => setPasted(event.currentTarget.value)}
           />
           <p class="fine" id={`${id}-hint`}>
-            Kept by this tab until it is closed or you sign out. An API key acts with the rights of its owner.
+            Stored in this tab until you close it or sign out. An API key has the permissions of its owner.
           </p>
         </div>
-        <Failure error={failure} />
+        <ErrorMessage error={error} />
         <button type="submit" class="primary wide" aria-disabled={isBusy}>
           Sign in
         </button>

@@ -1,16 +1,16 @@
 import { useId, useState } from "preact/hooks";
-import { CopyButton } from "./parts.tsx";
+import { CopyButton } from "./components.tsx";
 import { SECRET_PLACEHOLDER, type SnippetLanguage, snippetLanguages, snippets } from "./snippets.ts";
 
 const labels: Record<SnippetLanguage, string> = { node: "Node", python: "Python", shell: "Shell" };
 
-/** Code for the receiver. @param secret when it has just been shown */
+/** Code that verifies signatures. @param secret undefined = the code contains a placeholder */
 export function Verify({ secret }: { secret: string | undefined }) {
   const id = useId();
   const [language, setLanguage] = useState<SnippetLanguage>("node");
   const code = snippets[language](secret ?? SECRET_PLACEHOLDER);
 
-  function moveOn(event: KeyboardEvent): void {
+  function selectByArrowKey(event: KeyboardEvent): void {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step === undefined) return;
     const count = snippetLanguages.length;
@@ -22,9 +22,10 @@ export function Verify({ secret }: { secret: string | undefined }) {
   return (
     <section class="verify" aria-label="Verify">
       <p class="lead">
-        Every delivery carries <code>X-Service-Signature</code>: the HMAC-SHA256 of the body as it came, keyed with the
-        whole secret. Verify it before you parse the body. It cannot tell a replay; <code>webhook-signature</code> can:
-        the receivers in <code>docs/receivers</code> verify it, and any library of Standard Webhooks.
+        Every delivery has an <code>X-Service-Signature</code> header: the HMAC-SHA256 of the raw body, keyed with the
+        full secret. Verify it before you parse the body. It does not detect a replayed request. To detect replays,
+        verify <code>webhook-signature</code> with any Standard Webhooks library or the receivers in{" "}
+        <code>docs/receivers</code>.
       </p>
       <div class="head">
         <div role="tablist" aria-label="Language">
@@ -38,7 +39,7 @@ export function Verify({ secret }: { secret: string | undefined }) {
               aria-controls={`${id}-code`}
               tabIndex={each === language ? 0 : -1}
               onClick={() => setLanguage(each)}
-              onKeyDown={moveOn}
+              onKeyDown={selectByArrowKey}
             >
               {labels[each]}
             </button>
@@ -46,16 +47,16 @@ export function Verify({ secret }: { secret: string | undefined }) {
         </div>
         <CopyButton text={code} label="Copy code" />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so the keyboard has to get there */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must be able to focus it */}
       <div class="code" id={`${id}-code`} role="tabpanel" aria-labelledby={`${id}-${language}`} tabIndex={0}>
         <pre>{code}</pre>
       </div>
       {secret === undefined ? (
-        <p class="fine">The secret was shown when the webhook was made. It is lost? Rotate it.</p>
-      ) : (
-        <p class="note wait">
-          The code holds the secret that you have just been shown. After a reload it is gone from here.
+        <p class="fine">
+          The secret was shown when the webhook was created. If it is lost, a project admin can rotate it.
         </p>
+      ) : (
+        <p class="note warning">The code contains the new secret. A reload of the page removes it from here.</p>
       )}
     </section>
   );

@@ -1,27 +1,33 @@
 import { useState } from "preact/hooks";
+import type { RotatedWebhook, Webhook } from "../../client/src/client.ts";
+import {
+  ActionButton,
+  Countdown,
+  disabledSentence,
+  ErrorMessage,
+  EventCheckboxes,
+  Events,
+  Field,
+  Heading,
+  RadioGroup,
+  Skeleton,
+  Time,
+  WebhookBadge,
+} from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
-import {
-  ActionButton,
-  Choices,
-  Countdown,
-  EventChecks,
-  Events,
-  Failure,
-  Field,
-  Heading,
-  Time,
-  Waiting,
-  WebhookBadge,
-  whyDisabled,
-} from "./parts.tsx";
 import { useProject } from "./projects.tsx";
-import { eventNames, type Webhook, type WebhookWithSecret } from "./records.ts";
 import { deliveryHref, projectHref, verifyHref, webhookHref } from "./route.ts";
-import { noteRotation, rotationEnd, shownSecrets } from "./session.ts";
-import { useAction, useLoaded, useNow, useSignedIn } from "./signed-in.ts";
+import { oldSecretExpiresAt, recordRotation, revealedSecrets } from "./session.ts";
+import { useSignedIn } from "./signed-in.ts";
+import { useAction } from "./use-action.ts";
+import { useLoaded } from "./use-loaded.ts";
+import { useNow } from "./use-now.ts";
 import { Verify } from "./verify.tsx";
+import { eventNames } from "./vocabulary.ts";
+
+const WEBHOOK_INTERVAL_MS = 5_000;
 
 interface WebhookScreenProps {
   projectId: string;
@@ -30,27 +36,28 @@ interface WebhookScreenProps {
   deliveryId?: string;
 }
 
-type Open = "edit" | "rotate" | "test" | "delete" | WebhookWithSecret;
+/** The open dialog. A rotated webhook stands for the dialog that shows its secret. */
+type Open = "edit" | "rotate" | "test" | "delete" | RotatedWebhook;
 
-/** One webhook: what it is told, what became of that, and how its receiver verifies. */
+/** One webhook: its settings, its deliveries and the code that verifies them. */
 export function WebhookScreen({ projectId, webhookId, view, deliveryId }: WebhookScreenProps) {
-  const { api, say } = useSignedIn();
+  const { announce } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
-  const path = { projectId, webhookId };
+  const place = { projectId, webhookId };
   const {
     data: webhook,
-    failure,
+    error,
     reload,
   } = useLoaded(
     webhookId,
-    (signal) => api.webhook(path, signal),
-    () => 5_000,
+    (client) => client.getWebhook(place),
+    () => WEBHOOK_INTERVAL_MS,
   );
   const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
   const done = (message: string) => {
     close();
-    say(message);
+    announce(message);
     reload();
   };
 
@@ -61,8 +68,8 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
         <span aria-hidden="true">/</span>
         <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
       </nav>
-      <Failure error={failure} />
-      {(webhook === undefined || !isKnown) && !failure && <Waiting />}
+      <ErrorMessage error={error} />
+      {(webhook === undefined || !isKnown) && !error && <Skeleton />}
       {webhook !== undefined && isKnown && (
         <>
           <div class="head">
@@ -80,13 +87,9 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
           </p>
           {!webhook.enabled && (
             <p class="note bad">
-              {whyDisabled(webhook)}{" "}
-              {webhook.disabled_at && (
-                <>
-                  Disabled <Time at={webhook.disabled_at} />.{" "}
-                </>
-              )}
-              Its events are held until it is enabled and recovered.
+              Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}:{" "}
+              {disabledSentence(webhook.disabled_reason)}. New events are held. To send them, enable the webhook, then
+              recover the deliveries.
             </p>
           )}
           <Rotation webhookId={webhookId} />
@@ -98,14 +101,14 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
               Verify
             </a>
           </nav>
-          {view === "verify" && <Verify secret={shownSecrets.get(webhookId)} />}
+          {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
           {view === "deliveries" && (
             <div class={deliveryId ? "split open" : "split"}>
-              <DeliveryList path={path} isAdmin={isAdmin} isEnabled={webhook.enabled} openId={deliveryId} />
+              <DeliveryList place={place} isAdmin={isAdmin} isEnabled={webhook.enabled} openId={deliveryId} />
               {deliveryId && (
                 <DeliveryDetail
                   key={deliveryId}
-                  path={path}
+                  place={place}
                   deliveryId={deliveryId}
                   isAdmin={isAdmin}
                   closeHref={webhookHref(projectId, webhookId)}
@@ -113,33 +116,33 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
               )}
             </div>
           )}
-          {open === "edit" && <Edit webhook={webhook} onClose={close} onDone={() => done("The webhook is changed.")} />}
+          {open === "edit" && <EditDialog webhook={webhook} onClose={close} onDone={() => done("Webhook updated.")} />}
           {open === "rotate" && (
-            <Rotate
+            <RotateDialog
               webhook={webhook}
               onClose={close}
               onRotated={(rotated) => {
-                shownSecrets.set(webhookId, rotated.secret);
+                revealedSecrets.set(webhookId, rotated.secret);
                 setOpen(rotated);
               }}
             />
           )}
           {open === "test" && (
-            <SendTest
+            <SendTestDialog
               webhook={webhook}
               onClose={close}
               onSent={(id) => {
-                done("The test is on its way.");
+                done("Test delivery sent to the queue.");
                 location.hash = deliveryHref(projectId, webhookId, id);
               }}
             />
           )}
           {open === "delete" && (
-            <Delete
+            <DeleteDialog
               webhook={webhook}
               onClose={close}
               onDone={() => {
-                say("The webhook is deleted.");
+                announce("Webhook deleted.");
                 location.hash = projectHref(projectId);
               }}
             />
@@ -147,9 +150,9 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
           {typeof open === "object" && (
             <SecretDialog title="The new signing secret" label="Secret" secret={open.secret} onClose={close}>
               <p class="fine">
-                Give it to the receiver now.{" "}
+                Add it to the receiver now.{" "}
                 <a href={verifyHref(projectId, webhookId)} onClick={close}>
-                  Code that verifies, filled in
+                  Show code with this secret
                 </a>
               </p>
             </SecretDialog>
@@ -162,16 +165,15 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
 
 interface ActionsProps {
   webhook: Webhook;
-  onOpen(what: Open): void;
+  onOpen(dialog: Open): void;
   onDone(message: string): void;
 }
 
 function Actions({ webhook, onOpen, onDone }: ActionsProps) {
-  const { api } = useSignedIn();
-  const toggle = useAction(async () => {
+  const toggle = useAction(async (client) => {
     const enabled = !webhook.enabled;
-    await api.updateWebhook({ projectId: webhook.project_id, webhookId: webhook.id }, { enabled });
-    onDone(enabled ? "The webhook is enabled." : "The webhook is disabled.");
+    await client.updateWebhook(placeOf(webhook), { enabled });
+    onDone(enabled ? "Webhook enabled." : "Webhook disabled.");
   });
   return (
     <div class="actions">
@@ -190,110 +192,113 @@ function Actions({ webhook, onOpen, onDone }: ActionsProps) {
       <button type="button" class="danger" onClick={() => onOpen("delete")}>
         Delete
       </button>
-      <Failure error={toggle.failure} />
+      <ErrorMessage error={toggle.error} />
     </div>
   );
 }
 
-/** While the old secret signs beside the new one. */
+/** Shown while deliveries are signed with the old secret too. */
 function Rotation({ webhookId }: { webhookId: string }) {
   const now = useNow(1000);
-  const endsAt = rotationEnd(webhookId);
-  if (endsAt === undefined || endsAt <= now) return null;
+  const expiresAt = oldSecretExpiresAt(webhookId);
+  if (expiresAt === undefined || expiresAt <= now) return null;
   return (
-    <p class="note wait">
-      Deliveries are signed with the new secret and the old one. The old one ends in <Countdown endsAt={endsAt} />.
+    <p class="note warning">
+      Deliveries are signed with both the old and the new secret. The old secret expires in{" "}
+      <Countdown endsAt={expiresAt} />.
     </p>
   );
 }
 
-interface DialogProps {
+interface WebhookDialogProps {
   webhook: Webhook;
   onClose(): void;
   onDone(): void;
 }
 
-const pathOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, webhookId: id });
+const placeOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, webhookId: id });
 
-function Edit({ webhook, onClose, onDone }: DialogProps) {
-  const { api } = useSignedIn();
+function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
   const [url, setUrl] = useState(webhook.url);
   const [events, setEvents] = useState(webhook.events);
-  const save = useAction(async () => {
-    // Another URL is another receiver to the service: it is sent only when it is one.
+  const save = useAction(async (client) => {
+    // The service treats a URL in the request as a new receiver, so send it only if it changed.
     const changed = url.trim() === webhook.url ? {} : { url: url.trim() };
-    await api.updateWebhook(pathOf(webhook), { ...changed, events });
+    await client.updateWebhook(placeOf(webhook), { ...changed, events });
     onDone();
   });
   const isReady = url.trim() !== "" && events.length > 0;
   return (
     <FormDialog title="Edit webhook" action={save} verb="Save" isReady={isReady} onClose={onClose}>
-      <Field label="URL" path="url" failure={save.failure} value={url} onInput={setUrl} maxLength={2048} />
-      <EventChecks chosen={events} onChoose={setEvents} />
+      <Field label="URL" path="url" error={save.error} value={url} onInput={setUrl} maxLength={2048} />
+      <EventCheckboxes chosen={events} onChange={setEvents} />
     </FormDialog>
   );
 }
 
 const overlaps = {
-  "0": "None: the old secret ends at once",
+  "0": "None: the old secret expires immediately",
   "3600": "1 hour",
   "86400": "1 day",
   "604800": "7 days",
 };
 type Overlap = keyof typeof overlaps;
 
-function Rotate({
+function RotateDialog({
   webhook,
   onClose,
   onRotated,
-}: Omit<DialogProps, "onDone"> & { onRotated(to: WebhookWithSecret): void }) {
-  const { api } = useSignedIn();
+}: Omit<WebhookDialogProps, "onDone"> & { onRotated(rotated: RotatedWebhook): void }) {
   const [overlap, setOverlap] = useState<Overlap>("86400");
-  const rotate = useAction(async () => {
-    const rotated = await api.rotateSecret(pathOf(webhook), Number(overlap));
-    noteRotation(webhook.id, Date.now() + Number(overlap) * 1000);
+  const rotate = useAction(async (client) => {
+    const rotated = await client.rotateWebhookSecret(placeOf(webhook), { overlap_seconds: Number(overlap) });
+    recordRotation(webhook.id, Date.now() + Number(overlap) * 1000);
     onRotated(rotated);
   });
   return (
     <FormDialog title="Rotate the signing secret" action={rotate} verb="Rotate" onClose={onClose}>
       <p>
-        A new secret is made and shown once. During the overlap, deliveries carry signatures by both. When it ends, only
-        this tab will know: note it.
+        Creates a new secret and shows it once. During the overlap, deliveries are signed with both secrets. Only this
+        tab shows when the overlap ends, so write the time down.
       </p>
-      <Choices
+      <RadioGroup
         legend="Overlap"
         values={Object.keys(overlaps) as Overlap[]}
         chosen={overlap}
-        onChoose={setOverlap}
+        onChange={setOverlap}
         labelOf={(value) => overlaps[value]}
       />
     </FormDialog>
   );
 }
 
-function SendTest({ webhook, onClose, onSent }: Omit<DialogProps, "onDone"> & { onSent(deliveryId: string): void }) {
-  const { api } = useSignedIn();
+function SendTestDialog({
+  webhook,
+  onClose,
+  onSent,
+}: Omit<WebhookDialogProps, "onDone"> & { onSent(deliveryId: string): void }) {
   const [name, setName] = useState(webhook.events[0] ?? "deploy.succeeded");
-  const send = useAction(async () => onSent((await api.sendTest(pathOf(webhook), name)).id));
+  const send = useAction(async (client) =>
+    onSent((await client.sendTestDelivery(placeOf(webhook), { event: name })).id),
+  );
   return (
-    <FormDialog title="Send a test" action={send} verb="Send test" onClose={onClose}>
-      <p>A sample event, signed like any other, attempted once and now. It is sent to a disabled webhook too.</p>
-      <Choices legend="Event" values={eventNames} chosen={name} onChoose={setName} />
+    <FormDialog title="Send a test delivery" action={send} verb="Send test" onClose={onClose}>
+      <p>Sends a signed sample event now, without retries. It is also sent if the webhook is disabled.</p>
+      <RadioGroup legend="Event" values={eventNames} chosen={name} onChange={setName} />
     </FormDialog>
   );
 }
 
-function Delete({ webhook, onClose, onDone }: DialogProps) {
-  const { api } = useSignedIn();
-  const remove = useAction(async () => {
-    await api.deleteWebhook(pathOf(webhook));
+function DeleteDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
+  const remove = useAction(async (client) => {
+    await client.deleteWebhook(placeOf(webhook));
     onDone();
   });
   return (
     <FormDialog title="Delete this webhook?" action={remove} verb="Delete webhook" look="danger" onClose={onClose}>
       <p class="breaks">
-        <code>{webhook.url}</code> is told nothing any more. Its pending deliveries are cancelled, its secret and its
-        log are gone. This cannot be undone.
+        <code>{webhook.url}</code> will receive no more events. Pending deliveries are cancelled, and the secret and the
+        delivery log are deleted. This cannot be undone.
       </p>
     </FormDialog>
   );

@@ -7,36 +7,53 @@ import { deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { buildConsole } from "../../../packages/console/build.ts";
-import { merge, nextCursorOf } from "../../../packages/console/src/delivery-pages.ts";
-import * as records from "../../../packages/console/src/records.ts";
+import { mergePages } from "../../../packages/console/src/delivery-pages.ts";
 import { routeOf } from "../../../packages/console/src/route.ts";
 import { snippetLanguages, snippets } from "../../../packages/console/src/snippets.ts";
 import { countdown, duration, relative } from "../../../packages/console/src/time.ts";
+import * as vocabulary from "../../../packages/console/src/vocabulary.ts";
 
-/* What the console's page is made of, without a browser. */
+/* The parts of the console's page that need no browser. */
 
-const MAX_GZIP_BYTES = 100_000;
+const MAX_GZIP_BYTES = 30_000;
 
-test("the page is four files that weigh little, and the same at every build", async () => {
+test("the page is four files of at most 30 KB gzip together, and each build gives the same bytes", async () => {
   const [files, again] = [await buildConsole(), await buildConsole()];
   expect(files.map(({ name }) => name).sort()).toEqual(["console.css", "icon.svg", "index.html", "main.js"]);
   expect(again).toEqual(files);
   const bytes = files.reduce((sum, { body }) => sum + gzipSync(body).length, 0);
-  expect(bytes).toBeLessThan(MAX_GZIP_BYTES);
+  expect(bytes).toBeLessThanOrEqual(MAX_GZIP_BYTES);
   expect(bytes).toBeGreaterThan(5_000);
 });
 
-test("the page asks nobody else for anything", async () => {
+test("the page contains no address of another server and uses no persistent storage", async () => {
   const text = (await buildConsole()).map(({ body }) => new TextDecoder().decode(body)).join("\n");
   const addresses = [...text.matchAll(/(?:https?:)?\/\/[\w.-]+\.[a-z]{2,}/g)].map(([address]) => address);
-  // Names of XML namespaces, which no browser asks for.
+  // Names of XML namespaces, which browsers do not load.
   expect(addresses.filter((address) => !address.endsWith("//www.w3.org"))).toEqual([]);
   expect(text).not.toMatch(/@import|localStorage|document\.cookie|dangerouslySetInnerHTML=/);
 });
 
-test("the page knows the events and statuses that there are", () => {
-  expect(records.eventNames).toEqual(eventNames);
-  expect(records.deliveryStatuses).toEqual(deliveryStatuses);
+test("the page lists all event names and all delivery statuses of the service, in its order", () => {
+  expect(vocabulary.eventNames).toEqual(eventNames);
+  expect(vocabulary.deliveryStatuses).toEqual(deliveryStatuses);
+  expect(vocabulary.eventNames).toEqual(["deploy.started", "deploy.succeeded", "deploy.failed"]);
+  expect(vocabulary.deliveryStatuses).toEqual(["pending", "succeeded", "failed", "held", "cancelled"]);
+});
+
+test("the texts for API values differ from each other, and the tones are pinned", () => {
+  expect(vocabulary.statusTones).toEqual({
+    pending: "warning",
+    succeeded: "good",
+    failed: "bad",
+    held: "neutral",
+    cancelled: "neutral",
+  });
+  expect(vocabulary.disabledReasons.gone.badge).toContain("410 Gone");
+  expect(vocabulary.disabledReasons.failing.badge).toContain("failing");
+  expect(vocabulary.disabledReasons.manual.badge).toContain("by a user");
+  const sentences = Object.values(vocabulary.disabledReasons).map(({ sentence }) => sentence);
+  expect(new Set(sentences).size).toBe(3);
 });
 
 const [a, b, c] = ["0", "1", "2"].map((digit) => `0193${digit}000-0000-7000-8000-00000000d301`);
@@ -54,30 +71,20 @@ test.each([
   ["#/projects/..%2f..%2fkeys", { name: "unknown" }],
   [`#/projects/${a}/webhooks/../../api-keys`, { name: "unknown" }],
   ["#javascript:alert(1)", { name: "unknown" }],
-])("the address %s is a screen of its own, and ids are UUIDs or nothing", (hash, route) => {
+])("the address %s opens its screen, and only UUIDs are accepted as ids", (hash, route) => {
   expect(routeOf(hash)).toEqual(route);
-});
-
-test.each([
-  [null, undefined],
-  ["", undefined],
-  [`<http://127.0.0.1:3000/v1/x?limit=20&cursor=${a}>; rel="next"`, a],
-  [`<https://elsewhere.example/v1/x?cursor=${a}>; rel="prev"`, undefined],
-  ['<https://api.example.com/v1/x>; rel="next"', undefined],
-])("the next page of a Link header %s is told by its cursor alone", (link, cursor) => {
-  expect(nextCursorOf(link)).toBe(cursor);
 });
 
 const rows = (...ids: string[]) => ids.map((id) => ({ id }));
 
 test.each([
-  ["nothing else was loaded", rows("3", "2"), "2", [], rows("3", "2")],
-  ["a new one came", rows("4", "3"), "3", rows("3", "2"), rows("4", "3", "2")],
-  ["one between is gone", rows("5", "3"), "3", rows("5", "4", "3", "2"), rows("5", "3", "2")],
-  ["a filtered page came empty, and is not the last", [], "2", rows("1"), rows("1")],
-  ["the live ones are all there are", rows("3"), undefined, rows("2"), rows("3")],
-])("live rows and older ones are one list: %s", (_, items, nextCursor, before, shown) => {
-  expect(merge({ items, nextCursor }, before)).toEqual(shown);
+  ["no older rows are loaded", rows("3", "2"), "2", [], rows("3", "2")],
+  ["a new row arrived", rows("4", "3"), "3", rows("3", "2"), rows("4", "3", "2")],
+  ["a row within the first page was removed", rows("5", "3"), "3", rows("5", "4", "3", "2"), rows("5", "3", "2")],
+  ["the first page is empty but not the last", [], "2", rows("1"), rows("1")],
+  ["the first page is the last", rows("3"), undefined, rows("2"), rows("3")],
+])("the first page and older rows merge into one list when %s", (_, items, nextCursor, older, shown) => {
+  expect(mergePages({ items, ...(nextCursor !== undefined && { nextCursor }) }, older)).toEqual(shown);
 });
 
 const now = Date.parse("2026-11-21T12:00:00Z");
@@ -91,7 +98,7 @@ test.each([
   [-48 * 3_600_000, "2 d ago"],
   [1_500, "in 1 s"],
   [300_000, "in 5 min"],
-])("a time %i ms from now is told as people say it", (ms, text) => {
+])("formats a time %i ms from now as %j", (ms, text) => {
   expect(relative(now + ms, now)).toBe(text);
 });
 
@@ -101,7 +108,7 @@ test.each([
   [462_000, "07:42"],
   [3_600_000, "01:00:00"],
   [86_400_000 + 11_262_000, "1 d 03:07:42"],
-])("what is left of %i ms is told to the second", (ms, text) => {
+])("formats the remaining %i ms as %j", (ms, text) => {
   expect(countdown(now + ms, now)).toBe(text);
 });
 
@@ -109,11 +116,11 @@ test.each([
   [0, "0 ms"],
   [999, "999 ms"],
   [15_004, "15.0 s"],
-])("a duration of %i ms is told briefly", (ms, text) => {
+])("formats a duration of %i ms as %j", (ms, text) => {
   expect(duration(ms)).toBe(text);
 });
 
-describe("the snippets to paste", () => {
+describe("code to paste into a receiver", () => {
   const folder = mkdtempSync(join(tmpdir(), "snippets-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -135,7 +142,7 @@ print("verified" if is_from_platform(open("body.json", "rb").read(), os.environ[
     },
     shell: { program: "/bin/sh", file: "verify.sh", call: "true" },
   };
-  const isThere = (program: string) => {
+  const isInstalled = (program: string) => {
     try {
       return execFileSync(program, ["-c", ""]).length === 0;
     } catch {
@@ -151,8 +158,8 @@ print("verified" if is_from_platform(open("body.json", "rb").read(), os.environ[
     return execFileSync(program, [file], { cwd: folder, env, encoding: "utf8" }).trim();
   }
 
-  test.each(snippetLanguages)("in %s accept what is signed with the secret, and nothing else", (language) => {
-    if (language === "python" && !isThere("python3")) return;
+  test.each(snippetLanguages)("the %s code accepts a signature by the secret and rejects any other", (language) => {
+    if (language === "python" && !isInstalled("python3")) return;
     expect(verdict(language, bodySignature(body, secret))).toBe("verified");
     expect(verdict(language, bodySignature(body, `${secret}0`))).toBe("");
     expect(verdict(language, "")).toBe("");

@@ -1,15 +1,25 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { Refusal } from "./api.ts";
-import { type DeliveryStatus, type EventName, eventNames, type Webhook } from "./records.ts";
-import { type Action, useNow, useSignedIn } from "./signed-in.ts";
+import type { DeliveryStatus, EventName, WebhookInList } from "../../client/src/client.ts";
+import { ApiError } from "../../client/src/errors.ts";
+import { useSignedIn } from "./signed-in.ts";
 import { countdown, relative } from "./time.ts";
+import type { Action } from "./use-action.ts";
+import { useNow } from "./use-now.ts";
+import {
+  type DisabledReason,
+  disabledReasons,
+  eventMeanings,
+  eventNames,
+  statusTones,
+  type Tone,
+} from "./vocabulary.ts";
 
-/* What the screens are made of. */
+/* Components that several screens share. */
 
-/** A point in time as people say it, exact when pointed at. */
+/** A relative time. The exact time is its tooltip. */
 export function Time({ at }: { at: string }) {
-  // What happened since the last tick is not in the future.
+  // The last tick may be older than `at`, which would then appear to be in the future.
   const now = Math.max(useNow(), Date.now());
   const time = new Date(at);
   const exact = time.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
@@ -25,16 +35,6 @@ export function Countdown({ endsAt }: { endsAt: number }) {
   return <span class="number">{countdown(endsAt, now)}</span>;
 }
 
-type Tone = "good" | "bad" | "wait" | "calm";
-
-const statusTones: Record<DeliveryStatus, Tone> = {
-  pending: "wait",
-  succeeded: "good",
-  failed: "bad",
-  held: "calm",
-  cancelled: "calm",
-};
-
 export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;
 }
@@ -43,23 +43,16 @@ export const StatusBadge = ({ status }: { status: DeliveryStatus }) => (
   <Badge tone={statusTones[status]}>{status}</Badge>
 );
 
-const disabledReasons = {
-  gone: "The receiver answered 410 Gone.",
-  failing: "Nothing was delivered for days.",
-  manual: "Somebody turned it off.",
-};
-
-export function whyDisabled({ disabled_reason }: Webhook): string {
-  return disabled_reason === null ? "" : (disabledReasons[disabled_reason] ?? disabled_reason);
+/** Why a webhook is disabled, as the rest of a sentence. A reason that this version does not know is shown as it is. */
+export function disabledSentence(reason: DisabledReason | null): string {
+  return reason === null ? "" : (disabledReasons[reason]?.sentence ?? reason);
 }
 
-export function WebhookBadge({ webhook }: { webhook: Webhook }) {
-  if (webhook.enabled) return <Badge tone="good">enabled</Badge>;
-  return (
-    <span title={whyDisabled(webhook)}>
-      <Badge tone="bad">disabled: {webhook.disabled_reason}</Badge>
-    </span>
-  );
+type WebhookState = Pick<WebhookInList, "enabled" | "disabled_reason">;
+
+export function WebhookBadge({ webhook: { enabled, disabled_reason } }: { webhook: WebhookState }) {
+  if (enabled || disabled_reason === null) return <Badge tone="good">enabled</Badge>;
+  return <Badge tone="bad">{disabledReasons[disabled_reason]?.badge ?? `disabled: ${disabled_reason}`}</Badge>;
 }
 
 export function Events({ names }: { names: EventName[] }) {
@@ -74,7 +67,7 @@ export function Events({ names }: { names: EventName[] }) {
   );
 }
 
-/** A heading that takes the focus when its screen appears, so that keyboard and screen reader start there. */
+/** A heading that receives the focus when its screen opens, so that the keyboard and screen readers start there. */
 export function Heading({ level = 1, children }: { level?: 1 | 2; children: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -88,26 +81,26 @@ export function Heading({ level = 1, children }: { level?: 1 | 2; children: Comp
   );
 }
 
-/** The first screen leaves the focus where the browser has it. */
+/** Whether the user has left the first screen, on which the browser sets the focus. */
 let hasNavigated = false;
 addEventListener("hashchange", () => {
   hasNavigated = true;
 });
 
-/** What was refused or did not answer: the message, and what support asks for. */
-export function Failure({ error }: { error: Error | undefined }) {
+/** An error with its details, its code and the id of the request for support. */
+export function ErrorMessage({ error }: { error: Error | undefined }) {
   if (!error) return null;
-  // The message of the API holds the details as a rule.
-  const details = error instanceof Refusal ? error.details : [];
-  const unsaid = details.filter(({ message }) => !error.message.includes(message));
+  // The API's message usually contains the details already.
+  const details = error instanceof ApiError ? error.details : [];
+  const otherDetails = details.filter(({ message }) => !error.message.includes(message));
   return (
     <div class="note bad" role="alert">
       <p>{error.message}</p>
-      {error instanceof Refusal && (
+      {error instanceof ApiError && (
         <>
-          {unsaid.length > 0 && (
+          {otherDetails.length > 0 && (
             <ul>
-              {unsaid.map(({ path, message }) => (
+              {otherDetails.map(({ path, message }) => (
                 <li key={path + message}>
                   {path && <code>{path}</code>} {message}
                 </li>
@@ -130,10 +123,10 @@ export function Failure({ error }: { error: Error | undefined }) {
   );
 }
 
-/** A place that keeps its height until there is something to show. */
-export function Waiting({ rows = 3 }: { rows?: number }) {
+/** A placeholder of about the height of the content that is loading. */
+export function Skeleton({ rows = 3 }: { rows?: number }) {
   return (
-    <div class="waiting" role="status" aria-label="Loading">
+    <div class="skeleton" role="status" aria-label="Loading">
       {Array.from({ length: rows }, (_, index) => (
         <span key={index} />
       ))}
@@ -141,7 +134,7 @@ export function Waiting({ rows = 3 }: { rows?: number }) {
   );
 }
 
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+export function EmptyState({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
       <strong>{title}</strong>
@@ -153,14 +146,14 @@ export function Empty({ title, children }: { title: string; children?: Component
 interface CodeProps {
   label: string;
   look?: "excerpt";
-  /** Shown as it is, whoever wrote it. */
+  /** Shown as text, never as markup. */
   children: string;
 }
 
-/** Text that may be larger than its place. It scrolls, and so the keyboard can get there. */
+/** Preformatted text that scrolls. It can be focused, so that the keyboard can scroll it. */
 export function Code({ label, look, children }: CodeProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to take the focus
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must be able to focus it
     <section class={look ? `code ${look}` : "code"} tabIndex={0} aria-label={label}>
       <pre>{children}</pre>
     </section>
@@ -168,7 +161,7 @@ export function Code({ label, look, children }: CodeProps) {
 }
 
 interface ButtonProps {
-  /** What a click asks for. While it is asked, the button waits. */
+  /** Started by a click. The button is busy while it runs. */
   action: Action;
   look?: "primary" | "danger" | "plain";
   children: ComponentChildren;
@@ -183,17 +176,17 @@ export function ActionButton({ action, look = "plain", children }: ButtonProps) 
 }
 
 export function CopyButton({ text, label = "Copy", onCopy }: { text: string; label?: string; onCopy?: () => void }) {
-  const { say } = useSignedIn();
+  const { announce } = useSignedIn();
   const [isCopied, setCopied] = useState(false);
   async function copy(): Promise<void> {
     try {
       await navigator.clipboard.writeText(text);
       setCopied(true);
       setTimeout(() => setCopied(false), 2_000);
-      say("Copied.");
+      announce("Copied.");
       onCopy?.();
     } catch {
-      say("The browser does not let the page copy. Select the text and copy it yourself.");
+      announce("The browser blocked the copy. Select the text and copy it manually.");
     }
   }
   return (
@@ -206,26 +199,26 @@ export function CopyButton({ text, label = "Copy", onCopy }: { text: string; lab
 interface FieldProps {
   label: string;
   hint?: string;
-  /** Its name in the API, by which a refusal calls it. */
+  /** The field's name in the API, which the details of an error contain. */
   path: string;
-  failure: Error | undefined;
+  error: Error | undefined;
   value: string;
   onInput(value: string): void;
   type?: "text" | "url" | "datetime-local";
   maxLength?: number;
 }
 
-export function Field({ label, hint, path, failure, value, onInput, type = "text", maxLength }: FieldProps) {
+export function Field({ label, hint, path, error, value, onInput, type = "text", maxLength }: FieldProps) {
   const id = useId();
-  const problem = problemAt(failure, path);
-  // The types of the library want one field for each kind.
-  const kind = { type } as { type: "text" };
-  const told = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ");
+  const problem = problemAt(error, path);
+  // Preact's types have one set of attributes for each type of input.
+  const typeAttribute = { type } as { type: "text" };
+  const descriptions = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ");
   return (
     <div class="field">
       <label for={id}>{label}</label>
       <input
-        {...kind}
+        {...typeAttribute}
         id={id}
         value={value}
         required
@@ -233,7 +226,7 @@ export function Field({ label, hint, path, failure, value, onInput, type = "text
         autoComplete="off"
         spellcheck={false}
         aria-invalid={problem !== undefined}
-        aria-describedby={told || undefined}
+        aria-describedby={descriptions || undefined}
         onInput={(event) => onInput(event.currentTarget.value)}
       />
       {hint && (
@@ -250,29 +243,35 @@ export function Field({ label, hint, path, failure, value, onInput, type = "text
   );
 }
 
-/** What the API found wrong with a field. */
-function problemAt(failure: Error | undefined, path: string): string | undefined {
-  if (!(failure instanceof Refusal)) return undefined;
-  return failure.details.find((detail) => detail.path === path || detail.path.startsWith(`${path}.`))?.message;
+/** The API's message about one field. */
+function problemAt(error: Error | undefined, path: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  return error.details.find((detail) => detail.path === path || detail.path.startsWith(`${path}.`))?.message;
 }
 
-interface ChoicesProps<Value extends string> {
+interface RadioGroupProps<Value extends string> {
   legend: string;
   values: readonly Value[];
   chosen: Value;
-  onChoose(value: NoInfer<Value>): void;
+  onChange(value: NoInfer<Value>): void;
   labelOf?: (value: NoInfer<Value>) => string;
 }
 
-/** One of a few. */
-export function Choices<Value extends string>({ legend, values, chosen, onChoose, labelOf }: ChoicesProps<Value>) {
+/** @param labelOf absent = the value itself, as code */
+export function RadioGroup<Value extends string>({
+  legend,
+  values,
+  chosen,
+  onChange,
+  labelOf,
+}: RadioGroupProps<Value>) {
   const name = useId();
   return (
     <fieldset class="field">
       <legend>{legend}</legend>
       {values.map((value) => (
         <label class="option" key={value}>
-          <input type="radio" name={name} checked={value === chosen} onChange={() => onChoose(value)} />
+          <input type="radio" name={name} checked={value === chosen} onChange={() => onChange(value)} />
           {labelOf ? labelOf(value) : <code>{value}</code>}
         </label>
       ))}
@@ -280,18 +279,12 @@ export function Choices<Value extends string>({ legend, values, chosen, onChoose
   );
 }
 
-const meanings: Record<EventName, string> = {
-  "deploy.started": "a build has started",
-  "deploy.succeeded": "the deployment is live and healthy",
-  "deploy.failed": "the build or the health check failed",
-};
-
-interface EventChecksProps {
+interface EventCheckboxesProps {
   chosen: EventName[];
-  onChoose(names: EventName[]): void;
+  onChange(names: EventName[]): void;
 }
 
-export function EventChecks({ chosen, onChoose }: EventChecksProps) {
+export function EventCheckboxes({ chosen, onChange }: EventCheckboxesProps) {
   return (
     <fieldset class="field">
       <legend>Events</legend>
@@ -301,10 +294,10 @@ export function EventChecks({ chosen, onChoose }: EventChecksProps) {
             type="checkbox"
             checked={chosen.includes(name)}
             onChange={({ currentTarget: { checked } }) =>
-              onChoose(eventNames.filter((each) => (each === name ? checked : chosen.includes(each))))
+              onChange(eventNames.filter((each) => (each === name ? checked : chosen.includes(each))))
             }
           />
-          <code>{name}</code> <span class="fine">{meanings[name]}</span>
+          <code>{name}</code> <span class="fine">{eventMeanings[name]}</span>
         </label>
       ))}
     </fieldset>
