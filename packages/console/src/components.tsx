@@ -43,9 +43,9 @@ export const StatusBadge = ({ status }: { status: DeliveryStatus }) => (
   <Badge tone={statusTones[status]}>{status}</Badge>
 );
 
-/** Why a webhook is disabled, as the rest of a sentence. A reason that this version does not know is shown as it is. */
-export function disabledSentence(reason: DisabledReason | null): string {
-  return reason === null ? "" : (disabledReasons[reason]?.sentence ?? reason);
+/** Completes the sentence "Disabled …". A reason that this version does not know is shown as it is. */
+export function causeOfDisabling(reason: DisabledReason | null): string {
+  return reason === null ? "" : (disabledReasons[reason]?.cause ?? `(${reason})`);
 }
 
 type WebhookState = Pick<WebhookInList, "enabled" | "disabled_reason">;

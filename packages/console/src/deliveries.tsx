@@ -205,7 +205,7 @@ function RecoverDialog({ place, onClose, onDone }: RecoverDialogProps) {
   const isReady = !Number.isNaN(time.getTime());
   return (
     <FormDialog title="Recover deliveries" action={recover} verb="Recover" isReady={isReady} onClose={onClose}>
-      <p>Sends failed and held deliveries again, oldest first, with the same ids.</p>
+      <p>Sends failed and held deliveries again, oldest first. Their ids stay the same.</p>
       <Field
         label="Created since"
         path="since"

@@ -13,8 +13,12 @@ interface Config {
 async function start(): Promise<void> {
   const token = takeTokenFromAddress();
   const config: Config = await (await fetch("config.json", { cache: "no-store" })).json();
-  // Only in a local run: elsewhere a link could sign a user in to the account of an attacker.
-  if (token !== undefined && config.isLocal) storeSession(sessionOf(token));
+  if (token !== undefined) {
+    // Only in a local run: elsewhere a link could sign a user in to the account of an attacker.
+    if (config.isLocal) storeSession(sessionOf(token));
+    // The browser's performance entries contain the address that was loaded, and so the token, until the next load.
+    return location.reload();
+  }
   const root = document.getElementById("app");
   if (root) render(<App apiUrl={config.apiUrl || location.origin} canSendEvents={config.isLocal} />, root);
 }

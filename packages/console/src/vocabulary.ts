@@ -28,12 +28,12 @@ export const roleTones = { admin: "good", viewer: "neutral" } satisfies Record<P
 
 export type DisabledReason = NonNullable<Webhook["disabled_reason"]>;
 
-/** Why a webhook is disabled: as a badge, and as the rest of a sentence. */
+/** Why a webhook is disabled. The cause completes the sentence "Disabled …". */
 export const disabledReasons = {
-  gone: { badge: "disabled: 410 Gone", sentence: "the receiver returned 410 Gone" },
-  failing: { badge: "disabled: failing", sentence: "no delivery succeeded for several days" },
-  manual: { badge: "disabled: by a user", sentence: "a user disabled it" },
-} satisfies Record<DisabledReason, { badge: string; sentence: string }>;
+  gone: { badge: "disabled: 410 Gone", cause: "because the receiver returned 410 Gone" },
+  failing: { badge: "disabled: failing", cause: "because no delivery succeeded for several days" },
+  manual: { badge: "disabled: by a user", cause: "by a user" },
+} satisfies Record<DisabledReason, { badge: string; cause: string }>;
 
 /** Why an attempt was made. Empty for the retry schedule, which needs no mark. */
 export const triggerMarks = {

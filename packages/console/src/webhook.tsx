@@ -3,7 +3,7 @@ import type { RotatedWebhook, Webhook } from "../../client/src/client.ts";
 import {
   ActionButton,
   Countdown,
-  disabledSentence,
+  causeOfDisabling,
   ErrorMessage,
   EventCheckboxes,
   Events,
@@ -36,7 +36,7 @@ interface WebhookScreenProps {
   deliveryId?: string;
 }
 
-/** The open dialog. A rotated webhook stands for the dialog that shows its secret. */
+/** The open dialog. With a rotated webhook: the dialog that shows its new secret. */
 type Open = "edit" | "rotate" | "test" | "delete" | RotatedWebhook;
 
 /** One webhook: its settings, its deliveries and the code that verifies them. */
@@ -87,9 +87,9 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
           </p>
           {!webhook.enabled && (
             <p class="note bad">
-              Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}:{" "}
-              {disabledSentence(webhook.disabled_reason)}. New events are held. To send them, enable the webhook, then
-              recover the deliveries.
+              Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}{" "}
+              {causeOfDisabling(webhook.disabled_reason)}. New events are held until an admin enables the webhook and
+              recovers them.
             </p>
           )}
           <Rotation webhookId={webhookId} />

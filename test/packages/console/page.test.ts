@@ -52,8 +52,8 @@ test("the texts for API values differ from each other, and the tones are pinned"
   expect(vocabulary.disabledReasons.gone.badge).toContain("410 Gone");
   expect(vocabulary.disabledReasons.failing.badge).toContain("failing");
   expect(vocabulary.disabledReasons.manual.badge).toContain("by a user");
-  const sentences = Object.values(vocabulary.disabledReasons).map(({ sentence }) => sentence);
-  expect(new Set(sentences).size).toBe(3);
+  const causes = Object.values(vocabulary.disabledReasons).map(({ cause }) => cause);
+  expect(new Set(causes).size).toBe(3);
 });
 
 const [a, b, c] = ["0", "1", "2"].map((digit) => `0193${digit}000-0000-7000-8000-00000000d301`);
