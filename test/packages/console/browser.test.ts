@@ -627,7 +627,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
         expect(secrets.filter((secret) => contents.includes(secret))).toEqual([]);
       };
       await expectNoSecret();
-      for (let steps = 0; steps < 3; steps++) {
+      for (let steps = 0; steps < 2; steps++) {
         await page.goBack();
         await page.getByLabel("JWT or API key").waitFor();
         await expectNoSecret();
