@@ -87,6 +87,22 @@ async function newReceiver(): Promise<Receiver> {
   return started;
 }
 
+/** The bodies of the requests that a page opened by `recordingBodies` has sent. The browser's protocol does not show them. */
+const sentBodies = (page: Page) => page.evaluate<object[]>("sentBodies.map((body) => JSON.parse(body))");
+
+async function recordingBodies(page: Page): Promise<Page> {
+  await page.addInitScript(`{
+    window.sentBodies = [];
+    const { fetch } = window;
+    window.fetch = async (input, init) => {
+      const body = input instanceof Request ? await input.clone().text() : "";
+      if (body !== "") window.sentBodies.push(body);
+      return fetch(input, init);
+    };
+  }`);
+  return page;
+}
+
 /** Creates a project with one webhook. */
 async function newScenario({ name = "Shop", url = "https://example.com/hook" } = {}) {
   const projectId = randomUUID();
@@ -202,6 +218,33 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "https://example.com/hook" }).waitFor();
       expect(page.url()).toContain(projectId);
+    });
+  });
+
+  describe("on a stage", () => {
+    /** The page as a stage on AWS serves it. */
+    async function stagePage(hash: string): Promise<Page> {
+      const page = await newPage();
+      await page.route("**/config.json", (route) => route.fulfill({ json: { apiUrl: run.baseUrl, isLocal: false } }));
+      await page.goto(`${run.baseUrl}/console/${hash}`);
+      return page;
+    }
+
+    test("a token in a link signs no one in, and is removed from the address", async () => {
+      const page = await stagePage(`#token=${run.token}`);
+      await page.getByLabel("JWT or API key").waitFor();
+      expect(await stored(page)).toEqual({ session: {}, local: {}, cookie: "" });
+      expect(page.url()).toBe(`${run.baseUrl}/console/`);
+    });
+
+    test("an admin sees no control that simulates deployments", async () => {
+      const { projectId } = await newScenario();
+      const page = await stagePage(`#/projects/${projectId}`);
+      await page.getByLabel("JWT or API key").fill(run.token);
+      await page.keyboard.press("Enter");
+      await page.getByRole("button", { name: "New webhook" }).waitFor();
+      expect(await page.getByText("Simulate a deployment").count()).toBe(0);
+      expect(await page.getByRole("button", { name: "Send deployment event" }).count()).toBe(0);
     });
   });
 
@@ -339,6 +382,8 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       const rotated = await page.getByRole("textbox", { name: "Secret" }).inputValue();
       expect(rotated).toMatch(/^whsec_/);
       expect(rotated).not.toBe(webhook.secret);
+      await page.getByRole("button", { name: "Close" }).click();
+      await page.getByText("Not copied yet").waitFor();
       await page.getByRole("button", { name: "Copy" }).click();
       await page.getByRole("button", { name: "Done" }).click();
       await page.getByText(/The old secret expires in 59:\d\d/).waitFor();
@@ -350,7 +395,8 @@ describeInChromium(`the console in Chromium (${where})`, () => {
     test("disables, edits, enables, recovers, tests and deletes a webhook", async () => {
       const target = await newReceiver();
       const { hash, path, projectId } = await newScenario({ url: target.url });
-      const page = await signedIn(hash);
+      const page = await recordingBodies(await newPage());
+      await signIn(page, hash);
       await page.getByRole("button", { name: "Disable" }).click();
       await page.getByText(/Disabled .* by a user\. New events are held/).waitFor();
       await sendEvent(projectId, {});
@@ -361,6 +407,8 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       await page.getByRole("dialog").getByLabel("deploy.started").uncheck();
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("Webhook updated.").waitFor();
+      // An unchanged URL is not sent: the service would treat it as a new receiver.
+      expect((await sentBodies(page)).at(-1)).toEqual({ events: ["deploy.succeeded", "deploy.failed"] });
       expect((await call("GET", path)).body.data.events).toEqual(["deploy.succeeded", "deploy.failed"]);
 
       await page.getByRole("button", { name: "Enable" }).click();
@@ -399,6 +447,80 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       await page.getByRole("button", { name: "Load more" }).waitFor({ state: "detached" });
       await sendEvent(projectId, {});
       await rows.nth(23).waitFor();
+    });
+
+    test("reloads as many deliveries as are shown, up to 100, and applies the status filter to every page", async () => {
+      const { hash } = await newScenario();
+      const page = await newPage();
+      const queries: Record<string, string>[] = [];
+      let total = 0;
+      const rowsOf = (status: string, count: number) =>
+        Array.from({ length: count }, () => ({
+          id: `0193${String(9999 - total++).padStart(4, "0")}-0000-7000-8000-00000000d301`,
+          webhook_id: "w",
+          event: "deploy.failed",
+          deployment_id: "d",
+          status,
+          test: false,
+          created_at: new Date().toISOString(),
+          next_attempt_at: null,
+          attempt_count: 1,
+        }));
+      // The failed ones are newer: rows of another filter that stay would be shown below them.
+      const lists: Record<string, ReturnType<typeof rowsOf>> = {};
+      lists.failed = rowsOf("failed", 30);
+      lists[""] = rowsOf("succeeded", 150);
+      await page.route("**/deliveries?*", (route) => {
+        const query = Object.fromEntries(new URL(route.request().url()).searchParams);
+        queries.push(query);
+        const list = lists[query.status ?? ""] ?? [];
+        const start = list.findIndex(({ id }) => id === query.cursor) + 1;
+        // A page after a cursor is larger than requested, so that 100 rows need few clicks.
+        const end = start + (query.cursor === undefined ? Number(query.limit) : 60);
+        const link = `<${run.baseUrl}/v1/next?cursor=${list[end - 1]?.id}>; rel="next"`;
+        const headers: Record<string, string> = end < list.length ? { Link: link } : {};
+        return route.fulfill({ json: { data: list.slice(start, end) }, headers });
+      });
+      await signIn(page, hash);
+      const rows = page.locator("tbody tr");
+      const more = page.getByRole("button", { name: "Load more" });
+      await rows.nth(19).waitFor();
+      expect(queries[0]).toEqual({ limit: "20" });
+      await more.click();
+      await rows.nth(79).waitFor();
+      await eventually(() => expect(queries.at(-1)).toEqual({ limit: "80" }));
+      await more.click();
+      await rows.nth(139).waitFor();
+      await eventually(() => expect(queries.at(-1)).toEqual({ limit: "100" }));
+      expect(await rows.count()).toBe(140);
+
+      await page.getByLabel("Status").selectOption("failed");
+      await rows.getByText("failed", { exact: true }).first().waitFor();
+      expect(queries.at(-1)).toEqual({ status: "failed", limit: "20" });
+      expect(await rows.count()).toBe(20);
+      await more.click();
+      await rows.nth(29).waitFor();
+      const cursor = lists.failed?.[19]?.id ?? "";
+      expect(queries).toContainEqual({ status: "failed", limit: "20", cursor });
+      expect(await page.getByRole("row", { name: "succeeded" }).count()).toBe(0);
+    });
+
+    test("recovers from the time shown in the browser's time zone, with the chosen status", async () => {
+      const { hash } = await newScenario();
+      const page = await recordingBodies(await newPage({ timezoneId: "America/New_York" }));
+      await signIn(page, hash);
+      const choices = { "Failed and held": undefined, Held: "held" };
+      for (const [choice, status] of Object.entries(choices)) {
+        await page.getByRole("button", { name: "Recover" }).click();
+        await page.getByLabel(choice, { exact: true }).check();
+        await page.getByRole("dialog").getByRole("button", { name: "Recover" }).click();
+        await page.getByRole("dialog").waitFor({ state: "detached" });
+        const body = (await sentBodies(page)).at(-1) as { since: string; status?: string };
+        expect(body.status).toBe(status);
+        const hoursAgo = (Date.now() - Date.parse(body.since)) / 3600_000;
+        expect(Math.abs(hoursAgo - 24)).toBeLessThan(0.1);
+        await page.getByText("There were no deliveries to recover.").waitFor();
+      }
     });
   });
 
@@ -458,32 +580,32 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       {
         screen: "a project",
         button: "New webhook",
-        controls: ["URL", "deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Create webhook"],
+        controls: ["URL", "deploy.started", "[x] deploy.succeeded", "[x] deploy.failed", "Cancel", "Create webhook"],
         roles: ["admin"],
       },
       {
         screen: "a webhook",
         button: "Edit",
-        controls: ["URL", "deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Save"],
+        controls: ["URL", "[x] deploy.started", "[x] deploy.succeeded", "[x] deploy.failed", "Cancel", "Save"],
         roles: ["admin"],
       },
       {
         screen: "a webhook",
         button: "Rotate secret",
-        controls: ["None: the old secret expires immediately", "1 hour", "1 day", "7 days", "Cancel", "Rotate"],
+        controls: ["None: the old secret expires immediately", "1 hour", "[x] 1 day", "7 days", "Cancel", "Rotate"],
         roles: ["admin"],
       },
       {
         screen: "a webhook",
         button: "Send test",
-        controls: ["deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Send test"],
+        controls: ["[x] deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Send test"],
         roles: ["admin"],
       },
       { screen: "a webhook", button: "Delete", controls: ["Cancel", "Delete webhook"], roles: ["admin"] },
       {
         screen: "a webhook",
         button: "Recover…",
-        controls: ["Created since", "Failed and held", "Failed", "Held", "Cancel", "Recover"],
+        controls: ["Created since", "[x] Failed and held", "Failed", "Held", "Cancel", "Recover"],
         roles: ["admin"],
       },
     ];
@@ -519,7 +641,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       };
     });
 
-    /** The names of all controls below an element, as a screen reader calls them or nearly so. */
+    /** The labels of all controls below an element. `[x]` marks a chosen option. */
     const controlsIn = (page: Page, selector: "main" | "dialog") =>
       page.evaluate<
         string[]
@@ -527,7 +649,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
         .map((control) => {
           const [label] = control.labels ?? [];
           const text = label?.querySelector("code, span") ?? label ?? control;
-          return control.getAttribute("aria-label") ?? text.textContent.trim();
+          return (control.checked ? "[x] " : "") + (control.getAttribute("aria-label") ?? text.textContent.trim());
         })`);
 
     async function open(page: Page, screen: string): Promise<void> {
@@ -759,11 +881,69 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       await page.getByText("You are offline").waitFor({ state: "detached" });
     });
 
-    test("shows not_found for a webhook that does not exist", async () => {
+    test("shows not_found for a webhook that does not exist, and does not request it again", async () => {
       expected = [/status of 404/];
       const { projectId } = await newScenario();
-      const page = await signedIn(`#/projects/${projectId}/webhooks/${randomUUID()}`);
+      const page = await newPage();
+      await page.clock.install();
+      const webhookId = randomUUID();
+      let requests = 0;
+      page.on("request", (request) => {
+        if (request.url().includes(`/v1/projects/${projectId}/webhooks/${webhookId}`)) requests += 1;
+      });
+      await signIn(page, `#/projects/${projectId}/webhooks/${webhookId}`);
       await page.getByRole("alert").getByText("not_found").waitFor();
+      await page.clock.runFor(60_000);
+      expect(requests).toBe(1);
+    });
+
+    test("an action that gets a 401 ends the session", async () => {
+      expected = [/status of 401/];
+      const { hash } = await newScenario();
+      const page = await signedIn(hash);
+      await page.route("**/v1/**", (route) => {
+        if (route.request().method() !== "PATCH") return route.continue();
+        const error = { code: "invalid_api_key", message: "The API key is not valid.", request_id: "r-1" };
+        return route.fulfill({ status: 401, json: { error } });
+      });
+      await page.getByRole("button", { name: "Disable" }).click();
+      await page.getByText("Your session has ended").waitFor();
+      expect(await stored(page)).toMatchObject({ session: {} });
+    });
+
+    test.each([
+      ["a redelivery", "Redeliver", /redeliver$/],
+      ["disabling a webhook", "Disable", /webhooks\/[\w-]+$/],
+      ["simulating a deployment", "Send deployment event", /events$/],
+    ])("shows the error of %s, with its request id", async (_, button, url) => {
+      expected = [/status of 409/];
+      const { hash, path } = await newScenario({ url: (await newReceiver()).url });
+      const { id } = (await call("POST", `${path}/test`, {})).body.data;
+      const page = await signedIn(`${hash}/deliveries/${id}`);
+      await page.route(url, (route) => {
+        if (route.request().method() === "GET") return route.continue();
+        const error = { code: "conflict", message: "Not now.", request_id: "r-77" };
+        return route.fulfill({ status: 409, json: { error } });
+      });
+      await page.getByRole("button", { name: button }).click();
+      const alert = page.getByRole("alert");
+      await alert.getByText("Not now.").waitFor();
+      expect(await alert.textContent()).toContain("conflict · request r-77");
+    });
+
+    test("sends no requests for a screen that is closed", async () => {
+      const { hash } = await newScenario();
+      const page = await newPage();
+      await page.clock.install();
+      await signIn(page, hash);
+      await page.getByText("No deliveries yet").waitFor();
+      await page.getByRole("link", { name: "API keys" }).click();
+      await page.getByRole("heading", { name: "API keys" }).waitFor();
+      const urls: string[] = [];
+      page.on("request", (request) => urls.push(new URL(request.url()).pathname));
+      await page.clock.runFor(60_000);
+      await eventually(() => expect(urls).toContain("/v1/api-keys"));
+      expect(urls.filter((url) => url.includes("/webhooks"))).toEqual([]);
     });
 
     test("sends no requests while the tab is hidden", async () => {
