@@ -51,7 +51,8 @@ export function causeOfDisabling(reason: DisabledReason | null): string {
 type WebhookState = Pick<WebhookInList, "enabled" | "disabled_reason">;
 
 export function WebhookBadge({ webhook: { enabled, disabled_reason } }: { webhook: WebhookState }) {
-  if (enabled || disabled_reason === null) return <Badge tone="good">enabled</Badge>;
+  if (enabled) return <Badge tone="good">enabled</Badge>;
+  if (disabled_reason === null) return <Badge tone="bad">disabled</Badge>;
   return <Badge tone="bad">{disabledReasons[disabled_reason]?.badge ?? `disabled: ${disabled_reason}`}</Badge>;
 }
 
