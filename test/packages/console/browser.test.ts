@@ -205,7 +205,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       const alert = page.getByRole("alert");
       await alert.getByText("invalid_api_key").waitFor();
       expect(await alert.textContent()).toMatch(/request [0-9a-f-]{36}/);
-      expect(await stored(page)).toMatchObject({ session: {} });
+      expect(await stored(page)).toEqual({ session: {}, local: {}, cookie: "" });
     });
 
     test("returns to the sign-in form with the reason when the token expires, then to the same screen", async () => {
@@ -214,7 +214,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       const page = await signedIn(hash, { token: tokenOf("demo-user", 2) });
       await page.getByText("Your session has ended").waitFor();
       expect(await page.getByRole("alert").textContent()).toContain("token_expired");
-      expect(await stored(page)).toMatchObject({ session: {} });
+      expect(await stored(page)).toEqual({ session: {}, local: {}, cookie: "" });
       await page.getByLabel("JWT or API key").fill(run.token);
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "https://example.com/hook" }).waitFor();
@@ -909,7 +909,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       });
       await page.getByRole("button", { name: "Disable" }).click();
       await page.getByText("Your session has ended").waitFor();
-      expect(await stored(page)).toMatchObject({ session: {} });
+      expect(await stored(page)).toEqual({ session: {}, local: {}, cookie: "" });
     });
 
     test.each([
@@ -932,16 +932,30 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       expect(await alert.textContent()).toContain("conflict · request r-77");
     });
 
-    test("sends no requests for a screen that is closed", async () => {
+    test("cancels the request in flight of a screen that is closed, and sends no more", async () => {
       const { hash } = await newScenario();
       const page = await newPage();
       await page.clock.install();
       await signIn(page, hash);
       await page.getByText("No deliveries yet").waitFor();
+      let respond = () => {};
+      const isClosed = new Promise<void>((resolve) => {
+        respond = resolve;
+      });
+      await page.route("**/webhooks/**", async (route) => {
+        await isClosed;
+        await route.continue().catch(() => {});
+      });
+      const inFlight = page.waitForRequest(/deliveries/);
+      await page.clock.runFor(5_000);
+      await inFlight;
+      const cancelled = page.waitForEvent("requestfailed");
       await page.getByRole("link", { name: "API keys" }).click();
       await page.getByRole("heading", { name: "API keys" }).waitFor();
+      expect((await cancelled).failure()?.errorText).toBe("net::ERR_ABORTED");
       const urls: string[] = [];
       page.on("request", (request) => urls.push(new URL(request.url()).pathname));
+      respond();
       await page.clock.runFor(60_000);
       await eventually(() => expect(urls).toContain("/v1/api-keys"));
       expect(urls.filter((url) => url.includes("/webhooks"))).toEqual([]);
