@@ -18,7 +18,7 @@ import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-ke
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import { createDelivery, type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
 import * as deliveries from "../functions/deliveries/delivery-store.ts";
-import { deploymentEvent } from "../functions/deployments/deployment-event.ts";
+import { createDeploymentEvent } from "../functions/deployments/deployment-event.ts";
 import { metrics } from "../functions/manifest/metrics.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
@@ -396,7 +396,7 @@ export function newEvent(projectId: string) {
 }
 
 export function newDelivery(webhook: Webhook, at = new Date()): Delivery {
-  const event = deploymentEvent(newEvent(webhook.project_id));
+  const event = createDeploymentEvent(newEvent(webhook.project_id));
   return createDelivery(event, webhook, at, settings.deliveryGraceSeconds());
 }
 

@@ -4,7 +4,7 @@ import { createTables } from "../../bin/local/resources.ts";
 import { handler } from "../../functions/attempts/send.ts";
 import { createDelivery } from "../../functions/deliveries/delivery.ts";
 import * as rows from "../../functions/deliveries/delivery-store.ts";
-import { deploymentEvent, parseExactly } from "../../functions/deployments/deployment-event.ts";
+import { createDeploymentEvent, parseJsonExactly } from "../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { inParallel } from "../../functions/platform/parallel.ts";
 import { createWebhook, MAX_WEBHOOKS_PER_PROJECT, type Webhook } from "../../functions/webhooks/webhook.ts";
@@ -28,7 +28,7 @@ async function webhookFor({ url, secret }: Target): Promise<Webhook> {
   return webhook;
 }
 
-const event = deploymentEvent(parseExactly(BODY) as Parameters<typeof deploymentEvent>[0]);
+const event = createDeploymentEvent(parseJsonExactly(BODY) as Parameters<typeof createDeploymentEvent>[0]);
 const GRACE_SECONDS = 3600;
 
 async function insert({ target, id }: Delivery): Promise<void> {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { eventNames, readDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { eventNames, parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { command, UsageError } from "../local/command.ts";
@@ -35,7 +35,7 @@ export async function main(): Promise<void> {
       url: options.url,
     });
     const message = JSON.stringify(event);
-    const read = readDeploymentEvent(message);
+    const read = parseDeploymentEvent(message);
     if (!read.ok) throw new UsageError(`This is not a deployment event: ${read.reason}.`);
     const { eventsQueueUrl } = await connect();
     await sqs().send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: message }));

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type http from "node:http";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { readDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { sqs } from "../../functions/platform/aws.ts";
@@ -118,7 +118,7 @@ async function sendEvent(request: http.IncomingMessage): Promise<PageResponse> {
   const { project_id, event } = await readJson(request);
   const sample = sampleEvent(event, { projectId: project_id, deploymentId: randomUUID(), now: new Date() });
   const message = JSON.stringify(sample);
-  const read = readDeploymentEvent(message);
+  const read = parseDeploymentEvent(message);
   if (!read.ok) throw new ApiError("validation_error", `This is not a deployment event: ${read.reason}.`);
   await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: message }));
   const { deployment_id } = sample;

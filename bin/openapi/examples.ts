@@ -3,7 +3,7 @@ import type { Project } from "../../functions/access/membership.ts";
 import * as apiKeys from "../../functions/api-keys/api-key.ts";
 import { type Attempt, createDelivery } from "../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../functions/deliveries/delivery-presenter.ts";
-import { deploymentEvent, type EventName } from "../../functions/deployments/deployment-event.ts";
+import { createDeploymentEvent, type EventName } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { addSeconds } from "../../functions/platform/time.ts";
 import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
@@ -33,7 +33,7 @@ const { webhook, secret } = webhooks.createWebhook(
 );
 
 const eventOf = (name: EventName) =>
-  deploymentEvent(sampleEvent(name, { projectId: project.id, deploymentId: idOf(name), now }));
+  createDeploymentEvent(sampleEvent(name, { projectId: project.id, deploymentId: idOf(name), now }));
 
 const failedAttempt: Attempt = {
   number: 1,

@@ -9,7 +9,7 @@ import {
 import type { endpoints } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
-import { WEB_ADDRESS } from "../../functions/schema/response-schema.ts";
+import { HTTP_URL_PATTERN } from "../../functions/schema/response-schema.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import {
   createdWebhookSchema,
@@ -55,7 +55,7 @@ const receiver = {
   description:
     "The receiver: an https URL with a public host name or address, in ASCII, without user name and password. " +
     "A local run also accepts plain http to this machine.",
-  pattern: `${WEB_ADDRESS}[!-~]+$`,
+  pattern: `${HTTP_URL_PATTERN}[!-~]+$`,
   maxLength: 2048,
 };
 

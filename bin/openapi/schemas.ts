@@ -8,7 +8,7 @@ import {
 } from "../../functions/deliveries/delivery-response-schema.ts";
 import { eventNameSchema, payloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
-import { label, time, uuid } from "../../functions/schema/input.ts";
+import { displayName, isoTime, uuid } from "../../functions/schema/input.ts";
 import {
   createdWebhookSchema,
   rotatedWebhookSchema,
@@ -80,9 +80,9 @@ export function listOf(element: Schema): Schema {
  * spaces only, February 30.
  */
 const keywordsBySchema = new Map<unknown, Json>([
-  [label, { minLength: 1, maxLength: 100 }],
+  [displayName, { minLength: 1, maxLength: 100 }],
   [uuid, { format: "uuid" }],
-  [time, { format: "date-time" }],
+  [isoTime, { format: "date-time" }],
 ]);
 
 /** Returns the JSON Schema of a body, or of all query parameters: the form before parsing. */

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { fields, label, orRequired, userId, uuid } from "../schema/input.ts";
+import { displayName, fields, orRequired, userId, uuid } from "../schema/input.ts";
 
 export type Role = "admin" | "viewer";
 
@@ -16,7 +16,7 @@ export interface Project {
 export const membershipInput = fields({
   user_id: userId,
   project_id: uuid,
-  name: label,
+  name: displayName,
   role: z._default(z.enum(["admin", "viewer"], orRequired('must be "admin" or "viewer"')), "admin"),
 });
 export type Membership = z.infer<typeof membershipInput>;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type * as z from "zod/mini";
 import { timeOrderedUuid } from "../platform/uuid.ts";
-import { fields, label, userId } from "../schema/input.ts";
+import { displayName, fields, userId } from "../schema/input.ts";
 
 /** A stored API key. The key itself is returned once, on creation; only its hash is stored. */
 export interface ApiKey {
@@ -15,11 +15,11 @@ export interface ApiKey {
   last_used_at?: string;
 }
 
-export const apiKeyInput = fields({ name: label });
+export const apiKeyInput = fields({ name: displayName });
 export type ApiKeyInput = z.infer<typeof apiKeyInput>;
 
 /** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
-export const provisionInput = fields({ user_id: userId, name: label });
+export const provisionInput = fields({ user_id: userId, name: displayName });
 
 export const MAX_KEYS_PER_USER = 100;
 

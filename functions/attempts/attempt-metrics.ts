@@ -1,5 +1,5 @@
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
-import type { Measured } from "../platform/metrics.ts";
+import type { MetricValues } from "../platform/metrics.ts";
 
 /** Consequences of an attempt that its outcome alone does not show. */
 export interface AttemptEffects {
@@ -46,7 +46,7 @@ export function attemptMetrics(
     exhausted: countIf(isDecisive && isLast && !isSuccess && !delivery.test),
     webhooksDisabled: countIf(hasDisabledWebhook),
     blockedAddresses: countIf(attempt.error_code === "address_blocked"),
-  } satisfies Measured;
+  } satisfies MetricValues;
 }
 
 /** The first attempt of a delivery is planned for `created_at`. Only the circuit breaker moves it. */

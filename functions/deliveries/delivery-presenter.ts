@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import { eventNames, parseExactly } from "../deployments/deployment-event.ts";
+import { eventNames, parseJsonExactly } from "../deployments/deployment-event.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
-import { fields, time, uuid } from "../schema/input.ts";
+import { fields, isoTime, uuid } from "../schema/input.ts";
 import { type Delivery, type DeliveryStatus, deliveryStatuses } from "./delivery.ts";
 
 /* The API representation of deliveries, and the inputs of their endpoints. */
@@ -25,7 +25,7 @@ export function toDetail(delivery: Delivery) {
     trigger: attempt.trigger,
     hint: failureHint(attempt) ?? null,
   }));
-  return { ...toListItem(delivery), payload: parseExactly(delivery.body), attempts };
+  return { ...toListItem(delivery), payload: parseJsonExactly(delivery.body), attempts };
 }
 
 const MAX_PAGE = 100;
@@ -49,7 +49,7 @@ export type ListQuery = Pick<z.infer<typeof listQuery>, "status" | "limit" | "cu
 
 /** Body of a recovery: the deliveries of events since a time, optionally with one status only. */
 export const recoverInput = fields({
-  since: time,
+  since: isoTime,
   status: z.optional(z.enum(["failed", "held"], "must be failed or held")),
 });
 

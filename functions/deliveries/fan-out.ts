@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
-import { type DeploymentEvent, readDeploymentEvent } from "../deployments/deployment-event.ts";
-import { reject } from "../deployments/events-dlq.ts";
+import { type DeploymentEvent, parseDeploymentEvent } from "../deployments/deployment-event.ts";
+import { moveToDeadLetterQueue } from "../deployments/events-dlq.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
@@ -18,14 +18,14 @@ import * as deliveries from "./delivery-store.ts";
 export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
   const inserted: Delivery[] = [];
   const work = sqsConsumer(async ({ body, messageId, attributes }) => {
-    const message = readDeploymentEvent(body);
+    const message = parseDeploymentEvent(body);
     if (message.ok) {
       const receivedAt = new Date(Number(attributes.SentTimestamp));
       return fanOut(message.event, receivedAt, (delivery) => inserted.push(delivery));
     }
     // An invalid event would fail every time. Move it to the dead-letter queue at once, so that it does not delay
     // others.
-    await reject(body, message.reason);
+    await moveToDeadLetterQueue(body, message.reason);
     log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
   })(batch);
   const enqueueInserted = () => enqueue(inserted.splice(0).filter(({ status }) => status === "pending"));

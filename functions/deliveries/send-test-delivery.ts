@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { deploymentEvent } from "../deployments/deployment-event.ts";
+import { createDeploymentEvent } from "../deployments/deployment-event.ts";
 import { sampleEvent } from "../deployments/sample-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
@@ -15,7 +15,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
   async run({ params, input, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     const sample = sampleEvent(input.event, { projectId: webhook.project_id, deploymentId: randomUUID(), now });
-    const event = deploymentEvent(sample);
+    const event = createDeploymentEvent(sample);
     const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
     await deliveries.insert(delivery);
     await enqueue([delivery]);

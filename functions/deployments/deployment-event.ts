@@ -59,9 +59,9 @@ export type ParseResult = { ok: true; event: DeploymentEvent } | { ok: false; re
  * Parses a message of the events queue.
  * @returns the event, or for an invalid message the reason, addressed to the owners of the pipeline
  */
-export function readDeploymentEvent(message: string): ParseResult {
+export function parseDeploymentEvent(message: string): ParseResult {
   try {
-    return read(parseExactly(message));
+    return read(parseJsonExactly(message));
   } catch (error) {
     if (error instanceof SyntaxError) return { ok: false, reason: "the message is not JSON" };
     if (error instanceof RangeError) return { ok: false, reason: "the message is nested too deeply" };
@@ -78,7 +78,7 @@ function read(message: unknown): ParseResult {
   const { project_id, deployment_id, timestamp } = rest.data;
   // `data` is taken from the parsed message, not from the schema output, so that it stays unchanged.
   const data = (name.data.data ?? {}) as EventContent["data"];
-  return { ok: true, event: deploymentEvent({ event, project_id, deployment_id, timestamp, data }) };
+  return { ok: true, event: createDeploymentEvent({ event, project_id, deployment_id, timestamp, data }) };
 }
 
 interface EventContent extends Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> {
@@ -86,7 +86,13 @@ interface EventContent extends Pick<DeploymentEvent, "event" | "project_id" | "d
 }
 
 /** Creates the event with these fields: its payload and its digest. */
-export function deploymentEvent({ event, project_id, deployment_id, timestamp, data }: EventContent): DeploymentEvent {
+export function createDeploymentEvent({
+  event,
+  project_id,
+  deployment_id,
+  timestamp,
+  data,
+}: EventContent): DeploymentEvent {
   const content = { event, project_id, deployment_id, timestamp, data };
   const digest = createHash("sha256").update(canonicalJson(content)).digest("hex");
   return { event, project_id, deployment_id, timestamp, body: JSON.stringify(content), digest };
@@ -114,7 +120,7 @@ declare global {
 }
 
 /** Parses JSON and keeps numbers as written. `JSON.parse` alone turns 9007199254740993 into 9007199254740992. */
-export function parseExactly(text: string): unknown {
+export function parseJsonExactly(text: string): unknown {
   return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) =>
     typeof value === "number" && context?.source !== undefined && String(value) !== context.source
       ? JSON.rawJSON(context.source)

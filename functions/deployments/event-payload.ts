@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { type FieldsOf, id, oneOf, text, WEB_ADDRESS } from "../schema/response-schema.ts";
+import { type FieldsOf, HTTP_URL_PATTERN, id, oneOf, text } from "../schema/response-schema.ts";
 import type { DeploymentEvent, EventName } from "./deployment-event.ts";
 
 /* Schemas of the payload that receivers get, one for each event. */
@@ -34,7 +34,7 @@ export const payloadSchemas = {
     "deploy.succeeded",
     z
       .looseObject({
-        url: text("Public URL of the app.", { pattern: WEB_ADDRESS }),
+        url: text("Public URL of the app.", { pattern: HTTP_URL_PATTERN }),
         status: z.literal("running").check(z.describe("The app serves requests.")),
       })
       .check(z.describe("URL and status of the app. Other fields of the pipeline are passed on unchanged.")),

@@ -7,7 +7,7 @@ import { deadLetterUrl } from "../platform/env.ts";
  * @param message body of the message, stored unchanged
  * @param reason stored in the message attribute `reason`
  */
-export async function reject(message: string, reason: string): Promise<void> {
+export async function moveToDeadLetterQueue(message: string, reason: string): Promise<void> {
   await sqs().send(
     new SendMessageCommand({
       QueueUrl: deadLetterUrl("events"),

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { settings } from "./env.ts";
-import { type DimensionsOf, dimensionsOf, embeddedMetrics, type Measured } from "./metrics.ts";
+import { type DimensionsOf, dimensionsOf, embeddedMetrics, type MetricValues } from "./metrics.ts";
 
 /**
  * Fields of a structured log line. They are top-level fields of one JSON object, so that one query finds all lines of a
@@ -26,19 +26,19 @@ export const logSink = {
 interface Write {
   (message: string, fields?: Fields): void;
   /** Writes a line from which CloudWatch also extracts these metrics. */
-  <Values extends Measured>(message: string, fields: Fields & DimensionsOf<Values>, measured: Values): void;
+  <Values extends MetricValues>(message: string, fields: Fields & DimensionsOf<Values>, measured: Values): void;
 }
 
 const scopes = new AsyncLocalStorage<Fields>();
 
 interface MetricEntry {
-  measured: Measured;
+  measured: MetricValues;
   dimensions: Record<string, unknown>;
 }
 
 const batches = new AsyncLocalStorage<MetricEntry[]>();
 
-function write(level: Level, line: Line, measured?: Measured): void {
+function write(level: Level, line: Line, measured?: MetricValues): void {
   const batch = batches.getStore();
   if (measured && batch) batch.push({ measured, dimensions: dimensionsOf(measured, line) });
   const metrics = measured && !batch ? embeddedMetrics([measured], settings.stage(), new Date()) : {};
@@ -47,7 +47,7 @@ function write(level: Level, line: Line, measured?: Measured): void {
 
 const writeAt =
   (level: Level): Write =>
-  (message: string, fields?: Fields, measured?: Measured): void =>
+  (message: string, fields?: Fields, measured?: MetricValues): void =>
     write(level, { message, ...scopes.getStore(), ...fields }, measured);
 
 /** Writes one line of metrics for each combination of dimensions. */
@@ -65,7 +65,7 @@ function writeMetrics(batch: MetricEntry[]): void {
 export const log = {
   info: writeAt("info"),
   warn: writeAt("warn"),
-  error: (message: string, error: unknown, fields?: Fields, measured?: Measured): void =>
+  error: (message: string, error: unknown, fields?: Fields, measured?: MetricValues): void =>
     write("error", { message, ...scopes.getStore(), ...fields, error: describe(error) }, measured),
   /**
    * Runs a function and writes its metrics in separate lines at the end, one for each combination of dimensions. This

@@ -1,7 +1,7 @@
 import { METRICS_NAMESPACE, type MetricKey, type MetricRow, metrics } from "../manifest/metrics.ts";
 
 /** Measured values by the keys of functions/manifest/metrics.ts; undefined = not measured. */
-export type Measured = { [Key in MetricKey]?: number | undefined };
+export type MetricValues = { [Key in MetricKey]?: number | undefined };
 
 /** The fields that a log line must have because they are dimensions of its metrics. */
 export type DimensionsOf<Values> = {
@@ -21,7 +21,7 @@ export type DimensionsOf<Values> = {
  * @param stage name of the stage, a dimension of every metric
  * @returns an empty object when nothing was measured
  */
-export function embeddedMetrics(measured: Measured[], stage: string, now: Date): object {
+export function embeddedMetrics(measured: MetricValues[], stage: string, now: Date): object {
   const values = (Object.keys(metrics) as MetricKey[]).flatMap((key) => {
     const list = measured.flatMap((each) => each[key] ?? []);
     return list.length === 0 ? [] : [{ ...row(key), value: list.length === 1 ? list[0] : list }];
@@ -42,7 +42,7 @@ export function embeddedMetrics(measured: Measured[], stage: string, now: Date):
 const row = (key: MetricKey): MetricRow => metrics[key];
 
 /** Returns the fields of a log line that are dimensions of these metrics. */
-export function dimensionsOf(measured: Measured, fields: Record<string, unknown>): Record<string, unknown> {
+export function dimensionsOf(measured: MetricValues, fields: Record<string, unknown>): Record<string, unknown> {
   const keys = (Object.keys(measured) as MetricKey[]).filter((key) => measured[key] !== undefined);
   const names = keys.flatMap((key) => row(key).dimension ?? []);
   return Object.fromEntries(names.map((name) => [name, fields[name]]));

@@ -20,7 +20,7 @@ const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
 const MAX_LABEL_CHARACTERS = 100;
 
 /** A display name that a user chooses. */
-export const label = z.string(orRequired("must be a string")).check(
+export const displayName = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
   z.refine((text) => text.replaceAll(INVISIBLE, "") !== "", "must not be blank"),
   z.refine(
@@ -47,7 +47,7 @@ export function isTime(text: string): boolean {
 }
 
 /** A point in time in ISO 8601. The output is a Date. */
-export const time = z.pipe(
+export const isoTime = z.pipe(
   z
     .string(orRequired("must be an ISO 8601 time"))
     .check(z.refine(isTime, "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z")),

@@ -25,7 +25,7 @@ export const instant = (description: string) => text(description, { format: "dat
 /**
  * Pattern of http(s) URLs, which are returned exactly as they were entered. JSON Schema has no case-insensitive flag.
  */
-export const WEB_ADDRESS = "^[Hh][Tt][Tt][Pp][Ss]?://";
+export const HTTP_URL_PATTERN = "^[Hh][Tt][Tt][Pp][Ss]?://";
 
 /** A whole number of zero or more. */
 export const count = (description: string) => z.int().check(z.minimum(0), z.describe(description));

@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
 import { eventNameSchema } from "../deployments/event-payload.ts";
-import { type FieldsOf, flag, id, instant, oneOf, text, WEB_ADDRESS } from "../schema/response-schema.ts";
+import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import type { DisabledReason, toCreated, toDetail, toListItem } from "./webhook.ts";
 
 const base = {
   id: id("Id of the webhook, as used in paths."),
   project_id: id("Id of the project whose events are sent."),
-  url: text("URL that events are sent to, as a POST request.", { pattern: WEB_ADDRESS }),
+  url: text("URL that events are sent to, as a POST request.", { pattern: HTTP_URL_PATTERN }),
   events: z.array(eventNameSchema).check(z.describe("The events that are sent.")),
   created_at: instant("Time of creation."),
 };

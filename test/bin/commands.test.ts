@@ -143,7 +143,7 @@ test("the running service sweeps every 5 s", async () => {
       .split("\n")
       .filter((line) => line.includes('"message":"sweep"'))
       .map((line) => Date.parse(JSON.parse(line).time));
-  await eventually(() => expect(startsOfSweeps().length).toBeGreaterThanOrEqual(3), 60_000);
+  await eventually(() => expect(startsOfSweeps().length).toBeGreaterThanOrEqual(3));
   const times = startsOfSweeps();
   // A busy machine may delay a sweep, and then the one after it is early.
   const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / (times.length - 1) / 1000;

@@ -47,7 +47,7 @@ test("enqueues all other shards when one shard cannot be read, and then fails th
 
 test("a webhook whose partition is throttled does not keep back the others of its shard, on any page", async () => {
   await sweep();
-  await taken();
+  await enqueued();
   const { webhook: throttled } = await givenWebhook();
   const { webhook: other } = await givenWebhook();
   const at = new Date(Date.now() - 600_000);
@@ -57,8 +57,8 @@ test("a webhook whose partition is throttled does not keep back the others of it
   );
   throttle("UpdateItemCommand", (input) => input.includes(throttled.id));
   await expect(sweep()).rejects.toThrow("slow down");
-  expect(await taken()).toEqual(behind.map(({ id }) => id).sort());
+  expect(await enqueued()).toEqual(behind.map(({ id }) => id).sort());
   restoreAws();
   await sweep();
-  expect(await taken()).toHaveLength(150);
+  expect(await enqueued()).toHaveLength(150);
 });

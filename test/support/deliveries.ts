@@ -6,7 +6,7 @@ import { createDelivery, type Delivery } from "../../functions/deliveries/delive
 import type { DueAttempt } from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
 import { findDue } from "../../functions/deliveries/due-index.ts";
-import { type EventName, readDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { type EventName, parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env.ts";
@@ -80,7 +80,7 @@ export async function givenDelivery(
   webhook: Webhook,
   { at = new Date(), ...changes }: Partial<Delivery> & { at?: Date } = {},
 ) {
-  const message = readDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
+  const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
   if (!message.ok) throw new Error(message.reason);
   const { next_attempt_at, due_at, due_shard, ...created } = createDelivery(message.event, webhook, at, 120);
   const isOver = changes.status !== undefined && changes.status !== "pending";

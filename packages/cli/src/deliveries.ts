@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { Client, DeliveryStatus, WebhookPlace } from "../../client/src/client.ts";
+import type { Client, DeliveryStatus, WebhookRef } from "../../client/src/client.ts";
 import { connect, signedIn } from "./api.ts";
 import { deliveryStatuses } from "./api-values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
@@ -122,7 +122,7 @@ export function addDeliveries(program: Command): void {
     });
 }
 
-const selectWebhooks = async (api: Client, { project, webhook }: Options): Promise<WebhookPlace[]> =>
+const selectWebhooks = async (api: Client, { project, webhook }: Options): Promise<WebhookRef[]> =>
   webhooksOf(api, await findProject(api, project), webhook);
 
 const secondsPerUnit: Record<string, number> = { s: 1, min: 60, h: 3_600, d: 86_400 };

@@ -1,11 +1,4 @@
-import type {
-  Client,
-  Delivery,
-  DeliveryStatus,
-  Project,
-  WebhookInList,
-  WebhookPlace,
-} from "../../client/src/client.ts";
+import type { Client, Delivery, DeliveryStatus, Project, WebhookInList, WebhookRef } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { printable } from "./terminal.ts";
@@ -97,13 +90,13 @@ export async function webhooksOf(
   api: Client,
   projectId: string,
   idOrPrefix: string | undefined,
-): Promise<WebhookPlace[]> {
+): Promise<WebhookRef[]> {
   if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
   return (await api.listWebhooks(projectId)).map(({ id }) => ({ projectId, webhookId: id }));
 }
 
 /** @throws CommandError when none of the webhooks has the delivery */
-export async function findDelivery(api: Client, webhooks: WebhookPlace[], id: string) {
+export async function findDelivery(api: Client, webhooks: WebhookRef[], id: string) {
   if (!isUuid(id)) throw usageError(`${id} is not a valid delivery id.`, "List the ids: svc deliveries list");
   for (const webhook of webhooks) {
     try {
@@ -126,7 +119,7 @@ interface NewestQuery {
 /** Lists the newest deliveries of several webhooks, newest first. */
 export async function newestDeliveries(
   api: Client,
-  webhooks: WebhookPlace[],
+  webhooks: WebhookRef[],
   { status, limit }: NewestQuery,
 ): Promise<Delivery[]> {
   const query = { ...(status && { status }), limit: Math.min(limit, MAX_PAGE_SIZE) };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Client, Delivery, WebhookPlace } from "../../client/src/client.ts";
+import type { Client, Delivery, WebhookRef } from "../../client/src/client.ts";
 import { deliveryLine } from "./delivery-view.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { jsonText, note, print } from "./terminal.ts";
@@ -14,7 +14,7 @@ const MAX_WAIT_MS = 30_000;
  */
 export async function awaitOutcome(
   api: Client,
-  webhook: WebhookPlace,
+  webhook: WebhookRef,
   requested: Delivery,
   json?: boolean,
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Client, Delivery, WebhookPlace } from "../../client/src/client.ts";
+import type { Client, Delivery, WebhookRef } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { isTemporary } from "./api.ts";
 import { deliveryLine } from "./delivery-view.ts";
@@ -32,10 +32,10 @@ interface TailOptions {
  * @throws AbortError when the signal is aborted
  * @throws ApiError when a retry cannot help: the credential was rejected, or all webhooks were deleted
  */
-export async function tail(api: Client, webhooks: WebhookPlace[], { last, json, signal }: TailOptions): Promise<void> {
+export async function tail(api: Client, webhooks: WebhookRef[], { last, json, signal }: TailOptions): Promise<void> {
   const polls = new Map(webhooks.map((webhook) => [webhook, createPoll(api, webhook)]));
   /** Continues with the other webhooks when one was deleted. */
-  const dropIfDeleted = (webhook: WebhookPlace, error: unknown): Change[] => {
+  const dropIfDeleted = (webhook: WebhookRef, error: unknown): Change[] => {
     if (!(error instanceof ApiError && error.status === 404) || polls.size === 1) throw error;
     polls.delete(webhook);
     note(`The webhook ${webhook.webhookId} was deleted.`);
@@ -75,13 +75,13 @@ export async function tail(api: Client, webhooks: WebhookPlace[], { last, json, 
 
 interface Change {
   delivery: Delivery;
-  webhook: WebhookPlace;
+  webhook: WebhookRef;
 }
 
 const byId = (a: Change, b: Change): number => (a.delivery.id < b.delivery.id ? -1 : 1);
 
 /** @returns a function that returns the deliveries of a webhook that are new or have changed since its previous call */
-function createPoll(api: Client, webhook: WebhookPlace): () => Promise<Change[]> {
+function createPoll(api: Client, webhook: WebhookRef): () => Promise<Change[]> {
   const knownStates = new Map<string, string>();
   /** In the order of their last lookup, oldest first. */
   const pendingIds = new Set<string>();
@@ -118,7 +118,7 @@ function createPoll(api: Client, webhook: WebhookPlace): () => Promise<Change[]>
 }
 
 /** @returns undefined when the row of the delivery has expired */
-async function getIfPresent(api: Client, webhook: WebhookPlace, id: string): Promise<Delivery | undefined> {
+async function getIfPresent(api: Client, webhook: WebhookRef, id: string): Promise<Delivery | undefined> {
   try {
     return await api.getDelivery(webhook, id);
   } catch (error) {
@@ -134,7 +134,7 @@ async function printChange(api: Client, { delivery, webhook }: Change, json: boo
 }
 
 /** Requests the last attempt of a delivery that has not succeeded, because its line shows the cause. */
-async function getFailedAttempt(api: Client, webhook: WebhookPlace, { id, status, attempt_count }: Delivery) {
+async function getFailedAttempt(api: Client, webhook: WebhookRef, { id, status, attempt_count }: Delivery) {
   if (status === "succeeded" || attempt_count === 0) return undefined;
   try {
     return (await api.getDelivery(webhook, id)).attempts[attempt_count - 1];

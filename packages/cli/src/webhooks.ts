@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Client, EventName, Webhook, WebhookInList, WebhookPlace } from "../../client/src/client.ts";
+import type { Client, EventName, Webhook, WebhookInList, WebhookRef } from "../../client/src/client.ts";
 import { signedIn } from "./api.ts";
 import { eventNames } from "./api-values.ts";
 import { usageError } from "./exit-codes.ts";
@@ -36,7 +36,7 @@ interface InProject extends Globals {
 async function findWebhookOf(
   options: InProject,
   id: string | undefined,
-): Promise<{ api: Client; webhook: WebhookPlace }> {
+): Promise<{ api: Client; webhook: WebhookRef }> {
   const api = await signedIn(options);
   const projectId = await findProject(api, options.project);
   return { api, webhook: { projectId, webhookId: await findWebhook(api, projectId, id) } };

@@ -22,7 +22,7 @@ export type Webhook = Schemas["Webhook"];
 export type WebhookInList = Schemas["WebhookInList"];
 
 /** Identifies a webhook. */
-export interface WebhookPlace {
+export interface WebhookRef {
   projectId: string;
   webhookId: string;
 }
@@ -92,10 +92,10 @@ export function createClient(options: ClientOptions) {
     return (bodies.get((await result).response) as { data: Data }).data;
   }
 
-  const pathOf = ({ projectId, webhookId }: WebhookPlace) => ({ project_id: projectId, webhook_id: webhookId });
+  const pathOf = ({ projectId, webhookId }: WebhookRef) => ({ project_id: projectId, webhook_id: webhookId });
   const inProject = (projectId: string) => ({ params: { path: { project_id: projectId } } });
-  const ofWebhook = (webhook: WebhookPlace) => ({ params: { path: pathOf(webhook) } });
-  const ofDelivery = (webhook: WebhookPlace, id: string) => ({
+  const ofWebhook = (webhook: WebhookRef) => ({ params: { path: pathOf(webhook) } });
+  const ofDelivery = (webhook: WebhookRef, id: string) => ({
     params: { path: { ...pathOf(webhook), delivery_id: id } },
   });
 
@@ -114,24 +114,24 @@ export function createClient(options: ClientOptions) {
     createWebhook: (projectId: string, body: BodyOf<"createWebhook">) =>
       data(http.POST(webhooksPath, { ...inProject(projectId), body })),
     listWebhooks: (projectId: string) => data(http.GET(webhooksPath, inProject(projectId))),
-    getWebhook: (webhook: WebhookPlace) => data(http.GET(webhookPath, ofWebhook(webhook))),
-    updateWebhook: (webhook: WebhookPlace, body: BodyOf<"updateWebhook">) =>
+    getWebhook: (webhook: WebhookRef) => data(http.GET(webhookPath, ofWebhook(webhook))),
+    updateWebhook: (webhook: WebhookRef, body: BodyOf<"updateWebhook">) =>
       data(http.PATCH(webhookPath, { ...ofWebhook(webhook), body })),
-    deleteWebhook: async (webhook: WebhookPlace) => void (await http.DELETE(webhookPath, ofWebhook(webhook))),
-    rotateWebhookSecret: (webhook: WebhookPlace, body: BodyOf<"rotateWebhookSecret"> = {}) =>
+    deleteWebhook: async (webhook: WebhookRef) => void (await http.DELETE(webhookPath, ofWebhook(webhook))),
+    rotateWebhookSecret: (webhook: WebhookRef, body: BodyOf<"rotateWebhookSecret"> = {}) =>
       data(http.POST(`${webhookPath}/rotate-secret`, { ...ofWebhook(webhook), body })),
 
-    sendTestDelivery: (webhook: WebhookPlace, body: BodyOf<"sendTestDelivery"> = {}) =>
+    sendTestDelivery: (webhook: WebhookRef, body: BodyOf<"sendTestDelivery"> = {}) =>
       data(http.POST(`${webhookPath}/test`, { ...ofWebhook(webhook), body })),
     /** Returns one page. */
-    async listDeliveries(webhook: WebhookPlace, query: DeliveryQuery = {}): Promise<DeliveryPage> {
+    async listDeliveries(webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> {
       const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
       const items = await data(result);
       const nextCursor = nextCursorOf((await result).response.headers);
       return nextCursor === undefined ? { items } : { items, nextCursor };
     },
     /** Iterates over all matching deliveries, newest first. Requests each page when it is needed. */
-    async *eachDelivery(webhook: WebhookPlace, query: DeliveryQuery = {}): AsyncGenerator<Delivery, void, void> {
+    async *eachDelivery(webhook: WebhookRef, query: DeliveryQuery = {}): AsyncGenerator<Delivery, void, void> {
       let cursor = query.cursor;
       do {
         const page = await client.listDeliveries(webhook, { ...query, ...(cursor !== undefined && { cursor }) });
@@ -139,10 +139,10 @@ export function createClient(options: ClientOptions) {
         cursor = page.nextCursor;
       } while (cursor !== undefined);
     },
-    getDelivery: (webhook: WebhookPlace, id: string) => data(http.GET(deliveryPath, ofDelivery(webhook, id))),
-    redeliver: (webhook: WebhookPlace, id: string) =>
+    getDelivery: (webhook: WebhookRef, id: string) => data(http.GET(deliveryPath, ofDelivery(webhook, id))),
+    redeliver: (webhook: WebhookRef, id: string) =>
       data(http.POST(`${deliveryPath}/redeliver`, ofDelivery(webhook, id))),
-    recoverDeliveries: (webhook: WebhookPlace, body: BodyOf<"recoverDeliveries">) =>
+    recoverDeliveries: (webhook: WebhookRef, body: BodyOf<"recoverDeliveries">) =>
       data(http.POST(`${webhookPath}/recover`, { ...ofWebhook(webhook), body })),
   };
   return client;

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { DeliveryPage, DeliveryStatus, WebhookPlace } from "../../client/src/client.ts";
+import type { DeliveryPage, DeliveryStatus, WebhookRef } from "../../client/src/client.ts";
 import {
   ActionButton,
   EmptyState,
@@ -29,7 +29,7 @@ const IDLE_INTERVAL_MS = 3_000;
 const FAN_OUT_MS = 300;
 
 interface DeliveryListProps {
-  place: WebhookPlace;
+  place: WebhookRef;
   isAdmin: boolean;
   isEnabled: boolean;
   openId: string | undefined;
@@ -186,7 +186,7 @@ function recoveredText(count: number): string {
 }
 
 interface RecoverDialogProps {
-  place: WebhookPlace;
+  place: WebhookRef;
   onClose(): void;
   onDone(count: number): void;
 }

@@ -1,4 +1,4 @@
-import type { Attempt, DeliveryWithAttempts, WebhookPlace } from "../../client/src/client.ts";
+import type { Attempt, DeliveryWithAttempts, WebhookRef } from "../../client/src/client.ts";
 import { ActionButton, Code, CopyButton, ErrorMessage, Heading, Skeleton, StatusBadge, Time } from "./components.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { duration } from "./time.ts";
@@ -10,7 +10,7 @@ const PENDING_INTERVAL_MS = 1_500;
 const DONE_INTERVAL_MS = 10_000;
 
 interface DeliveryDetailProps {
-  place: WebhookPlace;
+  place: WebhookRef;
   deliveryId: string;
   isAdmin: boolean;
   closeHref: string;

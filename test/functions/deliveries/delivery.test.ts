@@ -6,7 +6,7 @@ import {
   MAX_ATTEMPTS,
   MAX_QUEUE_DELAY_SECONDS,
 } from "../../../functions/deliveries/delivery.ts";
-import { deliveryIdOf, readDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { deliveryIdOf, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { settings } from "../../../functions/platform/env.ts";
 import { DEFAULT_LIMITS } from "../../../functions/receivers/receiver-client.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -22,7 +22,7 @@ const webhook: Webhook = {
 };
 
 function newEvent() {
-  const message = readDeploymentEvent(JSON.stringify(eventOf(webhook.project_id)));
+  const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id)));
   if (!message.ok) throw new Error(message.reason);
   return message.event;
 }

@@ -89,7 +89,8 @@ describe("many rows to recover", () => {
     expect(first).toBeLessThan(600);
     restoreAws();
     // The clock stands still, so that a slow machine does not end the call either.
-    jest.spyOn(Date, "now").mockReturnValue(now());
+    jest.restoreAllMocks();
+    jest.spyOn(Date, "now").mockReturnValue(Date.now());
     expect(first + (await recover())).toBe(600);
     expect(new Set(await takenIds()).size).toBe(600);
   });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import {
   type DeploymentEvent,
   deliveryIdOf,
-  readDeploymentEvent,
+  parseDeploymentEvent,
 } from "../../../functions/deployments/deployment-event.ts";
 
 const started = {
@@ -18,7 +18,7 @@ const succeeded = {
 };
 
 function read(message: string | object): DeploymentEvent {
-  const result = readDeploymentEvent(typeof message === "string" ? message : JSON.stringify(message));
+  const result = parseDeploymentEvent(typeof message === "string" ? message : JSON.stringify(message));
   if (!result.ok) throw new Error(result.reason);
   return result.event;
 }
@@ -116,7 +116,7 @@ test.each<[string, string | object, string]>([
   ],
 ])("rejects %s with a reason", (_, message, reason) => {
   const text = typeof message === "string" ? message : JSON.stringify(message);
-  expect(readDeploymentEvent(text)).toEqual({ ok: false, reason });
+  expect(parseDeploymentEvent(text)).toEqual({ ok: false, reason });
 });
 
 test.each([

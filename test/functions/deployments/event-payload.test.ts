@@ -1,4 +1,4 @@
-import { eventNames, readDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { eventNames, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { eventDescriptions, payloadSchema, payloadSchemas } from "../../../functions/deployments/event-payload.ts";
 import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
 
@@ -27,7 +27,7 @@ test.each([
     timestamp: "2026-03-01T12:00:00.000Z",
     data,
   });
-  const result = readDeploymentEvent(JSON.stringify(sample));
+  const result = parseDeploymentEvent(JSON.stringify(sample));
   if (!result.ok) throw new Error(result.reason);
   const body = JSON.parse(result.event.body);
   expect(body).toEqual(sample);

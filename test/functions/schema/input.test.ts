@@ -1,5 +1,5 @@
 import type * as z from "zod/mini";
-import { fields, isTime, label, parse, time, userId, uuid } from "../../../functions/schema/input.ts";
+import { displayName, fields, isoTime, isTime, parse, userId, uuid } from "../../../functions/schema/input.ts";
 
 test.each([
   ["UTC", "2026-01-31T09:30:00Z", true],
@@ -28,7 +28,7 @@ test.each([
 });
 
 test("time returns a Date, uuid a UUID in lower case", () => {
-  const schema = fields({ at: time, id: uuid });
+  const schema = fields({ at: isoTime, id: uuid });
   const id = "0b0e7d53-3a3e-4b5a-9c7e-2f1d8f0a6c11";
   expect(parse(schema, { at: "2026-01-31T10:30:00+01:00", id: id.toUpperCase() })).toEqual({
     at: new Date("2026-01-31T09:30:00.000Z"),
@@ -37,18 +37,18 @@ test("time returns a Date, uuid a UUID in lower case", () => {
 });
 
 test.each<[string, z.ZodMiniType, unknown, string]>([
-  ["a time that is missing", time, undefined, "is required"],
-  ["a time that is a number", time, 1769851800, "must be an ISO 8601 time"],
+  ["a time that is missing", isoTime, undefined, "is required"],
+  ["a time that is a number", isoTime, 1769851800, "must be an ISO 8601 time"],
   [
     "a time without a time zone",
-    time,
+    isoTime,
     "2026-01-31T09:30:00",
     "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z",
   ],
   ["a UUID that is missing", uuid, undefined, "is required"],
   ["a UUID that is a number", uuid, 1, "must be a UUID"],
   ["a UUID with braces", uuid, "{0b0e7d53-3a3e-4b5a-9c7e-2f1d8f0a6c11}", "must be a UUID"],
-  ["a name of 101 characters", label, "x".repeat(101), "must be at most 100 characters long"],
+  ["a name of 101 characters", displayName, "x".repeat(101), "must be at most 100 characters long"],
   ["a user id of 256 characters", userId, "x".repeat(256), "must have 1 to 255 characters"],
   ["a blank user id", userId, " ", "must have 1 to 255 characters"],
 ])("parse throws for %s", (_title, schema, value, message) => {
@@ -63,18 +63,18 @@ test.each<[string, z.ZodMiniType, unknown, string]>([
 
 test("parse accepts a name of 100 and a user id of 255 characters", () => {
   const input = { name: "x".repeat(100), user: "u".repeat(255) };
-  expect(parse(fields({ name: label, user: userId }), input)).toEqual(input);
+  expect(parse(fields({ name: displayName, user: userId }), input)).toEqual(input);
 });
 
 test("parse reports the first 60 characters of the first unknown field only", () => {
   const unknown = { ["k".repeat(5_000)]: 1, other: 2 };
-  expect(() => parse(fields({ name: label }), { name: "ci", ...unknown })).toThrow(
+  expect(() => parse(fields({ name: displayName }), { name: "ci", ...unknown })).toThrow(
     expect.objectContaining({ details: [{ path: "k".repeat(60), message: "is not a known field" }] }),
   );
 });
 
 test("parse reports a body that is not an object with an empty path", () => {
-  expect(() => parse(fields({ name: label }), [])).toThrow(
+  expect(() => parse(fields({ name: displayName }), [])).toThrow(
     expect.objectContaining({
       message: "The input is not valid: the body must be a JSON object.",
       details: [{ path: "", message: "must be a JSON object" }],

@@ -141,9 +141,9 @@ test.each(["429", "503", "hang up"] as const)(
     await eventually(() => expect(tail.stderr()).toContain("Retrying."));
     await publish(eventOf(projectId));
     await receiver.waitFor(1);
-    await eventually(() => expect(proxy.rejected).toBeGreaterThan(1);
+    await eventually(() => expect(proxy.rejected).toBeGreaterThan(1));
     proxy.mode = "pass";
-    await eventually(() => expect(states(tail)).toEqual(["succeeded 1"]);
+    await eventually(() => expect(states(tail)).toEqual(["succeeded 1"]));
     expect(tail.stderr().match(/Retrying/g)).toHaveLength(1);
     expect(tail.stderr()).toContain("The service is available again.");
     // Ctrl-C also interrupts the wait between polls.
@@ -170,7 +170,7 @@ test("continues when one of several webhooks was deleted, and exits with 4 when 
   const [one, other] = [await newWebhook(), await newWebhook()];
   const tail = await tailing("--json");
   await api.delete(`/v1/projects/${projectId}/webhooks/${one}`);
-  await eventually(() => expect(tail.stderr()).toContain(`The webhook ${one} was deleted.`);
+  await eventually(() => expect(tail.stderr()).toContain(`The webhook ${one} was deleted.`));
   await publish(eventOf(projectId));
   await eventually(() => expect(states(tail)).toContain("succeeded 1"));
   await api.delete(`/v1/projects/${projectId}/webhooks/${other}`);

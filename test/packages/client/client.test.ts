@@ -4,15 +4,10 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { parseExactly } from "../../../functions/deployments/deployment-event.ts";
+import { parseJsonExactly } from "../../../functions/deployments/deployment-event.ts";
 import { sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl } from "../../../functions/platform/env.ts";
-import {
-  type Client,
-  type ClientOptions,
-  createClient,
-  type WebhookPlace,
-} from "../../../packages/client/src/client.ts";
+import { type Client, type ClientOptions, createClient, type WebhookRef } from "../../../packages/client/src/client.ts";
 import { ApiError, NetworkError } from "../../../packages/client/src/errors.ts";
 import { operations } from "../../support/api-contract.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -37,7 +32,7 @@ describe("with the service", () => {
     await receiver.close();
   });
 
-  async function newPlace(): Promise<WebhookPlace> {
+  async function newPlace(): Promise<WebhookRef> {
     const { id } = await client.createWebhook(projectId, { url: receiver.url, events: ["deploy.started"] });
     return { projectId, webhookId: id };
   }
@@ -129,7 +124,7 @@ describe("with the service", () => {
     const { webhookId } = await newPlace();
     const event = `{"event":"deploy.started","project_id":"${projectId}","deployment_id":"${randomUUID()}","timestamp":"2026-11-21T00:00:00Z","data":{"build":9007199254740993}}`;
     await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: event }));
-    const exact = createClient({ baseUrl: service.baseUrl, token, parseJson: parseExactly });
+    const exact = createClient({ baseUrl: service.baseUrl, token, parseJson: parseJsonExactly });
     await eventually(async () => {
       const { items } = await exact.listDeliveries({ projectId, webhookId });
       expect(items).toHaveLength(1);
