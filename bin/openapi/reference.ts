@@ -1,3 +1,4 @@
+import { statusByCode } from "../../functions/platform/errors.ts";
 import type { Json } from "./schemas.ts";
 
 /* Renders the OpenAPI document as a Markdown page. */
@@ -168,9 +169,10 @@ function errorTable(responses: Json): string {
       meanings.set(code, lines[index]?.replace(/^`\w+`: /, "") ?? "");
     }
   }
+  const statuses: Record<string, number> = statusByCode;
   return table(
-    ["code", "meaning"],
-    [...meanings].map(([code, meaning]) => [`\`${code}\``, meaning]),
+    ["code", "status", "meaning"],
+    [...meanings].map(([code, meaning]) => [`\`${code}\``, String(statuses[code]), meaning]),
   );
 }
 
