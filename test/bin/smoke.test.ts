@@ -838,7 +838,7 @@ describe("an address without a stage: fails with the cause", () => {
   test("a server that never responds", async () => {
     const server = http.createServer(() => {});
     const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects was not answered completely within 0.5 s");
+    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects got no complete response within 0.5 s");
   });
 
   test("a server that never ends its response", async () => {
@@ -848,7 +848,7 @@ describe("an address without a stage: fails with the cause", () => {
       response.on("close", () => clearInterval(drip));
     });
     const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "was not answered completely within 0.5 s");
+    await expectUnreachable(`http://127.0.0.1:${port}`, "got no complete response within 0.5 s");
   });
 
   test("a server whose response exceeds 1 MB", async () => {

@@ -48,7 +48,7 @@ interface FaultProxy {
   close(): void;
 }
 
-/** Starts a proxy in proxy of the service that rejects requests while a fault is set. */
+/** Starts a proxy in front of the service that rejects requests while a fault is set. */
 async function startFaultProxy(target: string): Promise<FaultProxy> {
   const codes = { 429: "rate_limited", 503: "service_unavailable", 401: "invalid_token" };
   const server = http.createServer((request, response) => {
