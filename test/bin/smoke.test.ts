@@ -274,7 +274,7 @@ const listsProjects = is("GET", /^\/v1\/projects$/);
 const createsWebhook = is("POST", /\/webhooks$/);
 const listsWebhooks = is("GET", /\/webhooks$/);
 
-// biome-ignore lint/suspicious/noExplicitAny: the test knows what it edits
+// biome-ignore lint/suspicious/noExplicitAny: the JSON of any response
 const edit = (response: ProxiedResponse, change: (json: any) => void) => {
   const json = JSON.parse(response.body);
   change(json);

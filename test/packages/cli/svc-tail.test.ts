@@ -54,9 +54,9 @@ async function startFaultProxy(target: string): Promise<FaultProxy> {
   const server = http.createServer((request, response) => {
     if (proxy.mode === "pass") {
       const { method, headers, url = "" } = request;
-      const forwarded = http.request(`${target}${url}`, { method: method ?? "GET", headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
+      const forwarded = http.request(`${target}${url}`, { method: method ?? "GET", headers }, (upstream) => {
+        response.writeHead(upstream.statusCode ?? 502, upstream.headers);
+        upstream.pipe(response);
       });
       return request.pipe(forwarded);
     }

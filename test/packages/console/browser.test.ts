@@ -6,7 +6,7 @@ import { jest } from "@jest/globals";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
-import { handler as putMember } from "../../../functions/projects/upsert-member.ts";
+import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freshDataDir, type LocalRun, startLocalRun } from "../../support/local-run.ts";
@@ -106,7 +106,7 @@ async function recordingBodies(page: Page): Promise<Page> {
 /** Creates a project with one webhook. */
 async function newScenario({ name = "Shop", url = "https://example.com/hook" } = {}) {
   const projectId = randomUUID();
-  await putMember({ user_id: "demo-user", project_id: projectId, name });
+  await upsertMember({ user_id: "demo-user", project_id: projectId, name });
   const events = ["deploy.started", "deploy.succeeded", "deploy.failed"];
   const { body } = await call("POST", `/v1/projects/${projectId}/webhooks`, { url, events });
   const hash = `#/projects/${projectId}/webhooks/${body.data.id}`;
@@ -629,8 +629,8 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       const [{ id: deliveryId }] = (await call("GET", `${path}/deliveries`)).body.data;
       for (const role of ["admin", "viewer"]) {
         const user_id = `${role}-of-all-screens`;
-        await putMember({ user_id, project_id: projectId, name: "Shop", role });
-        await putMember({ user_id, project_id: empty, name: "Empty", role });
+        await upsertMember({ user_id, project_id: projectId, name: "Shop", role });
+        await upsertMember({ user_id, project_id: empty, name: "Empty", role });
         await call("POST", "/v1/api-keys", { name: "own" }, tokenOf(user_id));
       }
       ids = {
@@ -732,7 +732,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
 
     test("no credential or secret is left in the tab, its address or its history", async () => {
       const { hash, projectId } = await newScenario();
-      await putMember({ user_id: "next-user", project_id: projectId, name: "Shop" });
+      await upsertMember({ user_id: "next-user", project_id: projectId, name: "Shop" });
       const page = await signedIn(hash);
       const secrets = [run.token, ...(await revealSecrets(page))];
       await page.getByRole("button", { name: "Copy" }).click();
