@@ -66,7 +66,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
 
   const setup = (file: string) => ({ memoryMb: config.memoryMb(file), cpu: "arm" as const, hasSystemLines: true });
   const sender = mappingOf("attempts/send");
-  const fanner = mappingOf("deliveries/fan-out");
+  const fanOutMapping = mappingOf("deliveries/fan-out");
   const sendMs = (receiverMs: number) =>
     billedMs(send, sendAlone.waits, receiverMs, setup("attempts/send"), { ...given, coldShare: 0 });
   const fanOutMs = billedMs(fanOut.usage, alone.usage.waits, 0, setup("deliveries/fan-out"), {
@@ -120,8 +120,8 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
       raise: "`memoryMb` of `deliveries/sweep` in functions/manifest/workers.ts: 1,769 makes it three times as fast",
     },
     {
-      name: `fan-outs, ${fanner.maxConcurrency} concurrent`,
-      maxPerSecond: throughputOf(fanner.maxConcurrency, fanOutMs, fanner.batchSize),
+      name: `fan-outs, ${fanOutMapping.maxConcurrency} concurrent`,
+      maxPerSecond: throughputOf(fanOutMapping.maxConcurrency, fanOutMs, fanOutMapping.batchSize),
       raise: "`maxConcurrency` of `deliveries/fan-out` in functions/manifest/workers.ts",
     },
     {
@@ -138,7 +138,8 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     {
       name: `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} concurrent, receivers respond in ${given.receiverMs} ms`,
       maxPerSecond:
-        quotas.concurrency / (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanner.batchSize),
+        quotas.concurrency /
+        (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanOutMapping.batchSize),
       raise: "Service Quotas, Lambda, *Concurrent executions*; raise it before `maxConcurrency` exceeds 800",
     },
   ];

@@ -338,7 +338,7 @@ const faultyStages: [
   ],
   [
     "a content type that is ignored",
-    ["another content type than JSON returns 415"],
+    ["a content type other than JSON returns 415"],
     "POST /v1/api-keys: expected 415 unsupported_media_type, got 201",
     () => ({
       request: ({ headers }) => {
@@ -541,7 +541,7 @@ const faultyStages: [
   [
     "a key that sees other projects than its owner",
     ["the key is accepted immediately, as its owner"],
-    "GET /v1/projects: the key sees other projects than its owner",
+    "GET /v1/projects: the key sees other projects than its owner does",
     () => ({
       response(response, request) {
         if (!listsProjects(request) || response.status !== 200 || !tokenOf(request).startsWith("svc_")) return;
@@ -552,7 +552,7 @@ const faultyStages: [
     }),
   ],
   [
-    "a deletion with another status than 204",
+    "a deletion with a status other than 204",
     ["the key is deleted"],
     /DELETE \/v1\/api-keys\/[0-9a-f-]{36}: expected 204, got 200 \{\}/,
     () => ({
