@@ -32,7 +32,7 @@ let browser: Browser;
 const receivers: Receiver[] = [];
 
 /** Script errors, policy violations and failed requests that the browser reported. */
-const complaints: string[] = [];
+const browserErrors: string[] = [];
 /** Reports that the current test causes. The browser logs every failed request. */
 let expected: RegExp[] = [];
 const pages: Page[] = [];
@@ -43,15 +43,15 @@ async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
   const page = await context.newPage();
   page.setDefaultTimeout(DEADLINE_MS);
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) browserErrors.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("pageerror", (error) => browserErrors.push(String(error)));
   page.on("dialog", (dialog) => {
-    complaints.push(`a browser dialog: ${dialog.message()}`);
+    browserErrors.push(`a browser dialog: ${dialog.message()}`);
     dialog.dismiss();
   });
   page.on("request", (request) => {
-    if (!request.url().startsWith(`${run.baseUrl}/`)) complaints.push(`a request to ${request.url()}`);
+    if (!request.url().startsWith(`${run.baseUrl}/`)) browserErrors.push(`a request to ${request.url()}`);
   });
   pages.push(page);
   return page;
@@ -159,7 +159,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
 
   afterEach(async () => {
     await Promise.all(pages.splice(0).map((page) => page.context().close()));
-    const unexpected = complaints.splice(0).filter((text) => !expected.some((pattern) => pattern.test(text)));
+    const unexpected = browserErrors.splice(0).filter((text) => !expected.some((pattern) => pattern.test(text)));
     expected = [];
     expect(unexpected).toEqual([]);
   });
@@ -824,7 +824,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       expect(ran).toBe(false);
       const reached = await page.evaluate<boolean>(`fetch("http://127.0.0.1:9/").then(() => true, () => false)`);
       expect(reached).toBe(false);
-      expect(complaints.some((text) => text.includes("connect-src"))).toBe(true);
+      expect(browserErrors.some((text) => text.includes("connect-src"))).toBe(true);
     });
 
     test("in an address opens the page-not-found screen", async () => {
