@@ -434,7 +434,7 @@ describe("webhooks", () => {
     const bad = await svc(["webhooks", "test"], { env });
     expect(bad).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver answered 500/),
+      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500/),
     });
     const record = await svc(["webhooks", "test", "--json"], { env });
     expect({ code: record.code, ...json(record) }).toMatchObject({
@@ -497,7 +497,7 @@ describe("deliveries", () => {
     const { delivery } = await newDelivery("failed");
     const { stdout } = await svc(["deliveries", "show", delivery.id], { env });
     expect(stdout).toMatch(
-      /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver answered 503: .*\n.*response: .*Grüße\n/,
+      /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver returned 503: .*\n.*response: .*Grüße\n/,
     );
     expect(stdout).toContain('"commit": "c0ffee"');
     expect(stdout).not.toContain("\u001b");
