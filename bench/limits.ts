@@ -35,7 +35,7 @@ const FAILING = 0.05;
 export interface Limit {
   name: string;
   /** Deliveries per second up to the limit, with one webhook per event. */
-  carries: number;
+  maxPerSecond: number;
   /** The setting or quota that raises the limit. */
   raise: string;
 }
@@ -66,7 +66,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
 
   const setup = (file: string) => ({ memoryMb: config.memoryMb(file), cpu: "arm" as const, hasSystemLines: true });
   const sender = mappingOf("attempts/send");
-  const fanner = mappingOf("deliveries/fan-out");
+  const fanOutMapping = mappingOf("deliveries/fan-out");
   const sendMs = (receiverMs: number) =>
     billedMs(send, sendAlone.waits, receiverMs, setup("attempts/send"), { ...given, coldShare: 0 });
   const fanOutMs = billedMs(fanOut.usage, alone.usage.waits, 0, setup("deliveries/fan-out"), {
@@ -74,7 +74,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     coldShare: 0,
   });
   /** Little's law: concurrency divided by duration, times the batch size. */
-  const carriedBy = (atOnce: number, ms: number, batchSize: number) => (atOnce * batchSize * 1000) / ms;
+  const throughputOf = (atOnce: number, ms: number, batchSize: number) => (atOnce * batchSize * 1000) / ms;
   const writes = alone.usage.writes + sendAlone.writes;
   const indexWrites = alone.usage.indexWrites + sendAlone.indexWrites;
   /** CPU time only: the sweep makes the calls of a page concurrently. */
@@ -83,72 +83,73 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     given.cpuFactor *
     (MB_PER_VCPU / setup("deliveries/sweep").memoryMb);
   const sweepRow = workerFor("deliveries/sweep");
-  const sweptASecond = ((sweepRow.timeoutSeconds - 5) * 1000) / sweepMs / 60;
+  const sweptPerSecond = ((sweepRow.timeoutSeconds - 5) * 1000) / sweepMs / 60;
   const sweepsPerFailure = DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length;
 
   const limits: Limit[] = [
     {
       name: `senders, ${sender.maxConcurrency} concurrent, every receiver hangs for 15 s`,
-      carries: carriedBy(sender.maxConcurrency, sendMs(HANGING_MS), sender.batchSize),
+      maxPerSecond: throughputOf(sender.maxConcurrency, sendMs(HANGING_MS), sender.batchSize),
       raise:
         "`maxConcurrency` of `attempts/send` in functions/manifest/workers.ts; nothing is lost, deliveries wait in the queue",
     },
     {
       name: `senders, ${sender.maxConcurrency} concurrent, receivers respond in ${given.receiverMs} ms`,
-      carries: carriedBy(sender.maxConcurrency, sendMs(given.receiverMs), sender.batchSize),
+      maxPerSecond: throughputOf(sender.maxConcurrency, sendMs(given.receiverMs), sender.batchSize),
       raise:
         "the same setting, up to 1,000, the maximum of an event source mapping; then AWS Support or provisioned pollers",
     },
     {
       name: "one webhook: writes to its partition of `deliveries`",
-      carries: quotas.partitionWrites / writes,
+      maxPerSecond: quotas.partitionWrites / writes,
       raise: "the key schema: spread a webhook over several partition keys and read its log from all of them",
     },
     {
       name: "one project: reads of its partition of `webhooks`",
-      carries: quotas.partitionReads / 2,
+      maxPerSecond: quotas.partitionReads / 2,
       raise: "eventually consistent reads double the limit",
     },
     {
       name: "the table `deliveries` when new",
-      carries: quotas.newTableWrites / writes,
+      maxPerSecond: quotas.newTableWrites / writes,
       raise: "warm throughput of the table before a launch; otherwise it doubles by itself within 30 minutes",
     },
     {
       name: `the sweep, when ${FAILING * 100} % of all deliveries are given up`,
-      carries: sweptASecond / (FAILING * sweepsPerFailure),
+      maxPerSecond: sweptPerSecond / (FAILING * sweepsPerFailure),
       raise: "`memoryMb` of `deliveries/sweep` in functions/manifest/workers.ts: 1,769 makes it three times as fast",
     },
     {
-      name: `fan-outs, ${fanner.maxConcurrency} concurrent`,
-      carries: carriedBy(fanner.maxConcurrency, fanOutMs, fanner.batchSize),
+      name: `fan-outs, ${fanOutMapping.maxConcurrency} concurrent`,
+      maxPerSecond: throughputOf(fanOutMapping.maxConcurrency, fanOutMs, fanOutMapping.batchSize),
       raise: "`maxConcurrency` of `deliveries/fan-out` in functions/manifest/workers.ts",
     },
     {
       name: `the ${DUE_SHARDS} partitions of the index \`due\``,
-      carries: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
+      maxPerSecond: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
       raise:
         "`DUE_SHARDS` in functions/deliveries/delivery.ts: increase at any time, decrease only when the index is empty",
     },
     {
       name: "the table `deliveries`, and separately its index",
-      carries: quotas.tableWrites / Math.max(writes, indexWrites),
+      maxPerSecond: quotas.tableWrites / Math.max(writes, indexWrites),
       raise: "Service Quotas, DynamoDB, *Table-level write throughput limit*",
     },
     {
       name: `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} concurrent, receivers respond in ${given.receiverMs} ms`,
-      carries:
-        quotas.concurrency / (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanner.batchSize),
+      maxPerSecond:
+        quotas.concurrency /
+        (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanOutMapping.batchSize),
       raise: "Service Quotas, Lambda, *Concurrent executions*; raise it before `maxConcurrency` exceeds 800",
     },
   ];
-  return limits.sort((a, b) => a.carries - b.carries);
+  return limits.sort((a, b) => a.maxPerSecond - b.maxPerSecond);
 }
 
 const rounded = (value: number): number => Number(value.toPrecision(2));
 
-const share = (rate: number, carries: number): string => {
-  const percent = (100 * rate) / carries;
+const share = (rate: number, maxPerSecond: number): string => {
+  const percent = (100 * rate) / maxPerSecond;
   return percent > 100 ? "**over**" : percent < 1 ? "< 1 %" : `${Math.round(percent)} %`;
 };
 
@@ -161,10 +162,10 @@ export function limitsTable(units: Units): Table {
       ...RATES.map((rate) => `at ${rate.toLocaleString("en")}/s`),
       "how to raise it",
     ],
-    rows: limitsOf(units).map(({ name, carries, raise }) => [
+    rows: limitsOf(units).map(({ name, maxPerSecond, raise }) => [
       name,
-      rounded(carries).toLocaleString("en"),
-      ...RATES.map((rate) => share(rate, carries)),
+      rounded(maxPerSecond).toLocaleString("en"),
+      ...RATES.map((rate) => share(rate, maxPerSecond)),
       raise,
     ]),
   };
@@ -204,6 +205,6 @@ export function frontDoorTable(units: Units): Table {
     columns: ["limit", "requests per second", "how to raise it"],
     rows: rows
       .sort(([, a], [, b]) => a - b)
-      .map(([name, carries, raise]) => [name, rounded(carries).toLocaleString("en"), raise]),
+      .map(([name, maxPerSecond, raise]) => [name, rounded(maxPerSecond).toLocaleString("en"), raise]),
   };
 }

@@ -12,7 +12,7 @@ import { type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
 import { dynamo } from "../functions/platform/aws.ts";
 import { settings, tableName } from "../functions/platform/env.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
-import { handler as putMember } from "../functions/projects/upsert-member.ts";
+import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import type { FromSender, ToSender } from "./scale/sender.ts";
@@ -50,7 +50,7 @@ interface Series {
   /** The name of its target. */
   target: string;
   /** The maximum exponent: 0 or 1. */
-  grows: 0 | 1;
+  maxExponent: 0 | 1;
   points: { size: number; cost: number; also: string }[];
 }
 
@@ -63,13 +63,13 @@ const seriesTable = ({ name, points }: Series): Table => ({
   rows: points.map(({ size, cost, also }) => [size, cost, also]),
 });
 
-const seriesTarget = ({ target, grows, points }: Series): Target => ({
+const seriesTarget = ({ target, maxExponent, points }: Series): Target => ({
   name: `${target}: exponent`,
   value: exponent(points),
-  bound: grows + TOLERANCE,
+  bound: maxExponent + TOLERANCE,
 });
 
-const inWords = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Usage): string =>
+const describeUsage = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Usage): string =>
   [
     `${reads} reads`,
     `${writes} + ${indexWrites} writes`,
@@ -115,9 +115,9 @@ async function listKeys(): Promise<Series> {
     await callEndpoint("api-keys/list", userId, null);
     const { usage, data, bytes } = await callEndpoint("api-keys/list", userId, null);
     assert.equal(data.length, size);
-    points.push({ size, cost: usage.reads, also: `${inWords(usage)}, ${bytes} bytes` });
+    points.push({ size, cost: usage.reads, also: `${describeUsage(usage)}, ${bytes} bytes` });
   }
-  return { name: "List of keys, by number of keys: reads", target: "list of keys, reads", grows: 1, points };
+  return { name: "List of keys, by number of keys: reads", target: "list of keys, reads", maxExponent: 1, points };
 }
 
 const WEBHOOKS = [1, 10, 20];
@@ -131,9 +131,9 @@ async function fanOut(): Promise<Series> {
     await once();
     const usage = await once();
     assert.equal(usage.writes, size);
-    points.push({ size, cost: usage.writes + usage.indexWrites, also: inWords(usage) });
+    points.push({ size, cost: usage.writes + usage.indexWrites, also: describeUsage(usage) });
   }
-  return { name: "Fan-out, by number of webhooks: writes", target: "fan-out, writes", grows: 1, points };
+  return { name: "Fan-out, by number of webhooks: writes", target: "fan-out, writes", maxExponent: 1, points };
 }
 
 /** Writes rows directly, 25 per request. */
@@ -172,7 +172,7 @@ const SWEEP_RESERVE_MS = 5_000;
 async function logAndSweep(): Promise<[Series, Series, Series]> {
   const userId = randomUUID();
   const project_id = randomUUID();
-  await putMember({ user_id: userId, project_id, name: "Web shop", role: "admin" });
+  await upsertMember({ user_id: userId, project_id, name: "Web shop", role: "admin" });
   const sweeps = [await sweep(DUE, 60_000)];
 
   const first = [];
@@ -184,14 +184,14 @@ async function logAndSweep(): Promise<[Series, Series, Series]> {
     await callEndpoint("deliveries/list", userId, params);
     const page = await callEndpoint("deliveries/list", userId, params);
     assert.equal(page.data.length, 20);
-    first.push({ size, cost: page.usage.reads, also: inWords(page.usage) });
+    first.push({ size, cost: page.usage.reads, also: describeUsage(page.usage) });
     // No row matches, so the search reads as many rows as it may.
     const none = await callEndpoint("deliveries/list", userId, params, { status: "failed", limit: "20" });
     assert.equal(none.data.length, 0);
     failed.push({
       size: Math.min(size, MAX_ROWS_READ),
       cost: none.usage.reads,
-      also: `${size} rows, ${inWords(none.usage)}`,
+      also: `${size} rows, ${describeUsage(none.usage)}`,
     });
   }
   sweeps.push(await sweep(0, SWEEP_MS));
@@ -199,19 +199,19 @@ async function logAndSweep(): Promise<[Series, Series, Series]> {
     {
       name: "First page of a delivery log, by number of deliveries: reads",
       target: "delivery log page, reads",
-      grows: 0,
+      maxExponent: 0,
       points: first,
     },
     {
       name: `Search for a status that no row has, by number of rows read (at most ${MAX_ROWS_READ}): reads`,
       target: "delivery log search, reads",
-      grows: 1,
+      maxExponent: 1,
       points: failed.filter(({ size }, index) => failed.findIndex((each) => each.size === size) === index),
     },
     {
       name: "Sweep, by number of enqueued rows: writes per row",
       target: "sweep, writes per row",
-      grows: 0,
+      maxExponent: 0,
       points: sweeps,
     },
   ];
@@ -233,7 +233,7 @@ async function sweep(rows: number, remainingMs: number): Promise<{ size: number;
   return {
     size: enqueued,
     cost: (usage.writes + usage.indexWrites) / enqueued,
-    also: `${inWords(usage)}; ${Math.round(enqueued / seconds)} rows per second here${left}`,
+    also: `${describeUsage(usage)}; ${Math.round(enqueued / seconds)} rows per second here${left}`,
   };
 }
 
@@ -285,7 +285,7 @@ async function senderMemory(receiverUrl: string): Promise<Series> {
     return {
       name: `Sender with ${SENDER_MB} MB, by number of deliveries: MB of heap`,
       target: "memory of the sender",
-      grows: 0,
+      maxExponent: 0,
       points,
     };
   } finally {

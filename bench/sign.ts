@@ -7,7 +7,7 @@ import { generateSecret } from "../functions/webhooks/webhook.ts";
 import { type Bench, cpuPerCall, figure, interleave, KB, median, ratios, spread } from "./harness.ts";
 
 /*
- * Measures the CPU time to sign and to verify a delivery. Ours makes two signatures, the libraries one of the two. Each call
+ * Measures the CPU time to sign and to verify a delivery. Ours computes two signatures, the libraries one of the two. Each call
  * starts from the stored secret, as in a sender for many webhooks.
  */
 
@@ -45,7 +45,7 @@ const ours = ({ secret, id, at, body }: Sample) => signatureHeaders({ deliveryId
 
 const libraries = { standardwebhooks: StandardWebhook, svix: SvixWebhook };
 
-/** Checks that all variants make the same signature, accept it, and reject it for another body. */
+/** Checks that all variants compute the same signature, accept it, and reject it for another body. */
 function checkAgreement(sample: Sample): void {
   const { secret, id, at, body } = sample;
   const headers = ours(sample);

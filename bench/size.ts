@@ -12,16 +12,16 @@ import { type Bench, KB } from "./harness.ts";
 
 /* Reports the size of the bundles that Lambda loads at a cold start. A bundle over the budget of the build fails it, here too. */
 
-interface Weighed {
+interface BundleSize {
   file: string;
   kb: number;
   zippedKb: number;
   budgetKb: number;
-  most: string;
+  largestParts: string;
 }
 
 /** @param outdir the output folder of `build` */
-function weigh({ outputs }: Metafile, outdir: string, file: string): Weighed {
+function measureBundle({ outputs }: Metafile, outdir: string, file: string): BundleSize {
   const [, output] = Object.entries(outputs).find(([path]) => path.endsWith(`/${bundleFolder(file)}/index.js`)) ?? [];
   if (!output) throw new Error(`The build has no bundle of ${file}`);
   const zipped = gzipSync(readFileSync(join(outdir, bundleFolder(file), "index.js")));
@@ -30,7 +30,7 @@ function weigh({ outputs }: Metafile, outdir: string, file: string): Weighed {
     kb: output.bytes / KB,
     zippedKb: zipped.length / KB,
     budgetKb: budgetOf(file),
-    most: heaviest(output),
+    largestParts: heaviest(output),
   };
 }
 
@@ -41,11 +41,11 @@ export const bench: Bench = {
     const outdir = mkdtempSync(join(tmpdir(), "bench-size-"));
     try {
       const metafile = await bundleFunctions({ outdir });
-      const weighed = [...endpoints, ...workers]
-        .map(({ file }) => weigh(metafile, outdir, file))
+      const sizes = [...endpoints, ...workers]
+        .map(({ file }) => measureBundle(metafile, outdir, file))
         .sort((one, other) => other.kb - one.kb);
       const largestOf = (isIncluded: (file: string) => boolean) => {
-        const largest = weighed.find(({ file }) => isIncluded(file));
+        const largest = sizes.find(({ file }) => isIncluded(file));
         if (!largest) throw new Error("The build has no such bundle");
         return { value: largest.kb, bound: largest.budgetKb, unit: "KB" };
       };
@@ -55,7 +55,13 @@ export const bench: Bench = {
           {
             title: "KB of 1,024 bytes",
             columns: ["function", "minified", "gzipped", "budget", "largest packages"],
-            rows: weighed.map(({ file, kb, zippedKb, budgetKb, most }) => [file, kb, zippedKb, budgetKb, most]),
+            rows: sizes.map(({ file, kb, zippedKb, budgetKb, largestParts }) => [
+              file,
+              kb,
+              zippedKb,
+              budgetKb,
+              largestParts,
+            ]),
           },
         ],
         targets: [
@@ -63,7 +69,7 @@ export const bench: Bench = {
           { name: "largest endpoint", ...largestOf(isEndpoint) },
           { name: "sender", ...largestOf((file) => file === "attempts/send") },
         ],
-        data: weighed,
+        data: sizes,
       };
     } finally {
       rmSync(outdir, { recursive: true, force: true });

@@ -28,7 +28,7 @@ export interface StageUnits {
   allMetrics: number;
   /** Pairs of a function and a table that it uses. */
   tableUses: number;
-  /** Functions that send to a queue or its dead letter queue, counted per queue; the pipeline is one more. */
+  /** Functions that send to a queue or its dead-letter queue, counted per queue; the pipeline is one more. */
   queueProducers: number;
   /** Memory of the functions whose calls are priced. */
   memoryMb: Record<string, number>;

@@ -25,7 +25,7 @@ import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { dynamo, sqs } from "../functions/platform/aws.ts";
 import { queueUrl, settings, tableName } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
-import { handler as putMember } from "../functions/projects/upsert-member.ts";
+import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import { createWebhook, type Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
 import { median } from "./harness.ts";
@@ -369,7 +369,7 @@ async function countRequests(
 async function createCustomer(): Promise<Customer> {
   const userId = `user-${randomUUID()}`;
   for (let count = 0; count < PROJECTS; count++) {
-    await putMember({ user_id: userId, project_id: randomUUID(), name: "Web shop, production", role: "admin" });
+    await upsertMember({ user_id: userId, project_id: randomUUID(), name: "Web shop, production", role: "admin" });
   }
   const random = randomBytes(API_KEY_RANDOM_BYTES);
   const { key, apiKey } = createApiKey(userId, { name: "deploy from CI" }, new Date(), random);

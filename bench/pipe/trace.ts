@@ -22,18 +22,18 @@ const note = (station: Station, id: string) => {
 
 type Send = (command: unknown, ...rest: unknown[]) => Promise<unknown>;
 
-function watch(client: { prototype: unknown }, see: (command: unknown, output: unknown) => void): void {
+function onCall(client: { prototype: unknown }, report: (command: unknown, output: unknown) => void): void {
   const prototype = client.prototype as { send: Send };
   const { send } = prototype;
   prototype.send = async function (...args) {
     const output = await Reflect.apply(send, this, args);
-    see(args[0], output);
+    report(args[0], output);
     return output;
   };
 }
 
-function follow(file: string): void {
-  watch(SQSClient, (command, output) => {
+function traceTo(file: string): void {
+  onCall(SQSClient, (command, output) => {
     if (command instanceof ReceiveMessageCommand) {
       for (const { Body = "" } of (output as { Messages?: { Body?: string }[] }).Messages ?? []) {
         const { delivery_id, deployment_id } = JSON.parse(Body);
@@ -45,7 +45,7 @@ function follow(file: string): void {
         note("queued", JSON.parse(MessageBody).delivery_id);
     }
   });
-  watch(DynamoDBDocumentClient, (command, output) => {
+  onCall(DynamoDBDocumentClient, (command, output) => {
     if (command instanceof PutCommand) note("written", command.input.Item?.id);
     if (!(command instanceof BatchGetCommand)) return;
     const { Responses = {} } = output as { Responses?: Record<string, Record<string, unknown>[]> };
@@ -57,4 +57,4 @@ function follow(file: string): void {
   }, FLUSH_MS).unref();
 }
 
-if (process.env.TRACE_FILE) follow(process.env.TRACE_FILE);
+if (process.env.TRACE_FILE) traceTo(process.env.TRACE_FILE);

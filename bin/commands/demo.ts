@@ -19,7 +19,7 @@ import { StartError } from "../local/start-error.ts";
 
 const help = {
   name: "npm run --silent demo",
-  about: `Shows the whole story, step by step: an API key, a webhook, a deployment event and a verified delivery.
+  about: `Shows every step: an API key, a webhook, a deployment event and a verified delivery.
 Uses the running service, or starts one for the demo. Deletes everything that it creates.`,
   settings: settingRows("DATA_DIR", "JWT_SECRET"),
   examples: ["npm run --silent demo", "DATA_DIR=/tmp/webhooks npm run --silent demo"],
@@ -30,7 +30,7 @@ export async function main(): Promise<void> {
     logSink.write = () => {};
     const service = await serviceForDemo();
     try {
-      await showStory(service);
+      await runDemo(service);
       return `\nDone. The webhook is deleted and the key revoked.${service.nextStep}\n`;
     } finally {
       await service.stop();
@@ -66,7 +66,7 @@ async function serviceForDemo(): Promise<DemoService> {
   return { ...service, token, nextStep: ` To try it yourself: ${startCommand(settings)}`, stop };
 }
 
-async function showStory(service: DemoService): Promise<void> {
+async function runDemo(service: DemoService): Promise<void> {
   const receiver = await startReceiver();
   const created: string[] = [];
   try {

@@ -5,8 +5,8 @@ import { settingRows } from "../local/settings.ts";
 
 const help = {
   name: "npm run --silent dlq",
-  about: `Lists the messages in the dead letter queues, or returns them to the queues they were sent to.
-A message there is an invalid event or points to a fault of the service; its reason says which. A redrive does not
+  about: `Lists the messages in the dead-letter queues, or returns them to the queues they were sent to.
+A message there is an invalid event or points to a fault of the service; its reason states which. A redrive does not
 send a delivery twice, because the id of a delivery is derived from its event.`,
   words: "list|redrive",
   options: {
@@ -32,7 +32,7 @@ send a delivery twice, because the id of a delivery is derived from its event.`,
 export async function main(): Promise<void> {
   await command(help, async ({ queue, stage }, [verb]) => {
     if (verb !== "list" && verb !== "redrive") {
-      throw new UsageError(`${verb === undefined ? "" : `No command named ${verb}. `}Say list or redrive.`);
+      throw new UsageError(`${verb === undefined ? "" : `No command named ${verb}. `}Pass list or redrive.`);
     }
     const { deadLetterQueues } = stage === undefined ? await connect() : await connectToStage(stage);
     const selected = deadLetterQueues.filter(({ source }) => queue === undefined || source.name === queue);
@@ -49,9 +49,9 @@ export async function main(): Promise<void> {
 }
 
 function page(name: string, messages: DeadLetter[]): string {
-  if (messages.length === 0) return `${name}: the dead letter queue is empty`;
+  if (messages.length === 0) return `${name}: the dead-letter queue is empty`;
   const rows = messages.map(
     ({ sentAt, reason, body }) => `  ${sentAt}  ${reason}\n    ${body.slice(0, 500).replaceAll(/\s+/g, " ")}`,
   );
-  return `${name}: ${messages.length} in the dead letter queue\n${rows.join("\n")}`;
+  return `${name}: ${messages.length} in the dead-letter queue\n${rows.join("\n")}`;
 }

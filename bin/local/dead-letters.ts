@@ -24,7 +24,7 @@ export interface DeadLetter {
 const VISIBILITY_SECONDS = 30;
 const MAX_LISTED = 1_000;
 
-/** Lists the messages of a dead letter queue, at most 1,000. They stay in it. */
+/** Lists the messages of a dead-letter queue, at most 1,000. They stay in it. */
 export async function listDeadLetters({ url }: DeadLetterQueue): Promise<DeadLetter[]> {
   const seen = new Map<string, Message>();
   for await (const message of receiveAll(url, VISIBILITY_SECONDS)) {

@@ -66,7 +66,7 @@ function keySchema(partitionKey: string, sortKey: string | undefined): KeySchema
 }
 
 /**
- * Creates all queues with their dead letter queues.
+ * Creates all queues with their dead-letter queues.
  * @param prefix of each queue's name; empty = none
  * @param urlOf gives the URL of a queue by its name, for an engine that returns URLs that cannot be used
  * @returns the environment variables with the queues' URLs, which the functions read

@@ -43,7 +43,7 @@ export const settingsHelp = {
   PORT: `port of the API on 127.0.0.1; 0 = any free port (default: ${defaultPort})`,
   SQS_PORT: `port of the embedded SQS engine on 127.0.0.1; 0 = any free port (default: ${defaultSqsPort})`,
   JWT_SECRET: "secret that signs and verifies JWTs, 32 bytes or more (default: created once, kept in DATA_DIR)",
-  WEBHOOK_ALLOW_CIDRS: `address ranges that webhooks may call with plain http; empty = none (default: ${LOOPBACK_CIDRS})`,
+  WEBHOOK_ALLOW_CIDRS: `non-public ranges that webhooks may call, also by plain http; empty = none (default: ${LOOPBACK_CIDRS})`,
   RETRY_SCHEDULE: `seconds between delivery attempts (default: ${DEFAULT_SCHEDULE.join()})`,
   LAST_USED_RESOLUTION_SECONDS: "minimum time between two updates of a key's last_used_at (default: 60)",
   AWS_ENDPOINT_URL_DYNAMODB: "URL of a DynamoDB engine to use instead of the embedded one",

@@ -29,7 +29,7 @@ export function trySteps(baseUrl: string, token: string, settings: PrintedSettin
   };
   const webhook = { url: `http://127.0.0.1:${LISTEN_PORT}/`, events: ["deploy.succeeded"] };
   const steps = [
-    { about: "a JWT of the demo user, good for an hour", commands: [`export TOKEN=${token}`] },
+    { about: "a JWT of the demo user, valid for an hour", commands: [`export TOKEN=${token}`] },
     {
       about: "create an API key, which is shown only once",
       commands: [call("/v1/api-keys", { name: "my laptop" })],
@@ -87,7 +87,7 @@ ${bold("Try it")} ${dim("(paste into another terminal, in the project's folder)"
 ${steps.join("\n")}
 ${bold("More")}
 
-  ${dim("# the whole story in one command, with a receiver that verifies the signatures")}
+  ${dim("# every step in one command, with a receiver that verifies the signatures")}
   ${scriptCommand("demo", "", settings)}
 
   ${dim("# a new token")}

@@ -72,7 +72,7 @@ export const apiKeys: CheckGroup = {
         const ids = (projects: { id: string }[]) => projects.map(({ id }) => id).join();
         assert(
           ids(visible) === ids(requireProjects(context)),
-          "GET /v1/projects: the key sees other projects than its owner",
+          "GET /v1/projects: the key sees other projects than its owner does",
         );
         return undefined;
       },

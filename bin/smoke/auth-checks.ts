@@ -140,7 +140,7 @@ export const bodies: CheckGroup = {
       },
     },
     {
-      claim: "another content type than JSON returns 415",
+      claim: "a content type other than JSON returns 415",
       async run(context) {
         requireProjects(context);
         const { send, options, mark } = context;

@@ -125,7 +125,7 @@ function retryAfterSeconds(headers: Headers): number {
 }
 
 function reasonOf(error: Error, requestMs: number): string {
-  if (error.name === "TimeoutError") return `was not answered completely within ${requestMs / 1000} s`;
+  if (error.name === "TimeoutError") return `got no complete response within ${requestMs / 1000} s`;
   const { name, code = name, message } = (error.cause ?? error) as NodeJS.ErrnoException;
   const reason = reasons.find(({ codes }) => codes.test(code))?.reason;
   return reason === undefined ? `failed: ${message}` : `${reason} (${code})`;

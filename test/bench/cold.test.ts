@@ -13,7 +13,7 @@ test("every bundle starts, returns the correct result, and uses more CPU than No
   }
 });
 
-test("the floor makes the same signature as the SDK", async () => {
+test("the floor computes the same signature as the SDK", async () => {
   class Sha256 {
     readonly #hash;
     constructor(secret?: string | Uint8Array) {

@@ -99,11 +99,11 @@ test("every price has a source and states how it was verified", () => {
 });
 
 test("limits are sorted, and slow receivers lower the limit of the senders", () => {
-  const limits = limitsOf(units).map(({ carries }) => carries);
+  const limits = limitsOf(units).map(({ maxPerSecond }) => maxPerSecond);
   expect(limits).toEqual([...limits].sort((a, b) => a - b));
   const slow = limitsOf(units, { ...assumed, receiverMs: 1_000 });
   const senders = (all: typeof slow) =>
-    all.find(({ name }) => name.startsWith("senders") && name.includes("receivers respond"))?.carries ?? 0;
+    all.find(({ name }) => name.startsWith("senders") && name.includes("receivers respond"))?.maxPerSecond ?? 0;
   expect(senders(slow)).toBeLessThan(senders(limitsOf(units)));
 });
 

@@ -98,7 +98,7 @@ describe("cpuOf", () => {
     ["fails", "console.log('before'); throw new Error('broken')", {}, "broken"],
     ["ends without a match", "console.log('nothing')", { until: /ready/ }, "nothing"],
     ["does not end", "setInterval(() => {}, 1_000)", { timeoutMs: 200 }, "SIGKILL"],
-  ])("throws with the output when the process %s", async (_, script, options, said) => {
-    await expect(cpuOf([node, "-e", script], options)).rejects.toThrow(said);
+  ])("throws with the output when the process %s", async (_, script, options, output) => {
+    await expect(cpuOf([node, "-e", script], options)).rejects.toThrow(output);
   });
 });

@@ -118,7 +118,7 @@ test("project and event print how to start the service when none is running", as
   }
 });
 
-test("demo shows the whole story on the running service, and deletes what it created", async () => {
+test("demo shows every step on the running service, and deletes what it created", async () => {
   const webhooks = async () => (await call(run.token, `/v1/projects/${run.projectId}/webhooks`)).body.data;
   const before = await webhooks();
   const { code, stdout, stderr } = await runCommand("demo", [], settings);

@@ -5,7 +5,7 @@ import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../suppo
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
 
-/* The dead letter queues of a running service, as an operator lists and redrives them. */
+/* The dead-letter queues of a running service, as an operator lists and redrives them. */
 
 const settings = { DATA_DIR: freshDataDir() };
 let run: LocalRun;
@@ -28,7 +28,7 @@ afterAll(async () => {
   await receiver.close();
 });
 
-const EMPTY = "the dead letter queue is empty";
+const EMPTY = "the dead-letter queue is empty";
 const dlq = (...args: string[]) => runCommand("dlq", args, settings);
 const urlOf = (queue: string) => run.eventsQueueUrl.replace("deployment-events", queue);
 const put = (queue: string, body: string) =>
@@ -85,7 +85,7 @@ test("list and redrive of empty queues report that they are empty", async () => 
 test("list shows a rejected event with the reason, and a redriven one is rejected again exactly once", async () => {
   const junk = '{"event":"deploy.paused"}';
   await put("deployment-events", junk);
-  const one = /^deployment-events: 1 in the dead letter queue\n {2}\d{4}-\S+Z {2}event must be one of .*\n {4}.*\n$/;
+  const one = /^deployment-events: 1 in the dead-letter queue\n {2}\d{4}-\S+Z {2}event must be one of .*\n {4}.*\n$/;
   const page = await listThat("deployment-events", one);
   expect(page).toContain(junk);
   // Listing does not consume a message.
@@ -98,7 +98,7 @@ test("list shows a rejected event with the reason, and a redriven one is rejecte
   expect((await dlq("list", "--queue", "deliveries")).stdout).toBe(`deliveries: ${EMPTY}\n`);
 });
 
-test("a redriven event is delivered once and leaves the dead letter queue", async () => {
+test("a redriven event is delivered once and leaves the dead-letter queue", async () => {
   const event = newEvent();
   await put("deliveries-dlq", JSON.stringify({ event: "of another queue" }));
   await put("deployment-events-dlq", JSON.stringify(event));
@@ -107,7 +107,7 @@ test("a redriven event is delivered once and leaves the dead letter queue", asyn
   // With the message of the test before.
   await redrive("deployment-events", 2);
   await eventually(() => expect(arrived([event])).toEqual([1]));
-  const rest = await listThat("deployment-events", /: 1 in the dead letter queue/);
+  const rest = await listThat("deployment-events", /: 1 in the dead-letter queue/);
   expect(rest).not.toContain(event.deployment_id);
   expect(await depth("deployment-events-dlq")).toBe(1);
   expect((await dlq("list", "--queue", "deliveries")).stdout).toContain("of another queue");
@@ -130,8 +130,8 @@ test("redrive while another operator lists loses nothing and sends nothing twice
 });
 
 test.each([
-  [[], "Say list or redrive."],
-  [["empty"], "No command named empty. Say list or redrive."],
+  [[], "Pass list or redrive."],
+  [["empty"], "No command named empty. Pass list or redrive."],
   [["list", "--queue", "events"], "No queue named events."],
   [["redrive", "--queue"], "queue"],
   [["list", "--all"], "Unknown option '--all'"],

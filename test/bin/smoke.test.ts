@@ -274,7 +274,7 @@ const listsProjects = is("GET", /^\/v1\/projects$/);
 const createsWebhook = is("POST", /\/webhooks$/);
 const listsWebhooks = is("GET", /\/webhooks$/);
 
-// biome-ignore lint/suspicious/noExplicitAny: the test knows what it edits
+// biome-ignore lint/suspicious/noExplicitAny: the JSON of any response
 const edit = (response: ProxiedResponse, change: (json: any) => void) => {
   const json = JSON.parse(response.body);
   change(json);
@@ -338,7 +338,7 @@ const faultyStages: [
   ],
   [
     "a content type that is ignored",
-    ["another content type than JSON returns 415"],
+    ["a content type other than JSON returns 415"],
     "POST /v1/api-keys: expected 415 unsupported_media_type, got 201",
     () => ({
       request: ({ headers }) => {
@@ -541,7 +541,7 @@ const faultyStages: [
   [
     "a key that sees other projects than its owner",
     ["the key is accepted immediately, as its owner"],
-    "GET /v1/projects: the key sees other projects than its owner",
+    "GET /v1/projects: the key sees other projects than its owner does",
     () => ({
       response(response, request) {
         if (!listsProjects(request) || response.status !== 200 || !tokenOf(request).startsWith("svc_")) return;
@@ -552,7 +552,7 @@ const faultyStages: [
     }),
   ],
   [
-    "a deletion with another status than 204",
+    "a deletion with a status other than 204",
     ["the key is deleted"],
     /DELETE \/v1\/api-keys\/[0-9a-f-]{36}: expected 204, got 200 \{\}/,
     () => ({
@@ -838,7 +838,7 @@ describe("an address without a stage: fails with the cause", () => {
   test("a server that never responds", async () => {
     const server = http.createServer(() => {});
     const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects was not answered completely within 0.5 s");
+    await expectUnreachable(`http://127.0.0.1:${port}`, "GET /v1/projects got no complete response within 0.5 s");
   });
 
   test("a server that never ends its response", async () => {
@@ -848,7 +848,7 @@ describe("an address without a stage: fails with the cause", () => {
       response.on("close", () => clearInterval(drip));
     });
     const port = await listening(server);
-    await expectUnreachable(`http://127.0.0.1:${port}`, "was not answered completely within 0.5 s");
+    await expectUnreachable(`http://127.0.0.1:${port}`, "got no complete response within 0.5 s");
   });
 
   test("a server whose response exceeds 1 MB", async () => {

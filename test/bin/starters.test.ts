@@ -46,7 +46,7 @@ describe("a Node that cannot run TypeScript", () => {
   test.each([
     [[], /^The packages are not installed\. Run npm install first\.\n$/],
     [["node_modules"], /^Node \d+\.\d+\.\d+ cannot run this program, .+ Run npm install again, or use Node 24\.\n$/],
-  ])("says in one sentence what to do when the project has only the folders %j", (folders, message) => {
+  ])("prints one sentence with the fix when the project has only the folders %j", (folders, message) => {
     const project = mkdtempSync(join(scratch, "project-"));
     mkdirSync(join(project, "bin"));
     for (const name of ["start.cjs", "token.ts", "package.json"]) {

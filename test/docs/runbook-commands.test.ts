@@ -102,7 +102,7 @@ describe.each(["restore-table", "remove-failed-stack", "delete-api-key", "disabl
   },
 );
 
-test("restoring a table waits until it is there", () => {
+test("restoring a table waits until it is active", () => {
   const { code, calls, stderr } = run(`${script("restore-table.sh")} restore webhooks 2026-11-21T03:00:00Z`);
   expect({ code, first: calls[0] }).toEqual({
     code: 0,

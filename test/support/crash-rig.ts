@@ -23,7 +23,7 @@ export interface CrashRig {
   /** Simulates the time after which a dead process is replaced: its messages are visible again, its rows are due. */
   expireLeases(pending: Delivery[]): Promise<void>;
   publish(event: object): Promise<void>;
-  /** Counts the messages in all queues and dead letter queues. */
+  /** Counts the messages in all queues and dead-letter queues. */
   messagesLeft(): number;
   stop(): Promise<void>;
 }

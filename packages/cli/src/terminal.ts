@@ -2,7 +2,7 @@ import { WriteStream } from "node:tty";
 import { stringifyExactly } from "./exact-json.ts";
 import { usageError } from "./exit-codes.ts";
 
-/* Input and output of a person. Results go to stdout, all other text goes to stderr. */
+/* Terminal input and output. Results go to stdout, all other text goes to stderr. */
 
 /** SGR codes that switch a style on and off (ECMA-48, section 8.3.117). `util.styleText` needs Node 20.18. */
 const styles = {

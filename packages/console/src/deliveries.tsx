@@ -29,14 +29,14 @@ const IDLE_INTERVAL_MS = 3_000;
 const FAN_OUT_MS = 300;
 
 interface DeliveryListProps {
-  place: WebhookRef;
+  webhookRef: WebhookRef;
   isAdmin: boolean;
   isEnabled: boolean;
   openId: string | undefined;
 }
 
 /** A webhook's deliveries, newest first, reloaded at an interval. */
-export function DeliveryList({ place, isAdmin, isEnabled, openId }: DeliveryListProps) {
+export function DeliveryList({ webhookRef, isAdmin, isEnabled, openId }: DeliveryListProps) {
   const { canSendEvents, announce } = useSignedIn();
   const [status, setStatus] = useState<DeliveryStatus>();
   const [isRecovering, setRecovering] = useState(false);
@@ -50,15 +50,15 @@ export function DeliveryList({ place, isAdmin, isEnabled, openId }: DeliveryList
     error,
     reload,
   } = useLoaded(
-    `${place.webhookId} ${status}`,
-    (client) => client.listDeliveries(place, { ...filter, limit: liveCount.current }),
+    `${webhookRef.webhookId} ${status}`,
+    (client) => client.listDeliveries(webhookRef, { ...filter, limit: liveCount.current }),
     ({ items }) => (items.some((each) => each.status === "pending") ? PENDING_INTERVAL_MS : IDLE_INTERVAL_MS),
   );
   const shown = live ? mergePages(live, older?.items ?? []) : [];
   const nextCursor = live?.nextCursor && older ? older.nextCursor : live?.nextCursor;
 
   const loadMore = useAction(async (client) => {
-    const page = await client.listDeliveries(place, {
+    const page = await client.listDeliveries(webhookRef, {
       ...filter,
       limit: PAGE_SIZE,
       ...(nextCursor !== undefined && { cursor: nextCursor }),
@@ -84,7 +84,7 @@ export function DeliveryList({ place, isAdmin, isEnabled, openId }: DeliveryList
   return (
     <section class="list" aria-label="Deliveries">
       {canSendEvents && isAdmin && (
-        <SendEvent projectId={place.projectId} onSent={() => setTimeout(reload, FAN_OUT_MS)} />
+        <SendEvent projectId={webhookRef.projectId} onSent={() => setTimeout(reload, FAN_OUT_MS)} />
       )}
       <div class="bar">
         <label>
@@ -132,7 +132,7 @@ export function DeliveryList({ place, isAdmin, isEnabled, openId }: DeliveryList
                 <td>
                   <a
                     id={delivery.id}
-                    href={deliveryHref(place.projectId, place.webhookId, delivery.id)}
+                    href={deliveryHref(webhookRef.projectId, webhookRef.webhookId, delivery.id)}
                     aria-current={delivery.id === openId ? "true" : undefined}
                   >
                     <code>{delivery.event}</code>
@@ -167,7 +167,7 @@ export function DeliveryList({ place, isAdmin, isEnabled, openId }: DeliveryList
       )}
       {isRecovering && (
         <RecoverDialog
-          place={place}
+          webhookRef={webhookRef}
           onClose={closeRecover}
           onDone={(count) => {
             closeRecover();
@@ -186,7 +186,7 @@ function recoveredText(count: number): string {
 }
 
 interface RecoverDialogProps {
-  place: WebhookRef;
+  webhookRef: WebhookRef;
   onClose(): void;
   onDone(count: number): void;
 }
@@ -194,13 +194,13 @@ interface RecoverDialogProps {
 const recoverable = { both: "Failed and held", failed: "Failed", held: "Held" };
 type Recoverable = keyof typeof recoverable;
 
-function RecoverDialog({ place, onClose, onDone }: RecoverDialogProps) {
+function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
   const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
   const [which, setWhich] = useState<Recoverable>("both");
   const time = new Date(since);
   const recover = useAction(async (client) => {
     const body = { since: time.toISOString(), ...(which !== "both" && { status: which }) };
-    onDone((await client.recoverDeliveries(place, body)).count);
+    onDone((await client.recoverDeliveries(webhookRef, body)).count);
   });
   const isReady = !Number.isNaN(time.getTime());
   return (

@@ -10,14 +10,14 @@ const PENDING_INTERVAL_MS = 1_500;
 const DONE_INTERVAL_MS = 10_000;
 
 interface DeliveryDetailProps {
-  place: WebhookRef;
+  webhookRef: WebhookRef;
   deliveryId: string;
   isAdmin: boolean;
   closeHref: string;
 }
 
 /** One delivery with its attempts and its payload. */
-export function DeliveryDetail({ place, deliveryId, isAdmin, closeHref }: DeliveryDetailProps) {
+export function DeliveryDetail({ webhookRef, deliveryId, isAdmin, closeHref }: DeliveryDetailProps) {
   const { announce } = useSignedIn();
   const {
     data: delivery,
@@ -25,11 +25,11 @@ export function DeliveryDetail({ place, deliveryId, isAdmin, closeHref }: Delive
     reload,
   } = useLoaded(
     deliveryId,
-    (client) => client.getDelivery(place, deliveryId),
+    (client) => client.getDelivery(webhookRef, deliveryId),
     ({ status }) => (status === "pending" ? PENDING_INTERVAL_MS : DONE_INTERVAL_MS),
   );
   const redeliver = useAction(async (client) => {
-    await client.redeliver(place, deliveryId);
+    await client.redeliver(webhookRef, deliveryId);
     announce("Redelivery scheduled.");
     reload();
   });

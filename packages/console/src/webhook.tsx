@@ -43,14 +43,14 @@ type Open = "edit" | "rotate" | "test" | "delete" | RotatedWebhook;
 export function WebhookScreen({ projectId, webhookId, view, deliveryId }: WebhookScreenProps) {
   const { announce } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
-  const place = { projectId, webhookId };
+  const webhookRef = { projectId, webhookId };
   const {
     data: webhook,
     error,
     reload,
   } = useLoaded(
     webhookId,
-    (client) => client.getWebhook(place),
+    (client) => client.getWebhook(webhookRef),
     () => WEBHOOK_INTERVAL_MS,
   );
   const [open, setOpen] = useState<Open>();
@@ -104,11 +104,11 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
           {view === "deliveries" && (
             <div class={deliveryId ? "split open" : "split"}>
-              <DeliveryList place={place} isAdmin={isAdmin} isEnabled={webhook.enabled} openId={deliveryId} />
+              <DeliveryList webhookRef={webhookRef} isAdmin={isAdmin} isEnabled={webhook.enabled} openId={deliveryId} />
               {deliveryId && (
                 <DeliveryDetail
                   key={deliveryId}
-                  place={place}
+                  webhookRef={webhookRef}
                   deliveryId={deliveryId}
                   isAdmin={isAdmin}
                   closeHref={webhookHref(projectId, webhookId)}
@@ -172,7 +172,7 @@ interface ActionsProps {
 function Actions({ webhook, onOpen, onDone }: ActionsProps) {
   const toggle = useAction(async (client) => {
     const enabled = !webhook.enabled;
-    await client.updateWebhook(placeOf(webhook), { enabled });
+    await client.updateWebhook(webhookRefOf(webhook), { enabled });
     onDone(enabled ? "Webhook enabled." : "Webhook disabled.");
   });
   return (
@@ -216,7 +216,7 @@ interface WebhookDialogProps {
   onDone(): void;
 }
 
-const placeOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, webhookId: id });
+const webhookRefOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, webhookId: id });
 
 function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
   const [url, setUrl] = useState(webhook.url);
@@ -224,7 +224,7 @@ function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
   const save = useAction(async (client) => {
     // The service treats a URL in the request as a new receiver, so send it only if it changed.
     const changed = url.trim() === webhook.url ? {} : { url: url.trim() };
-    await client.updateWebhook(placeOf(webhook), { ...changed, events });
+    await client.updateWebhook(webhookRefOf(webhook), { ...changed, events });
     onDone();
   });
   const isReady = url.trim() !== "" && events.length > 0;
@@ -251,7 +251,7 @@ function RotateDialog({
 }: Omit<WebhookDialogProps, "onDone"> & { onRotated(rotated: RotatedWebhook): void }) {
   const [overlap, setOverlap] = useState<Overlap>("86400");
   const rotate = useAction(async (client) => {
-    const rotated = await client.rotateWebhookSecret(placeOf(webhook), { overlap_seconds: Number(overlap) });
+    const rotated = await client.rotateWebhookSecret(webhookRefOf(webhook), { overlap_seconds: Number(overlap) });
     recordRotation(webhook.id, Date.now() + Number(overlap) * 1000);
     onRotated(rotated);
   });
@@ -279,7 +279,7 @@ function SendTestDialog({
 }: Omit<WebhookDialogProps, "onDone"> & { onSent(deliveryId: string): void }) {
   const [name, setName] = useState(webhook.events[0] ?? "deploy.succeeded");
   const send = useAction(async (client) =>
-    onSent((await client.sendTestDelivery(placeOf(webhook), { event: name })).id),
+    onSent((await client.sendTestDelivery(webhookRefOf(webhook), { event: name })).id),
   );
   return (
     <FormDialog title="Send a test delivery" action={send} verb="Send test" onClose={onClose}>
@@ -291,7 +291,7 @@ function SendTestDialog({
 
 function DeleteDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
   const remove = useAction(async (client) => {
-    await client.deleteWebhook(placeOf(webhook));
+    await client.deleteWebhook(webhookRefOf(webhook));
     onDone();
   });
   return (

@@ -95,7 +95,7 @@ test("ends on Ctrl-C while a receiver hangs", async () => {
   expect(await run.end("SIGINT")).toBe(0);
 }, 10_000);
 
-test("does not mistake a service that got its address after a kill -9 for itself", async () => {
+test("starts after a kill -9 although another service has its old address", async () => {
   const killed = { DATA_DIR: freshDataDir() };
   const run = await start(killed);
   const { port } = new URL(run.baseUrl);

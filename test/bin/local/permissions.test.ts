@@ -128,7 +128,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>]>([
   ["webhooks/create", "write a transaction of items that it may put", insertWebhook],
   ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
   ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.deliveries)],
-  ["deliveries/fan-out", "send to a dead letter queue that it rejects to", () => send(locations.deadLetters.events)],
+  ["deliveries/fan-out", "send to a dead-letter queue that it rejects to", () => send(locations.deadLetters.events)],
   ["auth/authorizer", "read a secret", () => secretVersions(secretArn)],
 ])("%s may %s", async (file, _what, call) => {
   await expect(as(file, call)).resolves.toBeDefined();
@@ -173,7 +173,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
   ],
   [
     "deliveries/fan-out",
-    "send to another dead letter queue",
+    "send to another dead-letter queue",
     () => sendBatch(locations.deadLetters.deliveries),
     "sqs:SendMessage",
     "queue deliveries-dlq",

@@ -110,20 +110,20 @@ describe("a data directory that cannot be used", () => {
   const messageFor = (DATA_DIR: string, reason: string) =>
     `The data directory ${DATA_DIR} cannot be used: ${reason}. Set DATA_DIR to a folder that you can write to.`;
 
-  test("is a file", () => {
+  test("is reported when it is a file", () => {
     const path = join(scratch, "file");
     writeFileSync(path, "");
     const message = messageFor(path, "a file with that name is in the way (EEXIST)");
     expect(() => readSettings({ DATA_DIR: path })).toThrow(new SettingError(message));
   });
 
-  test("has a file in its path", () => {
+  test("is reported when a part of its path is a file", () => {
     const path = "/dev/null/data/deep";
     const reason = "a part of the path is a file, not a folder";
     expect(() => readSettings({ DATA_DIR: path })).toThrow(reason);
   });
 
-  test("is in a folder without write permission", () => {
+  test("is reported when its parent folder is not writable", () => {
     const parent = join(scratch, "read-only");
     mkdirSync(parent);
     chmodSync(parent, 0o500);
@@ -141,13 +141,13 @@ describe("a data directory that cannot be used", () => {
     );
   });
 
-  test("has a folder in the place of the secret", () => {
+  test("is reported when the path of its secret is a folder", () => {
     const path = join(scratch, "odd");
     mkdirSync(join(path, "jwt-secret"), { recursive: true });
     expect(() => readSettings({ DATA_DIR: path })).toThrow(/^The data directory .+\/odd cannot be used: EISDIR/);
   });
 
-  test("holds a secret that is too short", () => {
+  test("is reported when its secret is too short", () => {
     const path = join(scratch, "short");
     mkdirSync(path);
     writeFileSync(join(path, "jwt-secret"), "x".repeat(31));

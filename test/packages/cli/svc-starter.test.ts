@@ -23,7 +23,7 @@ test("starts the sources of a checkout, and the bundle where there are no source
   expect(start()).toBe("bundle a b\n");
 });
 
-test("exits with 0 and without an error when the reader of its output has gone", async () => {
+test("exits with 0 and without an error when the reader of its output has closed the pipe", async () => {
   const child = spawn(process.execPath, [program, "--help"], { env: environment() });
   child.stdout.destroy();
   let stderr = "";

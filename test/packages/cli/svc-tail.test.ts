@@ -48,15 +48,15 @@ interface FaultProxy {
   close(): void;
 }
 
-/** Starts a proxy in proxy of the service that rejects requests while a fault is set. */
+/** Starts a proxy in front of the service that rejects requests while a fault is set. */
 async function startFaultProxy(target: string): Promise<FaultProxy> {
   const codes = { 429: "rate_limited", 503: "service_unavailable", 401: "invalid_token" };
   const server = http.createServer((request, response) => {
     if (proxy.mode === "pass") {
       const { method, headers, url = "" } = request;
-      const forwarded = http.request(`${target}${url}`, { method: method ?? "GET", headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
+      const forwarded = http.request(`${target}${url}`, { method: method ?? "GET", headers }, (upstream) => {
+        response.writeHead(upstream.statusCode ?? 502, upstream.headers);
+        upstream.pipe(response);
       });
       return request.pipe(forwarded);
     }

@@ -112,7 +112,7 @@ describe("mayRetry", () => {
     expect(read.methods).toEqual(["GET", "GET"]);
   });
 
-  test("is not asked about other errors", async () => {
+  test("is not called for other errors", async () => {
     const { client, methods } = scripted([{ status: 500, body: error("internal_error") }, ok], {
       mayRetry: () => true,
     });

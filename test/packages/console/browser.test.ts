@@ -5,7 +5,7 @@ import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
-import { handler as putMember } from "../../../functions/projects/upsert-member.ts";
+import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freshDataDir, type LocalRun, startLocalRun } from "../../support/local-run.ts";
@@ -30,7 +30,7 @@ let browser: Browser;
 const receivers: Receiver[] = [];
 
 /** Script errors, policy violations and failed requests that the browser reported. */
-const complaints: string[] = [];
+const browserErrors: string[] = [];
 /** Reports that the current test causes. The browser logs every failed request. */
 let expected: RegExp[] = [];
 const pages: Page[] = [];
@@ -41,15 +41,15 @@ async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
   const page = await context.newPage();
   page.setDefaultTimeout(DEADLINE_MS);
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) browserErrors.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("pageerror", (error) => browserErrors.push(String(error)));
   page.on("dialog", (dialog) => {
-    complaints.push(`a browser dialog: ${dialog.message()}`);
+    browserErrors.push(`a browser dialog: ${dialog.message()}`);
     dialog.dismiss();
   });
   page.on("request", (request) => {
-    if (!request.url().startsWith(`${run.baseUrl}/`)) complaints.push(`a request to ${request.url()}`);
+    if (!request.url().startsWith(`${run.baseUrl}/`)) browserErrors.push(`a request to ${request.url()}`);
   });
   pages.push(page);
   return page;
@@ -104,7 +104,7 @@ async function recordingBodies(page: Page): Promise<Page> {
 /** Creates a project with one webhook. */
 async function newScenario({ name = "Shop", url = "https://example.com/hook" } = {}) {
   const projectId = randomUUID();
-  await putMember({ user_id: "demo-user", project_id: projectId, name });
+  await upsertMember({ user_id: "demo-user", project_id: projectId, name });
   const events = ["deploy.started", "deploy.succeeded", "deploy.failed"];
   const { body } = await call("POST", `/v1/projects/${projectId}/webhooks`, { url, events });
   const hash = `#/projects/${projectId}/webhooks/${body.data.id}`;
@@ -157,7 +157,7 @@ inChromium.describe("the console in Chromium", () => {
 
   afterEach(async () => {
     await Promise.all(pages.splice(0).map((page) => page.context().close()));
-    const unexpected = complaints.splice(0).filter((text) => !expected.some((pattern) => pattern.test(text)));
+    const unexpected = browserErrors.splice(0).filter((text) => !expected.some((pattern) => pattern.test(text)));
     expected = [];
     expect(unexpected).toEqual([]);
   });
@@ -627,8 +627,8 @@ inChromium.describe("the console in Chromium", () => {
       const [{ id: deliveryId }] = (await call("GET", `${path}/deliveries`)).body.data;
       for (const role of ["admin", "viewer"]) {
         const user_id = `${role}-of-all-screens`;
-        await putMember({ user_id, project_id: projectId, name: "Shop", role });
-        await putMember({ user_id, project_id: empty, name: "Empty", role });
+        await upsertMember({ user_id, project_id: projectId, name: "Shop", role });
+        await upsertMember({ user_id, project_id: empty, name: "Empty", role });
         await call("POST", "/v1/api-keys", { name: "own" }, tokenOf(user_id));
       }
       ids = {
@@ -730,7 +730,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("no credential or secret is left in the tab, its address or its history", async () => {
       const { hash, projectId } = await newScenario();
-      await putMember({ user_id: "next-user", project_id: projectId, name: "Shop" });
+      await upsertMember({ user_id: "next-user", project_id: projectId, name: "Shop" });
       const page = await signedIn(hash);
       const secrets = [run.token, ...(await revealSecrets(page))];
       await page.getByRole("button", { name: "Copy" }).click();
@@ -822,7 +822,7 @@ inChromium.describe("the console in Chromium", () => {
       expect(ran).toBe(false);
       const reached = await page.evaluate<boolean>(`fetch("http://127.0.0.1:9/").then(() => true, () => false)`);
       expect(reached).toBe(false);
-      expect(complaints.some((text) => text.includes("connect-src"))).toBe(true);
+      expect(browserErrors.some((text) => text.includes("connect-src"))).toBe(true);
     });
 
     test("in an address opens the page-not-found screen", async () => {

@@ -101,7 +101,7 @@ async function open(server: http.Server, port: number): Promise<void> {
 
 const urlOf = (server: http.Server): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 
-/** Far more than the 64 KB limit of an event. */
+/** Four times the limit of a delivery's body. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /** @returns undefined when the body is larger than MAX_BODY_BYTES */
