@@ -13,7 +13,7 @@ export type KmsKey = kms.IKey;
 
 /**
  * Creates the key of a stage, or refers to an existing one.
- * @returns undefined when the stage has no `kmsKey` and uses the keys of AWS
+ * @returns undefined when the stage has no `kmsKey` and uses keys managed by AWS
  */
 export function createKmsKey(scope: Construct, stage: Stage): KmsKey | undefined {
   if (stage.kmsKey === undefined) return undefined;

@@ -16,7 +16,7 @@ import type { Stage } from "./stage.ts";
 
 export type Queues = Record<QueueKey, { queue: sqs.Queue; deadLetters: sqs.Queue }>;
 
-/** Creates one queue and its dead letter queue per row of functions/manifest/queues.ts. */
+/** Creates one queue and its dead-letter queue per row of functions/manifest/queues.ts. */
 export function createQueues(scope: Construct, stage: Stage, key?: KmsKey): Queues {
   const folder = new Construct(scope, "Queues");
   const pairs = Object.entries<QueueRow>(queues).map(([name, row]) => [
@@ -58,7 +58,7 @@ function createPair(
   return { queue, deadLetters };
 }
 
-/** How long SQS reuses a data key before it calls KMS again. One hour costs a twelfth of the default of five minutes. */
+/** Time for which SQS reuses a data key before it calls KMS again. An hour costs a twelfth of the default, 5 minutes. */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
