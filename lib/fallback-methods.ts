@@ -45,7 +45,8 @@ function addFixedResponse(
   const statusCode = String(row.status);
   const mock = new apigateway.MockIntegration({
     requestTemplates: Object.fromEntries(contentTypes.map((type) => [type, `{"statusCode": ${statusCode}}`])),
-    // A body of any other type gets 415. If it were passed through, it would replace the template and the mock would fail.
+    // A body of any other type gets 415. If it were passed through, it would replace the template and the mock would
+    // fail.
     passthroughBehavior: apigateway.PassthroughBehavior.NEVER,
     integrationResponses: [
       {
@@ -63,7 +64,9 @@ function addFixedResponse(
   });
 }
 
-/** API Gateway selects the request template by the exact content type, and the first one for a request without a type. */
+/**
+ * API Gateway selects the request template by the exact content type, and the first one for a request without a type.
+ */
 const contentTypes = ["application/json", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"];
 
 const responseHeader = (name: string) => `method.response.header.${name}`;

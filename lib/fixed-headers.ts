@@ -17,8 +17,8 @@ export function errorHeaders(row: GatewayResponseRow, extraHeaders: Record<strin
 }
 
 /**
- * Returns the CORS headers that let a web page read an error; none if the stage allows no origins. The value is fixed, so
- * several allowed origins become `*`. This is safe, because an error response of API Gateway contains no user data.
+ * Returns the CORS headers that let a web page read an error; none if the stage allows no origins. The value is fixed,
+ * so several allowed origins become `*`. This is safe, because an error response of API Gateway contains no user data.
  */
 export function corsHeaders({ corsOrigins }: Pick<Stage, "corsOrigins">): Record<string, string> {
   if (!corsOrigins) return {};

@@ -17,8 +17,8 @@ export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
 }
 
 /**
- * Returns the IAM statements that allow exactly the actions in `uses` on exactly these resources. The permission to read
- * the JWT secret is granted in jwt-secret.ts.
+ * Returns the IAM statements that allow exactly the actions in `uses` on exactly these resources. The permission to
+ * read the JWT secret is granted in jwt-secret.ts.
  */
 export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
   const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;

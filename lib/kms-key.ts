@@ -44,8 +44,8 @@ function logsStatement({ partition, region, account }: Stack): iam.PolicyStateme
 export const actionsForSending = ["kms:GenerateDataKey", "kms:Decrypt"];
 
 /**
- * Lets an event producer encrypt its messages. This has no effect on a key that exists already: the operator changes the
- * policy of that key.
+ * Lets an event producer encrypt its messages. This has no effect on a key that exists already: the operator changes
+ * the policy of that key.
  */
 export function allowProducerToEncrypt(key: KmsKey, { principals, conditions }: Producer): void {
   key.addToResourcePolicy(

@@ -58,12 +58,14 @@ function createPair(
   return { queue, deadLetters };
 }
 
-/** Time for which SQS reuses a data key before it calls KMS again. An hour costs a twelfth of the default, 5 minutes. */
+/**
+ * Time for which SQS reuses a data key before it calls KMS again. An hour costs a twelfth of the default, 5 minutes.
+ */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
- * Allows the producers of a stage in the queue's policy. Other accounts, EventBridge rules and SNS topics need this; for
- * principals of this account their own IAM policy is enough.
+ * Allows the producers of a stage in the queue's policy. Other accounts, EventBridge rules and SNS topics need this;
+ * for principals of this account their own IAM policy is enough.
  */
 function allowProducersToSend(queue: sqs.Queue, arns: string[]): void {
   for (const arn of arns) {
@@ -74,7 +76,9 @@ function allowProducersToSend(queue: sqs.Queue, arns: string[]): void {
   }
 }
 
-/** Returns the principal of a producer. A rule or a topic sends as its service: the condition limits that to this one. */
+/**
+ * Returns the principal of a producer. A rule or a topic sends as its service: the condition limits that to this one.
+ */
 function producerOf(arn: string): Producer {
   const service = /^arn:[\w-]+:(events|sns):/.exec(arn)?.[1];
   if (service === undefined) return { principals: [new iam.ArnPrincipal(arn)], conditions: {} };

@@ -2,8 +2,8 @@ import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
 
 /*
- * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are defined
- * in stages.ts.
+ * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are
+ * defined in stages.ts.
  */
 
 const arn = (service: string, resource: RegExp, example: string) =>
@@ -109,8 +109,8 @@ const stageSchema = z.strictObject({
     .optional(),
   /**
    * Deploys the console, a web page, to S3 and CloudFront; absent = no console. `true` uses CloudFront's domain name:
-   * after the first deployment the operator adds the origin of the output ConsoleUrl to `corsOrigins`. A custom domain is
-   * added automatically.
+   * after the first deployment the operator adds the origin of the output ConsoleUrl to `corsOrigins`. A custom domain
+   * is added automatically.
    */
   console: z
     .union([
@@ -130,7 +130,9 @@ const stageSchema = z.strictObject({
   corsOrigins: z.array(origin).min(1).optional(),
   /** A firewall (AWS WAF) that blocks IP addresses that send more requests than this; absent = no firewall. */
   firewall: z.strictObject({ requestsPerFiveMinutes: z.int().min(10).max(2_000_000_000) }).optional(),
-  /** Customer managed KMS key for tables, queues, secret and logs: an ARN, or `create`; absent = keys managed by AWS. */
+  /**
+   * Customer managed KMS key for tables, queues, secret and logs: an ARN, or `create`; absent = keys managed by AWS.
+   */
   kmsKey: z.union([z.literal("create"), keyArn]).optional(),
   /** Receives all alarms by email; absent = the operator subscribes to the topic of the output AlarmTopicArn. */
   alarmEmail: z.email("must be an email address").optional(),
@@ -142,8 +144,8 @@ const stageSchema = z.strictObject({
    */
   projectsTable: z.strictObject({ name: z.string().regex(/^[\w.-]{3,255}$/), kmsKeyArn: keyArn.optional() }).optional(),
   /**
-   * Sets the role with which API Gateway writes logs; absent = true. An account has one such role per region, for all its
-   * APIs: use false if another stack sets it.
+   * Sets the role with which API Gateway writes logs; absent = true. An account has one such role per region, for all
+   * its APIs: use false if another stack sets it.
    */
   setsApiGatewayLogRole: z.boolean().optional(),
 });

@@ -65,8 +65,8 @@ async function attemptOnce(due: DueAttempt): Promise<void> {
 }
 
 /**
- * Cancels a delivery whose webhook was deleted during the read. Webhook and secret are deleted in one transaction, but a
- * batch read is not a transaction: it may return the webhook without its secret.
+ * Cancels a delivery whose webhook was deleted during the read. Webhook and secret are deleted in one transaction, but
+ * a batch read is not a transaction: it may return the webhook without its secret.
  * @throws Error when the webhook still exists, because a lost secret must not cancel its deliveries
  */
 async function finishWithoutSecret(due: DueAttempt, delivery: Delivery): Promise<void> {

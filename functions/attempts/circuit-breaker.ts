@@ -14,8 +14,8 @@ export interface WebhookHealth {
 export const OPEN_AFTER_SECONDS = 30;
 
 /**
- * Time between two probes, and time over which the other deliveries are spread after the next probe. Both are a share of
- * the outage so far, within bounds, so that a long outage costs few requests.
+ * Time between two probes, and time over which the other deliveries are spread after the next probe. Both are a share
+ * of the outage so far, within bounds, so that a long outage costs few requests.
  */
 const PROBE_INTERVAL = { share: 0.1, minSeconds: 30, maxSeconds: 300 };
 const WAIT_SPREAD = { share: 0.5, minSeconds: 30, maxSeconds: 1_800 };

@@ -61,8 +61,8 @@ export async function get(webhookId: string, id: string): Promise<Delivery> {
 const noSuchDelivery = () => new ApiError("not_found", "No delivery with this id exists.");
 
 /**
- * Makes a delivery of any status pending again. An attempt is due now, and the retry schedule restarts. A delivery whose
- * redelivery is already due stays unchanged, so concurrent calls lead to one attempt.
+ * Makes a delivery of any status pending again. An attempt is due now, and the retry schedule restarts. A delivery
+ * whose redelivery is already due stays unchanged, so concurrent calls lead to one attempt.
  * @returns the row, and whether its attempt is to be enqueued
  * @throws ApiError `not_found`, or `conflict` when the delivery has reached the maximum number of attempts
  */

@@ -86,8 +86,8 @@ export const DUE_SHARDS = 32;
 export const MAX_QUEUE_DELAY_SECONDS = 900;
 
 /**
- * Returns the due time of an attempt: when the sweep enqueues it. An attempt within the maximum delay of the queue has a
- * message already, so the sweep enqueues it only after the grace period.
+ * Returns the due time of an attempt: when the sweep enqueues it. An attempt within the maximum delay of the queue has
+ * a message already, so the sweep enqueues it only after the grace period.
  */
 export function dueAt(now: Date, afterSeconds: number, graceSeconds: number): string {
   return addSeconds(now, afterSeconds + (afterSeconds > MAX_QUEUE_DELAY_SECONDS ? 0 : graceSeconds));

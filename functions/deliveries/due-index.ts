@@ -11,7 +11,8 @@ type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
 export type DueCursor = Record<string, unknown>;
 
 /**
- * Reads one page of a shard's rows whose due time has passed, longest overdue first. The index is eventually consistent.
+ * Reads one page of a shard's rows whose due time has passed, longest overdue first. The index is eventually
+ * consistent.
  * @param after cursor of the page before; absent for the first page
  * @returns `next` is absent on the last page
  */

@@ -11,8 +11,8 @@ export class AddressBlockedError extends Error {
 }
 
 /**
- * Max wait for a connection to one of several addresses before the next address is tried. With Node's default of
- * 250 ms, a receiver whose TCP handshake takes longer could not be reached. The last address has the rest of the deadline.
+ * Max wait for a connection to one of several addresses before the next address is tried. Node's default of 250 ms
+ * fails every receiver whose TCP handshake takes longer. The last address has the rest of the deadline.
  * https://nodejs.org/api/net.html#socketconnectoptions-connectlistener
  */
 const CONNECT_ATTEMPT_MS = 3_000;

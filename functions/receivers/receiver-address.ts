@@ -32,8 +32,8 @@ function isGlobalIpv6({ parts: [first = 0, second = 0] }: ipaddr.IPv6): boolean 
 }
 
 /**
- * Returns whether an address is globally routable. `unicast` excludes every special range: private, loopback, link-local
- * (which includes cloud metadata), shared, multicast, reserved, v4-mapped, NAT64, 6to4, Teredo and so on.
+ * Returns whether an address is globally routable. `unicast` excludes every special range: private, loopback,
+ * link-local (which includes cloud metadata), shared, multicast, reserved, v4-mapped, NAT64, 6to4, Teredo and so on.
  * @returns false for a text that is not an address
  */
 export function isPublicAddress(text: string): boolean {

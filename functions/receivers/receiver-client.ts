@@ -12,7 +12,9 @@ import { createResolver, NameNotResolvedError } from "./resolver.ts";
  */
 
 export interface Limits {
-  /** Total time of a request, from resolving the name to the last byte read. An idle timeout would not end a slow body. */
+  /**
+   * Total time of a request, from resolving the name to the last byte read. An idle timeout would not end a slow body.
+   */
   deadlineMs: number;
   /** Bytes of the response body to read. A longer body is cut and does not make the request fail. */
   maxResponseBytes: number;
@@ -32,7 +34,9 @@ export interface Outcome {
   retryAfter?: string;
   /** Start of the response body as text; absent when it is empty. */
   excerpt?: string;
-  /** The target of a redirect, the cause of a TLS or DNS failure, or `NOT_CONNECTED` for a timeout without a connection. */
+  /**
+   * The target of a redirect, the cause of a TLS or DNS failure, or `NOT_CONNECTED` for a timeout without a connection.
+   */
   detail?: string;
 }
 

@@ -12,7 +12,9 @@ export interface ResolverOptions {
   timeoutMs: number;
   /** Addresses of DNS servers (`127.0.0.1:5353`); absent for those of the operating system. */
   servers?: readonly string[];
-  /** Path of a hosts file that is consulted first; absent for none. For local use: c-ares does not read it by itself. */
+  /**
+   * Path of a hosts file that is consulted first; absent for none. For local use: c-ares does not read it by itself.
+   */
   hostsFile?: string;
 }
 

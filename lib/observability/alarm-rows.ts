@@ -23,8 +23,8 @@ import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
  * Returns the alarms of a stage. An alarm is one row here, one section in docs/runbook.md and one row in
  * test/lib/observability/alarms.test.ts.
  *
- * CloudWatch charges by the number of metrics that alarms read. Prefer one more term in an expression to one more alarm,
- * and a ratio with a minimum count to a bare count.
+ * CloudWatch charges by the number of metrics that alarms read. Prefer one more term in an expression to one more
+ * alarm, and a ratio with a minimum count to a bare count.
  */
 export function alarmRows(monitored: MonitoredResources): AlarmRow[] {
   return [
@@ -98,8 +98,8 @@ function oldestHealthySeconds(key: QueueKey): number {
 }
 
 /**
- * Returns 1 if any queue has messages and deletes none. The errors of the consumer cannot show this: if it reports every
- * message as a batch item failure, Lambda counts no error.
+ * Returns 1 if any queue has messages and deletes none. The errors of the consumer cannot show this: if it reports
+ * every message as a batch item failure, Lambda counts no error.
  */
 function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpression {
   const used: Record<string, cloudwatch.IMetric> = {};
@@ -113,9 +113,9 @@ function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpr
 }
 
 /**
- * These alarms use no anomaly detection, which costs three metrics per alarm, needs two weeks of data, and learns a slow
- * decline as normal. One failing receiver cannot lower the success rate for long: after 30 seconds its circuit opens, and
- * it gets one delivery at a time.
+ * These alarms use no anomaly detection, which costs three metrics per alarm, needs two weeks of data, and learns a
+ * slow decline as normal. One failing receiver cannot lower the success rate for long: after 30 seconds its circuit
+ * opens, and it gets one delivery at a time.
  */
 function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
   return [
@@ -198,8 +198,8 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
       id: "authorizer-errors",
       severity: "page",
       meaning: "Credentials cannot be checked: requests get a 503 response, valid credentials included.",
-      // api-errors may miss these, because API Gateway may count an error with a changed status (gateway-responses.ts) as
-      // 4XXError.
+      // api-errors may miss these, because API Gateway may count an error with a changed status (gateway-responses.ts)
+      // as 4XXError.
       // https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
       metric: math("IF(errors >= 5, 100 * errors / calls, 0)", FIVE_MINUTES, {
         errors: authorizer.metricErrors({ statistic: SUM }),

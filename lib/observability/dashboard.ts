@@ -13,7 +13,8 @@ import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
 
 /**
  * Creates the dashboard of a stage. It separates faults of this service from faults of the receivers: first our side,
- * then the receivers, the API and the capacity. It shows the metrics that the alarms read, before they reach a threshold.
+ * then the receivers, the API and the capacity. It shows the metrics that the alarms read, before they reach a
+ * threshold.
  */
 export function createDashboard(scope: Construct, monitored: MonitoredResources, alarms: Alarms): cloudwatch.Dashboard {
   return new cloudwatch.Dashboard(scope, "Dashboard", {

@@ -71,8 +71,8 @@ export function math(
  * Returns the sum of metrics over five minutes. An operand without data counts as 0 if any other operand has data.
  *
  * @param heartbeat a function that always runs; its invocations times 0 are added, so that the sum always has data.
- * Alarms on AWS/DynamoDB metrics ignore missing data whatever `treatMissingData` is: without a heartbeat they would stay
- * in ALARM.
+ * Alarms on AWS/DynamoDB metrics ignore missing data whatever `treatMissingData` is: without a heartbeat they would
+ * stay in ALARM.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
  */
 export function sum(terms: cloudwatch.Metric[], heartbeat?: lambda.Function): cloudwatch.MathExpression {

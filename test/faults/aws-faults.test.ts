@@ -72,7 +72,7 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     await eventually(async () => expect(await succeeded()).toBeGreaterThan(0.6 * total));
     faults.stop();
     await eventually(async () => {
-      // A message may reach its dead letter queue a while after the faults have ended.
+      // A message may reach its dead-letter queue a while after the faults have ended.
       await Promise.all((["events", "deliveries"] as const).map(redrive));
       expect(await succeeded()).toBe(total);
     });

@@ -12,8 +12,8 @@ import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { freshDataDir, kill, startProgram } from "./local-run.ts";
 
 /**
- * The service as a process that a test can kill, over engines that keep running in this process. A proxy between the two sees
- * every call, so that a test can kill the service at any of them.
+ * The service as a process that a test can kill, over engines that keep running in this process. A proxy between the
+ * two sees every call, so that a test can kill the service at any of them.
  */
 export interface CrashRig {
   proxy: FaultProxy;
@@ -23,7 +23,7 @@ export interface CrashRig {
   /** Simulates the time after which a dead process is replaced: its messages are visible again, its rows are due. */
   expireLeases(pending: Delivery[]): Promise<void>;
   publish(event: object): Promise<void>;
-  /** Counts the messages in all queues and dead letter queues. */
+  /** Counts the messages in all queues and dead-letter queues. */
   messagesLeft(): number;
   stop(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { fromSources } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import { handler as putMember } from "../../functions/projects/upsert-member.ts";
+import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
 import { closeAfterFile } from "./cleanup.ts";
 import { freshResources } from "./resources.ts";
 
@@ -64,7 +64,7 @@ export async function startTestService({ deliver = false } = {}): Promise<TestSe
       return { userId, token, api: as(token) };
     },
     async project(userId, { role = "admin", projectId = randomUUID() } = {}) {
-      await putMember({ user_id: userId, project_id: projectId, name: "Project", role });
+      await upsertMember({ user_id: userId, project_id: projectId, name: "Project", role });
       return projectId;
     },
     stop: closeAfterFile(async () => {
