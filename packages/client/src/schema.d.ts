@@ -645,7 +645,7 @@ export interface components {
        * @description When the attempt was made.
        */
       at: string;
-      /** @description Milliseconds from connecting to the last byte read. */
+      /** @description Milliseconds from resolving the host name to the last byte read. */
       duration_ms: number;
       /** @description The status code of the response; null when no response arrived. */
       status_code: number | null;
