@@ -1,7 +1,7 @@
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
 import type { MetricValues } from "../platform/metrics.ts";
 
-/** Consequences of an attempt that its outcome alone does not show. */
+/** Facts about a recorded attempt that are not in the attempt itself. */
 export interface AttemptEffects {
   /** This process recorded the attempt, and no other attempt was requested while it was in flight. */
   isDecisive: boolean;

@@ -36,7 +36,7 @@ async function identify({ multiValueHeaders }: APIGatewayRequestAuthorizerEvent,
 
 async function identifyByKey(token: string, now: Date): Promise<Identity> {
   const apiKey = isApiKey(token) ? await apiKeys.findByHash(hashApiKey(token)) : undefined;
-  // Unknown, malformed and deleted keys return the same error, so that it does not reveal which keys exist or existed.
+  // Unknown, malformed and deleted keys get the same error, which must not reveal which keys exist or existed.
   if (!apiKey) throw new ApiError("invalid_api_key", "The API key is not valid. Check it, or use another one.");
   if (isLastUsedStale(apiKey, now, settings.lastUsedResolutionSeconds())) {
     // Best effort: the request succeeds even if the time of last use cannot be written.

@@ -29,7 +29,7 @@ interface EndpointRequest<Params extends string, Input, Query> {
   params: Record<Params, string>;
   /** The body, validated and converted by the schema of the endpoint. */
   input: Input;
-  /** The query parameters, validated and converted likewise. */
+  /** The query parameters, validated and converted in the same way. */
   query: Query;
   /** The requested URL without its query. */
   requestUrl: URL;

@@ -28,6 +28,7 @@ const RCODES = { NXDOMAIN: 3, SERVFAIL: 2 };
 export async function startDnsServer(zone: Zone): Promise<DnsServer> {
   const socket = createSocket("udp4");
   const questions: string[] = [];
+  const delayed = new Set<NodeJS.Timeout>();
   socket.on("message", (message, peer) => {
     const query = decode(message);
     const [question] = query.questions ?? [];
@@ -43,7 +44,7 @@ export async function startDnsServer(zone: Zone): Promise<DnsServer> {
     const send = () => socket.send(packet, peer.port, peer.address);
     const waitMs = entry.afterMs?.[type as "A" | "AAAA"];
     if (waitMs === undefined) send();
-    else setTimeout(send, waitMs).unref();
+    else delayed.add(setTimeout(send, waitMs));
   });
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");
@@ -51,6 +52,7 @@ export async function startDnsServer(zone: Zone): Promise<DnsServer> {
     address: `127.0.0.1:${socket.address().port}`,
     questions,
     async close() {
+      for (const timer of delayed) clearTimeout(timer);
       socket.close();
       await once(socket, "close");
     },
