@@ -70,7 +70,7 @@ function sendsToOwnQueue({ trigger, uses }: WorkerRow): boolean {
 function descriptionOf({ trigger }: WorkerRow): string {
   switch (trigger.kind) {
     case "authorizer":
-      return "Authorizes every request of the API";
+      return "Authenticates every request of the API";
     case "queue":
       return `Consumes the queue ${trigger.queue}`;
     case "everyMinutes":

@@ -13,7 +13,7 @@ const inList = {
   status: oneOf<DeliveryStatus>("The status of the delivery.", {
     pending: "an attempt is due now, or at `next_attempt_at`",
     succeeded: "the receiver returned 2xx",
-    failed: "all attempts failed",
+    failed: "the last attempt failed, and no retry follows",
     held: "the webhook was disabled when the event arrived or the next attempt was due",
     cancelled: "the webhook was deleted before the delivery succeeded",
   }),

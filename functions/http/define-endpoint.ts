@@ -137,7 +137,7 @@ const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): str
 function readParams({ pathParameters }: APIGatewayProxyEvent): Record<string, string> {
   const params = Object.entries(pathParameters ?? {}).map(([name, text]): [string, string] => {
     const id = canonicalUuid(text);
-    if (id === undefined) throw new ApiError("not_found", "No resource with this id exists: ids are UUIDs.");
+    if (id === undefined) throw new ApiError("not_found", "No resource with this id exists. Ids are UUIDs.");
     return [name, id];
   });
   return Object.fromEntries(params);

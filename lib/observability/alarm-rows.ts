@@ -62,7 +62,7 @@ function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
     {
       id: "queues-stuck",
       severity: "page",
-      meaning: "A queue holds messages and none is completed: webhooks are not called at all.",
+      meaning: "A queue has messages, but none is completed: webhooks are not called at all.",
       metric: stuckQueues(pairs),
       when: { atLeast: 1 },
       periods: 5,
@@ -211,7 +211,7 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
       id: "rejected-credentials",
       severity: "ticket",
       meaning:
-        "Thousands of credentials are rejected: a client keeps using an invalid credential, or an attacker guesses.",
+        "Thousands of credentials are rejected: a client keeps using an invalid one, or an attacker guesses credentials.",
       metric: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: FIVE_MINUTES }),
       when: { atLeast: 1_000 },
       periods: 2,

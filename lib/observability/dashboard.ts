@@ -86,7 +86,7 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
         perMinute(stage, "rejectedEvents", "Sum", "rejected events"),
         perMinute(stage, "messagesFailed", "Sum", "failed messages"),
       ]),
-      table("Failed messages (our faults, received again)", consumers, [
+      table("Failed messages (internal errors, received again)", consumers, [
         'filter message = "message failed"',
         "stats count(*) as failures, latest(delivery_id) as last_delivery by error.name, error.message",
         "sort failures desc",

@@ -97,7 +97,9 @@ describe("tables of log queries", () => {
     for (const title of ["Failing webhooks", "Busiest projects"]) {
       expect(titled(title).query).toMatch(/^SOURCE 'WorkersAttemptsSendLogs\w{8}' \|/);
     }
-    expect(titled("Failed messages (our faults, received again)").query).toMatch(/FanOutLogs\w{8}.*AttemptsSendLogs/);
+    expect(titled("Failed messages (internal errors, received again)").query).toMatch(
+      /FanOutLogs\w{8}.*AttemptsSendLogs/,
+    );
   });
 });
 
