@@ -35,19 +35,27 @@ export async function makeAttempt(due: DueAttempt): Promise<void> {
   const key = `${due.delivery_id} ${due.attempt}`;
   if (inFlight.has(key)) return;
   inFlight.add(key);
+  let unfinished: Delivery | undefined;
   try {
-    await attemptOnce(due);
+    unfinished = await attemptOnce(due);
   } finally {
     inFlight.delete(key);
   }
+  // Enqueue after `inFlight` is cleared, because a message that arrives before is dropped as a duplicate.
+  if (unfinished) await enqueue([unfinished]);
 }
 
-async function attemptOnce(due: DueAttempt): Promise<void> {
+/**
+ * Makes the attempt unless the row shows that there is nothing to do.
+ * @returns the delivery if it was to be held or postponed, but a new attempt was requested in the meantime: it must be
+ * enqueued again, because the message of that request may have been dropped
+ */
+async function attemptOnce(due: DueAttempt): Promise<Delivery | undefined> {
   const { project_id, webhook_id, delivery_id, attempt, waited_for_slot } = due;
   log.tag({ project_id, webhook_id, delivery_id, attempt });
   // Read the current URL and secret, because they may have changed while the delivery waited.
   const { delivery, webhook, secrets } = await readForAttempt(due);
-  if (delivery?.status !== "pending" || delivery.attempt_count !== attempt - 1) return;
+  if (delivery?.status !== "pending" || delivery.attempt_count !== attempt - 1) return undefined;
   if (!webhook) return finishWithoutAttempt(delivery, "cancelled");
   if (!secrets) return finishWithoutSecret(due, delivery);
 
@@ -62,6 +70,7 @@ async function attemptOnce(due: DueAttempt): Promise<void> {
     const outcome = await receivers.post(webhook.url, requestHeaders(delivery, secrets, at), delivery.body);
     await finishAttempt(delivery, webhook, { trigger, at, outcome, hasWaitedForSlot: waited_for_slot ?? false });
   });
+  return undefined;
 }
 
 /**
@@ -69,7 +78,7 @@ async function attemptOnce(due: DueAttempt): Promise<void> {
  * a batch read is not a transaction: it may return the webhook without its secret.
  * @throws Error when the webhook still exists, because a lost secret must not cancel its deliveries
  */
-async function finishWithoutSecret(due: DueAttempt, delivery: Delivery): Promise<void> {
+async function finishWithoutSecret(due: DueAttempt, delivery: Delivery): Promise<Delivery | undefined> {
   const { webhook } = await readForAttempt(due);
   if (webhook) throw new Error(`The webhook ${webhook.id} has no secret.`);
   return finishWithoutAttempt(delivery, "cancelled");
@@ -90,19 +99,18 @@ async function circuitWaitSeconds(webhook: Webhook): Promise<number | undefined>
   return second.kind === "wait" ? second.afterSeconds : 0;
 }
 
-async function postpone(delivery: Delivery, afterSeconds: number): Promise<void> {
+/** @returns the delivery if a new attempt was requested in the meantime */
+async function postpone(delivery: Delivery, afterSeconds: number): Promise<Delivery | undefined> {
   const now = new Date();
   const due = dueAt(now, afterSeconds, settings.deliveryGraceSeconds());
-  const isPostponed = await deliveries.postpone(delivery, addSeconds(now, afterSeconds), due);
-  await (isPostponed ? enqueueAfter(delivery, afterSeconds) : enqueue([delivery]));
+  if (!(await deliveries.postpone(delivery, addSeconds(now, afterSeconds), due))) return delivery;
+  await enqueueAfter(delivery, afterSeconds);
+  return undefined;
 }
 
-/**
- * Ends a delivery without an attempt. If a new attempt was requested in the meantime, its message may have been dropped
- * as a duplicate of this one, so it is enqueued again.
- */
-async function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancelled"): Promise<void> {
-  if (!(await deliveries.finishWithoutAttempt(delivery, status))) await enqueue([delivery]);
+/** @returns the delivery if a new attempt was requested in the meantime */
+async function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancelled"): Promise<Delivery | undefined> {
+  return (await deliveries.finishWithoutAttempt(delivery, status)) ? undefined : delivery;
 }
 
 /** Max requests in flight to one webhook, in this process. */

@@ -76,10 +76,14 @@ export async function reschedule(
   if (delivery) return { delivery, isNew: true };
   const current = await get(webhook_id, id);
   if (current.status === "pending" && current.trigger === "redeliver") return { delivery: current, isNew: false };
-  throw new ApiError(
-    "conflict",
-    `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`,
-  );
+  if (current.attempt_count >= MAX_ATTEMPTS) {
+    throw new ApiError(
+      "conflict",
+      `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`,
+    );
+  }
+  // The attempt of an earlier redelivery was recorded between the write and the read.
+  return reschedule(webhook_id, id, now, graceSeconds);
 }
 
 const PARALLEL_WRITES = 50;

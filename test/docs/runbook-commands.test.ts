@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { needs } from "../support/optional-program.ts";
 
 /*
  * Runs the scripts and functions of docs/runbook/ with a stub of the AWS CLI (runbook/bin/aws), which keeps the state of tables
@@ -80,8 +81,6 @@ function expectToStopAtEachFailure(lines: string, setup: string, check: (result:
     check(result);
   }
 }
-
-const has = (program: string) => spawnSync(program, ["--version"]).status === 0;
 
 describe.each(["restore-table", "remove-failed-stack", "delete-api-key", "disable-webhook", "set-throttle"])(
   "%s.sh",
@@ -193,7 +192,7 @@ describe("replacing a table", () => {
   });
 });
 
-(has("jq") ? describe : describe.skip)("copying rows back (needs jq)", () => {
+needs("jq").describe("copying rows back", () => {
   const putItem = `
 extra() {
   case "$1 $2" in

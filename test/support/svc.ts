@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -83,16 +83,6 @@ function follow(child: ChildProcess, args: string[], showsSecret: boolean): Runn
     return finished;
   });
   return { child, stdout: () => stdout, stderr: () => stderr, ended };
-}
-
-/** Returns whether a program is installed on this machine. */
-export function isInstalled(name: string): boolean {
-  try {
-    execFileSync(name, ["--version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** A Python program that runs its arguments on a pseudo terminal. */

@@ -105,12 +105,14 @@ function fish(points: CompletionPoint[]): string {
   const quoted = (text: string) => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
   const fishValue = (value: OptionValue): string => {
     if (value === "none") return "";
+    // Files are offered here, and nowhere else: -f would exclude them.
     if (value === "file") return " -r -F";
     return value === "text" ? " -x" : ` -x -a ${quoted(value.join(" "))}`;
   };
   const lines = points.flatMap(({ path, words, options }) => {
-    const complete = `complete -c svc -f -n '__svc_at "${path}"'`;
+    const complete = `complete -c svc -n '__svc_at "${path}"'`;
     return [
+      `${complete} -f`,
       ...words.map(({ word, description }) => `${complete} -a ${word} -d ${quoted(description)}`),
       ...options.map(
         ({ flags: [flag = ""], description, value }) =>

@@ -1,8 +1,9 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { isInstalled, svc } from "../../support/svc.ts";
+import { basename, dirname, join } from "node:path";
+import { needs } from "../../support/optional-program.ts";
+import { svc } from "../../support/svc.ts";
 
 /* Completion, run in the shells themselves. */
 
@@ -32,7 +33,7 @@ describe("bash", () => {
     return text.split("\n").filter((line) => line !== "");
   }
 
-  const onBash = isInstalled("bash") ? test : test.skip;
+  const onBash = needs("bash").test;
 
   onBash("completes commands, subcommands and options", () => {
     expect(offers("w")).toEqual(["whoami", "webhooks"].sort().reverse());
@@ -63,7 +64,7 @@ describe("bash", () => {
   });
 });
 
-(isInstalled("zsh") ? test : test.skip)("zsh registers a completion for svc", async () => {
+needs("zsh").test("zsh registers a completion for svc", async () => {
   const script = await scriptOf("zsh");
   const text = execFileSync("zsh", ["-f", "-c", 'source "$1"; print -r -- $_comps[svc]', "zsh", script], {
     encoding: "utf8",
@@ -71,14 +72,18 @@ describe("bash", () => {
   expect(text.trim()).not.toBe("");
 });
 
-(isInstalled("fish") ? test : test.skip)("fish completes commands and option values", async () => {
+needs("fish").test("fish completes commands, option values and files", async () => {
   const script = await scriptOf("fish");
-  const offers = (line: string) =>
-    execFileSync("fish", ["--no-config", "-c", `source $argv[1]; complete -C ${JSON.stringify(line)}`, script], {
-      encoding: "utf8",
-    });
+  const offers = (line: string) => {
+    const args = ["--no-config", "-c", `source $argv[1]; complete -C ${JSON.stringify(line)}`, script];
+    const { stdout, stderr } = spawnSync("fish", args, { encoding: "utf8", cwd: dirname(script) });
+    expect(stderr).toBe("");
+    return stdout;
+  };
   expect(offers("svc webhooks ro")).toContain("rotate");
   expect(offers("svc deliveries list --status ")).toContain("failed");
+  expect(offers("svc listen --secret-file ")).toContain(basename(script));
+  expect(offers("svc webhooks ")).not.toContain(basename(script));
 });
 
 test("the script of every shell contains every command", async () => {

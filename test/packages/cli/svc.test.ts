@@ -9,9 +9,10 @@ import { mintToken } from "../../../bin/local/mint-token.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { needs } from "../../support/optional-program.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
-import { environment, freshConfigHome, isInstalled, program, svc, svcOnTerminal } from "../../support/svc.ts";
+import { environment, freshConfigHome, program, svc, svcOnTerminal } from "../../support/svc.ts";
 
 /* `svc` against the real service: effects, output and exit codes. */
 
@@ -199,7 +200,7 @@ describe("signing in", () => {
 });
 
 describe("on a terminal", () => {
-  const onTerminal = isInstalled("python3") ? test : test.skip;
+  const onTerminal = needs("python3").test;
 
   onTerminal("login asks for base URL and key, and does not echo the key", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
@@ -434,7 +435,7 @@ describe("webhooks", () => {
     const bad = await svc(["webhooks", "test"], { env });
     expect(bad).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver answered 500/),
+      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500/),
     });
     const record = await svc(["webhooks", "test", "--json"], { env });
     expect({ code: record.code, ...json(record) }).toMatchObject({
@@ -497,7 +498,7 @@ describe("deliveries", () => {
     const { delivery } = await newDelivery("failed");
     const { stdout } = await svc(["deliveries", "show", delivery.id], { env });
     expect(stdout).toMatch(
-      /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver answered 503: .*\n.*response: .*Grüße\n/,
+      /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver returned 503: .*\n.*response: .*Grüße\n/,
     );
     expect(stdout).toContain('"commit": "c0ffee"');
     expect(stdout).not.toContain("\u001b");
@@ -606,7 +607,7 @@ const olderNode = (process.env.PATH ?? "")
   .map((folder) => join(folder, "node"))
   .find((file) => existsSync(file) && /^v2[01]\./.test(execFileSync(file, ["--version"], { encoding: "utf8" })));
 
-(olderNode === undefined ? test.skip : test)(
+needs({ name: "Node 20 or 21", isInstalled: olderNode !== undefined }).test(
   "the checkout runs on an older Node, through a symbolic link",
   async () => {
     const folder = freshConfigHome();

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { jest } from "@jest/globals";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
@@ -10,6 +9,7 @@ import { handler as putMember } from "../../../functions/projects/upsert-member.
 import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { eventually } from "../../support/eventually.ts";
 import { freshDataDir, type LocalRun, startLocalRun } from "../../support/local-run.ts";
+import { needs } from "../../support/optional-program.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Response, send } from "../../support/service.ts";
 
@@ -18,13 +18,11 @@ import { type Response, send } from "../../support/service.ts";
 const executablePath = [process.env.CHROMIUM_PATH, "/usr/bin/chromium", "/usr/bin/google-chrome"].find(
   (path) => path !== undefined && existsSync(path),
 );
-const describeInChromium = executablePath === undefined ? describe.skip : describe;
-const where = executablePath ?? "skipped: install Chromium or set CHROMIUM_PATH";
+const inChromium = needs({ name: "Chromium (or CHROMIUM_PATH)", isInstalled: executablePath !== undefined });
 
 const VIEWPORT = { width: 1280, height: 860 };
 /** Upper bound for one condition in the page. Large, for machines that are busy. */
-const DEADLINE_MS = 20_000;
-jest.setTimeout(90_000);
+const DEADLINE_MS = 60_000;
 
 let run: LocalRun;
 let dataDir: string;
@@ -129,7 +127,7 @@ const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.rea
 const stored = (page: Page) =>
   page.evaluate<object>("({ session: { ...sessionStorage }, local: { ...localStorage }, cookie: document.cookie })");
 
-describeInChromium(`the console in Chromium (${where})`, () => {
+inChromium.describe("the console in Chromium", () => {
   beforeAll(async () => {
     dataDir = freshDataDir();
     run = await startLocalRun({ DATA_DIR: dataDir, RETRY_SCHEDULE: "1,600", LAST_USED_RESOLUTION_SECONDS: "0" });
