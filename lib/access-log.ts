@@ -5,14 +5,15 @@ import type { Construct } from "constructs";
 import type { StageContext } from "./service-function.ts";
 
 /**
- * The fields of a log line. There is one JSON line per request, rejected requests included. No field may hold a credential, a
- * query string, a body, or free text of the caller such as the User-Agent, which API Gateway would not escape.
+ * The fields of a log line. There is one JSON line per request, rejected requests included. No field may hold a
+ * credential, a query string, a body, or free text of the caller such as the User-Agent, which API Gateway would not
+ * escape.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-mapping-template-reference.html
  */
 const fields = {
   /** Callers receive it in `x-request-id`, and the functions log it as `request_id`. */
   requestId: "$context.requestId",
-  /** Always chosen by AWS. A client can choose `requestId` with the header X-Amzn-RequestId. */
+  /** Always set by AWS. A client can set `requestId` with the header X-Amzn-RequestId. */
   extendedRequestId: "$context.extendedRequestId",
   time: "$context.requestTime",
   ip: "$context.identity.sourceIp",

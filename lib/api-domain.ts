@@ -7,8 +7,8 @@ import { Construct } from "constructs";
 import type { Stage } from "./stage.ts";
 
 /**
- * Gives the API a custom domain name. Without a hosted zone the stack creates no DNS records: the operator points the name
- * to the output ApiDomainTarget.
+ * Gives the API a custom domain name. Without a hosted zone the stack creates no DNS records: the operator points the
+ * name to the output ApiDomainTarget.
  */
 export function addApiDomain(scope: Construct, api: apigateway.RestApi, domain: NonNullable<Stage["domain"]>): void {
   const folder = new Construct(scope, "Domain");

@@ -11,7 +11,7 @@ import { addGatewayResponses } from "./gateway-responses.ts";
 import { ServiceFunction, type StageContext } from "./service-function.ts";
 import type { Stage } from "./stage.ts";
 
-/** An endpoint does a few reads and writes. API Gateway's own timeout is 29 s. */
+/** Defaults of the endpoints, which do a few reads and writes each. API Gateway's own timeout is 29 s. */
 const ENDPOINT = { timeoutSeconds: 10, memoryMb: 512 };
 
 export interface Api {
@@ -26,7 +26,7 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
   const restApi = new apigateway.RestApi(scope, "Api", {
     restApiName: scope.node.id,
     endpointTypes: [apigateway.EndpointType.REGIONAL],
-    // With a custom domain it is the only address, so that requests cannot bypass what is in front of it.
+    // A custom domain is the only address, so that requests cannot bypass a proxy in front of it.
     disableExecuteApiEndpoint: stage.domain !== undefined,
     cloudWatchRole: stage.setsApiGatewayLogRole ?? true,
     deployOptions: {

@@ -1,8 +1,8 @@
 /*
  * HTTP headers of the console's page, for CloudFront and for a local run. Data only.
  *
- * The page displays text of other users (names, URLs, responses of receivers) and holds a credential. Therefore it runs only
- * its own script and connects only to the API.
+ * The page displays text of other users (names, URLs, responses of receivers) and holds a credential. Therefore it runs
+ * only its own script and connects only to the API.
  */
 
 /**
@@ -38,7 +38,10 @@ export const pageHeaders = {
   "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 };
 
-/** The browser revalidates each file at every load, because file names have no version. Unchanged files are not sent again. */
+/**
+ * The browser revalidates each file at every load, because file names have no version. Unchanged files are not sent
+ * again.
+ */
 export const pageCacheControl = "no-cache";
 
 /** Media types of the page's files by file extension. */

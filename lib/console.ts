@@ -14,7 +14,7 @@ import type { Stage } from "./stage.ts";
 
 /*
  * The console on AWS: a page of four files in a private bucket that only CloudFront can read. It has no server and no
- * permissions of its own: the API authorizes what its user does.
+ * permissions of its own: the API authorizes each request of its user.
  */
 
 type ConsoleOptions = NonNullable<Stage["console"]>;
@@ -39,7 +39,7 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
     objectOwnership: s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
     enforceSSL: true,
     minimumTLSVersion: 1.2,
-    // The customer's KMS key is not used: these files are public.
+    // The customer managed KMS key is not used, because these files are public.
     encryption: s3.BucketEncryption.S3_MANAGED,
     // Every deployment uploads all files again, so there is nothing to retain.
     removalPolicy: RemovalPolicy.DESTROY,
@@ -94,7 +94,7 @@ function uploadPage(folder: Construct, bucket: s3.Bucket, { page, apiUrl, stage,
     destinationBucket: bucket,
     sources: [Source.asset(page), Source.jsonData("config.json", { apiUrl, isLocal: false })],
     cacheControl: [CacheControl.fromString(pageCacheControl)],
-    // CloudFormation can only delete an empty bucket.
+    // Delete the files with the stack: CloudFormation can only delete an empty bucket.
     retainOnDelete: false,
     memoryLimit: 256,
     logGroup: new LogGroup(folder, "UploadLog", {

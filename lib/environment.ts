@@ -17,8 +17,8 @@ interface FunctionInputs {
 }
 
 /**
- * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options of
- * the stage that it reads. An option that is absent sets no variable: its default is defined in functions/platform/env.ts.
+ * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options
+ * of the stage that it reads. An absent option sets no variable: its default is defined in functions/platform/env.ts.
  */
 export function environmentFor({ file, uses, environment }: FunctionInputs, stage: Stage, data: Data) {
   const variables: Variables = {

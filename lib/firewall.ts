@@ -5,8 +5,8 @@ import type { Stage } from "./stage.ts";
 
 /**
  * Puts AWS WAF in front of the API. One rule blocks an IP address that sends too many requests (429: WAF_FILTERED in
- * functions/manifest/gateway-responses.ts). The managed rule groups of AWS only count: some of them match webhook URLs and
- * event data, so an operator has to check their metrics before letting them block.
+ * functions/manifest/gateway-responses.ts). The managed rule groups of AWS only count requests: some of their rules
+ * match webhook URLs and event data, so the operator must check their metrics before setting them to block.
  */
 export function addFirewall(
   scope: Construct,

@@ -5,11 +5,11 @@ import type { Stage } from "./stage.ts";
 /* Headers of the responses that API Gateway creates itself. Their values are fixed at deploy time. */
 
 /**
- * Returns the headers of an error as mapping expressions of API Gateway, the id of the request included.
- * @param more headers beside those of the row and the security headers
+ * Returns the headers of an error as mapping expressions of API Gateway, including the id of the request.
+ * @param extraHeaders headers in addition to those of the row and the security headers
  */
-export function errorHeaders(row: GatewayResponseRow, more: Record<string, string>): Record<string, string> {
-  const fixed = Object.entries({ ...securityHeaders, ...row.headers, ...more });
+export function errorHeaders(row: GatewayResponseRow, extraHeaders: Record<string, string>): Record<string, string> {
+  const fixed = Object.entries({ ...securityHeaders, ...row.headers, ...extraHeaders });
   return {
     ...Object.fromEntries(fixed.map(([name, value]) => [name, literal(value)])),
     "x-request-id": "context.requestId",
@@ -17,8 +17,8 @@ export function errorHeaders(row: GatewayResponseRow, more: Record<string, strin
 }
 
 /**
- * Returns the CORS headers that let a web page read an error; none if the stage allows no origins. The value is fixed, so
- * several allowed origins become `*`. This exposes nothing: an error holds only what the page sent with its own credential.
+ * Returns the CORS headers that let a web page read an error; none if the stage allows no origins. The value is fixed,
+ * so several allowed origins become `*`. This is safe, because an error response of API Gateway contains no user data.
  */
 export function corsHeaders({ corsOrigins }: Pick<Stage, "corsOrigins">): Record<string, string> {
   if (!corsOrigins) return {};

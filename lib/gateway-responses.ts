@@ -8,7 +8,7 @@ import { corsHeaders, errorHeaders } from "./fixed-headers.ts";
 import { constructId } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
-/** Gives the errors of API Gateway the shape of our errors, one row of functions/manifest/gateway-responses.ts each. */
+/** Gives API Gateway's own errors the format of our errors: one per row of functions/manifest/gateway-responses.ts. */
 export function addGatewayResponses(api: apigateway.RestApi, stage: Stage): void {
   for (const [type, row] of Object.entries<GatewayResponseRow>(gatewayResponses)) {
     api.addGatewayResponse(constructId(type.toLowerCase().replaceAll("_", "-")), {

@@ -4,10 +4,10 @@ import type { Stage } from "./stage.ts";
 import type { Workers } from "./workers.ts";
 
 /**
- * Deploys the functions that have an alias gradually: the new version gets a tenth of the calls, and all of them after five
- * minutes without an alarm. Functions without an alias change at once.
- * @param options.isUrgent ignores the alarms for this deployment. CodeDeploy starts no deployment while one of them is in
- * ALARM, even if the deployment would fix the cause.
+ * Deploys the functions that have an alias gradually: the new version gets a tenth of the calls, and all of them after
+ * five minutes without an alarm. Functions without an alias change at once.
+ * @param options.isUrgent ignores the alarms for this deployment. Otherwise CodeDeploy starts no deployment while one
+ * of them is in ALARM, even if the deployment would fix the cause.
  */
 export function deployGradually(workers: Workers, { stage, isUrgent }: { stage: Stage; isUrgent: boolean }): void {
   for (const [file, worker] of Object.entries(workers)) {

@@ -5,7 +5,7 @@ import { type TableKey, type TableRow, tables as tableRows } from "../functions/
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 
-/** The tables and queues of a stage, which the `uses` of a row refers to. */
+/** The tables and queues of a stage, to which the `uses` of a row refers. */
 export interface Data {
   tables: Tables;
   queues: Queues;
@@ -17,8 +17,8 @@ export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
 }
 
 /**
- * Returns the IAM statements for what a function uses: exactly these actions on these resources. The permission to read the
- * JWT secret is granted in jwt-secret.ts.
+ * Returns the IAM statements that allow exactly the actions in `uses` on exactly these resources. The permission to
+ * read the JWT secret is granted in jwt-secret.ts.
  */
 export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
   const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;
@@ -30,7 +30,7 @@ export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
   ];
 }
 
-/** Returns what the event source mapping of a function needs to consume a queue. */
+/** Returns the statement that the event source mapping of a function needs to consume a queue. */
 export function statementForConsuming(key: QueueKey, data: Data): PolicyStatement {
   const actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
   return allow(actions, [data.queues[key].queue.queueArn]);
@@ -41,8 +41,8 @@ export function allow(actions: string[], resources: string[]): PolicyStatement {
 }
 
 /**
- * Returns the statement for one table. A function that may write to a table of secrets but not read it must not get an item
- * as the return value of a write (ReturnValues), hence the condition.
+ * Returns the statement for one table. A function that may write to a table of secrets but not read it must not get an
+ * item as the return value of a write (ReturnValues), hence the condition.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
  */
 function tableStatement(key: TableKey, actions: readonly TableAction[], tableArn: string): PolicyStatement {

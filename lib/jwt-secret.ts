@@ -10,9 +10,9 @@ import type { Stage } from "./stage.ts";
 import type { Workers } from "./workers.ts";
 
 /**
- * Creates the secret with the HS256 key of the identity provider, or refers to an existing one (`jwt.secretArn`). A new secret
- * starts with a random value: no token is valid until the operator stores the provider's key. With an empty or well-known
- * initial value, anyone could sign a valid token.
+ * Creates the secret with the HS256 key of the identity provider, or refers to an existing one (`jwt.secretArn`). A new
+ * secret starts with a random value: no token is valid until the operator stores the provider's key. With an empty or
+ * well-known initial value, anyone could sign a valid token.
  */
 export function createJwtSecret(scope: Construct, { jwt, keepsData }: Stage, key?: KmsKey): ISecret {
   if (jwt?.secretArn !== undefined) return existingSecret(scope, jwt.secretArn, jwt.secretKmsKeyArn);

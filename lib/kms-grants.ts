@@ -5,20 +5,20 @@ import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type Data, tablesOf } from "./grants.ts";
 import { actionsForSending } from "./kms-key.ts";
 
-/* The permissions on customer managed KMS keys that functions need. AWS's own keys need none. */
+/* The permissions on customer managed KMS keys that functions need. AWS managed keys need none. */
 
 const forReading = ["kms:Decrypt", "kms:DescribeKey"];
 const forWriting = ["kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo"];
 const forReceiving = ["kms:Decrypt"];
 
-/** Returns the permissions on KMS keys that a function needs for what it uses; empty without customer managed keys. */
+/** Returns the statements on KMS keys that a function needs for its tables and queues; empty without customer keys. */
 export function kmsStatementsFor(uses: Grants, data: Data): PolicyStatement[] {
   const { tables = {}, sendsTo = [], rejectsTo = [] } = uses;
   const tablesByKey = Map.groupBy(tablesOf(uses), (table) => data.tables[table].encryptionKey?.keyArn);
   const onTables = [...tablesByKey].flatMap(([arn, names]) => {
     if (arn === undefined) return [];
-    const writes = names.flatMap((name) => tables[name] ?? []).some((action) => /^(Put|Update|Delete)/.test(action));
-    return [allowThrough(writes ? [...forReading, ...forWriting] : forReading, arn, "dynamodb")];
+    const hasWrites = names.flatMap((name) => tables[name] ?? []).some((action) => /^(Put|Update|Delete)/.test(action));
+    return [allowThrough(hasWrites ? [...forReading, ...forWriting] : forReading, arn, "dynamodb")];
   });
   const queueKeys = [
     ...sendsTo.map((key) => data.queues[key].queue.encryptionMasterKey),
@@ -27,13 +27,13 @@ export function kmsStatementsFor(uses: Grants, data: Data): PolicyStatement[] {
   return [...onTables, ...[...new Set(queueKeys)].map((arn) => allowThrough(actionsForSending, arn, "sqs"))];
 }
 
-/** Returns what the event source mapping of a function needs to decrypt the messages of a queue. */
+/** Returns the statements that the event source mapping of a function needs to decrypt the messages of a queue. */
 export function kmsStatementsForConsuming(queue: QueueKey, data: Data): PolicyStatement[] {
   const key = data.queues[queue].queue.encryptionMasterKey;
   return key ? [allowThrough(forReceiving, key.keyArn, "sqs")] : [];
 }
 
-/** Returns what a function needs to decrypt the values of a secret. */
+/** Returns the statements that a function needs to decrypt the values of a secret. */
 export function kmsStatementsForSecret(secret: ISecret): PolicyStatement[] {
   return secret.encryptionKey ? [allowThrough(["kms:Decrypt"], secret.encryptionKey.keyArn, "secretsmanager")] : [];
 }

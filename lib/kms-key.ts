@@ -13,7 +13,7 @@ export type KmsKey = kms.IKey;
 
 /**
  * Creates the key of a stage, or refers to an existing one.
- * @returns undefined when the stage has no `kmsKey` and uses the keys of AWS
+ * @returns undefined when the stage has no `kmsKey` and uses keys managed by AWS
  */
 export function createKmsKey(scope: Construct, stage: Stage): KmsKey | undefined {
   if (stage.kmsKey === undefined) return undefined;
@@ -44,8 +44,8 @@ function logsStatement({ partition, region, account }: Stack): iam.PolicyStateme
 export const actionsForSending = ["kms:GenerateDataKey", "kms:Decrypt"];
 
 /**
- * Lets an event producer encrypt its messages. This has no effect on a key that exists already: the operator changes the
- * policy of that key.
+ * Lets an event producer encrypt its messages. This has no effect on a key that exists already: the operator changes
+ * the policy of that key.
  */
 export function allowProducerToEncrypt(key: KmsKey, { principals, conditions }: Producer): void {
   key.addToResourcePolicy(

@@ -14,7 +14,10 @@ interface Suppression {
 
 const isUpload = ({ node }: IConstruct): boolean => node.path.includes("/Custom::CDKBucketDeployment");
 
-/** All acknowledged findings, with the reason. Any other finding fails the synthesis. Rules: https://github.com/cdklabs/cdk-nag/blob/main/RULES.md */
+/**
+ * All acknowledged findings, with the reason. Any other finding fails the synthesis.
+ * Rules: https://github.com/cdklabs/cdk-nag/blob/main/RULES.md
+ */
 export const suppressions: readonly Suppression[] = [
   {
     id: "AwsSolutions::AwsSolutions-COG4",

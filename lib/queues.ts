@@ -16,7 +16,7 @@ import type { Stage } from "./stage.ts";
 
 export type Queues = Record<QueueKey, { queue: sqs.Queue; deadLetters: sqs.Queue }>;
 
-/** Creates one queue and its dead letter queue per row of functions/manifest/queues.ts. */
+/** Creates one queue and its dead-letter queue per row of functions/manifest/queues.ts. */
 export function createQueues(scope: Construct, stage: Stage, key?: KmsKey): Queues {
   const folder = new Construct(scope, "Queues");
   const pairs = Object.entries<QueueRow>(queues).map(([name, row]) => [
@@ -58,12 +58,14 @@ function createPair(
   return { queue, deadLetters };
 }
 
-/** How long SQS reuses a data key before it calls KMS again. One hour costs a twelfth of the default of five minutes. */
+/**
+ * Time for which SQS reuses a data key before it calls KMS again. An hour costs a twelfth of the default, 5 minutes.
+ */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
- * Allows the producers of a stage in the queue's policy. Other accounts, EventBridge rules and SNS topics need this; for
- * principals of this account their own IAM policy is enough.
+ * Allows the producers of a stage in the queue's policy. Other accounts, EventBridge rules and SNS topics need this;
+ * for principals of this account their own IAM policy is enough.
  */
 function allowProducersToSend(queue: sqs.Queue, arns: string[]): void {
   for (const arn of arns) {
@@ -74,7 +76,9 @@ function allowProducersToSend(queue: sqs.Queue, arns: string[]): void {
   }
 }
 
-/** Returns the principal of a producer. A rule or a topic sends as its service: the condition limits that to this one. */
+/**
+ * Returns the principal of a producer. A rule or a topic sends as its service: the condition limits that to this one.
+ */
 function producerOf(arn: string): Producer {
   const service = /^arn:[\w-]+:(events|sns):/.exec(arn)?.[1];
   if (service === undefined) return { principals: [new iam.ArnPrincipal(arn)], conditions: {} };

@@ -11,7 +11,7 @@ import type { KmsKey } from "./kms-key.ts";
 import { constructId } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
-/** What all functions of a stage share. */
+/** The inputs that all functions of a stage share. */
 export interface StageContext {
   stage: Stage;
   data: Data;
@@ -74,7 +74,7 @@ export class ServiceFunction extends Construct {
       this.alias = new lambda.Alias(this, "Live", { aliasName: "live", version: this.lambda.currentVersion });
   }
 
-  /** What callers invoke: the alias, or the function if it has none. */
+  /** Returns the invocation target for callers: the alias, or the function if it has no alias. */
   get entry(): lambda.IFunction {
     return this.alias ?? this.lambda;
   }

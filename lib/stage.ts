@@ -2,7 +2,8 @@ import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import * as z from "zod";
 
 /*
- * The options of a stage: what each may contain and what its absence means. The stages themselves are defined in stages.ts.
+ * The options of a stage: the allowed values of each, and the default if it is absent. The stages themselves are
+ * defined in stages.ts.
  */
 
 const arn = (service: string, resource: RegExp, example: string) =>
@@ -60,8 +61,8 @@ const stageSchema = z.strictObject({
   /** Rate limit of each endpoint, for all its callers together. Requests above it get 429. */
   throttle: z.strictObject({ requestsPerSecond: positive, burst: positive }),
   /**
-   * Deploys new versions of the authorizer and the sender gradually: a tenth of the calls for five minutes, and a rollback if
-   * an alarm fires.
+   * Deploys new versions of the authorizer and the sender gradually: a tenth of the calls for five minutes, and a
+   * rollback if an alarm fires.
    */
   deploysGradually: z.boolean(),
 
@@ -70,15 +71,15 @@ const stageSchema = z.strictObject({
     .strictObject({
       /** Secrets Manager secret with the provider's key; absent = the stack creates one for the operator to fill in. */
       secretArn: secretArn.optional(),
-      /** KMS key that encrypts the secret; absent = the key of AWS. */
+      /** KMS key that encrypts the secret; absent = the AWS managed key. */
       secretKmsKeyArn: keyArn.optional(),
       /** Required `iss`; absent = not checked. */
       issuer: z.string().min(1).optional(),
       /** Required `aud`; absent = not checked. */
       audience: z.string().min(1).optional(),
-      /** Longest accepted lifetime of a token; absent = 3,600. */
+      /** Maximum lifetime of a token; absent = 3,600. */
       maxLifetimeSeconds: positive.optional(),
-      /** Tolerated clock difference; absent = 60. */
+      /** Accepted clock difference; absent = 60. */
       clockSkewSeconds: seconds.optional(),
     })
     .optional(),
@@ -90,7 +91,7 @@ const stageSchema = z.strictObject({
     .strictObject({
       /** Waits between attempts, in seconds; absent = 5, 300, 1,800, 7,200, 18,000, 36,000 and 36,000. */
       retrySchedule: z.array(seconds).min(1).max(20).optional(),
-      /** Age at which the sweep enqueues a delivery again that is queued and has no result; absent = 120. */
+      /** Time after which the sweep enqueues a delivery again whose message has had no effect; absent = 120. */
       graceSeconds: positive.optional(),
       /** Disables a webhook whose attempts have failed for this long without a success; absent = 432,000 (5 days). */
       disableAfterSeconds: seconds.optional(),
@@ -107,8 +108,9 @@ const stageSchema = z.strictObject({
     })
     .optional(),
   /**
-   * Deploys the console, a web page, to S3 and CloudFront; absent = no console. `true` uses CloudFront's domain name: after
-   * the first deployment the operator adds the output ConsoleUrl to `corsOrigins`. A custom domain is added automatically.
+   * Deploys the console, a web page, to S3 and CloudFront; absent = no console. `true` uses CloudFront's domain name:
+   * after the first deployment the operator adds the origin of the output ConsoleUrl to `corsOrigins`. A custom domain
+   * is added automatically.
    */
   console: z
     .union([
@@ -128,11 +130,13 @@ const stageSchema = z.strictObject({
   corsOrigins: z.array(origin).min(1).optional(),
   /** A firewall (AWS WAF) that blocks IP addresses that send more requests than this; absent = no firewall. */
   firewall: z.strictObject({ requestsPerFiveMinutes: z.int().min(10).max(2_000_000_000) }).optional(),
-  /** Customer managed KMS key for tables, queues, secret and logs: an ARN, or `create`; absent = the keys of AWS. */
+  /**
+   * Customer managed KMS key for tables, queues, secret and logs: an ARN, or `create`; absent = keys managed by AWS.
+   */
   kmsKey: z.union([z.literal("create"), keyArn]).optional(),
   /** Receives all alarms by email; absent = the operator subscribes to the topic of the output AlarmTopicArn. */
   alarmEmail: z.email("must be an email address").optional(),
-  /** Producers outside this account that may send to the events queue, and rules and topics; absent = only this account. */
+  /** Other accounts, EventBridge rules and SNS topics that may send to the events queue; absent = only this account. */
   eventProducers: z.array(producerArn).min(1).optional(),
   /**
    * An existing table of the platform that replaces the table `projects`, with the same keys and attributes
@@ -140,8 +144,8 @@ const stageSchema = z.strictObject({
    */
   projectsTable: z.strictObject({ name: z.string().regex(/^[\w.-]{3,255}$/), kmsKeyArn: keyArn.optional() }).optional(),
   /**
-   * Sets the role with which API Gateway writes logs; absent = true. An account has one such role per region, for all its
-   * APIs: use false if another stack sets it.
+   * Sets the role with which API Gateway writes logs; absent = true. An account has one such role per region, for all
+   * its APIs: use false if another stack sets it.
    */
   setsApiGatewayLogRole: z.boolean().optional(),
 });

@@ -25,8 +25,8 @@ function createWorker(scope: Construct, context: StageContext, row: WorkerRow): 
     ...row,
     description: descriptionOf(row),
     hasAlias: context.stage.deploysGradually && GRADUALLY_DEPLOYED.includes(row.file),
-    // Lambda stops a loop between a function and its queue after 16 rounds. Retries of a delivery are such a loop, and the
-    // retry schedule ends it. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+    // Lambda stops a loop between a function and its queue after 16 rounds. Retries of a delivery are such a loop,
+    // which the retry schedule ends. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
     ...(sendsToOwnQueue(row) && { recursiveLoop: RecursiveLoop.ALLOW }),
   });
   addTrigger(worker, row, context);
@@ -70,7 +70,7 @@ function sendsToOwnQueue({ trigger, uses }: WorkerRow): boolean {
 function descriptionOf({ trigger }: WorkerRow): string {
   switch (trigger.kind) {
     case "authorizer":
-      return "Authorizes every request of the API";
+      return "Authenticates every request of the API";
     case "queue":
       return `Consumes the queue ${trigger.queue}`;
     case "everyMinutes":

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 
 /**
- * The authenticated caller. The authorizer writes it into the request context, the only place endpoints read it from.
+ * The authenticated caller. Endpoints read it only from the request context, which the authorizer writes.
  */
 export interface Identity {
   userId: string;

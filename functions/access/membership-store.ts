@@ -4,7 +4,7 @@ import { tableName } from "../platform/env.ts";
 import type { Membership, Project, Role } from "./membership.ts";
 
 /**
- * Returns the role of a user in a project; undefined = not a member. Strongly consistent: a removed role ends at once.
+ * Returns the role of a user in a project; undefined = not a member. Strongly consistent: a change applies at once.
  */
 export async function roleOf(user_id: string, project_id: string): Promise<Role | undefined> {
   const { Item } = await dynamo().send(

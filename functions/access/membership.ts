@@ -3,7 +3,7 @@ import { displayName, fields, orRequired, userId, uuid } from "../schema/input.t
 
 export type Role = "admin" | "viewer";
 
-/** A project from the view of one of its members. */
+/** A project and the membership of one user in it. */
 export interface Project {
   id: string;
   name: string;

@@ -12,7 +12,7 @@ const base = {
 /** An API key in a list. */
 export const apiKeySchema = z.strictObject({
   ...base,
-  last_used_at: z.nullable(instant("Time of the last use, accurate to a minute; null = never used.")),
+  last_used_at: z.nullable(instant("Time of the last use, by default accurate to a minute; null = never used.")),
 } satisfies FieldsOf<ReturnType<typeof toListItem>>);
 
 /** A new API key. */

@@ -5,7 +5,8 @@ import { API_KEY_RANDOM_BYTES, type CreatedApiKey, createApiKey, provisionInput,
 import * as apiKeys from "./api-key-store.ts";
 
 /**
- * Creates a key for a user whom a partner sets up. The platform invokes this function with IAM credentials.
+ * Creates an API key for a user whose account a partner created. The platform invokes this function with IAM
+ * credentials.
  * @param input `{user_id, name}`
  */
 export async function handler(input: unknown): Promise<CreatedApiKey> {

@@ -1,9 +1,9 @@
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
 import type { MetricValues } from "../platform/metrics.ts";
 
-/** Consequences of an attempt that its outcome alone does not show. */
+/** Facts about a recorded attempt that are not in the attempt itself. */
 export interface AttemptEffects {
-  /** This process recorded the attempt, and no one requested another one while it was in flight. */
+  /** This process recorded the attempt, and no other attempt was requested while it was in flight. */
   isDecisive: boolean;
   /** No further attempt follows. */
   isLast: boolean;
@@ -31,8 +31,8 @@ export function attemptMetrics(
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";
   const isFirst = isScheduled && attempt.number === 1 && !hasWaitedForSlot && !wasPostponed(delivery) && isDecisive;
-  // After a redelivery or a recovery, the time since the event is the requester's delay, not the service's.
-  const isLatencyOurs = isScheduled && delivery.requested_at === undefined && isDecisive;
+  // After a redelivery or a recovery, the time since the event depends on when the user requested it.
+  const countsForLatency = isScheduled && delivery.requested_at === undefined && isDecisive;
   const untilSentMs = Math.max(
     0,
     Date.parse(attempt.at) - Date.parse(delivery.event_received_at ?? delivery.created_at),
@@ -41,7 +41,7 @@ export function attemptMetrics(
     attempts: 1,
     firstAttemptSuccess: isFirst ? Number(isSuccess) : undefined,
     eventToFirstAttempt: isFirst ? untilSentMs : undefined,
-    deliveryLatency: isLatencyOurs && isSuccess ? untilSentMs + attempt.duration_ms : undefined,
+    deliveryLatency: countsForLatency && isSuccess ? untilSentMs + attempt.duration_ms : undefined,
     retries: countIf(isScheduled && attempt.number > 1),
     exhausted: countIf(isDecisive && isLast && !isSuccess && !delivery.test),
     webhooksDisabled: countIf(hasDisabledWebhook),

@@ -13,7 +13,7 @@ interface AttemptInputs {
 }
 
 /**
- * Reads all inputs in one request. Compared with three requests it takes two thirds of the time and half of the CPU.
+ * Reads all inputs in one request, which takes two thirds of the time and half of the CPU of three requests.
  */
 export async function readForAttempt({ project_id, webhook_id, delivery_id }: DueAttempt): Promise<AttemptInputs> {
   const [deliveries, webhooks, secrets] = [tableName("deliveries"), tableName("webhooks"), tableName("webhookSecrets")];

@@ -41,7 +41,7 @@ export async function makeAttempt(due: DueAttempt): Promise<void> {
   } finally {
     inFlight.delete(key);
   }
-  // Only now: a message that arrives while the attempt is in flight is dropped.
+  // Enqueue after `inFlight` is cleared, because a message that arrives before is dropped as a duplicate.
   if (unfinished) await enqueue([unfinished]);
 }
 
@@ -53,11 +53,11 @@ export async function makeAttempt(due: DueAttempt): Promise<void> {
 async function attemptOnce(due: DueAttempt): Promise<Delivery | undefined> {
   const { project_id, webhook_id, delivery_id, attempt, waited_for_slot } = due;
   log.tag({ project_id, webhook_id, delivery_id, attempt });
-  // The current URL and secret: a delivery that waited for hours follows changes of its webhook.
+  // Read the current URL and secret, because they may have changed while the delivery waited.
   const { delivery, webhook, secrets } = await readForAttempt(due);
   if (delivery?.status !== "pending" || delivery.attempt_count !== attempt - 1) return undefined;
   if (!webhook) return finishWithoutAttempt(delivery, "cancelled");
-  if (!secrets) return settleWithoutSecret(due, delivery);
+  if (!secrets) return finishWithoutSecret(due, delivery);
 
   const trigger = delivery.trigger ?? "schedule";
   if (!ignoresWebhookHealth(trigger)) {
@@ -74,11 +74,11 @@ async function attemptOnce(due: DueAttempt): Promise<Delivery | undefined> {
 }
 
 /**
- * Settles a delivery whose webhook was read and whose secret was not. Both are deleted in one transaction, but the batch read
- * is not one: the webhook may just have been deleted.
- * @throws Error when the webhook still exists: a lost secret must not cancel its deliveries
+ * Cancels a delivery whose webhook was deleted during the read. Webhook and secret are deleted in one transaction, but
+ * a batch read is not a transaction: it may return the webhook without its secret.
+ * @throws Error when the webhook still exists, because a lost secret must not cancel its deliveries
  */
-async function settleWithoutSecret(due: DueAttempt, delivery: Delivery): Promise<Delivery | undefined> {
+async function finishWithoutSecret(due: DueAttempt, delivery: Delivery): Promise<Delivery | undefined> {
   const { webhook } = await readForAttempt(due);
   if (webhook) throw new Error(`The webhook ${webhook.id} has no secret.`);
   return finishWithoutAttempt(delivery, "cancelled");
@@ -87,14 +87,14 @@ async function settleWithoutSecret(due: DueAttempt, delivery: Delivery): Promise
 /** Redeliveries and test deliveries are sent even when the webhook is disabled or its circuit is open. */
 const ignoresWebhookHealth = (trigger: Trigger): boolean => trigger === "redeliver" || trigger === "test";
 
-/** Seconds to wait while the webhook's circuit is open; undefined to send now. */
+/** Returns the seconds to wait while the webhook's circuit is open; undefined = send now. */
 async function circuitWaitSeconds(webhook: Webhook): Promise<number | undefined> {
   const now = new Date();
   const decision = checkCircuit(webhook, now, Math.random());
   if (decision.kind === "send") return undefined;
   if (decision.kind === "wait") return decision.afterSeconds;
   if (await webhooks.claimProbe(webhook, decision.nextProbeAt)) return undefined;
-  // Another sender claimed the probe first. Decide again with its claim in place.
+  // Another sender claimed the probe first. Decide again as if the webhook had been read after that claim.
   const second = checkCircuit({ ...webhook, probe_at: decision.nextProbeAt }, now, Math.random());
   return second.kind === "wait" ? second.afterSeconds : 0;
 }
@@ -113,6 +113,7 @@ async function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancel
   return (await deliveries.finishWithoutAttempt(delivery, status)) ? undefined : delivery;
 }
 
+/** Max requests in flight to one webhook, in this process. */
 const MAX_PER_WEBHOOK = 5;
 /** Max wait without any slot being released. */
 const MAX_WAIT_WITHOUT_RELEASE_MS = 200;
@@ -122,8 +123,8 @@ const BUSY_DELAY_SECONDS = 5;
 const slots = new KeyedSemaphore(MAX_PER_WEBHOOK);
 
 /**
- * Sends if the webhook has a free slot, so that a hanging receiver blocks few slots. Otherwise enqueues it with a
- * delay.
+ * Sends when the webhook has a free slot, or enqueues the attempt with a delay. The limit keeps a hanging receiver from
+ * delaying the deliveries of other webhooks.
  */
 async function withinConcurrencyLimit(delivery: Delivery, send: () => Promise<void>): Promise<void> {
   const release = await slots.acquire(delivery.webhook_id, MAX_WAIT_WITHOUT_RELEASE_MS, MAX_SLOT_WAIT_MS);
@@ -155,7 +156,7 @@ interface CompletedRequest {
 }
 
 /**
- * Records the attempt and writes its one log line. A request that was sent but could not be recorded has a line, too.
+ * Records the attempt and writes one log line, also when the request was sent but could not be recorded.
  */
 async function finishAttempt(delivery: Delivery, webhook: Webhook, request: CompletedRequest): Promise<void> {
   const attempt = toAttempt(delivery, request);
@@ -213,7 +214,7 @@ async function record(
 
 interface RecordedOutcome {
   decision: { kind: "succeeded" } | Decision;
-  /** When the decision was taken. */
+  /** When the decision was made. */
   decidedAt: Date;
   isDecisive: boolean;
 }

@@ -1,19 +1,22 @@
 /*
  * Circuit breaker per webhook. While a receiver is down, one delivery at a time probes it. The others wait without
- * using up their attempts. The state is two times on the webhook's row.
+ * using up their attempts. The state consists of two timestamps in the webhook's row.
  */
 
 export interface WebhookHealth {
   /** Time of the first failure after the last success; absent for a healthy webhook. */
   failing_since?: string;
-  /** When the next probe may be sent; absent when none was sent yet. */
+  /** When the next probe may be sent; absent before the first probe. */
   probe_at?: string;
 }
 
 /** The circuit opens after this many seconds of failures. The retry schedule is enough for shorter outages. */
 export const OPEN_AFTER_SECONDS = 30;
 
-/** Intervals are a share of the outage so far, within bounds, so that a long outage costs few requests. */
+/**
+ * Time between two probes, and time over which the other deliveries are spread after the next probe. Both are a share
+ * of the outage so far, within bounds, so that a long outage costs few requests.
+ */
 const PROBE_INTERVAL = { share: 0.1, minSeconds: 30, maxSeconds: 300 };
 const WAIT_SPREAD = { share: 0.5, minSeconds: 30, maxSeconds: 1_800 };
 

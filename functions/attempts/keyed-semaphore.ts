@@ -6,8 +6,8 @@ interface WaitQueue {
 }
 
 /**
- * Limits how many operations run at once for each key. When all slots are in use, a caller waits as long as slots are
- * being released. When none is, it gives up early: a hanging receiver keeps its slot for many seconds.
+ * Limits how many operations run at once for each key. When all slots are in use, a caller waits, but gives up early
+ * when no slot is released in the meantime: operations on a hanging receiver keep their slots for many seconds.
  */
 export class KeyedSemaphore {
   readonly #limit: number;
@@ -63,7 +63,7 @@ export class KeyedSemaphore {
     });
   }
 
-  /** Hands the slot to the caller that has waited longest, or frees it when none waits. */
+  /** Passes the slot to the caller that has waited longest, or frees it when no caller waits. */
   #release(key: string): void {
     const queue = this.#waiting.get(key);
     const grant = queue?.grants.values().next().value;

@@ -1,7 +1,7 @@
 import type { DisabledReason } from "../webhooks/webhook.ts";
 
 /*
- * When to retry, as data and one pure function.
+ * The retry policy: the schedule as data, and the decision after a failed attempt as a pure function.
  */
 
 /** Waits after the first, second, … failed attempt, in seconds: 8 attempts over 27.6 hours. */
@@ -10,7 +10,7 @@ export const DEFAULT_SCHEDULE: readonly number[] = [5, 300, 1_800, 7_200, 18_000
 /** Share by which waits vary, so that deliveries that failed together do not retry together. */
 const JITTER = 0.2;
 
-/** Upper bound on `Retry-After`: a receiver can ask for more time, but not for days. */
+/** Upper bound on `Retry-After`, so that a receiver cannot postpone a retry for days. */
 const MAX_RETRY_AFTER_SECONDS = 12 * 3600;
 
 export interface RetryPolicy {

@@ -9,9 +9,9 @@ import { readCredential } from "./credential.ts";
 import { verifyJwt } from "./verify-jwt.ts";
 
 /**
- * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. An
- * invalid credential returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to a
- * 401. An internal error is thrown, which API Gateway converts to a 503.
+ * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
+ * invalid credential it returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to
+ * a 401. For an internal error it throws, which API Gateway converts to a 503.
  */
 export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
   return log.scope({ request_id: event.requestContext.requestId }, () => authorize(event));
@@ -36,7 +36,7 @@ async function identify({ multiValueHeaders }: APIGatewayRequestAuthorizerEvent,
 
 async function identifyByKey(token: string, now: Date): Promise<Identity> {
   const apiKey = isApiKey(token) ? await apiKeys.findByHash(hashApiKey(token)) : undefined;
-  // Unknown, malformed and deleted keys return the same error, so that it does not reveal which keys exist or existed.
+  // Unknown, malformed and deleted keys get the same error, which must not reveal which keys exist or existed.
   if (!apiKey) throw new ApiError("invalid_api_key", "The API key is not valid. Check it, or use another one.");
   if (isLastUsedStale(apiKey, now, settings.lastUsedResolutionSeconds())) {
     // Best effort: the request succeeds even if the time of last use cannot be written.
@@ -57,7 +57,7 @@ function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiErr
 }
 
 /**
- * Returns a policy for the whole stage. Which endpoints the caller may use is decided per endpoint (`requireAccess`).
+ * Returns a policy for the whole stage. Each endpoint checks whether the caller may use it (`requireAccess`).
  * @param methodArn `arn:…:<api>/<stage>/<method>/<path>`
  */
 function policy(

@@ -69,7 +69,7 @@ async function fetchKeys(arn: string, now: Date): Promise<KeyObject[]> {
   }
 }
 
-/** Ignores a previous version that is too short to be a secret: such a mistake has been corrected since. */
+/** Ignores a previous version that is too short to be a secret: the current version has corrected that mistake. */
 function previousKey(previous: string | undefined, arn: string): KeyObject[] {
   try {
     return previous === undefined ? [] : [hs256Key(previous, arn)];

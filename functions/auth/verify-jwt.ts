@@ -11,8 +11,9 @@ const JWT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
  * Verifies a JWT (RFC 7519) and returns the user id.
  *
  * The configuration defines the keys, and each kind of key accepts only its own algorithms. A token selects one of
- * these, it cannot provide a key or another algorithm (RFC 8725, section 3.1).
+ * them. It cannot provide a key or another algorithm (RFC 8725, section 3.1).
  * @throws ApiError `invalid_token` or `token_expired`
+ * @throws SettingError when no key is configured; or the error of a failed fetch when the keys are unavailable
  */
 export async function verifyJwt(token: string, now: Date): Promise<string> {
   const { alg } = readHeader(token);

@@ -11,7 +11,7 @@ import type { ListQuery } from "./delivery-presenter.ts";
 const MAX_ROWS_READ = 1_000;
 const MAX_QUERIES = 20;
 
-/** All attributes of a row except the large ones: the body and the attempts. */
+/** The attributes of a list item. Leaves out the large ones: the body and the attempts. */
 const summaryProjection = {
   ProjectionExpression:
     "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count",
@@ -58,7 +58,8 @@ export async function listPage(
 }
 
 /**
- * Yields pages of the deliveries that have one of these statuses and whose event is not before `since`, oldest first.
+ * Yields pages of the deliveries with one of these statuses whose event is not before `since`, oldest first. Leaves out
+ * test deliveries.
  */
 export async function* findFinished(webhookId: string, since: Date, statuses: readonly DeliveryStatus[]) {
   const pages = paginateQuery(

@@ -13,7 +13,7 @@ const inList = {
   status: oneOf<DeliveryStatus>("The status of the delivery.", {
     pending: "an attempt is due now, or at `next_attempt_at`",
     succeeded: "the receiver returned 2xx",
-    failed: "all attempts failed",
+    failed: "the last attempt failed, and no retry follows",
     held: "the webhook was disabled when the event arrived or the next attempt was due",
     cancelled: "the webhook was deleted before the delivery succeeded",
   }),
@@ -31,7 +31,9 @@ type ShownDelivery = ReturnType<typeof toDetail>;
 export const attemptSchema = z.strictObject({
   number: z.int().check(z.minimum(1), z.describe("The number of the attempt, from 1.")),
   at: instant("When the attempt was made."),
-  duration_ms: z.number().check(z.minimum(0), z.describe("Milliseconds from connecting to the last byte read.")),
+  duration_ms: z
+    .number()
+    .check(z.minimum(0), z.describe("Milliseconds from resolving the host name to the last byte read.")),
   status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
   error_code: z.nullable(
     oneOf<FailureCode>("Why the attempt failed; null for a success.", {

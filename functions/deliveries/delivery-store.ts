@@ -42,24 +42,27 @@ export async function insert(delivery: Delivery): Promise<boolean> {
   }
 }
 
-/** @returns undefined when the webhook has no such delivery */
+/** Returns a delivery, or undefined when the webhook has no delivery with this id. Strongly consistent. */
 export async function find(webhook_id: string, id: string): Promise<Delivery | undefined> {
   const { Item } = await dynamo().send(new GetCommand({ ...keyOf({ webhook_id, id }), ConsistentRead: true }));
   return Item as Delivery | undefined;
 }
 
-/** @throws ApiError `not_found` when the webhook has no such delivery */
+/**
+ * Returns a delivery. Strongly consistent.
+ * @throws ApiError `not_found` when the webhook has no delivery with this id
+ */
 export async function get(webhookId: string, id: string): Promise<Delivery> {
   const delivery = await find(webhookId, id);
   if (!delivery) throw noSuchDelivery();
   return delivery;
 }
 
-const noSuchDelivery = () => new ApiError("not_found", "No such delivery.");
+const noSuchDelivery = () => new ApiError("not_found", "No delivery with this id exists.");
 
 /**
- * Makes a delivery of any status pending again. An attempt is due now, and the retry schedule restarts. A delivery whose
- * redelivery is already due stays as it is: calls in parallel lead to one attempt.
+ * Makes a delivery of any status pending again. An attempt is due now, and the retry schedule restarts. A delivery
+ * whose redelivery is already due stays unchanged, so concurrent calls lead to one attempt.
  * @returns the row, and whether its attempt is to be enqueued
  * @throws ApiError `not_found`, or `conflict` when the delivery has reached the maximum number of attempts
  */
@@ -171,8 +174,8 @@ export function recordAttempt(delivery: Delivery, attempt: Attempt, next: NextSt
 }
 
 /**
- * Records an attempt during which a new one was requested. The new attempt is due whatever the outcome of this one, and
- * restarts the retry schedule.
+ * Records an attempt during which a new one was requested. The new attempt is due whatever the outcome of this one is,
+ * and restarts the retry schedule.
  * @returns false when no new attempt was requested, or when this attempt was recorded before
  */
 export function recordOvertaken(delivery: Delivery, attempt: Attempt): Promise<boolean> {
@@ -256,7 +259,7 @@ const pendingAsRead = (read: Delivery, request: string, values: Condition["value
   values: { ":pending": "pending", ":readCount": read.attempt_count, ...values },
 });
 
-/** @returns false when the condition does not hold */
+/** Updates a delivery if the condition is true. Returns whether it was updated. */
 async function updateWhen(
   condition: Condition,
   delivery: Delivery,

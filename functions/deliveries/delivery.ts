@@ -7,8 +7,8 @@ import type { Webhook } from "../webhooks/webhook.ts";
 /**
  * - `pending`: an attempt is due now or later. Only these rows have a due time.
  * - `succeeded`: the receiver returned 2xx.
- * - `failed`: all attempts failed.
- * - `held`: the webhook was disabled before an attempt could be made.
+ * - `failed`: the last attempt failed, and no retry follows.
+ * - `held`: the webhook was disabled when the event arrived or the next attempt was due.
  * - `cancelled`: the webhook was deleted before the delivery succeeded.
  */
 export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled"] as const;
@@ -17,7 +17,7 @@ export type DeliveryStatus = (typeof deliveryStatuses)[number];
 /** Why an attempt is made: by the retry schedule, or by a request of a user. */
 export type Trigger = "schedule" | "redeliver" | "recover" | "test";
 
-/** The delivery of one event to one webhook. This row is the truth: queue messages only point to it. */
+/** The delivery of one event to one webhook. The row is the source of truth; queue messages only refer to it. */
 export interface Delivery {
   webhook_id: string;
   id: string;
@@ -45,7 +45,7 @@ export interface Delivery {
   /** Partition and sort key of the sparse `due` index. At `due_at` the sweep enqueues the delivery (again). */
   due_shard?: number;
   due_at?: string;
-  /** Time to live, in epoch seconds. DynamoDB deletes the row after it. */
+  /** Expiry time in epoch seconds. DynamoDB deletes the row after it. */
   expires_at: number;
 }
 
@@ -53,7 +53,7 @@ export interface Attempt {
   /** From 1. */
   number: number;
   at: string;
-  /** From connecting to the last byte read. */
+  /** From resolving the host name to the last byte read. */
   duration_ms: number;
   status_code?: number | undefined;
   /** Absent for a success. */
@@ -61,18 +61,18 @@ export interface Attempt {
   /** Start of the response body, at most 1 KB of text. */
   response_excerpt?: string | undefined;
   trigger: Trigger;
-  /** Input of the failure hint: the target of a redirect, or the cause of a TLS failure. */
+  /** Input of the failure hint: see `detail` in functions/receivers/failure-hints.ts. */
   detail?: string | undefined;
 }
 
 const RETENTION_DAYS = 30;
 
-/** Returns the time to live, in epoch seconds, of a row that is created or requested again now. */
+/** Returns the expiry time, in epoch seconds, of a row that is created or rescheduled now. */
 export const expiresAt = (now: Date): number => Math.floor(now.getTime() / 1000) + RETENTION_DAYS * 24 * 3600;
 
 /**
- * A delivery with this many attempts cannot be requested again. Even with the retry schedule of the last request and 1
- * KB of response each, its attempts stay below 100 KB, and the row with its body below DynamoDB's limit of 400 KB.
+ * A delivery with this many attempts cannot be redelivered or recovered. Even with the retries after the last request
+ * and a response of 1 KB each, its attempts stay below 100 KB, and the row below DynamoDB's limit of 400 KB.
  */
 export const MAX_ATTEMPTS = 50;
 
@@ -86,8 +86,8 @@ export const DUE_SHARDS = 32;
 export const MAX_QUEUE_DELAY_SECONDS = 900;
 
 /**
- * Returns the due time of an attempt: when the sweep enqueues it. An attempt that the queue can delay has a message, so
- * the sweep leaves it alone for the grace period.
+ * Returns the due time of an attempt: when the sweep enqueues it. An attempt within the maximum delay of the queue has
+ * a message already, so the sweep enqueues it only after the grace period.
  */
 export function dueAt(now: Date, afterSeconds: number, graceSeconds: number): string {
   return addSeconds(now, afterSeconds + (afterSeconds > MAX_QUEUE_DELAY_SECONDS ? 0 : graceSeconds));

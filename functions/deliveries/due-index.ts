@@ -3,7 +3,7 @@ import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import type { Delivery } from "./delivery.ts";
 
-/* The `due` index: the pending rows by due time. */
+/* The `due` index, which contains the pending rows by due time. */
 
 type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
 
@@ -11,7 +11,8 @@ type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
 export type DueCursor = Record<string, unknown>;
 
 /**
- * Reads one page of a shard's rows whose due time has passed, longest overdue first. The index lags by milliseconds.
+ * Reads one page of a shard's rows whose due time has passed, longest overdue first. The index is eventually
+ * consistent.
  * @param after cursor of the page before; absent for the first page
  * @returns `next` is absent on the last page
  */
@@ -36,7 +37,7 @@ export async function findDue(
 
 /**
  * Claims a due row: moves its due time to `until`, the end of the lease. If the message is lost, the row is due again
- * then.
+ * at that time.
  * @returns the row, or undefined when the row has changed since it was read, by another sweep or by an attempt
  */
 export async function claim({ webhook_id, id, due_at }: DueKey, until: string): Promise<Delivery | undefined> {

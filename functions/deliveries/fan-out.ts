@@ -40,8 +40,8 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
 const MAX_ENQUEUE_DELAY_MS = 1_000;
 
 /**
- * Inserts the deliveries of an event. A row that already exists comes from a duplicate of the event: its message is
- * enqueued already, or the sweep will find the row.
+ * Inserts the deliveries of an event. A row that already exists was inserted for the same event before: its message is
+ * already enqueued, or the sweep will enqueue it.
  * @param onInsert called for each inserted row, also when the insert of another row fails and the event is retried
  */
 async function fanOut(event: DeploymentEvent, receivedAt: Date, onInsert: (delivery: Delivery) => void): Promise<void> {

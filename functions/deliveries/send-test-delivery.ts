@@ -9,7 +9,7 @@ import { testDeliveryInput, toListItem } from "./delivery-presenter.ts";
 import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
-/** Sends a sample event to one webhook: one attempt, now, whatever its subscriptions, and even when it is disabled. */
+/** Sends a sample event to one webhook, in one attempt. Ignores the webhook's events and whether it is disabled. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", {
   input: testDeliveryInput,
   async run({ params, input, now }) {

@@ -20,7 +20,10 @@ const GRACES_PER_LEASE = 7.5;
 /** Upper bound on the rows of one webhook that a run enqueues, so that one backlog does not use up the time of all. */
 const MAX_CLAIMS_PER_WEBHOOK = 1_000;
 
-/** How many rows of each webhook this run has claimed; Infinity once a claim has failed, to go past a throttled partition. */
+/**
+ * How many rows of each webhook this run has claimed. Infinity once a claim has failed, so that the run skips further
+ * rows of a throttled partition.
+ */
 type ClaimCounts = Map<string, number>;
 
 /** The result of sweeping one shard. */
@@ -43,11 +46,11 @@ export async function handler(_event: unknown, context: Pick<Context, "getRemain
   const results = await inParallel(shards, PARALLEL_SHARDS, (shard) => sweepShard(shard, counts, hasTime));
   const failures = results.flatMap(({ failure }) => failure ?? []);
   const redriven = results.reduce((sum, result) => sum + result.redriven, 0);
-  // Always emit the lag, so that missing data means that no run happened. Exception: when a shard failed, its lag is
+  // Emit the lag even when it is 0, so that missing data means that no run succeeded. When a shard failed, the lag is
   // unknown.
   const sweepLag = failures.length === 0 ? maxLagSeconds(results) : undefined;
   log.info("sweep", { failed_shards: failures.length }, { redriven, sweepLag });
-  // Throw only after all shards are done: Lambda stops the process then.
+  // Throw only after all shards are done, because the invocation ends with the error.
   const [failure] = failures;
   if (failure) throw failure.error;
 }

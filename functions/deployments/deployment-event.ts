@@ -15,7 +15,7 @@ export interface DeploymentEvent {
   /** Time of the event, ISO 8601 in UTC, as the pipeline wrote it. */
   timestamp: string;
   /**
-   * The payload that receivers get: the four fields above and `data` as JSON. `data` is passed on unchanged, including
+   * The payload for receivers: the four fields above and `data` as JSON. `data` is passed on unchanged, including
    * unknown fields and numbers beyond double precision.
    */
   body: string;
@@ -48,7 +48,7 @@ const schemas = {
   "deploy.failed": z.object({ ...base, data: z._default(anyData, {}) }),
 } satisfies Record<EventName, z.ZodMiniType>;
 
-const named = z.looseObject(
+const anyEvent = z.looseObject(
   { event: z.enum(eventNames, orRequired(`must be one of ${eventNames.join(", ")}`)) },
   orRequired("must be a JSON object"),
 );
@@ -61,7 +61,7 @@ export type ParseResult = { ok: true; event: DeploymentEvent } | { ok: false; re
  */
 export function parseDeploymentEvent(message: string): ParseResult {
   try {
-    return read(parseJsonExactly(message));
+    return parseEvent(parseJsonExactly(message));
   } catch (error) {
     if (error instanceof SyntaxError) return { ok: false, reason: "the message is not JSON" };
     if (error instanceof RangeError) return { ok: false, reason: "the message is nested too deeply" };
@@ -69,15 +69,15 @@ export function parseDeploymentEvent(message: string): ParseResult {
   }
 }
 
-function read(message: unknown): ParseResult {
-  const name = z.safeParse(named, message);
-  if (!name.success) return { ok: false, reason: reasonOf(name.error) };
-  const { event } = name.data;
+function parseEvent(message: unknown): ParseResult {
+  const named = z.safeParse(anyEvent, message);
+  if (!named.success) return { ok: false, reason: reasonOf(named.error) };
+  const { event } = named.data;
   const rest = z.safeParse(schemas[event], message);
   if (!rest.success) return { ok: false, reason: reasonOf(rest.error) };
   const { project_id, deployment_id, timestamp } = rest.data;
   // `data` is taken from the parsed message, not from the schema output, so that it stays unchanged.
-  const data = (name.data.data ?? {}) as EventContent["data"];
+  const data = (named.data.data ?? {}) as EventContent["data"];
   return { ok: true, event: createDeploymentEvent({ event, project_id, deployment_id, timestamp, data }) };
 }
 
@@ -103,8 +103,8 @@ function reasonOf(error: z.core.$ZodError): string {
 }
 
 /**
- * Returns the id of the delivery of an event to a webhook. The same event always gives the same id, so that a repeated
- * event and a retry after a crash create only one delivery. Ids sort by the time of the event.
+ * Returns the id of the delivery of an event to a webhook. Equal events have equal ids, so that a duplicate event or a
+ * retry after a crash creates no second delivery. Ids sort by the time of the event.
  */
 export function deliveryIdOf({ timestamp, digest }: DeploymentEvent, webhookId: string): string {
   const hash = createHash("sha256").update(digest).update(webhookId).digest();
@@ -135,7 +135,7 @@ function canonicalJson(value: unknown): string {
   );
 }
 
-/** Returns whether a value is a JSON object. `typeof` is "object" for the raw numbers of `parseExactly` too. */
+/** Returns whether a value is a JSON object. `typeof` is "object" for the raw numbers of `parseJsonExactly` too. */
 function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { type FieldsOf, HTTP_URL_PATTERN, id, oneOf, text } from "../schema/response-schema.ts";
 import type { DeploymentEvent, EventName } from "./deployment-event.ts";
 
-/* Schemas of the payload that receivers get, one for each event. */
+/* Schemas of the payload that is sent to receivers, one for each event. */
 
 export const eventDescriptions: Record<EventName, string> = {
   "deploy.started": "a build has started",
@@ -44,7 +44,7 @@ export const payloadSchemas = {
 
 type PayloadSchema = (typeof payloadSchemas)[EventName];
 
-/** The payload of any event. Includes a new event name without a change here. */
+/** The payload of any event. A new event in `payloadSchemas` is included automatically. */
 export const payloadSchema = z.discriminatedUnion(
   "event",
   Object.values(payloadSchemas) as [PayloadSchema, ...PayloadSchema[]],

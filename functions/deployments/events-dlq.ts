@@ -3,7 +3,8 @@ import { sqs } from "../platform/aws.ts";
 import { deadLetterUrl } from "../platform/env.ts";
 
 /**
- * Moves an invalid message of the events queue to the dead letter queue, because no retry can fix it.
+ * Copies an invalid message of the events queue to the dead-letter queue, because no retry can succeed. The caller
+ * then lets Lambda delete the message from the events queue.
  * @param message body of the message, stored unchanged
  * @param reason stored in the message attribute `reason`
  */

@@ -11,7 +11,7 @@ export function corsHeaders(origin: string | undefined, allowed: string[]): Reco
   };
 }
 
-/** Returns the headers of a preflight response, with which a browser checks that a page may send its request. */
+/** Returns the headers of a preflight response, from which a browser learns whether a page may send its request. */
 export function preflightHeaders(origin: string | undefined, allowed: string[]): Record<string, string> {
   return {
     ...corsHeaders(origin, allowed),

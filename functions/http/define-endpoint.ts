@@ -29,7 +29,7 @@ interface EndpointRequest<Params extends string, Input, Query> {
   params: Record<Params, string>;
   /** The body, validated and converted by the schema of the endpoint. */
   input: Input;
-  /** The query parameters, validated and converted likewise. */
+  /** The query parameters, validated and converted in the same way. */
   query: Query;
   /** The requested URL without its query. */
   requestUrl: URL;
@@ -137,7 +137,7 @@ const headerOf = (headers: APIGatewayProxyEvent["headers"], wanted: string): str
 function readParams({ pathParameters }: APIGatewayProxyEvent): Record<string, string> {
   const params = Object.entries(pathParameters ?? {}).map(([name, text]): [string, string] => {
     const id = canonicalUuid(text);
-    if (id === undefined) throw new ApiError("not_found", "No resource with this id exists: ids are UUIDs.");
+    if (id === undefined) throw new ApiError("not_found", "No resource with this id exists. Ids are UUIDs.");
     return [name, id];
   });
   return Object.fromEntries(params);

@@ -11,13 +11,14 @@ export interface EndpointRow {
   file: string;
   access: Access;
   uses: Grants;
-  /** Timeout of the function; absent = the default of the stack. API Gateway itself times out after 29 seconds. */
+  /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
 }
 
 /**
  * The credential and the project role that a caller needs:
- * - `session`: a JWT. API keys are rejected: a leaked key that can create keys would outlive its revocation.
+ * - `session`: a JWT. API keys are rejected: with a leaked key an attacker could create another one, which would stay
+ *   valid after the leaked key is deleted.
  * - `user`: a JWT or an API key.
  * - `viewer`: a JWT or an API key of any member of the project in the path.
  * - `admin`: a JWT or an API key of an admin of the project in the path.

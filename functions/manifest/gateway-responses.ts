@@ -33,13 +33,13 @@ export const gatewayResponses = {
   /** The authorizer failed, for example in an outage of DynamoDB. Not a 401, because the credential may be valid. */
   AUTHORIZER_FAILURE: { ...retryable, message: "The credential could not be checked. Try again." },
   AUTHORIZER_CONFIGURATION_ERROR: { ...retryable, message: "The credential could not be checked. Try again." },
-  /** Unknown route, in spite of the name. */
+  /** Unknown route, despite the name. */
   MISSING_AUTHENTICATION_TOKEN: {
     status: 404,
     code: "not_found",
     message: "The route does not exist. Check the path.",
   },
-  /** Unknown route and an Authorization header: API Gateway tries to read the header as an AWS signature. */
+  /** Unknown route in a request with an Authorization header, which API Gateway parses as an AWS signature. */
   INVALID_SIGNATURE: { status: 404, code: "not_found", message: "The route does not exist. Check the path." },
   RESOURCE_NOT_FOUND: { status: 404, code: "not_found", message: "The route does not exist. Check the path." },
   REQUEST_TOO_LARGE: {
@@ -82,7 +82,7 @@ export const gatewayResponses = {
 
 export type GatewayResponseType = keyof typeof gatewayResponses;
 
-/** Known path, wrong method. API Gateway has no response type for it, so a mock method on each path returns it. */
+/** Known path, wrong method. API Gateway has no response type for this, so a mock method on each path responds. */
 export const methodNotAllowed = {
   status: 405,
   code: "method_not_allowed",

@@ -23,12 +23,12 @@ export type SecretKey = "jwtSecret";
  */
 export interface Grants {
   tables?: Partial<Record<TableKey, readonly TableAction[]>>;
-  /** Indexes that it queries. A permission on a table does not include its indexes, and vice versa. */
+  /** Indexes that the function queries. A permission on a table does not include its indexes, and vice versa. */
   queries?: readonly IndexKey[];
-  /** Queues that it sends messages to. */
+  /** Queues that the function sends messages to. */
   sendsTo?: readonly QueueKey[];
-  /** Queues whose dead letter queue it sends unprocessable messages to. */
+  /** Queues whose dead-letter queue the function sends invalid messages to. */
   rejectsTo?: readonly QueueKey[];
-  /** Secrets that it reads. */
+  /** Secrets that the function reads. */
   reads?: readonly SecretKey[];
 }

@@ -16,19 +16,19 @@ export const metrics = {
   /** Delivery attempts. The outcome is `succeeded` or the error code of the attempt. */
   attempts: { name: "Attempts", unit: "Count", dimension: "outcome" },
   /**
-   * 1 for a first attempt that succeeded, 0 for one that failed: the average is the success rate. Only first attempts
-   * of the schedule count. Test deliveries, redeliveries, recoveries and deliveries that waited for a receiver that was
-   * down or busy do not.
+   * 1 for a first attempt that succeeded, 0 for one that failed: the average is the success rate. Only scheduled first
+   * attempts count. Test deliveries, redeliveries, recoveries, and deliveries that waited because the receiver was down
+   * or busy do not count.
    */
   firstAttemptSuccess: { name: "FirstAttemptSuccess", unit: "Count" },
-  /** Time from the event's arrival on our queue to its first attempt (as above): our share of the latency. */
+  /** Time from the event's arrival on our queue to the first attempt, for the attempts of `firstAttemptSuccess`. */
   eventToFirstAttempt: { name: "EventToFirstAttempt", unit: "Milliseconds" },
   /**
    * Time from the event's arrival on our queue to the end of the successful attempt, including retries and the
    * receiver's own time. Redelivered deliveries do not count, because a user chose their time.
    */
   deliveryLatency: { name: "DeliveryLatency", unit: "Milliseconds" },
-  /** Attempts of the schedule after the first one. */
+  /** Scheduled attempts after the first one. */
   retries: { name: "Retries", unit: "Count" },
   /** Deliveries whose last attempt failed. Test deliveries do not count. */
   exhausted: { name: "Exhausted", unit: "Count" },
@@ -40,14 +40,14 @@ export const metrics = {
   rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimension: "reason" },
   /** Queue messages that failed because of an internal error. Each retry that fails counts again. */
   messagesFailed: { name: "MessagesFailed", unit: "Count" },
-  /** Messages that are not valid events and were moved to the dead letter queue. */
+  /** Messages that are not valid events and were moved to the dead-letter queue. */
   rejectedEvents: { name: "RejectedEvents", unit: "Count" },
   /**
-   * Time that the longest overdue row has waited when the sweep reads it, 0 when no row was due. Every run emits it, so
-   * that missing data means that no sweep finished.
+   * By how much the longest overdue row was late when the sweep read it, 0 when no row was due. Every run without an
+   * error emits it, so that missing data means that no run succeeded.
    */
   sweepLag: { name: "SweepLag", unit: "Seconds" },
-  /** Rows that the sweep enqueued: retries too far in the future for an SQS delay, and lost messages. */
+  /** Rows that the sweep enqueued: retries beyond the maximum delay of SQS, and rows whose message was lost. */
   redriven: { name: "Redriven", unit: "Count" },
 } as const satisfies Record<string, MetricRow>;
 

@@ -1,11 +1,11 @@
 /**
- * An SQS queue. Every queue has a dead letter queue with the same name and the suffix `-dlq`. Data only.
+ * An SQS queue. Every queue has a dead-letter queue with the same name and the suffix `-dlq`. Data only.
  * Limits: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
  */
 export interface QueueRow {
   /** Environment variable that holds the queue's URL. */
   env: string;
-  /** Environment variable that holds the URL of its dead letter queue. */
+  /** Environment variable that holds the URL of the dead-letter queue. */
   deadLetterEnv: string;
   name: string;
   /**
@@ -13,7 +13,7 @@ export interface QueueRow {
    * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
    */
   visibilitySeconds: number;
-  /** Receives after which a message moves to the dead letter queue. Only internal errors lead to a second receive. */
+  /** Receives after which a message moves to the dead-letter queue. Only internal errors lead to a second receive. */
   maxReceives: number;
   maxMessageBytes: number;
 }
@@ -30,7 +30,10 @@ export const queues = {
     maxReceives: 5,
     maxMessageBytes: 256 * 1024,
   },
-  /** Sent by fan-out, send and sweep. A message names a delivery row and the attempt that is due. */
+  /**
+   * Sent by fan-out, send, sweep and the endpoints that request an attempt. A message names a delivery row and the
+   * attempt that is due.
+   */
   deliveries: {
     env: "DELIVERIES_QUEUE_URL",
     deadLetterEnv: "DELIVERIES_DLQ_URL",
@@ -43,7 +46,7 @@ export const queues = {
 
 export type QueueKey = keyof typeof queues;
 
-/** Retention of all queues and dead letter queues: the maximum of SQS. */
+/** Retention of all queues and dead-letter queues: the maximum of SQS. */
 export const retentionSeconds = FOURTEEN_DAYS;
 /** Larger than `maxMessageBytes`, because a rejected event is stored together with the reason. */
 export const deadLetterMaxMessageBytes = 1024 * 1024;

@@ -22,8 +22,8 @@ import { backoffMs } from "./backoff.ts";
 
 /**
  * Timeouts in milliseconds. A healthy call takes a few milliseconds, so after these bounds a retry on another
- * connection is more likely to succeed. The SDK counts the wait for one of its 50 sockets as connection time: a burst
- * must fit in.
+ * connection is more likely to succeed. The SDK counts the wait for one of its 50 sockets as connection time, so the
+ * connection timeout must be long enough for a burst of calls.
  */
 const requestHandler = { connectionTimeout: 3_000, requestTimeout: 3_000, throwOnRequestTimeout: true };
 
@@ -68,12 +68,12 @@ export async function secretVersions(
 
 type Items = Record<string, unknown>[];
 
-/** DynamoDB kept returning unprocessed keys. The name makes it an outage for `isOutage`. */
+/** DynamoDB kept returning unprocessed keys. `isOutage` recognizes the name as throttling. */
 class KeysUnprocessedError extends Error {
   override readonly name = "ProvisionedThroughputExceededException";
 }
 
-/** Upper bound on requests per batch: about two seconds of retries. */
+/** Upper bound on requests per batch: at most three seconds of backoff. */
 const MAX_BATCH_ROUNDS = 10;
 
 /**
@@ -87,7 +87,7 @@ export async function batchGet(keys: Record<string, Items>): Promise<Record<stri
   const request = Object.entries(keys).map(([table, Keys]) => [table, { Keys, ConsistentRead: true }]);
   let unprocessed: BatchGetCommandInput["RequestItems"] = Object.fromEntries(request);
   for (let rounds = 0; unprocessed && Object.keys(unprocessed).length > 0; rounds++) {
-    // Keys stay unprocessed when the response is full (request them at once) or when DynamoDB is busy (back off).
+    // Keys stay unprocessed when the response is full or DynamoDB is busy: retry once at once, then with backoff.
     if (rounds >= MAX_BATCH_ROUNDS) {
       const names = Object.keys(unprocessed).join(", ");
       throw new KeysUnprocessedError(`Keys still unprocessed after ${rounds} requests, in the tables ${names}`);
@@ -113,7 +113,7 @@ export class ConditionsFailed extends Error {
   }
 }
 
-/** Upper bound on retries after a conflict: about three seconds. */
+/** Upper bound on retries after a conflict: at most four seconds of backoff. */
 const MAX_CONFLICTS = 12;
 
 /**

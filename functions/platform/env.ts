@@ -68,7 +68,9 @@ export const settings = {
   webhookAllowCidrs(): string[] {
     return (optional("WEBHOOK_ALLOW_CIDRS") ?? "").split(",").flatMap((part) => part.trim() || []);
   },
-  /** DNS servers that resolve the host names of receivers, as `192.0.2.1:53`; empty for those of the operating system. */
+  /**
+   * DNS servers that resolve the host names of receivers, as `192.0.2.1:53`; empty for those of the operating system.
+   */
   dnsServers: () => (optional("DNS_SERVERS") ?? "").split(",").flatMap((part) => part.trim() || []),
   /** Origins of the web pages that may call the API (CORS); empty = none. */
   corsOrigins: () => (optional("CORS_ORIGINS") ?? "").split(",").flatMap((part) => part.trim() || []),

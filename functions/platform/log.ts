@@ -88,7 +88,10 @@ export const log = {
   },
 };
 
-/** Returns name, message and stack of an error and of its causes, and no other property: the SDK attaches requests. */
+/**
+ * Returns name, message and stack of an error and of its causes, and no other property, because the SDK attaches
+ * requests to its errors.
+ */
 function describe(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return { name: typeof error };
   const { name, message, stack } = error;

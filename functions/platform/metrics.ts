@@ -14,8 +14,8 @@ export type DimensionsOf<Values> = {
  * Returns the fields of a log line from which CloudWatch extracts metrics (embedded metric format).
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  *
- * Not done with @aws-lambda-powertools/metrics 2.35.0, which gives all metrics of a line the same dimensions (so that
- * each would be billed once per outcome), mixes the concurrent attempts of a batch into one line, and adds 17 KB to the
+ * Does not use @aws-lambda-powertools/metrics 2.35.0, which gives all metrics of a line the same dimensions (so that
+ * each would be billed once per outcome), mixes the concurrent attempts of a batch in one line, and adds 17 KB to the
  * bundle.
  * @param measured one to 100 measurements with the same dimension values
  * @param stage name of the stage, a dimension of every metric

@@ -5,7 +5,7 @@ type Handle = (message: SQSRecord) => Promise<void>;
 
 /**
  * Creates a Lambda handler that processes the messages of a batch concurrently and reports failures per message. A
- * message whose processing throws becomes visible again after its visibility timeout, and moves to the dead letter
+ * message whose processing throws becomes visible again after its visibility timeout, and moves to the dead-letter
  * queue after `maxReceives`. Each message has its own log scope, so its failure is logged with the fields that its
  * processing tagged.
  * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting

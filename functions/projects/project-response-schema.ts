@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import type { Project, Role } from "../access/membership.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
 
-/** A project from the view of one of its members. */
+/** A project and the caller's membership in it. */
 export const projectSchema = z.strictObject({
   id: id("Id of the project, as used in paths."),
   name: text("Name of the project on the platform."),

@@ -26,7 +26,7 @@ export function failureHint({ error_code, status_code, detail }: FailedAttempt):
         ? noDnsResponseHint
         : "The host name of the URL does not resolve: check its spelling and its DNS records.";
     case "connection_refused":
-      return "Nothing accepts connections at the host and port of the URL: check that the receiver runs and for a firewall.";
+      return "Nothing accepts connections at the host and port of the URL: check that the receiver is running and that no firewall rejects the connection.";
     case "connection_reset":
       return "The connection was closed before the response was complete: check for a crash or a proxy timeout at that time.";
     case "tls_error":
@@ -34,7 +34,7 @@ export function failureHint({ error_code, status_code, detail }: FailedAttempt):
     case "address_blocked":
       return "The host resolves to an address that is not public: use a host with public addresses only.";
     case "invalid_response":
-      return "The response is not valid HTTP/1.1: check that the port serves HTTP, and the size of the headers.";
+      return "The response is not valid HTTP/1.1: check that the port serves HTTP and that the headers are not too large.";
     case "http_status":
       return statusHint(status_code ?? 0, detail);
   }
@@ -72,7 +72,7 @@ const statusFixes: Record<number, string> = {
   403: "it rejected the request: check that it verifies with this webhook's secret and the unchanged body, and that no firewall blocks the request.",
   404: "the path of the URL does not exist on the receiver.",
   405: "the path does not accept POST requests.",
-  410: "it is removed permanently, so the webhook was disabled.",
+  410: "it has been removed permanently, so the webhook was disabled.",
   413: "it does not accept bodies of this size; raise its limit to 256 KB.",
   415: "it does not accept application/json.",
   429: "it receives too many requests; return Retry-After to slow deliveries down.",

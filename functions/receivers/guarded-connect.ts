@@ -11,8 +11,8 @@ export class AddressBlockedError extends Error {
 }
 
 /**
- * How long a connection to one of several addresses may take before the next address is tried. Node's default of 250 ms fails
- * every receiver whose TCP handshake takes longer. The last address has all the time that is left of the deadline.
+ * Max wait for a connection to one of several addresses before the next address is tried. Node's default of 250 ms
+ * fails every receiver whose TCP handshake takes longer. The last address has the rest of the deadline.
  * https://nodejs.org/api/net.html#socketconnectoptions-connectlistener
  */
 const CONNECT_ATTEMPT_MS = 3_000;
@@ -25,13 +25,13 @@ export type Agents = Record<string, http.Agent>;
  * resolved addresses, so a name cannot resolve to one address for the check and to another for the connection (DNS
  * rebinding). One blocked address among several blocks the name, because any of them could be used to connect.
  *
- * Node calls `lookup` for names only, so literal addresses are checked before.
- * @param allowed ranges beyond the public ones that may be reached
+ * Node calls `lookup` for names only, so `createConnection` checks literal addresses.
+ * @param allowed ranges that may be reached besides the public ones
  */
 export function guardedAgents(allowed: Cidr[], resolve: Resolve, agentOptions: http.AgentOptions): Agents {
   const options = { ...agentOptions, autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS };
   const isReachable = (address: string) => isPublicAddress(address) || isAllowedAddress(address, allowed);
-  // Plain http is for the ranges that the operator allowed only.
+  // Plain http is accepted only for the ranges that the operator allowed.
   const isAllowed = (address: string) => isAllowedAddress(address, allowed);
   return {
     "https:": guard(new https.Agent({ ...options, lookup: guardedLookup(resolve, isReachable) }), isReachable),

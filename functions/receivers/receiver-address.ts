@@ -2,8 +2,8 @@ import ipaddr from "ipaddr.js";
 import { SettingError } from "../platform/errors.ts";
 
 /*
- * Which network addresses a webhook may reach. A receiver's URL is user input, and the sender runs inside our own
- * network. Without this rule a URL could reach internal services (server-side request forgery).
+ * The network addresses that a webhook may reach. A receiver's URL is user input, and the sender runs inside our own
+ * network. Without these rules a URL could reach internal services (server-side request forgery).
  * https://www.iana.org/assignments/iana-ipv4-special-registry,
  * https://www.iana.org/assignments/iana-ipv6-special-registry
  */
@@ -22,8 +22,8 @@ export function parseCidrs(texts: string[]): Cidr[] {
 }
 
 /**
- * Checks that an IPv6 address is in 2000::/3 and not in 3fff::/20. 2000::/3 is the only space that is routed globally
- * so far; all forms that wrap an IPv4 address are outside of it, or are special ranges of their own. 3fff::/20 is for
+ * Returns whether an IPv6 address is in 2000::/3 and not in 3fff::/20. 2000::/3 is the only space that is routed
+ * globally so far; addresses that embed an IPv4 address are outside of it, or in special ranges of it. 3fff::/20 is for
  * documentation (RFC 9637). The check compares bits because parsing the ranges would take 2 % of a cold start.
  */
 function isGlobalIpv6({ parts: [first = 0, second = 0] }: ipaddr.IPv6): boolean {
@@ -32,8 +32,8 @@ function isGlobalIpv6({ parts: [first = 0, second = 0] }: ipaddr.IPv6): boolean 
 }
 
 /**
- * Checks that an address is globally routable. `unicast` excludes every special range: private, loopback, link-local
- * (which includes cloud metadata), shared, multicast, reserved, v4-mapped, NAT64, 6to4, Teredo and so on.
+ * Returns whether an address is globally routable. `unicast` excludes every special range: private, loopback,
+ * link-local (which includes cloud metadata), shared, multicast, reserved, v4-mapped, NAT64, 6to4, Teredo and so on.
  * @returns false for a text that is not an address
  */
 export function isPublicAddress(text: string): boolean {
@@ -44,7 +44,7 @@ export function isPublicAddress(text: string): boolean {
 }
 
 /**
- * Checks that an address is in one of the ranges that the operator allowed.
+ * Returns whether an address is in one of the ranges that the operator allowed.
  * @returns false for a text that is not an address
  */
 export function isAllowedAddress(text: string, allowed: Cidr[]): boolean {

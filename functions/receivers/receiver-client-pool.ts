@@ -6,7 +6,8 @@ import { createResolver } from "./resolver.ts";
 /* The receiver client that all attempts of this process share. */
 
 /**
- * Longest pause after which connections are reused. Lambda may have frozen the process, and receivers close idle ones.
+ * Max idle time after which connections are reused. In a longer pause Lambda may have frozen the process, and receivers
+ * may have closed the connections.
  */
 const MAX_IDLE_MS = 3_000;
 
@@ -14,7 +15,11 @@ let client: ReceiverClient | undefined;
 let lastUsedAt = 0;
 let inFlight = 0;
 
-/** Sends a request, over a new connection when the process was idle for more than `MAX_IDLE_MS`. Does not throw. */
+/**
+ * Sends a request, over a new connection when the process was idle for more than `MAX_IDLE_MS`. A failed request is an
+ * outcome, not an exception.
+ * @throws SettingError when WEBHOOK_ALLOW_CIDRS is not valid
+ */
 export async function post(url: string, headers: Record<string, string>, body: string): Promise<Outcome> {
   if (inFlight === 0 && Date.now() - lastUsedAt > MAX_IDLE_MS) {
     void client?.close();

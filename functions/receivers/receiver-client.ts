@@ -12,7 +12,9 @@ import { createResolver, NameNotResolvedError } from "./resolver.ts";
  */
 
 export interface Limits {
-  /** Total time from connecting to the last byte read. An idle timeout would never end a slowly dripping body. */
+  /**
+   * Total time of a request, from resolving the name to the last byte read. An idle timeout would not end a slow body.
+   */
   deadlineMs: number;
   /** Bytes of the response body to read. A longer body is cut and does not make the request fail. */
   maxResponseBytes: number;
@@ -32,7 +34,9 @@ export interface Outcome {
   retryAfter?: string;
   /** Start of the response body as text; absent when it is empty. */
   excerpt?: string;
-  /** The target of a redirect, the cause of a TLS or DNS failure, or `NOT_CONNECTED` for a timeout without a connection. */
+  /**
+   * The target of a redirect, the cause of a TLS or DNS failure, or `NOT_CONNECTED` for a timeout without a connection.
+   */
   detail?: string;
 }
 
@@ -45,7 +49,7 @@ export interface ReceiverClient {
 
 /**
  * Creates a client with its own connections.
- * @param allowed ranges beyond the public ones that may be reached
+ * @param allowed ranges that may be reached besides the public ones
  * @param resolve resolves host names; by default with the operating system's DNS servers
  */
 export function createReceiverClient(
@@ -87,8 +91,8 @@ async function post({ reusable, singleUse, allowed }: Connections, request: Requ
     sendRequest(agents, request, limits, startedAt + limits.deadlineMs, (response) => {
       head = readHead(response, request.url, allowed);
     });
-  // Requests started in one turn of the event loop are then written together, not between the responses to others. This
-  // saves a third of the CPU of a delivery (80 to 50 µs, 50 at a time over loopback).
+  // Wait, so that requests started in one turn of the event loop are written together, not between the responses to
+  // others. This saves a third of the CPU of a delivery (80 to 50 µs, 50 at a time over loopback).
   await nextTick();
   try {
     // A receiver may close an idle connection at the moment it is reused. That is not a failure of the receiver, so the
@@ -129,7 +133,7 @@ class ConnectionLostError extends Error {
 /** A reused connection was closed before any response to this request. */
 class StaleConnectionError extends Error {}
 
-/** A stale connection fails within a round trip. A later failure means that the receiver gave up on this request. */
+/** A stale connection fails within a round trip. A later failure is a failure of the receiver. */
 const STALE_WITHIN_MS = 1_000;
 
 /** Upper bound on 1xx responses. */
@@ -165,7 +169,7 @@ function sendRequest(
       () => fail(new DeadlineExceededError(isConnected(request))),
       Math.max(0, deadlineAt - sentAt),
     );
-    // Only the first end of the promise counts. Errors that follow from it, such as a closed connection, are ignored.
+    // Only the first settlement of the promise counts. Errors that follow, such as a closed connection, are ignored.
     const fail = (error: Error) => {
       clearTimeout(timer);
       reject(error);
@@ -217,7 +221,7 @@ function sendRequest(
   });
 }
 
-/** Whether the request has a connection, with its TLS handshake completed. */
+/** Returns whether the request has a connection, with its TLS handshake completed. */
 function isConnected({ socket }: http.ClientRequest): boolean {
   const { connecting = true, secureConnecting = false } = (socket ?? {}) as {
     connecting?: boolean;
@@ -231,7 +235,7 @@ function isConnected({ socket }: http.ClientRequest): boolean {
  * delivery, and adds only `Connection`.
  */
 function rawHeaders({ host }: URL, headers: Record<string, string>, body: string): string[] {
-  // No compression: a response that is never inflated cannot be a zip bomb.
+  // Request no compression. This client does not decompress responses, so a zip bomb has no effect.
   const raw = ["Host", host, "Accept-Encoding", "identity", "Content-Length", String(Buffer.byteLength(body))];
   for (const name in headers) raw.push(name, headers[name] ?? "");
   return raw;
@@ -242,7 +246,7 @@ const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 const MAX_TARGET_CHARACTERS = 300;
 
-/** Returns the absolute target of a redirect; undefined when it is absent, or no webhook could be created with it. */
+/** Returns the absolute target of a redirect; undefined when it is absent, too long or not a valid receiver URL. */
 function redirectTarget(location: string | undefined, from: URL, allowed: Cidr[]): string | undefined {
   if (location === undefined || !URL.canParse(location, from.href)) return undefined;
   const { href } = new URL(location, from);
@@ -284,11 +288,11 @@ function errorCodeOf(error: unknown): FailureCode {
   return cause === undefined ? "invalid_response" : errorCodeOf(cause);
 }
 
-/** What a hint needs to know beyond the error code. */
+/** Returns the `detail` of a failure, which `failureHint` uses. */
 function detailOf(error: unknown, errorCode: FailureCode): string | undefined {
   const { code } = error as { code?: string };
   if (errorCode === "tls_error" || errorCode === "dns_error") return code;
   if (errorCode !== "timeout") return undefined;
-  // Only a connection attempt times out by itself; everything later is ended by the deadline.
+  // A timeout other than the deadline can only occur while connecting.
   return error instanceof DeadlineExceededError && error.wasConnected ? undefined : NOT_CONNECTED;
 }

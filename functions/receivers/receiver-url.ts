@@ -19,8 +19,8 @@ export function hostOf({ hostname }: URL): string {
  */
 export function validateReceiverUrl(text: string, allowed: Cidr[]): string | undefined {
   if (text.length > MAX_URL_CHARACTERS) return `must be at most ${MAX_URL_CHARACTERS} characters long`;
-  // The URL parser would silently drop these characters, and convert others than ASCII. The URL shown must be the URL
-  // used.
+  // The URL parser would silently drop these characters, and convert non-ASCII ones. The URL that the user sees must be
+  // the URL that is requested.
   if (!/^[\x21-\x7e]+$/.test(text)) return "must not contain spaces, control characters or unencoded Unicode";
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:\/\//i.test(text)) return "must be an absolute URL that starts with https://";

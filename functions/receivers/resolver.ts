@@ -2,17 +2,19 @@ import { type LookupAddress, Resolver } from "node:dns";
 import { readFile } from "node:fs/promises";
 
 /*
- * Resolves the host names of receivers without libuv's thread pool. `dns.lookup` runs on four threads, of which two resolve
- * at a time, and cannot be cancelled: two names that never answer would delay every other receiver. Here each name has
- * queries of its own, with a deadline of its own.
+ * Resolves the host names of receivers without libuv's thread pool. `dns.lookup` runs on four threads, of which two
+ * resolve at a time, and cannot be canceled: two names whose servers never respond would delay every other receiver.
+ * Here each name has its own queries and its own deadline.
  */
 
 export interface ResolverOptions {
-  /** Deadline of one name, over all queries and retries. */
+  /** Deadline for one name, including all queries and retries. */
   timeoutMs: number;
   /** Addresses of DNS servers (`127.0.0.1:5353`); absent for those of the operating system. */
   servers?: readonly string[];
-  /** Path of a hosts file that is consulted first; absent for none. For local use: c-ares does not read it by itself. */
+  /**
+   * Path of a hosts file that is consulted first; absent for none. For local use: c-ares does not read it by itself.
+   */
   hostsFile?: string;
 }
 
@@ -36,7 +38,7 @@ const HOSTS_FILE = process.platform === "win32" ? "C:\\Windows\\System32\\driver
 /**
  * Creates the resolver of a receiver client.
  * @param servers DNS servers; empty for those of the operating system
- * @param isLocal whether receivers on this machine are allowed, and so the names of its hosts file
+ * @param isLocal whether private addresses are allowed; only then the hosts file is read
  */
 export function createResolver(servers: readonly string[], isLocal: boolean): Resolve {
   const options = {
@@ -47,13 +49,14 @@ export function createResolver(servers: readonly string[], isLocal: boolean): Re
   return (hostname) => resolveHost(hostname, options);
 }
 
-/** How long the addresses of one family wait for those of the other (RFC 8305, section 3, Resolution Delay). */
+/** Max wait for the addresses of the other family once one has arrived (RFC 8305, section 3, Resolution Delay). */
 const RESOLUTION_DELAY_MS = 50;
 
 /**
- * Resolves a host name to its IPv4 and IPv6 addresses, IPv4 first: a Lambda without IPv6 would lose a dial to each.
- * @throws NameNotResolvedError `ENOTFOUND` or `ENODATA` for a name without an address, `ETIMEOUT` after the deadline, or another
- * code for what the server returned
+ * Resolves a host name to its IPv4 and IPv6 addresses. IPv4 is first, because a Lambda function without IPv6 would lose
+ * a connection attempt to each IPv6 address.
+ * @throws NameNotResolvedError `ENOTFOUND` or `ENODATA` for a name without an address, `ETIMEOUT` after the deadline,
+ * or another code for an error that the server returned
  */
 export async function resolveHost(hostname: string, options: ResolverOptions): Promise<LookupAddress[]> {
   const local = isLocalhost(hostname) ? LOOPBACK : await fromHostsFile(hostname, options.hostsFile);

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 
 /*
- * The two signatures of every delivery, made with the same secret:
+ * The two signatures of every delivery, created with the same secret:
  * - `X-Service-Signature`: HMAC-SHA256 of the body, keyed with the whole secret as text.
  * - `webhook-signature`: Standard Webhooks. It also covers id and time, so that a receiver can reject a replay.
  *   https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
@@ -43,7 +43,7 @@ export function bodySignature(body: string, secret: string): string {
 
 /** Returns `v1,<base64>` over `id.timestamp.body`. The key is the base64-decoded part after `whsec_`. */
 function standardSignature({ deliveryId, body }: SignedDelivery, timestamp: string, secret: string): string {
-  // `createHmac` decodes the key: with a key in a buffer it takes 12 µs instead of 2, for a small body.
+  // `createHmac` decodes the base64 key itself: 2 µs for a small body, instead of 12 µs with a key in a buffer.
   const hmac = createHmac("sha256", secret.slice("whsec_".length), { encoding: "base64" });
   return `v1,${hmac.update(`${deliveryId}.${timestamp}.${body}`).digest("base64")}`;
 }

@@ -17,16 +17,13 @@ export function fields<Shape extends z.core.$ZodShape>(shape: Shape) {
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u;
 // Characters without a visible shape: spaces, joiners, fillers, tags.
 const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
-const MAX_LABEL_CHARACTERS = 100;
+const MAX_NAME_CHARACTERS = 100;
 
 /** A display name that a user chooses. */
 export const displayName = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
   z.refine((text) => text.replaceAll(INVISIBLE, "") !== "", "must not be blank"),
-  z.refine(
-    (text) => [...text].length <= MAX_LABEL_CHARACTERS,
-    `must be at most ${MAX_LABEL_CHARACTERS} characters long`,
-  ),
+  z.refine((text) => [...text].length <= MAX_NAME_CHARACTERS, `must be at most ${MAX_NAME_CHARACTERS} characters long`),
   z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
 );
 

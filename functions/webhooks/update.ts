@@ -4,7 +4,7 @@ import { parseCidrs } from "../receivers/receiver-address.ts";
 import { toDetail, webhookPatch } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
-/** Changes the URL or the events of a webhook, enables or disables it. Enabling resends nothing: `recover` does. */
+/** Changes the URL or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
 export const handler = defineEndpoint("PATCH /v1/projects/{project_id}/webhooks/{webhook_id}", {
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
   async run({ params, input, now }) {

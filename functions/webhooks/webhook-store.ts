@@ -43,7 +43,8 @@ export async function insert(webhook: Webhook, secret: string): Promise<void> {
 }
 
 /**
- * Returns the webhooks of a project, oldest first. Strongly consistent: an event after a create finds the new webhook.
+ * Returns the webhooks of a project, oldest first. Strongly consistent, so that an event after a create reaches the new
+ * webhook.
  */
 export async function list(projectId: string): Promise<Webhook[]> {
   // The list fits into one page of 1 MB because the number of webhooks is limited.

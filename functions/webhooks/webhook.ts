@@ -44,7 +44,7 @@ const receiverUrl = (allowed: Cidr[]) =>
     }),
   );
 
-/** @param allowed private address ranges that the operator has opened for local use */
+/** @param allowed private address ranges that the operator allowed for local use */
 export const webhookInput = (allowed: Cidr[]) => fields({ url: receiverUrl(allowed), events: eventList });
 export type WebhookInput = z.infer<ReturnType<typeof webhookInput>>;
 

@@ -23,8 +23,8 @@ import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
  * Returns the alarms of a stage. An alarm is one row here, one section in docs/runbook.md and one row in
  * test/lib/observability/alarms.test.ts.
  *
- * CloudWatch charges by the number of metrics that alarms read. Prefer one more term in an expression to one more alarm, and
- * a ratio with a minimum count to a bare count.
+ * CloudWatch charges by the number of metrics that alarms read. Prefer one more term in an expression to one more
+ * alarm, and a ratio with a minimum count to a bare count.
  */
 export function alarmRows(monitored: MonitoredResources): AlarmRow[] {
   return [
@@ -62,7 +62,7 @@ function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
     {
       id: "queues-stuck",
       severity: "page",
-      meaning: "A queue holds messages and none is completed: webhooks are not called at all.",
+      meaning: "A queue has messages, but none is completed: webhooks are not called at all.",
       metric: stuckQueues(pairs),
       when: { atLeast: 1 },
       periods: 5,
@@ -70,7 +70,7 @@ function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
   ];
 }
 
-/** Receivers that fail do not cause dead letters: their deliveries are retried (functions/attempts). */
+/** Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts). */
 const deadLettersMeaning: Record<QueueKey, string> = {
   events:
     "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
@@ -87,9 +87,9 @@ const waitingMeaning: Record<QueueKey, string> = {
 const MAX_DELAY_SECONDS: Record<QueueKey, number> = { events: 0, deliveries: 900 };
 
 /**
- * Returns the highest age of the oldest message, in seconds, at which a queue can still be healthy: its longest delay and
- * three receives of a message that fails. After three receives the metric skips a message, so that a single bad one never
- * exceeds this age. AWS does not document whether the age includes the delay; this assumes that it does.
+ * Returns the highest age of the oldest message, in seconds, at which a queue can still be healthy: its longest delay
+ * and three receives of a message that fails. After three receives the metric ignores a message, so that a single bad
+ * one never exceeds this age. AWS does not document whether the age includes the delay; this assumes that it does.
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
  */
 function oldestHealthySeconds(key: QueueKey): number {
@@ -98,8 +98,8 @@ function oldestHealthySeconds(key: QueueKey): number {
 }
 
 /**
- * Returns 1 if any queue has messages and deletes none. The errors of the consumer cannot show this: if it reports every
- * message as a batch item failure, Lambda counts no error.
+ * Returns 1 if any queue has messages and deletes none. The errors of the consumer cannot show this: if it reports
+ * every message as a batch item failure, Lambda counts no error.
  */
 function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpression {
   const used: Record<string, cloudwatch.IMetric> = {};
@@ -113,9 +113,9 @@ function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpr
 }
 
 /**
- * These use no anomaly detection: it costs three metrics per alarm, needs two weeks of data, and learns a slow decline as
- * normal. One failing receiver cannot lower the rate for long: after 30 seconds the circuit breaker sends it one delivery
- * at a time.
+ * These alarms use no anomaly detection, which costs three metrics per alarm, needs two weeks of data, and learns a
+ * slow decline as normal. One failing receiver cannot lower the success rate for long: after 30 seconds its circuit
+ * opens, and it gets one delivery at a time.
  */
 function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
   return [
@@ -134,7 +134,7 @@ function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
       id: "first-attempts-late",
       severity: "page",
       meaning: "Half of the webhooks are called more than 30 seconds after their event.",
-      // The median: a single fault of ours delays only a few deliveries by minutes and must not page.
+      // The median, because a single fault in this service delays only a few deliveries and must not page.
       metric: math("IF(attempts >= 20, lateness, 0)", FIVE_MINUTES, {
         attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
         lateness: ownMetric(stage, "eventToFirstAttempt", { statistic: "p50" }),
@@ -198,7 +198,8 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
       id: "authorizer-errors",
       severity: "page",
       meaning: "Credentials cannot be checked: requests get a 503 response, valid credentials included.",
-      // api-errors may miss these: API Gateway may count an error whose status is remapped (gateway-responses.ts) as 4XXError.
+      // api-errors may miss these, because API Gateway may count an error with a changed status (gateway-responses.ts)
+      // as 4XXError.
       // https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
       metric: math("IF(errors >= 5, 100 * errors / calls, 0)", FIVE_MINUTES, {
         errors: authorizer.metricErrors({ statistic: SUM }),
@@ -210,7 +211,7 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
       id: "rejected-credentials",
       severity: "ticket",
       meaning:
-        "Thousands of credentials are rejected: a client keeps using an invalid credential, or an attacker guesses.",
+        "Thousands of credentials are rejected: a client keeps using an invalid one, or an attacker guesses credentials.",
       metric: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: FIVE_MINUTES }),
       when: { atLeast: 1_000 },
       periods: 2,
@@ -218,7 +219,7 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
   ];
 }
 
-/** Lambda counts crashes, timeouts and exhausted memory as Errors, not the failures that a function handles and reports. */
+/** Lambda counts crashes, timeouts and exhausted memory as Errors, but not the failures that a function handles. */
 function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
   const errorsOf = (files: string[]) =>
     files.map((file) => functionFor(functions, file).metricErrors({ statistic: SUM }));

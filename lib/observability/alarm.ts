@@ -22,8 +22,8 @@ export interface AlarmRow {
   /** Number of consecutive bad periods before the alarm fires; absent = 1. */
   periods?: number;
   /**
-   * Missing data counts as bad. Absent = missing data counts as good, which also ends an alarm: most metrics count events
-   * and have no data while none happen.
+   * Missing data counts as bad. Absent = missing data counts as good, which also ends an alarm: most metrics count
+   * events and have no data while none happen.
    */
   isMissingDataBad?: boolean;
 }

@@ -12,8 +12,9 @@ import { claimedConcurrency, MINUTE, math, ownMetric, throttleEvents } from "./m
 import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
 
 /**
- * Creates the dashboard of a stage, which answers "Is it us or them?": first our side, then the receivers, the API and the
- * capacity. It shows the metrics that the alarms read, before they reach a threshold.
+ * Creates the dashboard of a stage. It separates faults of this service from faults of the receivers: first our side,
+ * then the receivers, the API and the capacity. It shows the metrics that the alarms read, before they reach a
+ * threshold.
  */
 export function createDashboard(scope: Construct, monitored: MonitoredResources, alarms: Alarms): cloudwatch.Dashboard {
   return new cloudwatch.Dashboard(scope, "Dashboard", {
@@ -85,7 +86,7 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
         perMinute(stage, "rejectedEvents", "Sum", "rejected events"),
         perMinute(stage, "messagesFailed", "Sum", "failed messages"),
       ]),
-      table("Failed messages (our faults, received again)", consumers, [
+      table("Failed messages (internal errors, received again)", consumers, [
         'filter message = "message failed"',
         "stats count(*) as failures, latest(delivery_id) as last_delivery by error.name, error.message",
         "sort failures desc",
@@ -223,7 +224,10 @@ const perMinute = (
   label: string,
 ): cloudwatch.Metric => ownMetric(stage, key, { statistic, period: MINUTE }).with({ label });
 
-/** Returns one line per value of a metric's own dimension. Graphs can search for values that are not known in advance; alarms cannot. */
+/**
+ * Returns one line per value of a metric's own dimension. Graphs can search for values that are not known in advance;
+ * alarms cannot.
+ */
 function byDimension(
   stage: MonitoredResources["stage"],
   key: "attempts" | "rejectedCredentials",

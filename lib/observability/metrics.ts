@@ -18,7 +18,7 @@ interface MetricOptions {
   period?: Duration;
 }
 
-/** Returns a metric that the functions write (functions/manifest/metrics.ts), all values of its own dimension together. */
+/** Returns a metric that the functions write (functions/manifest/metrics.ts), over all values of its own dimension. */
 export function ownMetric(
   stage: Pick<Stage, "name">,
   key: MetricKey,
@@ -70,8 +70,9 @@ export function math(
 /**
  * Returns the sum of metrics over five minutes. An operand without data counts as 0 if any other operand has data.
  *
- * @param heartbeat a function that always runs; its invocations times 0 are added, so that the sum always has data. Alarms on
- * AWS/DynamoDB metrics ignore missing data whatever `treatMissingData` is: without a heartbeat they would stay in ALARM.
+ * @param heartbeat a function that always runs; its invocations times 0 are added, so that the sum always has data.
+ * Alarms on AWS/DynamoDB metrics ignore missing data whatever `treatMissingData` is: without a heartbeat they would
+ * stay in ALARM.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
  */
 export function sum(terms: cloudwatch.Metric[], heartbeat?: lambda.Function): cloudwatch.MathExpression {

@@ -5,7 +5,7 @@ import type { ServiceFunction } from "../service-function.ts";
 import type { Stage } from "../stage.ts";
 import type { Tables } from "../tables.ts";
 
-/** The parts of one stage that alarms and the dashboard read metrics of. */
+/** The resources of one stage whose metrics the alarms and the dashboard read. */
 export interface MonitoredResources {
   stage: Pick<Stage, "name" | "keepsData" | "alarmEmail">;
   api: apigateway.RestApi;

@@ -17,8 +17,8 @@ export interface GraduallyDeployedFunction {
 /**
  * Creates the alarms that end a gradual deployment of a function and roll it back. They notify no topic.
  *
- * The metrics of the alias count both versions: a new version that always fails shows as a tenth of the calls. Errors of
- * Lambda do not include rejected credentials and failed messages, so those have alarms of their own.
+ * The metrics of the alias count both versions: a new version that always fails appears as a tenth of the calls. Errors
+ * of Lambda do not include rejected credentials and failed messages, so those have their own alarms.
  */
 export function createRollbackAlarms(scope: Construct, fn: GraduallyDeployedFunction): cloudwatch.Alarm[] {
   const folder = new Construct(scope, "RollbackAlarms");

@@ -3,8 +3,8 @@ import { KeyedSemaphore } from "../../functions/attempts/keyed-semaphore.ts";
 
 /* A burst for one webhook: a receiver that responds must not be treated like one that hangs. On a fake clock. */
 
-const PATIENCE_MS = 100;
-const RESPONSE_MS = PATIENCE_MS / 4;
+const MAX_WAIT_WITHOUT_RELEASE_MS = 100;
+const RESPONSE_MS = MAX_WAIT_WITHOUT_RELEASE_MS / 4;
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -18,7 +18,7 @@ async function respondOneByOne(slots: KeyedSemaphore, count: number, maxWaitMs: 
   const startedAt = performance.now();
   const attempts = Promise.all(
     Array.from({ length: count }, async () => {
-      const release = await slots.acquire("a", PATIENCE_MS, maxWaitMs);
+      const release = await slots.acquire("a", MAX_WAIT_WITHOUT_RELEASE_MS, maxWaitMs);
       if (release) await new Promise((resolve) => setTimeout(resolve, RESPONSE_MS));
       release?.();
       return { hasSlot: release !== undefined, endedAfterMs: performance.now() - startedAt };
@@ -32,24 +32,27 @@ async function respondOneByOne(slots: KeyedSemaphore, count: number, maxWaitMs: 
   };
 }
 
-test("all waiting attempts get a slot when slots are released faster than the patience", async () => {
+test("all waiting attempts get a slot when the time between two releases is below the limit", async () => {
   expect(await respondOneByOne(new KeyedSemaphore(1), 12, 20_000)).toEqual({ served: 12, lastEndedAfterMs: 300 });
 });
 
 test("attempts that wait longer than the max wait give up, although slots are being released", async () => {
-  expect(await respondOneByOne(new KeyedSemaphore(1), 200, 2 * PATIENCE_MS)).toEqual({
+  expect(await respondOneByOne(new KeyedSemaphore(1), 200, 2 * MAX_WAIT_WITHOUT_RELEASE_MS)).toEqual({
     served: 8,
-    lastEndedAfterMs: 2 * PATIENCE_MS,
+    lastEndedAfterMs: 2 * MAX_WAIT_WITHOUT_RELEASE_MS,
   });
 });
 
-test("waiting attempts give up together when no slot is released within the patience", async () => {
+test("waiting attempts give up together when no slot is released within the limit", async () => {
   const slots = new KeyedSemaphore(1);
   const release = await slots.acquire("a", 0);
-  const hanging = slots.acquire("a", PATIENCE_MS, 20_000);
-  const others = [slots.acquire("a", PATIENCE_MS, 20_000), slots.acquire("a", PATIENCE_MS, 20_000)];
+  const hanging = slots.acquire("a", MAX_WAIT_WITHOUT_RELEASE_MS, 20_000);
+  const others = [
+    slots.acquire("a", MAX_WAIT_WITHOUT_RELEASE_MS, 20_000),
+    slots.acquire("a", MAX_WAIT_WITHOUT_RELEASE_MS, 20_000),
+  ];
   release?.();
   expect(await hanging).toEqual(expect.any(Function));
-  await jest.advanceTimersByTimeAsync(PATIENCE_MS + 1);
+  await jest.advanceTimersByTimeAsync(MAX_WAIT_WITHOUT_RELEASE_MS + 1);
   expect(await Promise.all(others)).toEqual([undefined, undefined]);
 });

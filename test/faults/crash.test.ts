@@ -8,8 +8,8 @@ import type { Trap } from "../support/fault-proxy.ts";
 import { type Received, type Receiver, startReceiver } from "../support/receiver.ts";
 
 /*
- * The process is killed (SIGKILL) at every step between event, row, queue, send, record and delete, and restarted. The engines
- * keep running: calls that they responded to have taken effect, calls that they did not get have not.
+ * The process is killed (SIGKILL) at every step between event, row, queue, send, record and delete, and restarted. The
+ * engines keep running: a call that they responded to has taken effect, a call that did not reach them has not.
  */
 
 const EVENTS = 3;
@@ -55,7 +55,7 @@ function killAt(trap: Omit<Trap, "act">): Promise<void> {
   return new Promise((resolve) => rig.proxy.set({ ...trap, act: () => rig.kill().then(resolve) }));
 }
 
-/** Kills the process when the receiver has got the nth request and has not responded. */
+/** Kills the process when the receiver has received the nth request and has not responded. */
 function killOnReceipt(nth: number): Promise<void> {
   return new Promise((resolve) => {
     let seen = 0;
@@ -81,8 +81,8 @@ async function restart(webhooks: Webhook[]): Promise<Map<string, number>> {
 }
 
 /**
- * Expects every delivery to succeed, with one request per recorded attempt. Only a kill between a request and its record may
- * add a request.
+ * Expects every delivery to succeed, with one request per recorded attempt. Only a kill between a request and its
+ * record may add a request.
  */
 async function expectDelivered(webhooks: Webhook[], unrecorded: Map<string, number>[]): Promise<void> {
   const rows = await eventually(async () => {

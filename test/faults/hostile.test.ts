@@ -20,9 +20,9 @@ import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
 
 /*
- * The whole service, as a process, against hostile receivers: a project at its cap of 20 webhooks, and then a flood of events.
- * Only 127.0.0.2 is allowed, so that `localhost` is a name that the create endpoint accepts and whose address is blocked at
- * connect time, as after a DNS change.
+ * The whole service, as a process, against hostile receivers: a project at its cap of 20 webhooks, and then a flood of
+ * events. Only 127.0.0.2 is allowed, so that `localhost` is a name that the create endpoint accepts and whose address
+ * is blocked at connect time, as after a DNS change.
  */
 
 const ALLOWED = "127.0.0.2";
@@ -216,7 +216,9 @@ describe("the recorded attempt", () => {
   });
 });
 
-/** Reads the attempts of all deliveries of a webhook from the table; the API returns them for one delivery at a time. */
+/**
+ * Reads the attempts of all deliveries of a webhook from the table; the API returns them for one delivery at a time.
+ */
 async function attemptsOf(name: string): Promise<Attempt[]> {
   const pages = paginateQuery(
     { client: dynamo() },

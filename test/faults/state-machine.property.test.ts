@@ -8,12 +8,12 @@ import { givenDelivery, rowOf, sqsEvent } from "../support/deliveries.ts";
 import { newScenario, type Scenario } from "../support/scenario.ts";
 
 /*
- * Property test of one delivery in random histories: outcomes, duplicate, late and lost messages, crashes, sweeps, redeliveries
- * and changes of the webhook, also during an attempt, with a clock that jumps. Tables and endpoints are real; only the receiver
- * is simulated.
+ * Property test of one delivery in random histories: outcomes, duplicate, late and lost messages, crashes, sweeps,
+ * redeliveries and changes of the webhook, also during an attempt, with a clock that jumps. Tables and endpoints are
+ * real; only the receiver is simulated.
  */
 
-/** Outcomes of a request. `crash`: the request arrives and the sender dies before it records the attempt. */
+/** Outcomes of a request. `crash`: the request arrives, and the sender crashes before it records the attempt. */
 const outcomes = ["200", "200", "500", "404", "410", "timeout", "crash"] as const;
 type OutcomeName = (typeof outcomes)[number];
 
@@ -93,7 +93,7 @@ class History {
   readonly messages: DueAttempt[] = [];
   row: Delivery;
   /** The number of requests whose response reached the sender. */
-  answered = 0;
+  completedRequests = 0;
   readonly requests: { isAfterDelete: boolean; id: string | undefined; isSameBody: boolean }[] = [];
   readonly faults: unknown[] = [];
   requestedAttempts = 0;
@@ -113,12 +113,12 @@ class History {
 
   async do(next: Step): Promise<void> {
     const before = this.row;
-    const [answeredBefore, requestedBefore] = [this.answered, this.requestedAttempts];
+    const [completedBefore, requestedBefore] = [this.completedRequests, this.requestedAttempts];
     if (next.kind === "jump") jest.setSystemTime(Date.now() + next.seconds * 1_000);
     else if (next.kind === "send") await this.send(next.message, next.outcome, next.during);
     else await this.change(next.kind);
     this.row = await rowOf(before);
-    this.check(before, next, this.answered - answeredBefore, requestedBefore);
+    this.check(before, next, this.completedRequests - completedBefore, requestedBefore);
   }
 
   async send(message: number, outcome: OutcomeName, during?: Change | "elsewhere"): Promise<void> {
@@ -132,7 +132,7 @@ class History {
         return this.recordElsewhereFirst(resultOf[outcome === "crash" ? "200" : outcome]);
       else if (during) await this.change(during).catch((error: unknown) => this.faults.push(error));
       if (outcome === "crash") throw new Error("crash");
-      this.answered += 1;
+      this.completedRequests += 1;
       return resultOf[outcome];
     };
     await send(sqsEvent(due));
@@ -150,7 +150,7 @@ class History {
     const at = new Date(Date.now() + 60_000).toISOString();
     const error = { error_code: "http_status", status_code: 503 } as const;
     const next = { status: "pending", nextAttemptAt: at, dueAt: at } as const;
-    if (await recordAttempt({ ...row, attempt_count }, { ...attempt, ...error }, next)) this.answered += 1;
+    if (await recordAttempt({ ...row, attempt_count }, { ...attempt, ...error }, next)) this.completedRequests += 1;
     return outcome;
   }
 
@@ -172,13 +172,13 @@ class History {
     expect([200, 202, 204, 404, 409]).toContain(status);
     expect(status === 404).toBe(this.isDeleted);
     if (kind === "delete") this.isDeleted = true;
-    // A redelivery that is already due is returned as it is.
+    // A redelivery that is already due stays unchanged, so it is not a new request.
     const isNew = (await rowOf(this.row)).requested_at !== requested_at;
     if (kind === "recover" && status === 202) expect(isNew).toBe(body.data.count === 1);
     if (isNew) this.requestedAttempts += 1;
   }
 
-  check(before: Delivery, next: Step, answered: number, requested: number): void {
+  check(before: Delivery, next: Step, completed: number, requested: number): void {
     expect(this.faults).toEqual([]);
     for (const request of this.requests.splice(0)) {
       expect(request).toEqual({ isAfterDelete: false, id: this.row.id, isSameBody: true });
@@ -193,7 +193,7 @@ class History {
     );
     // Recorded attempts never change, and each response is one attempt.
     expect(attempts.slice(0, before.attempt_count)).toEqual(before.attempts ?? []);
-    expect(attempt_count - before.attempt_count).toBe(answered);
+    expect(attempt_count - before.attempt_count).toBe(completed);
     const successes = attempts.filter(({ error_code }) => error_code === undefined).length;
     expect(successes).toBeLessThanOrEqual(1 + this.requestedAttempts);
     const change = next.kind === "send" ? next.during : next.kind;
@@ -217,7 +217,10 @@ const sent = (outcome: OutcomeName, during?: Change | "elsewhere"): Step => {
   return { kind: "send", message: 0, outcome, during };
 };
 
-/** Histories that random steps rarely produce: a held delivery whose message arrives after the webhook is enabled again, and requests during an attempt. */
+/**
+ * Histories that random steps rarely produce: a held delivery whose message arrives after the webhook is enabled again,
+ * and requests during an attempt.
+ */
 const rare: Step[][] = [
   [{ kind: "disable" }, sent("200"), { kind: "enable" }, sent("200"), { kind: "recover" }, sent("200")],
   [sent("410"), { kind: "enable" }, sent("200"), { kind: "recover" }, sent("500"), sent("200")],

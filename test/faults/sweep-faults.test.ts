@@ -41,11 +41,11 @@ test("enqueues all other shards when one shard cannot be read, and then fails th
   const ids = await givenOverdue([0, ...Array.from({ length: 31 }, (_, index) => index + 1)]);
   throttle("QueryCommand", (input) => input.includes('":shard":0,'));
   await expect(sweep()).rejects.toThrow("slow down");
-  // A failed Lambda does no further work, so all rows must be enqueued by now.
+  // The invocation ends with the error, so all rows must be enqueued by now.
   expect(await enqueued()).toEqual(ids.slice(1).sort());
 });
 
-test("a webhook whose partition is throttled does not keep back the others of its shard, on any page", async () => {
+test("a webhook whose partition is throttled does not delay the others of its shard, on any page", async () => {
   await sweep();
   await enqueued();
   const { webhook: throttled } = await givenWebhook();

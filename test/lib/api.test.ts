@@ -63,7 +63,7 @@ test("API Gateway may invoke each endpoint only for its own route", () => {
 });
 
 describe("a method that a path does not have", () => {
-  test.each([...new Set(endpoints.map((row) => row.path))])("%s responds 405 with the methods it has", (path) => {
+  test.each([...new Set(endpoints.map((row) => row.path))])("%s responds 405 with the methods it supports", (path) => {
     const mock = only(mocks.filter((candidate) => pathOf(candidate) === path));
     const response = only<Json>(mock.Properties.Integration.IntegrationResponses);
     expect(response.StatusCode).toBe("405");
@@ -112,7 +112,7 @@ describe("a path without an endpoint", () => {
   });
 
   test.each(others.map((mock) => [pathOf(mock), mock] as const))(
-    "%s responds 404 in our shape",
+    "%s responds 404 in the error format of the API",
     (_, { Properties }) => {
       const response = only<Json>(Properties.Integration.IntegrationResponses);
       expect(response.StatusCode).toBe("404");

@@ -48,7 +48,7 @@ test.each(rows)("$file gets no setting for an option that the stage does not hav
   expect(Object.fromEntries(others)).toEqual({ STAGE: "dev" });
 });
 
-test("webhooks cannot be opened to private addresses on AWS", () => {
+test("no function on AWS allows webhooks to private addresses", () => {
   for (const stack of [dev, every]) expect(JSON.stringify(stack.template)).not.toContain("WEBHOOK_ALLOW_CIDRS");
 });
 

@@ -1,7 +1,7 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import type { Stage } from "../../lib/stage.ts";
 
-/** A stage that uses every option there is. */
+/** A stage that uses every option. */
 export const everyOption = {
   name: "every",
   keepsData: true,

@@ -17,7 +17,7 @@ test("an IP address that sends more requests than the limit in five minutes is b
   });
 });
 
-test("the managed rule groups of AWS only count", () => {
+test("the managed rule groups of AWS only count requests", () => {
   expect(
     managed.map(({ Statement, OverrideAction }: Json) => [Statement.ManagedRuleGroupStatement.Name, OverrideAction]),
   ).toEqual([

@@ -67,13 +67,13 @@ test.each(responses)("$ResponseType maps headers that API Gateway accepts", ({ R
   }
 });
 
-test("a request without credentials gets a challenge without an error", () => {
+test("the response to a request without credentials has a challenge without an error", () => {
   expect(response("UNAUTHORIZED").ResponseParameters["gatewayresponse.header.WWW-Authenticate"]).toBe(
     `'Bearer realm="api"'`,
   );
 });
 
-test("a rejected credential gets a challenge with an error, and the authorizer's code", () => {
+test("the response to a rejected credential has a challenge with an error, and the authorizer's code", () => {
   const { ResponseParameters, ResponseTemplates } = response("ACCESS_DENIED");
   expect(ResponseParameters["gatewayresponse.header.WWW-Authenticate"]).toBe(
     `'Bearer realm="api", error="invalid_token"'`,
@@ -89,7 +89,7 @@ test.each([
   ["THROTTLED", "1"],
   ["QUOTA_EXCEEDED", "60"],
   ["WAF_FILTERED", "60"],
-])("%s tells the client to retry after %s s", (type, seconds) => {
+])("%s has the header Retry-After with %s s", (type, seconds) => {
   expect(response(type).ResponseParameters["gatewayresponse.header.Retry-After"]).toBe(`'${seconds}'`);
 });
 

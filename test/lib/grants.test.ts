@@ -43,7 +43,7 @@ test("only the authorizer reads the JWT secret", () => {
   });
 });
 
-test("only the fan-out sends to a dead letter queue, and only to that of the events", () => {
+test("only the fan-out sends to a dead-letter queue, and only to that of the events", () => {
   expect(functionsWith((grant) => grant.endsWith("-dlq"))).toEqual({
     "deliveries/fan-out": ["sqs:SendMessage on queue dev-deployment-events-dlq"],
   });
@@ -104,7 +104,7 @@ test("no permission of a function contains a wildcard", () => {
   }
 });
 
-test("each function has a role of its own, and permissions only through it", () => {
+test("each function has its own role, and permissions only through it", () => {
   const functions = rows.map(({ file }) => dev.functionFor(file));
   const roles = functions.map(({ Properties }) => dev.target(Properties.Role));
   expect(new Set(roles.map(({ id }) => id)).size).toBe(rows.length);

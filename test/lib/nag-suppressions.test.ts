@@ -10,7 +10,7 @@ test.each(stacks)("$name has no finding that is not acknowledged", ({ violations
   expect(violations).toEqual([]);
 });
 
-test("every acknowledgement belongs to a finding", () => {
+test("every acknowledgment belongs to a finding", () => {
   const used = new Set(stacks.flatMap(({ acknowledged }) => acknowledged.map(({ acknowledgedId }) => acknowledgedId)));
   expect(suppressions.map(({ id }) => id).sort()).toEqual([...used].sort());
 });

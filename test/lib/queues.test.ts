@@ -27,7 +27,7 @@ describe.each(Object.entries<QueueRow>(queues))("%s", (key, row) => {
   const queue = dev.queue(`dev-${row.name}`);
   const deadLetters = dev.queue(`dev-${deadLetterName(row)}`);
 
-  test("moves a message to its dead letter queue after five receives", () => {
+  test("moves a message to its dead-letter queue after five receives", () => {
     const { deadLetterTargetArn, maxReceiveCount } = queue.Properties.RedrivePolicy;
     expect(dev.target(deadLetterTargetArn).id).toBe(deadLetters.id);
     expect(maxReceiveCount).toBe(maxReceives);
@@ -40,14 +40,14 @@ describe.each(Object.entries<QueueRow>(queues))("%s", (key, row) => {
     expect(queue.Properties.VisibilityTimeout).toBeGreaterThanOrEqual(6 * Timeout);
   });
 
-  test("and its dead letter queue keep messages for 14 days, encrypted", () => {
+  test("and its dead-letter queue keep messages for 14 days, encrypted", () => {
     for (const { Properties } of [queue, deadLetters]) {
       expect(Properties.MessageRetentionPeriod).toBe(FOURTEEN_DAYS);
       expect(Properties.SqsManagedSseEnabled).toBe(true);
     }
   });
 
-  test("and its dead letter queue reject connections without TLS", () => {
+  test("and its dead-letter queue reject connections without TLS", () => {
     for (const { id } of [queue, deadLetters]) {
       const policies = dev
         .all("AWS::SQS::QueuePolicy")
@@ -63,7 +63,7 @@ describe.each(Object.entries<QueueRow>(queues))("%s", (key, row) => {
     }
   });
 
-  test("has a dead letter queue for larger messages, which include the reason of a rejection", () => {
+  test("has a dead-letter queue for larger messages, which include the reason of a rejection", () => {
     expect(queue.Properties.MaximumMessageSize).toBe(maxMessageBytes);
     expect(deadLetters.Properties.MaximumMessageSize).toBe(ONE_MEBIBYTE);
   });
@@ -76,7 +76,7 @@ test("with a customer managed key SQS reuses data keys for an hour", () => {
 });
 
 describe("event producers", () => {
-  test("are not allowed by default: no queue policy grants anything", () => {
+  test("are not allowed by default: no queue policy has an Allow statement", () => {
     expect(Object.values(grantsByQueue(dev)).flat()).toEqual([]);
   });
 

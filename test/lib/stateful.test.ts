@@ -1,9 +1,9 @@
 import { type Json, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 /*
- * The resources that hold data, and the API, whose address clients have stored. CloudFormation identifies a resource by its
- * logical id: with another id it creates a new, empty resource and leaves the old one behind. Constructs may move, but these
- * ids must not change. If one has to, first write down how the data is migrated.
+ * The resources that hold data, and the API, whose address clients have stored. CloudFormation identifies a resource by
+ * its logical id: with another id it creates a new, empty resource and retains or deletes the old one. Constructs may
+ * move, but these ids must not change. If one has to change, first write a plan to migrate the data.
  */
 
 const prod = new SynthesizedStack("prodWithKey");

@@ -8,9 +8,9 @@ import { ServiceStack } from "../../lib/service-stack.ts";
 import { type Variant, variants } from "./variants.ts";
 
 /*
- * Synthesizes every variant as bin/app.ts does, with cdk-nag, and writes one JSON file each. A process of its own loads the
- * CDK once; each test file would load it again, which takes longer than a synthesis.
- * Usage: node test/lib/synthesize.ts <folder>
+ * Synthesizes every variant as bin/app.ts does, with cdk-nag, and writes one JSON file each. Runs as a separate
+ * process, which loads the CDK once. Each test file would load it again, which takes longer than a synthesis. Usage:
+ * node test/lib/synthesize.ts <folder>
  */
 
 export interface Synthesis {
@@ -34,7 +34,7 @@ function synthesize({ stage, isUrgent = false, addsBucket = false }: Variant, ou
   const stack = new ServiceStack(app, `test-${stage.name}`, {
     stage,
     isUrgent,
-    // The code of each function is its file's name, by which a test finds the function.
+    // The code of each function is the name of its file, so that a test can find the function.
     code: (file) => Code.fromInline(`// ${file}`),
     page: join(import.meta.dirname, "../../packages/console/src"),
   });

@@ -66,7 +66,7 @@ export class SynthesizedStack {
     return policies.flatMap(({ Properties }) => Properties.PolicyDocument.Statement);
   }
 
-  /** Returns what a function is allowed to do, as sorted texts `action on resource`. */
+  /** Returns the permissions of a function, as sorted texts `action on resource`. */
   grants(file: string): string[] {
     const fn = this.functionFor(file);
     const role = this.target(fn.Properties.Role);

@@ -3,8 +3,8 @@ import { stageNamed } from "../../lib/stages.ts";
 import { everyOption } from "./every-option.ts";
 
 /*
- * The stacks that the tests look at. Each is synthesized once per test run (synthesize.ts). A test of an option uses
- * `everyOption` or `otherForms` where it can: every further variant costs all test runs about a third of a second.
+ * The stacks that the tests inspect. Each is synthesized once per test run (synthesize.ts). Test an option with
+ * `everyOption` or `otherForms` if possible: each further variant adds about a third of a second to all test runs.
  */
 
 export interface Variant {
@@ -22,7 +22,7 @@ export const variants = {
   devGradual: { stage: { ...stageNamed("dev"), deploysGradually: true } },
   prod: { stage: stageNamed("prod") },
   prodUrgent: { stage: stageNamed("prod"), isUrgent: true },
-  /** Holds every kind of stateful resource. */
+  /** Contains every kind of stateful resource. */
   prodWithKey: { stage: { ...stageNamed("prod"), kmsKey: "create" } },
   everyOption: { stage: everyOption },
   /** The options that have two forms, in the one that `everyOption` does not use. */

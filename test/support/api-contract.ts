@@ -5,8 +5,8 @@ import addFormats from "ajv-formats";
 import type { Response } from "./service.ts";
 
 /*
- * Compares responses with docs/openapi.json. The status must be documented for the operation; body and headers must match
- * what is documented for that status, without further fields or headers.
+ * Compares responses with docs/openapi.json. The status must be documented for the operation; body and headers must
+ * match what is documented for that status, without further fields or headers.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: any JSON
@@ -42,7 +42,7 @@ export function at(pointer: string): { value: Json; pointer: string } {
   return value?.$ref ? at(value.$ref.slice(1)) : { value, pointer };
 }
 
-/** Returns a copy in which objects allow no further fields, except where the schema allows them explicitly. */
+/** Returns a copy in which objects allow no additional fields, unless the schema allows them explicitly. */
 function closed(schema: Json): Json {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== "object" || schema === null) return schema;
@@ -60,7 +60,10 @@ bodyAjv.addSchema(
   "api",
 );
 
-/** Compiled validators by JSON pointer (bodies) and by schema text (headers): compiling takes far longer than validating. */
+/**
+ * Compiled validators by JSON pointer (bodies) and by schema text (headers): compiling takes far longer than
+ * validating.
+ */
 const bodyValidators = new Map<string, ValidateFunction>();
 const headerValidators = new Map<string, ValidateFunction>();
 

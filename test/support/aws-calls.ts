@@ -8,7 +8,9 @@ export interface AwsCall {
 }
 
 type Output = Record<string, unknown>;
-/** Runs between the functions and the SDK: sends the call, changes its input, throws, or returns an output of its own. */
+/**
+ * Runs between the functions and the SDK: sends the call, changes its input, throws, or returns an output of its own.
+ */
 type Interceptor = (call: AwsCall, send: (input?: Record<string, unknown>) => Promise<Output>) => Promise<Output>;
 
 type Handler = (args: { input: unknown }) => Promise<{ output: unknown; response: unknown }>;

@@ -20,8 +20,8 @@ const PROGRAM = `
 `;
 
 /**
- * Starts a server that accepts no connection for `busyMs`: its process is blocked and its backlog is full, so the kernel drops
- * the handshakes of further connections. The client's kernel repeats them after a second.
+ * Starts a server that accepts no connection for `busyMs`: its process is blocked and its backlog is full, so the
+ * kernel drops the handshakes of further connections. The client's kernel repeats them after a second.
  */
 export async function startBusyListener(busyMs: number): Promise<BusyListener> {
   const child: ChildProcess = spawn(process.execPath, ["-e", PROGRAM], { stdio: ["pipe", "pipe", "inherit"] });

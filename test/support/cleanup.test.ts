@@ -11,14 +11,14 @@ afterAll(() => {
   expect(program.signalCode).toBe("SIGKILL");
 });
 
-test("closes everything once, what was opened last first", async () => {
+test("closes everything once, in reverse order of opening", async () => {
   closeAfterFile(() => closed.push("first"));
   closeAfterFile(() => closed.push("last"));
   const closeNow = closeAfterFile(() => closed.push("now"));
   expect([closeNow(), closeNow()]).toEqual([1, 1]);
 });
 
-test("a program ends when the process that started it closes its standard input, as at its death", async () => {
+test("a program ends when its standard input is closed, as when the process that started it dies", async () => {
   const other = startProgram(["-e", "setInterval(() => {}, 1_000)"], { DATA_DIR: freshDataDir() });
   other.stdin.end();
   expect((await once(other, "exit"))[0]).toBe(0);

@@ -1,12 +1,12 @@
 /*
- * Closes what a test file opened, even when its own `afterAll` did not run to the end: a server or a process that stays open
- * would keep Jest from ending after a failure.
+ * Closes the servers and processes that a test file opened, even when its own `afterAll` failed. Otherwise they would
+ * keep Jest from ending after a failure.
  */
 
 const opened = new Set<() => unknown>();
 
 /**
- * Registers a function that closes something. Jest runs it after the file's tests and before the file's own `afterAll`.
+ * Registers a close function. Jest runs it after the file's tests and before the file's own `afterAll`.
  * @returns a function that closes it now; further calls do nothing and return the same result
  */
 export function closeAfterFile<Result>(close: () => Result): () => Result {
@@ -21,6 +21,6 @@ export function closeAfterFile<Result>(close: () => Result): () => Result {
 }
 
 afterAll(async () => {
-  // The last opened first: a client before its server.
+  // In reverse order of opening, so that a client is closed before its server.
   for (const close of [...opened].reverse()) await close();
 });

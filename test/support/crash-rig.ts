@@ -12,8 +12,8 @@ import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { freshDataDir, kill, startProgram } from "./local-run.ts";
 
 /**
- * The service as a process that a test can kill, over engines that keep running in this process. A proxy between the two sees
- * every call, so that a test can kill the service at any of them.
+ * The service as a process that a test can kill, over engines that keep running in this process. A proxy between the
+ * two sees every call, so that a test can kill the service at any of them.
  */
 export interface CrashRig {
   proxy: FaultProxy;

@@ -42,7 +42,9 @@ export async function changeWebhook(
   await setAttributes(tableName("webhooks"), { project_id, id }, values);
 }
 
-/** Writes attributes of a webhook's secrets (`current`, `previous_1`, `previous_1_expires_at`, …), as a rotation would. */
+/**
+ * Writes attributes of a webhook's secrets (`current`, `previous_1`, `previous_1_expires_at`, …), as a rotation would.
+ */
 export async function changeSecrets({ id }: Pick<Webhook, "id">, values: Record<string, string>): Promise<void> {
   await setAttributes(tableName("webhookSecrets"), { webhook_id: id }, values);
 }
@@ -73,8 +75,8 @@ export function eventOf(projectId: string, changes: object = {}): Record<string,
 }
 
 /**
- * Stores a delivery as fan-out would have done at the time `at`. With a status other than pending it has no due time, as after
- * its last attempt.
+ * Stores a delivery as fan-out would have done at the time `at`. With a status other than pending it has no due time,
+ * as after its last attempt.
  */
 export async function givenDelivery(
   webhook: Webhook,
@@ -83,8 +85,8 @@ export async function givenDelivery(
   const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
   if (!message.ok) throw new Error(message.reason);
   const { next_attempt_at, due_at, due_shard, ...created } = createDelivery(message.event, webhook, at, 120);
-  const isOver = changes.status !== undefined && changes.status !== "pending";
-  const delivery: Delivery = { ...created, ...(!isOver && { next_attempt_at, due_at, due_shard }), ...changes };
+  const isFinished = changes.status !== undefined && changes.status !== "pending";
+  const delivery: Delivery = { ...created, ...(!isFinished && { next_attempt_at, due_at, due_shard }), ...changes };
   await deliveries.insert(delivery);
   return delivery;
 }
@@ -101,7 +103,9 @@ export function dueAttempt({ project_id, webhook_id, id }: Delivery, attempt = 1
   return { project_id, webhook_id, delivery_id: id, attempt };
 }
 
-/** What Lambda hands to a queue's consumer. A text goes in as it is, the rest as JSON. Message ids are `m0`, `m1`, … */
+/**
+ * Returns the event that Lambda passes to a queue's consumer. Texts are bodies, other values become JSON. Ids: `m0`, …
+ */
 export function sqsEvent(...messages: unknown[]): SQSEvent {
   const records = messages.map((message, index) => ({
     messageId: `m${index}`,
@@ -120,7 +124,7 @@ export async function findSecrets(webhook_id: string): Promise<SigningSecrets | 
 
 export async function rowOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">): Promise<Delivery> {
   const row = await deliveries.find(webhook_id, id);
-  if (!row) throw new Error(`There is no delivery ${id}`);
+  if (!row) throw new Error(`No delivery has the id ${id}.`);
   return row;
 }
 

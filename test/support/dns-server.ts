@@ -2,12 +2,13 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { decode, encode } from "dns-packet";
 
-/** How a name is answered: addresses by family, a response code, or not at all. `afterMs` delays one family's answer. */
+/** The response to queries for each name: addresses by family, or a response code. `afterMs` delays one family. */
 export interface Zone {
   [name: string]: {
     A?: string[];
     AAAA?: string[];
     rcode?: "NXDOMAIN" | "SERVFAIL";
+    /** The server never responds. */
     silent?: boolean;
     afterMs?: { A?: number; AAAA?: number };
   };
@@ -23,7 +24,7 @@ export interface DnsServer {
 
 const RCODES = { NXDOMAIN: 3, SERVFAIL: 2 };
 
-/** Starts a DNS server on a free UDP port of 127.0.0.1. Names that the zone lacks are NXDOMAIN. */
+/** Starts a DNS server on a free UDP port of 127.0.0.1. It returns NXDOMAIN for names that are not in the zone. */
 export async function startDnsServer(zone: Zone): Promise<DnsServer> {
   const socket = createSocket("udp4");
   const questions: string[] = [];

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Max wait without progress. A slow machine makes progress slowly; after this long without any, something is stuck. */
+/** Max wait without progress. A slow machine makes progress slowly, so a longer pause means that the test is stuck. */
 export const MAX_QUIET_MS = 60_000;
 
 const FIRST_PAUSE_MS = 10;
@@ -9,8 +9,8 @@ const LONGEST_PAUSE_MS = 200;
 const realClock = { nowMs: () => performance.now(), sleep: (ms: number): Promise<unknown> => sleep(ms) };
 
 /**
- * Repeats a check until it passes, as long as there is progress: the message of the failing check changes (3 of 5 rows, 4 of 5
- * rows, …). The total wait has no limit of its own; the timeout of the test applies.
+ * Repeats a check until it passes, as long as there is progress: the message of the failing check changes (3 of 5 rows,
+ * 4 of 5 rows, …). The total wait has no limit of its own; the timeout of the test applies.
  * @param check passes when it returns or resolves
  * @returns the result of the check
  * @throws Error with the last failure and the time waited, when the failure stayed the same for `MAX_QUIET_MS`

@@ -15,16 +15,17 @@ import { send, type TestService } from "./service.ts";
 import { validBodyOf } from "./valid-bodies.ts";
 
 /*
- * Calls every endpoint and worker, and every branch of them that reads, writes or sends. Responses are tested elsewhere; here a
- * status only shows that a branch was reached.
+ * Calls every endpoint and worker, and every branch of them that reads, writes or sends. Responses are tested
+ * elsewhere; here a status only shows that a branch was reached.
  *
- * A new endpoint needs no entry here: `callEveryEndpoint` calls all rows. When its row uses a call that only a certain branch
- * makes, add a function that reaches the branch.
+ * A new endpoint needs no entry here: `callEveryEndpoint` calls all rows. When only a certain branch makes a call that
+ * its row grants, add a function that reaches the branch.
  */
 
 /**
  * Runs all scenarios at the same time.
- * @param service runs with `deliver`, a schedule of `0,0`, a grace period of one second and a `last_used_at` resolution of 0
+ * @param service runs with `deliver`, a schedule of `0,0`, a grace period of one second and a `last_used_at` resolution
+ * of 0
  * @throws the first failure, after all scenarios have ended
  */
 export async function useEveryFunction(service: TestService): Promise<void> {

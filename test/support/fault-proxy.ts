@@ -12,9 +12,12 @@ export interface Upstream {
   sqs: string;
 }
 
-/** Runs `act` once, at the nth matching call from now on, before the engine gets the call or after the engine responded. */
+/** Runs `act` once, at the nth matching call from now on, before the engine gets the call or after it has responded. */
 export interface Trap {
-  /** Operation and table (the first of several), index or queue, such as `PutItem deliveries`, `Query deliveries/due`, `DeleteMessageBatch deployment-events`. */
+  /**
+   * Operation and table (the first of several), index or queue, such as `PutItem deliveries`, `Query deliveries/due`,
+   * `DeleteMessageBatch deployment-events`.
+   */
   call: string;
   nth: number;
   /** Counts only calls whose JSON contains this text. */
@@ -62,7 +65,7 @@ export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
     const result = await responding;
     if (triggered) await triggered.act();
     if (triggered || response.destroyed) return void response.destroy();
-    // The SDK calls the host in the URL of the queue, not its endpoint, so that host must be the proxy.
+    // The SDK calls the host in the URL of the queue, not its endpoint, so the URL must contain the host of the proxy.
     response.writeHead(result.status, result.headers).end(result.body.replace(/http:\/\/[^/"]+\/0{12}/g, queues()));
   });
 
@@ -105,8 +108,8 @@ function nameOf(target: string, text: string): string {
 }
 
 /**
- * Implements a long poll with short polls. With a long poll the engine would go on polling for a killed process, and each
- * message of such a poll would count as received. How often that happens would depend on the speed of the machine.
+ * Implements a long poll with short polls. With a long poll the engine would continue to poll for a killed process, and
+ * each message of such a poll would count as received. The number of such polls depends on the speed of the machine.
  */
 async function poll(
   body: string,

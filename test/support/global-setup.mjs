@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { startDynamo, startSqs } from "../../bin/local/engines.ts";
 import { createRunFolder } from "./run-folder.mjs";
 
-/** Starts the embedded engines once for all test files, in memory. Each file creates its own tables and queues in them. */
+/**
+ * Starts the embedded engines once for all test files, in memory. Each file creates its own tables and queues in them.
+ */
 export default async function globalSetup() {
   createRunFolder();
   const dynamo = await startDynamo(undefined, () => console.error("The DynamoDB engine has exited."));

@@ -42,7 +42,7 @@ const withBody = (head: string, body: Buffer): Buffer =>
 const unavailable = (retryAfter: string) =>
   `HTTP/1.1 503 No\r\nRetry-After: ${retryAfter}\r\nContent-Length: 0\r\n\r\n`;
 
-/** What each receiver does when a request arrives, by its name. */
+/** The behavior of each receiver when a request arrives, by its name. */
 export const misbehaviors = {
   "an endless body": floods(`${ok}Transfer-Encoding: chunked\r\n\r\n`, chunkOf("x".repeat(16_384))),
   "a dripping body": drips(`${ok}Transfer-Encoding: chunked\r\n\r\n`, chunkOf("drip ")),
@@ -70,7 +70,7 @@ export interface HostileReceiver {
   close(): void;
 }
 
-/** @param host a loopback address of this machine */
+/** Starts a receiver that misbehaves. @param host a loopback address of this machine */
 export async function startHostileReceiver(kind: Misbehaving, host: string): Promise<HostileReceiver> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {
@@ -102,7 +102,10 @@ export interface SteadyReceiver {
   close(): void;
 }
 
-/** Starts a well-behaved receiver on the address of the hostile ones. It always sends the same response and keeps no bodies. */
+/**
+ * Starts a well-behaved receiver on the address of the hostile ones. It always sends the same response and keeps no
+ * bodies.
+ */
 export async function startSteadyReceiver(host: string, status: number, body: string): Promise<SteadyReceiver> {
   const arrivals = new Map<string, number>();
   const server = http.createServer((request, response) => {

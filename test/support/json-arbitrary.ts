@@ -9,7 +9,7 @@ const characters = fc.constantFrom(
 
 const paths = fc.array(fc.webPath({ size: "small" }), { maxLength: 1 }).map((parts) => parts.join(""));
 
-/** Generates values that the schema allows. Rules that the service checks in code only are the caller's concern. */
+/** Generates values that the schema allows. They may violate rules that are not in the schema. */
 export function valid(schema: Json): fc.Arbitrary<Json> {
   if (schema.const !== undefined) return fc.constant(schema.const);
   if (schema.enum) return fc.constantFrom(...schema.enum);
@@ -32,7 +32,9 @@ export function valid(schema: Json): fc.Arbitrary<Json> {
   }
 }
 
-/** Texts of the shortest and of the longest length that the schema allows: a documented limit must be the enforced one. */
+/**
+ * Texts of the shortest and of the longest length that the schema allows: a documented limit must be the enforced one.
+ */
 export function boundaryTexts({ format, pattern, minLength = 0, maxLength }: Json): string[] {
   if (format !== undefined || maxLength === undefined) return [];
   if (pattern === undefined) return ["x".repeat(minLength), "x".repeat(maxLength)];

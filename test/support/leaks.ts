@@ -1,4 +1,4 @@
-/** Patterns that must not appear in any log line: a name and the form of each. */
+/** Patterns that must not appear in any log line, with the name of the secret that each matches. */
 const secrets: [name: string, pattern: RegExp][] = [
   ["an API key beyond its prefix", /svcp?_[0-9a-f]{9}/i],
   ["a signing secret", /whsec_\w/],

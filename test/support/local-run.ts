@@ -48,8 +48,8 @@ function environment(settings: Settings): NodeJS.ProcessEnv {
 }
 
 /**
- * Starts a Node program of this repository as a process. It ends with the test file at the latest, even when the process that
- * runs the test is killed.
+ * Starts a Node program of this repository as a process. It ends with the test file at the latest, even when the
+ * process that runs the test is killed.
  */
 export function startProgram(args: string[], settings: Settings): ChildProcessByStdio<Writable, Readable, Readable> {
   const child = spawn(node, ["--require", endsWithParent, ...args], { cwd: root, env: environment(settings) });

@@ -3,9 +3,9 @@ import { logSink } from "../../functions/platform/log.ts";
 import { leaksIn } from "./leaks.ts";
 
 /*
- * Checks all log output of a test file for secrets. Loaded before every test file; a secret fails the test that was running,
- * or the file. Limit: Jest runs this `afterAll` before those of the file, so output of the file's own `afterAll` is not
- * checked.
+ * Checks all log output of a test file for secrets. Loaded before every test file; a secret fails the test that was
+ * running, or the file. Limit: Jest runs this `afterAll` before those of the file, so output of the file's own
+ * `afterAll` is not checked.
  */
 
 const leaks: string[] = [];

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { metrics } from "../../functions/manifest/metrics.ts";
 
-/* Checks queries of CloudWatch Logs Insights against the sources: whether the fields and messages they read are logged. */
+/* Checks that the fields and messages in queries of CloudWatch Logs Insights are logged somewhere in the sources. */
 
 const root = join(import.meta.dirname, "../..");
 const sources = readdirSync(join(root, "functions"), { recursive: true, encoding: "utf8" })

@@ -6,8 +6,9 @@ const text = z.string().check(z.minLength(1), z.maxLength(1024));
 const units = ["Count", "Milliseconds", "Seconds"] as const;
 
 /**
- * Schema of a document in the embedded metric format, limited to what this service uses: dimensions are strings and metrics
- * are numbers at the top level. https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+ * Schema of a document in the embedded metric format, limited to the features that this service uses: dimensions are
+ * strings, and metrics are numbers or lists of numbers, at the top level.
+ * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  */
 export const embeddedMetricSchema = z
   .looseObject({

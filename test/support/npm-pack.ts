@@ -3,11 +3,14 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 
-/* Packs and installs a workspace as a user does: offline, in a directory without a checkout, on the Node of the machine. */
+/*
+ * Packs and installs a workspace as a user does: offline, in a directory without a checkout, on the Node of the
+ * machine.
+ */
 
 const root = join(import.meta.dirname, "../..");
 
-/** Outside the checkout. Deleted after the tests of the file. */
+/** A folder outside the checkout. It is deleted after the tests of the file. */
 export const folder = mkdtempSync(join(tmpdir(), "packed-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
@@ -44,7 +47,7 @@ interface Packed {
   files: string[];
 }
 
-/** @param workspace `packages/cli` */
+/** Packs a workspace, such as `packages/cli`. */
 export function pack(workspace: string): Packed {
   const args = ["pack", "--workspace", workspace, "--pack-destination", folder, "--json"];
   const output: unknown = JSON.parse(npm(args, root, { PATH: process.env.PATH ?? "", HOME: folder }));
@@ -53,6 +56,6 @@ export function pack(workspace: string): Packed {
   return { tarball: join(folder, filename), files: files.map(({ path }: { path: string }) => path).sort() };
 }
 
-/** @param options the options of `npm install`: `--global --prefix <folder>` */
+/** Installs a tarball. @param options further options of `npm install`, such as `--global` */
 export const install = (tarball: string, cwd: string, ...options: string[]): string =>
   npm(["install", ...options, tarball], cwd, userEnvironment);

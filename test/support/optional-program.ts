@@ -3,8 +3,8 @@ import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
 
 /*
- * Tests that need a program which a machine may lack. Without it they are skipped, and the end of the test run lists the
- * missing programs with their test files. With CI_STRICT=1 they fail instead.
+ * Tests that need a program that may not be installed. Without it they are skipped, and the end of the test run lists
+ * the missing programs with their test files. With CI_STRICT=1 they fail instead.
  */
 
 /** A program for tests. `isInstalled` replaces the default check, which runs the program with `--version`. */
@@ -20,7 +20,7 @@ interface ProgramTests {
   describe(title: string, define: () => void): void;
 }
 
-/** Programs that print their version by another argument than `--version`. */
+/** Arguments that print the version of programs without the option `--version`. */
 const versionArguments: Record<string, string> = { go: "version", openssl: "version" };
 
 function isInstalled(name: string): boolean {

@@ -9,8 +9,8 @@ import { SQSServiceException } from "@aws-sdk/client-sqs";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 
 /*
- * Random faults of AWS: calls of the functions are throttled, time out, lose their connection or succeed in part. A call that
- * times out may have taken effect or not.
+ * Random faults of AWS: calls of the functions are throttled, time out, lose their connection or succeed in part. A
+ * call that times out may have taken effect or not.
  */
 
 type Output = Record<string, unknown>;
@@ -92,7 +92,10 @@ const special: Record<string, Record<string, Fault>> = {
   },
 };
 
-/** Partial failures: a part of the batch is not processed, and the response says so. They need the call as the functions see it. */
+/**
+ * Partial failures: the response reports a part of the batch as not processed. Injected before the SDK processes the
+ * call.
+ */
 const partial: Record<string, Fault> = {
   BatchGetItemCommand: async ({ input }, send) => {
     const tables = Object.entries(input.RequestItems as Record<string, { Keys: unknown[] }>);
@@ -125,7 +128,8 @@ async function everyOther({ input }: Call, send: Send): Promise<Output> {
  * Injects faults into all calls to DynamoDB and SQS from now on.
  * @param seed of the random numbers
  * @param share of the calls that fail, from 0 to 1
- * @param reach `requests`: single requests, which the SDK retries; `calls`: whole calls after all retries, and partial failures
+ * @param reach `requests`: single requests, which the SDK retries; `calls`: whole calls after all retries, and partial
+ * failures
  */
 export function injectFaults(seed: number, share: number, reach: "requests" | "calls"): RandomFaults {
   const random = randomFrom(seed);

@@ -21,7 +21,7 @@ export interface Scenario {
   elsewhere: [title: string, path: string][];
 }
 
-/** @param webhook the fields to create the webhook with */
+/** Creates a project with members and a webhook that has these fields. */
 export async function newScenario(
   service: TestService,
   { url = "https://example.com/hook", events = ["deploy.started"] as EventName[] } = {},

@@ -5,7 +5,8 @@ import { json } from "node:stream/consumers";
 import { closeAfterFile } from "./cleanup.ts";
 
 /**
- * Starts a stub of Secrets Manager that holds one secret, and points the SDK at it. No engine for it runs without Docker.
+ * Starts a stub of Secrets Manager that holds one secret, and sets the SDK's endpoint to it. There is no embedded
+ * engine.
  * @returns `stop` ends the stub
  */
 export async function startSecretsManager(arn: string, SecretString: string): Promise<{ stop(): Promise<void> }> {

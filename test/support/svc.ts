@@ -90,17 +90,17 @@ const ON_A_TERMINAL = "import os,pty,sys; sys.exit(os.waitstatus_to_exitcode(pty
 
 /**
  * Runs `svc` on a pseudo terminal. Its whole output, including the echo, is returned as stdout.
- * @param answers each input, which is typed after the text before it is printed
+ * @param inputs each text to type, after the output that it waits for
  */
 export async function svcOnTerminal(
   args: string[],
-  answers: [afterText: string, typed: string][],
+  inputs: [afterText: string, typed: string][],
   env: Environment = {},
 ): Promise<Finished> {
   const command = ["-c", ON_A_TERMINAL, process.execPath, program, ...args];
   const child = spawn("python3", command, { env: environment({ TERM: "xterm", ...env }), cwd: home });
   const running = follow(child, args, false);
-  const waiting = [...answers];
+  const waiting = [...inputs];
   let seen = 0;
   child.stdout.on("data", () => {
     const [next] = waiting;

@@ -1,7 +1,9 @@
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { document, type Json } from "./api-contract.ts";
 
-/* A valid body for each endpoint, taken from its example in docs/openapi.json. The contract test checks these examples. */
+/*
+ * A valid body for each endpoint, taken from its example in docs/openapi.json. The contract test checks these examples.
+ */
 
 const rows: readonly EndpointRow[] = endpoints;
 

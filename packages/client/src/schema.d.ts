@@ -388,7 +388,7 @@ export interface components {
       created_at: string;
       /**
        * Format: date-time
-       * @description Time of the last use, accurate to a minute; null = never used.
+       * @description Time of the last use, by default accurate to a minute; null = never used.
        */
       last_used_at: string | null;
     };
@@ -567,7 +567,7 @@ export interface components {
        *
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
-       *     - `failed`: all attempts failed
+       *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
@@ -610,7 +610,7 @@ export interface components {
        *
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
-       *     - `failed`: all attempts failed
+       *     - `failed`: the last attempt failed, and no retry follows
        *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
@@ -645,7 +645,7 @@ export interface components {
        * @description When the attempt was made.
        */
       at: string;
-      /** @description Milliseconds from connecting to the last byte read. */
+      /** @description Milliseconds from resolving the host name to the last byte read. */
       duration_ms: number;
       /** @description The status code of the response; null when no response arrived. */
       status_code: number | null;

@@ -88,7 +88,7 @@ test("creates a key with the permissions of its creator only", async () => {
   expect((await key.get("/v1/projects")).body).toEqual((await creator.api.get("/v1/projects")).body);
 });
 
-test("creates a key that loses a permission together with its creator", async () => {
+test("creates a key that loses a permission when its creator loses it", async () => {
   const creator = service.user();
   const project = await service.project(creator.userId);
   const key = service.as((await creator.api.post("/v1/api-keys", { name: "ci" })).body.data.key);

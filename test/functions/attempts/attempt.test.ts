@@ -142,7 +142,7 @@ describe("a failed attempt", () => {
     expect([4, 5, 6]).toContain(entry?.DelaySeconds);
   });
 
-  test("leaves a next attempt beyond the queue's maximum delay to the sweep, without grace", async () => {
+  test("leaves a next attempt beyond the queue's maximum delay to the sweep, without a grace period", async () => {
     process.env.RETRY_SCHEDULE = "7200";
     const batches = watchQueue();
     receiver.answerWith(500);
@@ -238,7 +238,7 @@ describe("the jitter of a retry", () => {
   });
 });
 
-describe("without a setting, a receiver that returns", () => {
+describe("with the default schedule, a receiver that returns", () => {
   /** The waits of the default schedule without jitter, in seconds. */
   const waits = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 

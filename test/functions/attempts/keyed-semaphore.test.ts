@@ -84,11 +84,11 @@ test("KeyedSemaphore returns undefined after maxWaitWithoutReleaseMs, not earlie
 test("KeyedSemaphore skips a caller that has given up and grants the slot to the next", async () => {
   const slots = new KeyedSemaphore(1);
   const release = await acquireFree(slots);
-  const impatient = slots.acquire("a", 10);
-  const patient = slots.acquire("a", LONG_MS);
-  expect(await impatient).toBeUndefined();
+  const shortWait = slots.acquire("a", 10);
+  const longWait = slots.acquire("a", LONG_MS);
+  expect(await shortWait).toBeUndefined();
   release();
-  expect(await patient).toEqual(expect.any(Function));
+  expect(await longWait).toEqual(expect.any(Function));
 });
 
 test("KeyedSemaphore keeps no slot in use for a caller that has given up", async () => {

@@ -160,9 +160,9 @@ describe("the log line of an attempt", () => {
   });
 });
 
-describe("a fault of this service", () => {
+describe("an internal error", () => {
   test.each(["attempt", '{"attempt":1}', ""])(
-    "an invalid message (%p) returns to the queue, and the others are processed",
+    "of an invalid message (%p) returns it to the queue, and the others are processed",
     async (junk) => {
       expect(await handler(sqsEvent(junk, dueAttempt(delivery)))).toEqual(failed("m0"));
       expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });

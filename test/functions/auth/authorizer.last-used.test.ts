@@ -10,7 +10,7 @@ import { logSink } from "../../../functions/platform/log.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { freshResources } from "../../support/resources.ts";
 
-/* When the authorizer writes `last_used_at`, and that a failure of the write has no effect on the request. */
+/* The authorizer writes `last_used_at` at most once per resolution, and a failed write has no effect on the request. */
 
 const logged: string[] = [];
 beforeAll(async () => {

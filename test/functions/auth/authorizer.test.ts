@@ -164,15 +164,15 @@ describe("an API key", () => {
     }
   });
 
-  test("that is deleted during concurrent requests is rejected by all requests that start afterwards", async () => {
+  test("that is deleted during concurrent requests is rejected in all requests that start afterwards", async () => {
     const { user, id, key } = await createKey();
     let isDeleted = false;
     const authorizeRepeatedly = async () => {
       const late: unknown[] = [];
       while (late.length < 5) {
-        const beganAfter = isDeleted;
+        const startedAfterDelete = isDeleted;
         const effect = effectOf(await authorizeToken(key));
-        if (beganAfter) late.push(effect);
+        if (startedAfterDelete) late.push(effect);
         await immediate();
       }
       return late;

@@ -27,7 +27,7 @@ function newEvent() {
   return message.event;
 }
 
-test("a new delivery is pending, planned for now, due after the grace and kept for 30 days", () => {
+test("a new delivery is pending, planned for now, due after the grace period and kept for 30 days", () => {
   const event = newEvent();
   const { due_shard, ...delivery } = createDelivery(event, webhook, now, 120);
   expect(delivery).toEqual({
@@ -69,16 +69,16 @@ test("deliveries spread over all 32 shards of the due index", () => {
 });
 
 test.each([
-  ["now is due after the grace, because it has a message", 0, 120],
-  ["in 5 minutes is due after that and the grace, because it has a delayed message", 300, 420],
-  ["in 15 minutes, the maximum delay, is due after that and the grace", 900, 1_020],
-  ["a second later is due on time, because it has no message", 901, 901],
+  ["for now is due after the grace period, because it has a message", 0, 120],
+  ["in 5 minutes is due a grace period later, because it has a delayed message", 300, 420],
+  ["in 15 minutes, the maximum delay, is due a grace period later", 900, 1_020],
+  ["a second beyond the maximum delay is due on time, because it has no message", 901, 901],
   ["in 10 hours is due on time", 36_000, 36_000],
 ])("an attempt that is planned %s", (_, afterSeconds, dueAfterSeconds) => {
   expect(Date.parse(dueAt(now, afterSeconds, 120)) - now.getTime()).toBe(dueAfterSeconds * 1000);
 });
 
-test("the default grace is 120 s, so that the sweep does not repeat an attempt in flight", () => {
+test("the default grace period is 120 s, so that the sweep does not repeat an attempt in flight", () => {
   delete process.env.DELIVERY_GRACE_SECONDS;
   expect(settings.deliveryGraceSeconds()).toBe(120);
   expect(settings.deliveryGraceSeconds() * 1000).toBeGreaterThan(2 * DEFAULT_LIMITS.deadlineMs);

@@ -20,7 +20,6 @@ import {
   takeDueAttempts,
   takeMessages,
 } from "../../support/deliveries.ts";
-
 import { eventually } from "../../support/eventually.ts";
 
 const allDone = { batchItemFailures: [] };
@@ -80,7 +79,7 @@ test("the batch ends only after the messages of a slow event are enqueued", asyn
   const { webhook } = await givenWebhook();
   let enqueued = 0;
   interceptDynamo(async ({ command }, send) => {
-    // Longer than messages of other events wait.
+    // Longer than the upper bound for which the messages of other events wait.
     if (command === "QueryCommand") await new Promise((resolve) => setTimeout(resolve, 1_100));
     return send();
   });
@@ -128,7 +127,7 @@ describe("an event", () => {
     expect(await takeDueAttempts()).toEqual([]);
   });
 
-  test("is enqueued at once and due for the sweep after the grace", async () => {
+  test("is enqueued at once and due for the sweep after the grace period", async () => {
     process.env.DELIVERY_GRACE_SECONDS = "7";
     const { webhook } = await givenWebhook();
     const before = Date.now();
@@ -241,11 +240,11 @@ describe("when DynamoDB fails", () => {
   test("for one of several webhooks, the event is retried for the missing one only", async () => {
     const projectId = randomUUID();
     const { webhook: one } = await givenWebhook({ projectId });
-    const { webhook: unlucky } = await givenWebhook({ projectId });
+    const { webhook: failing } = await givenWebhook({ projectId });
     const { webhook: two } = await givenWebhook({ projectId });
     const event = eventOf(projectId);
     interceptDynamo(async ({ command, input }, send) => {
-      if (command === "PutItemCommand" && (input.Item as { webhook_id: string }).webhook_id === unlucky.id) {
+      if (command === "PutItemCommand" && (input.Item as { webhook_id: string }).webhook_id === failing.id) {
         throw new Error("DynamoDB is unavailable");
       }
       return send();
@@ -253,23 +252,23 @@ describe("when DynamoDB fails", () => {
     expect(await handler(sqsEvent(event))).toEqual({ batchItemFailures: [{ itemIdentifier: "m0" }] });
     const queued = (await takeDueAttempts()).map(({ webhook_id }) => webhook_id);
     expect(queued.sort()).toEqual([one.id, two.id].sort());
-    expect(await rowsOf(unlucky)).toEqual([]);
+    expect(await rowsOf(failing)).toEqual([]);
 
     restoreAws();
     expect(await handler(sqsEvent(event))).toEqual(allDone);
-    expect(await takeDueAttempts()).toEqual([dueAttempt(await onlyRowOf(unlucky))]);
+    expect(await takeDueAttempts()).toEqual([dueAttempt(await onlyRowOf(failing))]);
     await Promise.all([onlyRowOf(one), onlyRowOf(two)]);
   });
 
   test("for the list of webhooks, only that event of the batch is retried", async () => {
     const { webhook } = await givenWebhook();
-    const { webhook: unlucky } = await givenWebhook();
+    const { webhook: failing } = await givenWebhook();
     interceptDynamo(async ({ command, input }, send) => {
-      if (command === "QueryCommand" && JSON.stringify(input).includes(unlucky.project_id))
+      if (command === "QueryCommand" && JSON.stringify(input).includes(failing.project_id))
         throw new Error("unavailable");
       return send();
     });
-    const batch = sqsEvent(eventOf(unlucky.project_id), eventOf(webhook.project_id));
+    const batch = sqsEvent(eventOf(failing.project_id), eventOf(webhook.project_id));
     expect(await handler(batch)).toEqual({ batchItemFailures: [{ itemIdentifier: "m0" }] });
     expect(await takeDueAttempts()).toEqual([dueAttempt(await onlyRowOf(webhook))]);
   });
@@ -301,9 +300,9 @@ describe("when SQS", () => {
   test.each<[string, () => Promise<Record<string, unknown>>]>([
     ["rejects a message every time", async () => ({ Failed: [{ Id: "0", Code: "InternalError" }] })],
     ["is unavailable", () => Promise.reject(new Error("SQS is unavailable"))],
-  ])("%s, the event succeeds and the row is left to the sweep", async (_, answer) => {
+  ])("%s, the event succeeds and the row is left to the sweep", async (_, respond) => {
     const { webhook } = await givenWebhook();
-    interceptSqs(answer);
+    interceptSqs(respond);
     expect(await handler(sqsEvent(eventOf(webhook.project_id)))).toEqual(allDone);
     const { status, due_shard = -1, id } = await onlyRowOf(webhook);
     expect(status).toBe("pending");

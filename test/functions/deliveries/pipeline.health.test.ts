@@ -5,7 +5,7 @@ import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
-/* How a webhook starts to fail, is disabled and recovers, as seen through the API. */
+/* A webhook fails, is disabled and recovers, observed through the API. */
 
 let service: TestService;
 let receiver: Receiver;

@@ -88,7 +88,7 @@ describe("many rows to recover", () => {
     expect(first).toBeGreaterThan(0);
     expect(first).toBeLessThan(600);
     restoreAws();
-    // The clock stands still, so that a slow machine does not end the call either.
+    // Freeze the clock, so that the duration limit does not end the call on a slow machine.
     jest.restoreAllMocks();
     jest.spyOn(Date, "now").mockReturnValue(Date.now());
     expect(first + (await recover())).toBe(600);

@@ -175,7 +175,7 @@ describe("recover rejects", () => {
     ["a day", { since: "2026-03-01" }, "since"],
     ["a time without a zone", { since: "2026-03-01T00:00:00" }, "since"],
     ["a day that does not exist", { since: "2026-02-31T00:00:99Z" }, "since"],
-    ["words", { since: "yesterday" }, "since"],
+    ["text that is not a time", { since: "yesterday" }, "since"],
     ["another status", { since, status: "succeeded" }, "status"],
     ["a status of null", { since, status: null }, "status"],
     ["an unknown field", { since, until: since }, "until"],

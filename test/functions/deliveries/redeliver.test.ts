@@ -203,7 +203,7 @@ test("sixty redeliveries of one delivery in parallel lead to one request, which 
   expect(receiver.received).toHaveLength(1);
 });
 
-/** Plays the fastest queue: a message is received before the call that sends it returns. */
+/** Simulates the fastest queue: a message is received before the call that sends it returns. */
 function receiveAtOnce(): void {
   interceptSqs(async ({ input }) => {
     for (const { MessageBody } of input.Entries as { MessageBody: string }[])
@@ -212,18 +212,18 @@ function receiveAtOnce(): void {
   });
 }
 
-describe("a redelivery while a sender is about to", () => {
+describe("a redelivery, requested while a sender is about to", () => {
   test.each<[string, () => Promise<unknown>]>([
-    ["hold it, because the webhook is disabled", () => scenario.api.patch(scenario.path, { enabled: false })],
+    ["hold the delivery, because the webhook is disabled", () => scenario.api.patch(scenario.path, { enabled: false })],
     [
-      "postpone it, because the circuit is open",
+      "postpone the delivery, because the circuit is open",
       () =>
         changeWebhook(scenario.webhook, {
           failing_since: new Date(Date.now() - 600_000).toISOString(),
           probe_at: new Date(Date.now() + 600_000).toISOString(),
         }),
     ],
-  ])("%s, sends it anyway", async (_, change) => {
+  ])("%s, is sent anyway", async (_, change) => {
     await change();
     const delivery = await given("pending", 0);
     interceptDynamo(async ({ command }, send) => {

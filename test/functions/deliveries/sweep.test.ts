@@ -38,7 +38,7 @@ afterEach(async () => {
   await takeDueAttempts();
 });
 
-/** Runs something after the sweep has read the index and before it claims the row. */
+/** Runs `act` after the sweep has read the index and before it claims the row. */
 function beforeClaim(delivery: Delivery, act: () => Promise<unknown>): void {
   interceptDynamo(async ({ command }, send) => {
     const output = await send();
@@ -90,7 +90,7 @@ test("the sweep enqueues a row again after its lease of 15 minutes, not before",
   expect(await takeDueAttempts()).toEqual([dueAttempt(lost)]);
 });
 
-test("the sweep has a lease of 7.5 times the grace", async () => {
+test("the sweep has a lease of 7.5 grace periods", async () => {
   process.env.DELIVERY_GRACE_SECONDS = "10";
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
   const before = Date.now();
@@ -207,7 +207,7 @@ test("the sweep enqueues at most 1,000 rows of one webhook in a run, and all row
   expect(await takeDueAttempts()).toHaveLength(50);
 });
 
-test("the sweep costs a read per shard when nothing is due", async () => {
+test("the sweep costs one query per shard when nothing is due", async () => {
   const calls = watchDynamo();
   await sweep();
   expect(calls).toEqual(Array.from({ length: 32 }, () => ({ command: "QueryCommand", units: 0.5 })));

@@ -6,7 +6,7 @@ const now = new Date("2026-03-01T12:00:00.000Z");
 const projectId = "01930000-0000-7000-8000-00000000d301";
 const deploymentId = "0b0e7d53-3a3e-4b5a-9c7e-2f1d8f0a6c11";
 
-test("the names of all events are known to the descriptions and to the schemas of payloads", () => {
+test("every event name has a description and a payload schema", () => {
   const names = ["deploy.started", "deploy.succeeded", "deploy.failed"];
   expect(eventNames).toEqual(names);
   expect(Object.keys(eventDescriptions)).toEqual(names);
@@ -18,7 +18,7 @@ test.each([
   ["deploy.started", {}],
   ["deploy.succeeded", { url: "https://demo.example.com", status: "running" }],
   ["deploy.failed", { reason: "health check timed out" }],
-] as const)("the sample of %s is a valid event, whose body conforms to the schema of its payload", (name, data) => {
+] as const)("the sample of %s is a valid event, and its body conforms to its payload schema", (name, data) => {
   const sample = sampleEvent(name, { projectId, deploymentId, now });
   expect(sample).toEqual({
     event: name,

@@ -50,7 +50,7 @@ describe("with CORS_ORIGINS set", () => {
   });
 
   test.each(["https://evil.example", `${app}.evil.example`, "null", "HTTPS://APP.EXAMPLE.COM"])(
-    "allows nothing to a page of %s",
+    "does not allow a page of %s",
     async (origin) => {
       for (const method of ["GET", "OPTIONS"] as const) {
         const response = await requestFrom(origin, method, service.user().token);

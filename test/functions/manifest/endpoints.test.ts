@@ -46,7 +46,7 @@ afterAll(() => service.stop());
 const pathOf = ({ path }: EndpointRow, { projectId = project, id = randomUUID() as string } = {}) =>
   path.replace("{project_id}", projectId).replaceAll(/\{\w+\}/g, id);
 
-/** Sends a valid request: it succeeds, or returns 404 for the unknown id, unless the test changes something. */
+/** Sends a request with a valid body. It succeeds, or returns 404 for an unknown id, if the credential is accepted. */
 function call(row: EndpointRow, headers: Record<string, string>, path = pathOf(row)): Promise<Response> {
   const body = validBodyOf(row);
   const contentType: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
@@ -182,7 +182,7 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
     expect(withoutRequestId(unknown)).toEqual(withoutRequestId(foreign));
   });
 
-  test("is granted to a viewer unless the access is `admin`, with a JWT and with an API key", async () => {
+  test("is allowed for a viewer unless the access is `admin`, with a JWT and with an API key", async () => {
     const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
     for (const credential of [viewer.token, body.data.key]) {
       const response = await call(row, bearer(credential));

@@ -211,7 +211,7 @@ describe("an attempt", () => {
   });
 });
 
-test("an invalid event is counted as rejected after it was moved to the dead letter queue", async () => {
+test("an invalid event is counted as rejected after it was moved to the dead-letter queue", async () => {
   await fanOut(sqsEvent({ event: "deploy.exploded", data: { commit: "c0ffee" } }));
   expect(lines).toMatchObject(
     [{ level: "warn", message: "event rejected", message_id: "m0", reason: /event/ }].map(({ reason, ...line }) => ({
@@ -233,7 +233,7 @@ describe("a sweep", () => {
     expect(metricsIn(lines)).toEqual({ sweepLag: [0], redriven: [0] });
   });
 
-  test("writes the wait of the longest overdue row and the number of enqueued rows", async () => {
+  test("writes the lag of the longest overdue row and the number of enqueued rows", async () => {
     const { webhook } = await givenWebhook();
     // These rows are due two minutes after their creation.
     await Promise.all([4, 12, 7].map((minutes) => givenDelivery(webhook, { at: minutesAgo(minutes) })));
@@ -247,8 +247,8 @@ describe("a sweep", () => {
   test.each<[string, () => void, typeof enoughTime]>([
     ["could not read any shard", () => interceptDynamo(() => Promise.reject(new Error("down"))), enoughTime],
     ["had no time left", () => {}, { getRemainingTimeInMillis: () => 1_000 }],
-  ])("that %s writes no lag", async (_, harm, context) => {
-    harm();
+  ])("that %s writes no lag", async (_, prepare, context) => {
+    prepare();
     await sweep({}, context).catch(() => {});
     expect(metricsIn(lines)).toEqual({ redriven: [0] });
   });
@@ -289,7 +289,7 @@ describe("a rejected credential", () => {
     },
   );
 
-  test("is logged, an accepted one is not", async () => {
+  test("is logged; an accepted credential is not", async () => {
     const { policyDocument } = await authorize(`Bearer ${mintToken(secret, "user-1")}`);
     expect(policyDocument.Statement[0]?.Effect).toBe("Allow");
     expect(lines).toEqual([]);
@@ -301,7 +301,7 @@ describe("the cost of logs and metrics", () => {
     await deliver(2_000);
     await sweep({}, enoughTime);
     await authorizer({ methodArn: "a/b", requestContext: { requestId: randomUUID() } } as never);
-    // With the time, as it is written.
+    // The line as it is written to standard output, which includes the time.
     const timestamp = new Date().toISOString();
     const bytes = lines.map((line) => [line.message, Buffer.byteLength(JSON.stringify({ timestamp, ...line }))]);
     if (process.env.LOG_REPORT) console.table(bytes);

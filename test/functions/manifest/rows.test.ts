@@ -18,8 +18,8 @@ import { type TableRow, tables } from "../../../functions/manifest/tables.ts";
 import { type Trigger, type WorkerRow, workers } from "../../../functions/manifest/workers.ts";
 
 /*
- * The values of all rows, as literals. Other tests derive their expectations from the rows, so only this file notices a
- * changed row. A change of a row is intended: change it here too.
+ * The values of all rows, as literals. Other tests derive their expectations from the rows, so only this file detects
+ * an unintended change of a row. When you change a row on purpose, change it here too.
  */
 
 const endpointRows: readonly EndpointRow[] = endpoints;

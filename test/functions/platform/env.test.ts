@@ -17,7 +17,7 @@ const names: [string, () => string][] = [
   ]),
 ];
 
-test("there are ten names: six tables, two queues, two dead letter queues", () => {
+test("there are ten names: six tables, two queues, two dead-letter queues", () => {
   expect(new Set(names.map(([name]) => name)).size).toBe(10);
 });
 
@@ -82,7 +82,7 @@ test.each(wholeSeconds.flatMap((name) => invalidTexts.map((text) => [name, text]
 );
 
 test.each(["5,,300", ",5", "5,", "5;300", "5,-1"])(
-  "RETRY_SCHEDULE=%s throws instead of giving a shorter schedule",
+  "RETRY_SCHEDULE=%s throws instead of returning a shorter schedule",
   (text) => {
     process.env.RETRY_SCHEDULE = text;
     expect(() => settings.retrySchedule()).toThrow(SettingError);
@@ -170,6 +170,6 @@ function readSetting(name: string): unknown {
     case "WEBHOOK_ALLOW_CIDRS":
       return settings.webhookAllowCidrs();
     default:
-      throw new Error(`the test does not know ${name}`);
+      throw new Error(`readSetting has no case for ${name}`);
   }
 }

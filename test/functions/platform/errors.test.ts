@@ -1,6 +1,8 @@
 import { ApiError, type ErrorCode, SettingError, statusByCode } from "../../../functions/platform/errors.ts";
 
-/** Pinned as literals: clients depend on the codes and their status. A new code does not compile until it is added here. */
+/**
+ * Pinned as literals: clients depend on the codes and their status. A new code does not compile until it is added here.
+ */
 const expectedStatus = {
   invalid_json: 400,
   validation_error: 400,

@@ -38,7 +38,7 @@ test("a metric with a dimension is written with and without it, other metrics of
   });
 });
 
-test("0 is written, undefined is not", () => {
+test("the value 0 is written, and undefined is not", () => {
   const document = embeddedMetrics([{ sweepLag: 0, redriven: undefined }], "prod", now);
   expect(document).toMatchObject({ SweepLag: 0 });
   expect(JSON.stringify(document)).not.toContain("Redriven");
@@ -67,7 +67,7 @@ test("dimensionsOf returns only the dimension fields of the measured metrics", (
 });
 
 const rows = Object.entries(metrics) as [MetricKey, { name: string; unit: string; dimension?: string }][];
-test.each(rows)("%s gives a document that conforms to the specification", (key, { name, unit, dimension }) => {
+test.each(rows)("%s is written as a document that conforms to the specification", (key, { name, unit, dimension }) => {
   const line = {
     message: "m",
     ...(dimension && { [dimension]: "some" }),

@@ -25,11 +25,11 @@ test("returns no failures for an empty batch", async () => {
 });
 
 test.each<[string, (body: string) => Promise<void>]>([
-  ["rejects", (body) => (body === "bad" ? Promise.reject(new Error("no luck")) : Promise.resolve())],
+  ["rejects", (body) => (body === "bad" ? Promise.reject(new Error("handler failed")) : Promise.resolve())],
   [
     "throws synchronously",
     (body) => {
-      if (body === "bad") throw new Error("no luck");
+      if (body === "bad") throw new Error("handler failed");
       return Promise.resolve();
     },
   ],
@@ -39,8 +39,8 @@ test.each<[string, (body: string) => Promise<void>]>([
     batchItemFailures: [{ itemIdentifier: "m1" }, { itemIdentifier: "m3" }],
   });
   expect(lines).toMatchObject([
-    { level: "error", message: "message failed", message_id: "m1", error: { message: "no luck" } },
-    { level: "error", message: "message failed", message_id: "m3", error: { message: "no luck" } },
+    { level: "error", message: "message failed", message_id: "m1", error: { message: "handler failed" } },
+    { level: "error", message: "message failed", message_id: "m3", error: { message: "handler failed" } },
     { message: "metrics", MessagesFailed: [1, 1] },
   ]);
 });
@@ -49,7 +49,7 @@ test("the failure of a message is logged with its own tags only", async () => {
   const handler = sqsConsumer(async ({ body }) => {
     log.tag({ delivery_id: `of ${body}` });
     await immediate();
-    throw new Error("no luck");
+    throw new Error("handler failed");
   });
   await handler(sqsEvent("a", "b"));
   expect(lines).toMatchObject([
@@ -61,7 +61,7 @@ test("the failure of a message is logged with its own tags only", async () => {
 });
 
 test("the body of a failed message is not logged", async () => {
-  const handler = sqsConsumer(() => Promise.reject(new Error("no luck")));
+  const handler = sqsConsumer(() => Promise.reject(new Error("handler failed")));
   await handler(sqsEvent("whsec_secret"));
   expect(lines).toHaveLength(1);
   expect(JSON.stringify(lines)).not.toContain("whsec_secret");

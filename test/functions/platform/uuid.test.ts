@@ -27,7 +27,7 @@ describe("a time-ordered UUID", () => {
     expect(new Set(ids).size).toBe(ids.length);
     const [none = "", all = ""] = [0x00, 0xff].map((byte) => timeOrderedUuid(0, Buffer.alloc(16, byte)));
     expect(none).toBe("00000000-0000-7000-8000-000000000000");
-    // The first random bit is always 0: the package `uuid` reserves it for a counter.
+    // The first random bit is always 0, because the package `uuid` reserves it for a counter.
     expect(all).toBe("00000000-0000-77ff-bfff-ffffffffffff");
   });
 });

@@ -28,13 +28,13 @@ test.each<[FailureCode, RegExp]>([
   expect(failureHint(attemptWith({ error_code }))).toMatch(expected);
 });
 
-test("the hint for a timeout without a connection does not blame the response time", () => {
+test("the hint for a timeout without a connection does not mention the response time", () => {
   const hint = failureHint(attemptWith({ error_code: "timeout", detail: "NOT_CONNECTED" }));
   expect(hint).toMatch(/^No connection was established: .*reachable.*firewall/);
   expect(hint).not.toContain("15 seconds");
 });
 
-test("the hint for a name whose servers do not respond names them", () => {
+test("the hint for a DNS timeout names the name servers", () => {
   const hint = failureHint(attemptWith({ error_code: "dns_error", detail: "ETIMEOUT" }));
   expect(hint).toMatch(/did not resolve within 3 seconds: .*name servers/);
 });

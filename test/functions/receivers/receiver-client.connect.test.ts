@@ -6,7 +6,7 @@ import { startBusyListener } from "../../support/busy-listener.ts";
 import { startDnsServer } from "../../support/dns-server.ts";
 import { startReceiver } from "../../support/receiver.ts";
 
-/* Connections that take long, and names that never resolve. */
+/* Slow connections, and names that never resolve. */
 
 const allowed = parseCidrs(["127.0.0.0/8", "::1/128"]);
 
@@ -35,7 +35,7 @@ test("a receiver with two addresses whose TCP handshake takes a second is reache
   }
 });
 
-test("a receiver that never completes the handshake is a timeout that was not connected", async () => {
+test("a receiver that never completes the handshake is a timeout with the detail NOT_CONNECTED", async () => {
   const listener = await startBusyListener(60_000);
   try {
     const outcome = await post(listener.port, [v4], 400);
@@ -46,7 +46,7 @@ test("a receiver that never completes the handshake is a timeout that was not co
   }
 });
 
-test("a receiver that accepts the connection and never responds is a timeout without that detail", async () => {
+test("a receiver that accepts the connection and never responds is a timeout without a detail", async () => {
   const receiver = await startReceiver();
   receiver.answerWith(() => {});
   try {

@@ -7,13 +7,13 @@ import { createReceiverClient, type Limits, type Outcome } from "../../../functi
 const limits: Limits = { deadlineMs: 400, maxResponseBytes: 64 * 1024, maxExcerptBytes: 1024 };
 const anyDuration = { durationMs: expect.any(Number) };
 
-type Misbehaviour = (socket: net.Socket) => void;
+type Misbehavior = (socket: net.Socket) => void;
 
 /**
  * Posts to a server that runs `misbehave` on the raw connection when the request arrives. Waits until the connection is
  * closed.
  */
-async function postTo(misbehave: Misbehaviour, within = limits): Promise<{ outcome: Outcome; bytesSent: number }> {
+async function postTo(misbehave: Misbehavior, within = limits): Promise<{ outcome: Outcome; bytesSent: number }> {
   const server = net.createServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", () => misbehave(socket));
@@ -33,19 +33,19 @@ async function postTo(misbehave: Misbehaviour, within = limits): Promise<{ outco
 }
 
 const respondsAndCloses =
-  (text: string): Misbehaviour =>
+  (text: string): Misbehavior =>
   (socket) =>
     socket.end(text);
 
 /** Writes a text, then keeps the connection open without writing more. */
 const stopsAfter =
-  (text: string): Misbehaviour =>
+  (text: string): Misbehavior =>
   (socket) =>
     socket.write(text);
 
 /** Writes the head once and the chunk without end, as fast as the client reads, until the connection is closed. */
 const floods =
-  (head: string, chunk: string): Misbehaviour =>
+  (head: string, chunk: string): Misbehavior =>
   (socket) => {
     const write = () => {
       while (!socket.destroyed && socket.write(chunk)) {}
@@ -57,7 +57,7 @@ const floods =
 
 /** Writes the chunk every 20 ms without end. */
 const drips =
-  (head: string, chunk: string): Misbehaviour =>
+  (head: string, chunk: string): Misbehavior =>
   (socket) => {
     socket.write(head);
     const timer = setInterval(() => socket.write(chunk), 20);
@@ -65,7 +65,7 @@ const drips =
   };
 
 const resetsAfter =
-  (text: string): Misbehaviour =>
+  (text: string): Misbehavior =>
   (socket) => {
     socket.write(text, () => setTimeout(() => socket.resetAndDestroy(), 20));
   };
@@ -76,7 +76,7 @@ const shortBody = `${status}Content-Length: 10\r\n\r\nabc`;
 const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
 describe("the request ends at the deadline", () => {
-  test.each<[string, Misbehaviour, Partial<Outcome>]>([
+  test.each<[string, Misbehavior, Partial<Outcome>]>([
     ["never responds", stopsAfter(""), { errorCode: "timeout" }],
     ["drips its headers", drips(status, "x: y\r\n"), { errorCode: "timeout" }],
     ["sends 1xx responses without end", drips("", "HTTP/1.1 103 Early Hints\r\n\r\n"), { errorCode: "timeout" }],
@@ -100,21 +100,21 @@ describe("the request ends at the deadline", () => {
   });
 });
 
-// Longer than the timeout of a test: something else must end the request.
+// Longer than the timeout of a test, so that the deadline cannot end the request.
 const noDeadline = { ...limits, deadlineMs: 60_000 };
 
 describe("an endless body", () => {
   test("of a success is cut at the limit and is still a success", async () => {
     const { outcome, bytesSent } = await postTo(floods(chunked, chunkOf("x".repeat(4_096))), noDeadline);
     expect(outcome).toEqual({ ...anyDuration, statusCode: 200, excerpt: "x".repeat(1_024) });
-    // 64 KB, and the buffers of the system on top.
+    // 64 KB, plus the buffers of the operating system.
     expect(bytesSent).toBeLessThan(20 * 1024 * 1024);
   });
 
   test.each<[number, Partial<Outcome>]>([
     [65_536, { statusCode: 200, excerpt: "x".repeat(1_024) }],
     [65_535, { statusCode: 200, errorCode: "timeout" }],
-  ])("that stops after %i bytes has the outcome of a limit of 64 KB", async (bytes, expected) => {
+  ])("that stops after %i bytes has the outcome expected for a limit of 65,536 bytes", async (bytes, expected) => {
     const head = `${status}Content-Length: 1000000\r\n\r\n`;
     const { outcome } = await postTo(stopsAfter(head + "x".repeat(bytes)));
     expect(outcome).toEqual({ ...anyDuration, ...expected });
@@ -127,7 +127,7 @@ describe("an endless body", () => {
   });
 });
 
-test.each<[string, Misbehaviour, Partial<Outcome>]>([
+test.each<[string, Misbehavior, Partial<Outcome>]>([
   ["is not HTTP", respondsAndCloses("SSH-2.0-OpenSSH_9.6\r\n"), { errorCode: "invalid_response" }],
   ["has no status", respondsAndCloses("HTTP/1.1 OK\r\n\r\n"), { errorCode: "invalid_response" }],
   [
@@ -150,7 +150,7 @@ test.each<[string, Misbehaviour, Partial<Outcome>]>([
     { errorCode: "connection_reset" },
   ],
   [
-    "switches to another protocol and goes on in that",
+    "switches to another protocol and continues in it",
     drips("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "x"),
     { errorCode: "connection_reset" },
   ],

@@ -22,10 +22,10 @@ afterEach(() => {
 });
 
 /**
- * Starts a receiver on raw connections. It responds `ok` unless `answer` returns true, which means that it handled the
- * request.
+ * Starts a receiver on raw connections.
+ * @param handle returns true when it has handled the request; otherwise the receiver responds `ok`
  */
-async function receiverThat(answer: (arrival: Arrival) => boolean, limits: Partial<Limits> = {}) {
+async function receiverThat(handle: (arrival: Arrival) => boolean, limits: Partial<Limits> = {}) {
   const seen = { connections: 0, requests: 0 };
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {
@@ -38,7 +38,7 @@ async function receiverThat(answer: (arrival: Arrival) => boolean, limits: Parti
       if (!socket.writable) return;
       seen.requests += 1;
       requestOfConnection += 1;
-      if (!answer({ socket, connection, requestOfConnection })) socket.write(ok);
+      if (!handle({ socket, connection, requestOfConnection })) socket.write(ok);
     });
   });
   server.listen(0, "127.0.0.1");
@@ -77,7 +77,7 @@ describe("a receiver that closes a connection at the moment it is reused", () =>
   test.each<[string, (socket: net.Socket) => boolean]>([
     ["after more than a second", () => true],
     ["after a 1xx response", (socket) => socket.write("HTTP/1.1 102 Processing\r\n\r\n")],
-  ])("%s does not receive the request again, because it has received it", async (_, begin) => {
+  ])("%s does not receive the request again, because it may have processed it", async (_, begin) => {
     const { post, seen } = await receiverThat(({ socket, requestOfConnection }) => {
       if (requestOfConnection === 2) setTimeout(() => resetConnection(socket), 1_200);
       return requestOfConnection === 2 && (begin(socket) || true);
@@ -161,7 +161,7 @@ test.each<[string, number]>([
   const closed = new Promise((resolve) => socket?.once("close", resolve));
   socket?.resume();
   await closed;
-  // The kernel buffers a part of the rest. All of it would mean that the request went on.
+  // The kernel buffers a part of the rest. If all of it arrived, the client did not stop sending.
   expect(socket?.bytesRead).toBeLessThan(size);
 });
 

@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 const post = (url = receiver.url, body = "{}") => client.post(url, {}, body);
-const answerBody = (bytes: Buffer | string, headers: http.OutgoingHttpHeaders = {}, status = 200) =>
+const respondWithBody = (bytes: Buffer | string, headers: http.OutgoingHttpHeaders = {}, status = 200) =>
   receiver.answerWith((_, response) => response.writeHead(status, headers).end(bytes));
 
 describe("the request", () => {
@@ -102,7 +102,7 @@ describe("the response", () => {
     ["nothing", undefined, undefined],
     ["an invalid URL", "http://[", undefined],
     ["another protocol", "javascript:alert(1)", undefined],
-    ["a URL that is too long to show", `https://example.com/${"x".repeat(300)}`, undefined],
+    ["a URL that is too long", `https://example.com/${"x".repeat(300)}`, undefined],
   ])("of a redirect to %s has the target as detail if it could be registered", async (_, location, target) => {
     receiver.answerWith((_, response) => response.writeHead(302, location ? { Location: location } : {}).end());
     const { detail, errorCode } = await post();
@@ -111,7 +111,7 @@ describe("the response", () => {
   });
 
   test("of a success has no detail, even with a Location header", async () => {
-    answerBody("created", { Location: "/created/1" }, 201);
+    respondWithBody("created", { Location: "/created/1" }, 201);
     expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode: 201, excerpt: "created" });
   });
 
@@ -119,7 +119,7 @@ describe("the response", () => {
     ["one", ["120"], "120"],
     ["the first of two", ["60", "120"], "60"],
   ])("has %s Retry-After in the outcome", async (_, values, retryAfter) => {
-    answerBody("later", { "Retry-After": values }, 429);
+    respondWithBody("later", { "Retry-After": values }, 429);
     expect(await post()).toMatchObject({ statusCode: 429, retryAfter, excerpt: "later" });
   });
 
@@ -141,21 +141,21 @@ describe("the response", () => {
     ["a long text, cut", "x".repeat(2_000), "x".repeat(1_024)],
     ["a character at the cut, removed", `${"x".repeat(1_023)}ü`, "x".repeat(1_023)],
   ])("has an excerpt of %s", async (_, sent, excerpt) => {
-    answerBody(sent);
+    respondWithBody(sent);
     expect((await post()).excerpt).toBe(excerpt);
   });
 
   test("has an excerpt of at most 1 KB after replacing invalid bytes", async () => {
     // Each of these bytes is invalid and becomes U+FFFD, three bytes.
-    answerBody(Buffer.alloc(4_000, 0xff));
+    respondWithBody(Buffer.alloc(4_000, 0xff));
     const { excerpt = "" } = await post();
     expect(Buffer.byteLength(excerpt)).toBeLessThanOrEqual(1_024);
     expect(excerpt).toMatch(/^\ufffd{300,}$/);
   });
 
-  test("is never inflated, even with Content-Encoding: gzip", async () => {
+  test("is never decompressed, even with Content-Encoding: gzip", async () => {
     const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024, "A"));
-    answerBody(bomb, { "Content-Encoding": "gzip" });
+    respondWithBody(bomb, { "Content-Encoding": "gzip" });
     const { statusCode, errorCode, excerpt = "" } = await post();
     expect({ statusCode, errorCode }).toEqual({ statusCode: 200 });
     expect(excerpt).not.toContain("AA");

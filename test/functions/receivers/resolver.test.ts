@@ -44,7 +44,7 @@ describe("resolveHost", () => {
     expect(await textOf(name)).toEqual(expected);
   });
 
-  test("does not wait for the deadline when only one family answers", async () => {
+  test("does not wait for the deadline when the addresses of one family are missing", async () => {
     const startedAt = performance.now();
     expect(await textOf("stuck-six.example")).toEqual(["4 192.0.2.8"]);
     expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS);
@@ -54,12 +54,12 @@ describe("resolveHost", () => {
     ["that does not exist", "unknown.example", "ENOTFOUND"],
     ["without an address", "empty.example", "ENODATA"],
     ["whose server fails", "broken.example", "ESERVFAIL"],
-    ["that never answers", "hanging0.example", "ETIMEOUT"],
+    ["whose server never responds", "hanging0.example", "ETIMEOUT"],
   ])("rejects a name %s", async (_, name, code) => {
     expect(await codeOf(name)).toBe(code);
   });
 
-  test("ends a name that never answers at the deadline", async () => {
+  test("rejects at the deadline when the server never responds", async () => {
     const startedAt = performance.now();
     expect(await codeOf("hanging1.example")).toBe("ETIMEOUT");
     const passedMs = performance.now() - startedAt;
@@ -67,7 +67,7 @@ describe("resolveHost", () => {
     expect(passedMs).toBeLessThan(TIMEOUT_MS * 3);
   });
 
-  test("resolves a healthy name at once beside fifty that never answer", async () => {
+  test("resolves a healthy name at once while the queries of fifty others get no response", async () => {
     const hanging = Array.from({ length: 50 }, (_, n) => codeOf(`hanging${n}.example`));
     const startedAt = performance.now();
     expect(await textOf("four.example")).toEqual(["4 192.0.2.4"]);
@@ -108,7 +108,7 @@ describe("resolveHost, local names", () => {
     }
   });
 
-  test("works without the hosts file it was given", async () => {
+  test("ignores a hosts file that does not exist", async () => {
     expect((await resolve("four.example", { hostsFile: "no/such/file" })).length).toBe(1);
   });
 });

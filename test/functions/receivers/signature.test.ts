@@ -10,7 +10,7 @@ const body = '{"event":"deploy.failed","data":{"error":"Gerät 🚀 \\ud800 \u20
 const deliveryId = "01930000-0000-7000-8000-00000000d301";
 const delivery = () => ({ deliveryId, at: new Date(), body });
 
-/** The formula of the contract, over the bytes that are sent. */
+/** Computes the signature by the documented formula, over the bytes that are sent. */
 const contractSignature = (bytes: Buffer, secret: string) =>
   `sha256=${createHmac("sha256", Buffer.from(secret, "utf8")).update(bytes).digest("hex")}`;
 
@@ -89,7 +89,7 @@ describe("during a rotation", () => {
     expect(() => verify(older, signatureHeaders(delivery(), current, [previous]))).toThrow("No matching signature");
   });
 
-  test("has ended: one signature and no header for previous secrets", () => {
+  test("without an unexpired previous secret, there is one signature and no header for previous secrets", () => {
     const headers = signatureHeaders(delivery(), current);
     expect(headers).not.toHaveProperty("X-Service-Signature-Previous");
     expect(headers["webhook-signature"]).toMatch(/^v1,[\w+/]{43}=$/);

@@ -27,7 +27,7 @@ test.each([
   expect(isTime(text)).toBe(expected);
 });
 
-test("time returns a Date, uuid a UUID in lower case", () => {
+test("isoTime returns a Date, and uuid a UUID in lower case", () => {
   const schema = fields({ at: isoTime, id: uuid });
   const id = "0b0e7d53-3a3e-4b5a-9c7e-2f1d8f0a6c11";
   expect(parse(schema, { at: "2026-01-31T10:30:00+01:00", id: id.toUpperCase() })).toEqual({

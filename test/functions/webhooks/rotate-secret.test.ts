@@ -41,7 +41,7 @@ async function secretsNow() {
   return secrets;
 }
 
-/** Sends a delivery and returns the request that the receiver gets. */
+/** Sends a delivery and returns the request that the receiver received. */
 async function sendNow(): Promise<Received> {
   const before = receiver.received.length;
   await makeAttempt(dueAttempt(await givenDelivery(scenario.webhook)));

@@ -86,7 +86,7 @@ describe("disable", () => {
     expect(await stored()).toEqual({ ...webhook, url: otherUrl });
   });
 
-  test("with the reason failing ignores a webhook that has had a success, or fails since another time", async () => {
+  test("with the reason failing ignores a webhook that has had a success, or has been failing since another time", async () => {
     const { webhook, stored } = await givenWebhook();
     const failing = { ...webhook, failing_since: first };
     expect(await disable(failing, "failing", second)).toBe(false);

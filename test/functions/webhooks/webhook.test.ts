@@ -66,7 +66,7 @@ const succeeded = "deploy.succeeded";
 
 test.each([
   ["one", [failed], [failed]],
-  ["all, in the order given", [failed, started, succeeded], [failed, started, succeeded]],
+  ["all, in their original order", [failed, started, succeeded], [failed, started, succeeded]],
   ["a duplicate, which is removed", [failed, failed], [failed]],
   ["several with duplicates", [failed, started, failed, started], [failed, started]],
   ["one a hundred times", Array.from({ length: 100 }, () => started), [started]],

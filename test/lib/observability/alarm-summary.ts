@@ -66,7 +66,8 @@ function dimensionText(stack: SynthesizedStack, value: Json): string {
 }
 
 /**
- * Returns whether a period with these values is bad. Evaluates the expression as CloudWatch does; a metric without data is 0.
+ * Returns whether a period with these values is bad. Evaluates the expression as CloudWatch does; a metric without data
+ * is 0.
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
  */
 export function isBad(alarm: Alarm, values: Record<string, number>): boolean {

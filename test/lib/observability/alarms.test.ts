@@ -198,7 +198,7 @@ const expected = {
   },
 };
 
-test("the alarms are these, and each fires as listed", () => {
+test("a stage has exactly the expected alarms", () => {
   const found = alarms.map((alarm) => {
     const id = nameOf(alarm).replace(/^prod-/, "");
     const summary = summaryOf(prod, alarm);

@@ -27,7 +27,7 @@ const titled = (title: string) => only(widgets.filter(({ properties }) => proper
 const everything = JSON.stringify(widgets);
 const idOf = (id: string) => expect.stringContaining(id);
 
-test("begins with a guide and the state of every alarm", () => {
+test("the dashboard begins with a guide and the state of every alarm", () => {
   const [guide, alarms] = widgets;
   expect(guide?.properties.markdown).toMatch(/is it us or them\?/);
   const stageAlarms = dev.all("AWS::CloudWatch::Alarm").filter((alarm) => !isRollback(alarm));
@@ -35,14 +35,14 @@ test("begins with a guide and the state of every alarm", () => {
   expect([...(alarms?.properties.alarms ?? [])].sort()).toEqual(stageAlarms.map(({ id }) => id).sort());
 });
 
-test("shows our side, then the receivers, the API and the capacity", () => {
+test("the dashboard shows our side, then the receivers, the API and the capacity", () => {
   const headings = widgets.filter(({ type }) => type === "text").slice(1);
   const names = headings.map(({ properties }) => properties.markdown.match(/^## ([\w ]+):/)[1]);
   expect(names).toEqual(["Us", "Them", "API", "Capacity"]);
   expect(headings.map(({ y }) => y)).toEqual(headings.map(({ y }) => y).sort((a, b) => a - b));
 });
 
-test("has at most 50 widgets, and none overlap", () => {
+test("the dashboard has at most 50 widgets, and none overlap", () => {
   expect(widgets.length).toBeLessThanOrEqual(50);
   const cells = widgets.flatMap(({ x, y, width, height }) => {
     expect(x + width).toBeLessThanOrEqual(24);
@@ -51,11 +51,11 @@ test("has at most 50 widgets, and none overlap", () => {
   expect(new Set(cells).size).toBe(cells.length);
 });
 
-test.each(Object.values(metrics))("shows $name", ({ name }) => {
+test.each(Object.values(metrics))("the dashboard shows $name", ({ name }) => {
   expect(new RegExp(`"${name}\\\\?"`).test(everything)).toBe(true);
 });
 
-test("shows metrics with a dimension of their own as one line per value", () => {
+test("the dashboard shows a metric with its own dimension as one line per value", () => {
   const search = (title: string) => titled(title).metrics[0][0].expression;
   expect(search("Attempts by outcome")).toBe(
     `SEARCH('{DeploymentWebhooks,stage,outcome} MetricName="Attempts" stage="dev"', 'Sum', 60)`,
@@ -66,7 +66,7 @@ test("shows metrics with a dimension of their own as one line per value", () => 
   expect(titled("Attempts by outcome").stacked).toBe(true);
 });
 
-test("shows every queue, its dead letters and every table", () => {
+test("the dashboard shows every queue, its dead letters and every table", () => {
   expect(titled("Oldest message").metrics).toHaveLength(Object.keys(queues).length);
   expect(titled("Dead letters").metrics.length).toBeGreaterThan(Object.keys(queues).length);
   for (const title of ["Read units", "Write units"]) {
@@ -97,7 +97,9 @@ describe("tables of log queries", () => {
     for (const title of ["Failing webhooks", "Busiest projects"]) {
       expect(titled(title).query).toMatch(/^SOURCE 'WorkersAttemptsSendLogs\w{8}' \|/);
     }
-    expect(titled("Failed messages (our faults, received again)").query).toMatch(/FanOutLogs\w{8}.*AttemptsSendLogs/);
+    expect(titled("Failed messages (internal errors, received again)").query).toMatch(
+      /FanOutLogs\w{8}.*AttemptsSendLogs/,
+    );
   });
 });
 
@@ -143,11 +145,11 @@ test.each(Object.entries(lines))("%s shows these metrics, per minute", (title, e
   expect(found).toEqual(expected);
 });
 
-test("opens with the last three hours", () => {
+test("the dashboard opens with the last three hours", () => {
   expect(JSON.stringify(dev.all("AWS::CloudWatch::Dashboard"))).toContain('\\"start\\":\\"-PT3H\\"');
 });
 
-test.each(["dev", "prod"] as const)("is named after its stage in %s", (name) => {
+test.each(["dev", "prod"] as const)("the dashboard is named after its stage in %s", (name) => {
   const { DashboardName } = only(new SynthesizedStack(name).all("AWS::CloudWatch::Dashboard")).Properties;
   expect(DashboardName).toBe(`${name}-deployment-webhooks`);
 });

@@ -50,11 +50,11 @@ test("the rollback alarms are these, and each fires after one minute as listed",
   expect(Object.fromEntries(found)).toEqual(expected);
 });
 
-test("they notify no topic: CodeDeploy reads them", () => {
+test("the rollback alarms notify no topic, because CodeDeploy reads them", () => {
   for (const { Properties } of alarms) expect(Properties.AlarmActions ?? []).toEqual([]);
 });
 
-test("a stage without gradual deployments has none", () => {
+test("a stage without gradual deployments has no rollback alarms", () => {
   expect(new SynthesizedStack("dev").all("AWS::CloudWatch::Alarm").filter(isRollback)).toEqual([]);
 });
 
