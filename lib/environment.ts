@@ -1,7 +1,7 @@
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { queues as queueRows } from "../functions/manifest/queues.ts";
 import { tables as tableRows } from "../functions/manifest/tables.ts";
-import { type Data, tablesOf } from "./grants.ts";
+import { type StageResources, tablesOf } from "./grants.ts";
 import type { Stage } from "./stage.ts";
 
 /* The environment variables of a function, which functions/platform/env.ts reads. */
@@ -20,7 +20,7 @@ interface FunctionInputs {
  * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options
  * of the stage that it reads. An absent option sets no variable: its default is defined in functions/platform/env.ts.
  */
-export function environmentFor({ file, uses, environment }: FunctionInputs, stage: Stage, data: Data) {
+export function environmentFor({ file, uses, environment }: FunctionInputs, stage: Stage, data: StageResources) {
   const variables: Variables = {
     STAGE: stage.name,
     ...locationsOf(uses, data),
@@ -33,7 +33,7 @@ export function environmentFor({ file, uses, environment }: FunctionInputs, stag
 }
 
 /** Names of tables and URLs of queues. The authorizer gets the ARN of the JWT secret in jwt-secret.ts. */
-function locationsOf(uses: Grants, { tables, queues }: Data): Variables {
+function locationsOf(uses: Grants, { tables, queues }: StageResources): Variables {
   const { sendsTo = [], rejectsTo = [] } = uses;
   return Object.fromEntries([
     ...tablesOf(uses).map((key) => [tableRows[key].env, tables[key].tableName]),

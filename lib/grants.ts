@@ -6,7 +6,7 @@ import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 
 /** The tables and queues of a stage, to which the `uses` of a row refers. */
-export interface Data {
+export interface StageResources {
   tables: Tables;
   queues: Queues;
 }
@@ -20,7 +20,7 @@ export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
  * Returns the IAM statements that allow exactly the actions in `uses` on exactly these resources. The permission to
  * read the JWT secret is granted in jwt-secret.ts.
  */
-export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
+export function statementsFor(uses: Grants, data: StageResources): PolicyStatement[] {
   const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;
   return [
     ...tableKeys(tables).map((key) => tableStatement(key, tables[key] ?? [], data.tables[key].tableArn)),
@@ -31,7 +31,7 @@ export function statementsFor(uses: Grants, data: Data): PolicyStatement[] {
 }
 
 /** Returns the statement that the event source mapping of a function needs to consume a queue. */
-export function statementForConsuming(key: QueueKey, data: Data): PolicyStatement {
+export function statementForConsuming(key: QueueKey, data: StageResources): PolicyStatement {
   const actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
   return allow(actions, [data.queues[key].queue.queueArn]);
 }
@@ -55,7 +55,7 @@ function tableStatement(key: TableKey, actions: readonly TableAction[], tableArn
   });
 }
 
-function indexArn(index: IndexKey, data: Data): string {
+function indexArn(index: IndexKey, data: StageResources): string {
   const { table, name } = indexOf(index);
   return `${data.tables[table].tableArn}/index/${name}`;
 }

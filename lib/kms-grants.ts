@@ -2,7 +2,7 @@ import { PolicyStatement } from "aws-cdk-lib/aws-iam";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
-import { type Data, tablesOf } from "./grants.ts";
+import { type StageResources, tablesOf } from "./grants.ts";
 import { actionsForSending } from "./kms-key.ts";
 
 /* The permissions on customer managed KMS keys that functions need. AWS managed keys need none. */
@@ -12,7 +12,7 @@ const forWriting = ["kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "
 const forReceiving = ["kms:Decrypt"];
 
 /** Returns the statements on KMS keys that a function needs for its tables and queues; empty without customer keys. */
-export function kmsStatementsFor(uses: Grants, data: Data): PolicyStatement[] {
+export function kmsStatementsFor(uses: Grants, data: StageResources): PolicyStatement[] {
   const { tables = {}, sendsTo = [], rejectsTo = [] } = uses;
   const tablesByKey = Map.groupBy(tablesOf(uses), (table) => data.tables[table].encryptionKey?.keyArn);
   const onTables = [...tablesByKey].flatMap(([arn, names]) => {
@@ -28,7 +28,7 @@ export function kmsStatementsFor(uses: Grants, data: Data): PolicyStatement[] {
 }
 
 /** Returns the statements that the event source mapping of a function needs to decrypt the messages of a queue. */
-export function kmsStatementsForConsuming(queue: QueueKey, data: Data): PolicyStatement[] {
+export function kmsStatementsForConsuming(queue: QueueKey, data: StageResources): PolicyStatement[] {
   const key = data.queues[queue].queue.encryptionMasterKey;
   return key ? [allowThrough(forReceiving, key.keyArn, "sqs")] : [];
 }

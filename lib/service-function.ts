@@ -5,7 +5,7 @@ import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { environmentFor } from "./environment.ts";
-import { type Data, statementsFor } from "./grants.ts";
+import { type StageResources, statementsFor } from "./grants.ts";
 import { kmsStatementsFor } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId } from "./names.ts";
@@ -14,7 +14,7 @@ import type { Stage } from "./stage.ts";
 /** The inputs that all functions of a stage share. */
 export interface StageContext {
   stage: Stage;
-  data: Data;
+  data: StageResources;
   key?: KmsKey | undefined;
   /** Returns the bundle of a function by its path below `functions/`. */
   code: (file: string) => lambda.Code;

@@ -153,8 +153,8 @@ const stageSchema = z.strictObject({
 /** The configuration of one deployment of the service. */
 export type Stage = z.infer<typeof stageSchema>;
 
-export class InvalidStage extends Error {
-  override readonly name = "InvalidStage";
+export class InvalidStageError extends Error {
+  override readonly name = "InvalidStageError";
 
   constructor(name: unknown, issues: z.core.$ZodIssue[]) {
     const lines = issues.map(({ path, message }) => `  ${path.join(".") || "stage"}: ${message}`);
@@ -166,9 +166,9 @@ export class InvalidStage extends Error {
  * Checks the options of a stage, and adds the console's custom domain to its CORS origins.
  * @throws InvalidStage with every option that is not valid
  */
-export function validStage(stage: Stage): Stage {
+export function validateStage(stage: Stage): Stage {
   const { success, data, error } = stageSchema.safeParse(stage);
-  if (!success) throw new InvalidStage(stage.name, error.issues);
+  if (!success) throw new InvalidStageError(stage.name, error.issues);
   return withConsoleOrigin(data);
 }
 

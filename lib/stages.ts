@@ -1,5 +1,5 @@
 import { RetentionDays } from "aws-cdk-lib/aws-logs";
-import { type Stage, validStage } from "./stage.ts";
+import { type Stage, validateStage } from "./stage.ts";
 
 /** The stages that can be deployed. The options and their defaults are documented in stage.ts. */
 export const stages: readonly Stage[] = [
@@ -21,8 +21,8 @@ export const stages: readonly Stage[] = [
 
 const DEFAULT_STAGE = "dev";
 
-export class UnknownStage extends Error {
-  override readonly name = "UnknownStage";
+export class UnknownStageError extends Error {
+  override readonly name = "UnknownStageError";
 
   constructor(wanted: unknown) {
     const known = stages.map((stage) => stage.name).join(", ");
@@ -38,8 +38,8 @@ export class UnknownStage extends Error {
  */
 export function stageNamed(name: unknown = DEFAULT_STAGE): Stage {
   const stage = stages.find((candidate) => candidate.name === name);
-  if (stage === undefined) throw new UnknownStage(name);
-  return validStage(stage);
+  if (stage === undefined) throw new UnknownStageError(name);
+  return validateStage(stage);
 }
 
 /**

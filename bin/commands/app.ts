@@ -4,8 +4,8 @@ import { Code } from "aws-cdk-lib/aws-lambda";
 import { AwsSolutionsChecks } from "cdk-nag";
 import { bundleFolder } from "../../lib/names.ts";
 import { ServiceStack } from "../../lib/service-stack.ts";
-import { InvalidStage } from "../../lib/stage.ts";
-import { readContext, UnknownStage } from "../../lib/stages.ts";
+import { InvalidStageError } from "../../lib/stage.ts";
+import { readContext, UnknownStageError } from "../../lib/stages.ts";
 import { writeConsole } from "../../packages/console/build.ts";
 
 /*
@@ -30,7 +30,7 @@ export async function main(): Promise<void> {
     Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
     app.synth();
   } catch (error) {
-    if (!(error instanceof UnknownStage || error instanceof InvalidStage)) throw error;
+    if (!(error instanceof UnknownStageError || error instanceof InvalidStageError)) throw error;
     console.error(error.message);
     process.exitCode = 1;
   }

@@ -1,5 +1,5 @@
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { batchGet, ConditionsFailed, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
+import { batchGet, ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { type ApiKey, MAX_KEYS_PER_USER } from "./api-key.ts";
@@ -40,7 +40,7 @@ export async function insert(apiKey: ApiKey): Promise<void> {
       entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash } } },
     });
   } catch (error) {
-    if (error instanceof ConditionsFailed && error.items.includes("counter")) {
+    if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
       const message = `The limit of ${MAX_KEYS_PER_USER} API keys per user is reached. Delete one first.`;
       throw new ApiError("api_key_limit_reached", message, { cause: error });
     }
@@ -99,7 +99,7 @@ export async function remove(userId: string, id: string): Promise<void> {
     });
   } catch (error) {
     // A concurrent request deleted the key.
-    if (error instanceof ConditionsFailed && error.items.includes("entry")) throw notFound();
+    if (error instanceof ConditionsFailedError && error.items.includes("entry")) throw notFound();
     throw error;
   }
 }

@@ -61,7 +61,7 @@ export async function listPage(
  * Yields pages of the deliveries with one of these statuses whose event is not before `since`, oldest first. Leaves out
  * test deliveries.
  */
-export async function* findFinished(webhookId: string, since: Date, statuses: readonly DeliveryStatus[]) {
+export async function* findByStatus(webhookId: string, since: Date, statuses: readonly DeliveryStatus[]) {
   const pages = paginateQuery(
     { client: dynamo(), pageSize: 500 },
     {

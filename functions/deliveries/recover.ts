@@ -2,7 +2,7 @@ import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { findFinished } from "./delivery-list-store.ts";
+import { findByStatus } from "./delivery-list-store.ts";
 import { recoverInput } from "./delivery-presenter.ts";
 import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
@@ -25,7 +25,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     const endsAt = now.getTime() + MAX_DURATION_MS;
     const statuses = status === undefined ? (["failed", "held"] as const) : [status];
     let count = 0;
-    for await (const page of findFinished(webhook.id, since, statuses)) {
+    for await (const page of findByStatus(webhook.id, since, statuses)) {
       const rescheduled = await deliveries.rescheduleAll(
         page.slice(0, MAX_DELIVERIES - count),
         settings.deliveryGraceSeconds(),

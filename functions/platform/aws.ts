@@ -103,8 +103,8 @@ export async function batchGet(keys: Record<string, Items>): Promise<Record<stri
 export type TransactItem = NonNullable<TransactWriteCommandInput["TransactItems"]>[number];
 
 /** A transaction was canceled because the conditions of these items failed. */
-export class ConditionsFailed extends Error {
-  override readonly name = "ConditionsFailed";
+export class ConditionsFailedError extends Error {
+  override readonly name = "ConditionsFailedError";
   readonly items: string[];
 
   constructor(items: string[], options?: ErrorOptions) {
@@ -135,7 +135,7 @@ export async function transact(items: Record<string, TransactItem>): Promise<voi
       if (!(error instanceof TransactionCanceledException)) throw error;
       const codes = (error.CancellationReasons ?? []).map((reason) => reason.Code);
       const failed = names.filter((_, index) => codes[index] === "ConditionalCheckFailed");
-      if (failed.length > 0) throw new ConditionsFailed(failed, { cause: error });
+      if (failed.length > 0) throw new ConditionsFailedError(failed, { cause: error });
       if (!codes.includes("TransactionConflict") || conflicts >= MAX_CONFLICTS) throw error;
       await sleep(backoffMs(conflicts, Math.random()));
     }

@@ -1,7 +1,7 @@
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
-import { noSuchWebhook } from "./webhook-store.ts";
+import { webhookNotFound } from "./webhook-store.ts";
 
 /* The signing secrets of webhooks. They are created and deleted together with their webhook (webhook-store.ts). */
 
@@ -35,7 +35,7 @@ export async function rotateSecret(webhook_id: string, secret: string, expiresAt
       }),
     );
   } catch (error) {
-    if (isConditionFailed(error)) throw noSuchWebhook(error);
+    if (isConditionFailed(error)) throw webhookNotFound(error);
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { ConditionsFailed, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
+import { ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookPatch } from "./webhook.ts";
@@ -34,7 +34,7 @@ export async function insert(webhook: Webhook, secret: string): Promise<void> {
       },
     });
   } catch (error) {
-    if (error instanceof ConditionsFailed && error.items.includes("counter")) {
+    if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
       const message = `The limit of ${MAX_WEBHOOKS_PER_PROJECT} webhooks per project is reached. Delete one first.`;
       throw new ApiError("webhook_limit_reached", message, { cause: error });
     }
@@ -65,7 +65,7 @@ export async function find(projectId: string, id: string): Promise<Webhook | und
   return Item as Webhook | undefined;
 }
 
-export const noSuchWebhook = (cause?: unknown) =>
+export const webhookNotFound = (cause?: unknown) =>
   new ApiError("not_found", "No webhook with this id exists.", { cause });
 
 /**
@@ -74,7 +74,7 @@ export const noSuchWebhook = (cause?: unknown) =>
  */
 export async function get(projectId: string, id: string): Promise<Webhook> {
   const webhook = await find(projectId, id);
-  if (!webhook) throw noSuchWebhook();
+  if (!webhook) throw webhookNotFound();
   return webhook;
 }
 
@@ -126,7 +126,7 @@ export async function update(
     );
     return Attributes as Webhook;
   } catch (error) {
-    if (isConditionFailed(error)) throw noSuchWebhook(error);
+    if (isConditionFailed(error)) throw webhookNotFound(error);
     throw error;
   }
 }
@@ -149,7 +149,7 @@ export async function remove(projectId: string, id: string): Promise<void> {
       },
     });
   } catch (error) {
-    if (error instanceof ConditionsFailed) throw noSuchWebhook(error);
+    if (error instanceof ConditionsFailedError) throw webhookNotFound(error);
     throw error;
   }
 }

@@ -173,7 +173,7 @@ describe("bench/units.json", () => {
 
   beforeAll(async () => {
     const receiver = await startReceiver();
-    receiver.answerWith(({ path }, response) => response.writeHead(Number(path.slice(1))).end("ok"));
+    receiver.respondWith(({ path }, response) => response.writeHead(Number(path.slice(1))).end("ok"));
     try {
       now = await countUnits({ receiverUrl: receiver.url.replace("/hook", ""), repeats: 1 });
     } finally {

@@ -538,7 +538,7 @@ describe("limits and states", () => {
     const api = service.as(fixture.token);
     const statuses = [500, 301, 204, 410];
     for (const status of statuses) {
-      receiver.answerWith((_, response) =>
+      receiver.respondWith((_, response) =>
         response.writeHead(status, { location: "https://example.com/" }).end("Grüße"),
       );
       const { data } = (await api.post(path, { url: receiver.url, events: ["deploy.failed"] })).body;
@@ -551,7 +551,7 @@ describe("limits and states", () => {
       expectDocumented(operation("listWebhooks"), await api.get(path));
       expect((await api.delete(`${path}/${data.id}`)).status).toBe(204);
     }
-    receiver.answerWith(200);
+    receiver.respondWith(200);
   });
 
   test("a page without a limit has the documented default size", async () => {

@@ -59,7 +59,7 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     const user = service.user();
     const projectId = await service.project(user.userId);
     // The receiver rejects every fifth request, so that faults hit retries too.
-    receiver.answerWith((_, response) => response.writeHead(receiver.received.length % 5 === 0 ? 503 : 200).end());
+    receiver.respondWith((_, response) => response.writeHead(receiver.received.length % 5 === 0 ? 503 : 200).end());
     const subscribe = () =>
       user.api.post(`/v1/projects/${projectId}/webhooks`, { url: receiver.url, events: ["deploy.started"] });
     const webhooks = (await Promise.all([subscribe(), subscribe()])).map(({ body }) => body.data);

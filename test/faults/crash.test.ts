@@ -31,7 +31,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   receiver.received.length = 0;
-  receiver.answerWith(200);
+  receiver.respondWith(200);
 });
 
 const idOf = ({ headers }: Received) => String(headers["webhook-id"]);
@@ -59,7 +59,7 @@ function killAt(trap: Omit<Trap, "act">): Promise<void> {
 function killOnReceipt(nth: number): Promise<void> {
   return new Promise((resolve) => {
     let seen = 0;
-    receiver.answerWith((_, response) => {
+    receiver.respondWith((_, response) => {
       seen += 1;
       if (seen === nth) void rig.kill().then(resolve);
       if (seen < nth) response.end();
@@ -148,7 +148,7 @@ describe("delivers every event, and twice only if the first request was not reco
     const killed = killOnReceipt(nth);
     await publishEvents(webhooks);
     await killed;
-    receiver.answerWith(200);
+    receiver.respondWith(200);
     await expectDelivered(webhooks, [await restart(webhooks)]);
   });
 
@@ -164,7 +164,7 @@ describe("delivers every event, and twice only if the first request was not reco
       unrecorded.push(await restart(webhooks));
     }
     await killed;
-    receiver.answerWith(200);
+    receiver.respondWith(200);
     unrecorded.push(await restart(webhooks));
     await expectDelivered(webhooks, unrecorded);
   });
@@ -183,7 +183,7 @@ describe("delivers every event, and twice only if the first request was not reco
   ])("in a retry, at %s, number %i, %s the engine acts (%s)", async (call, nth, when, containing) => {
     await rig.start();
     const webhooks = await twoWebhooks();
-    receiver.answerWith((request, response) => {
+    receiver.respondWith((request, response) => {
       response.writeHead(arrivalsOf(idOf(request)) === 1 ? 500 : 200).end();
     });
     const killed = killAt({ call, nth, when, containing });

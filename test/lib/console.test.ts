@@ -1,5 +1,5 @@
 import { contentSecurityPolicy, pageHeaders } from "../../lib/console-headers.ts";
-import { type Stage, validStage } from "../../lib/stage.ts";
+import { type Stage, validateStage } from "../../lib/stage.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { everyOption } from "./every-option.ts";
 import { type Json, only, SynthesizedStack } from "./synthesized.ts";
@@ -143,7 +143,7 @@ test("the log of the upload is kept as long as the other logs", () => {
 });
 
 test("a custom domain of the console is added to the CORS origins", () => {
-  const originsOf = (more: Partial<Stage>) => validStage({ ...stageNamed("dev"), ...more }).corsOrigins;
+  const originsOf = (more: Partial<Stage>) => validateStage({ ...stageNamed("dev"), ...more }).corsOrigins;
   const { console } = everyOption;
   const corsOrigins = ["https://app.example.com"];
   expect(originsOf({ console })).toEqual(["https://console.example.com"]);
@@ -155,5 +155,5 @@ test("a certificate of a region other than us-east-1 is rejected, because CloudF
   const console = {
     domain: { name: "console.example.com", certificateArn: certificateArn.replace("us-east-1", "eu-west-1") },
   };
-  expect(() => validStage({ ...stageNamed("dev"), console })).toThrow(/us-east-1/);
+  expect(() => validateStage({ ...stageNamed("dev"), console })).toThrow(/us-east-1/);
 });

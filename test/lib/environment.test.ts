@@ -1,7 +1,7 @@
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { environmentFor } from "../../lib/environment.ts";
-import type { Data } from "../../lib/grants.ts";
+import type { StageResources } from "../../lib/grants.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { dev, SynthesizedStack } from "./synthesized.ts";
 
@@ -53,7 +53,7 @@ test("no function on AWS allows webhooks to private addresses", () => {
 });
 
 test("explicit variables override the others, and undefined ones are left out", () => {
-  const data = { tables: { projects: { tableName: "dev-projects" } }, queues: {} } as unknown as Data;
+  const data = { tables: { projects: { tableName: "dev-projects" } }, queues: {} } as unknown as StageResources;
   const environment = { PROJECTS_TABLE: "another", LIMIT: "5", NOTHING: undefined };
   const inputs = { file: "projects/list", uses: { tables: { projects: ["Query" as const] } } };
   expect(environmentFor(inputs, stageNamed("dev"), data)).toEqual({ STAGE: "dev", PROJECTS_TABLE: "dev-projects" });

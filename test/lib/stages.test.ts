@@ -1,5 +1,5 @@
 import type { Stage } from "../../lib/stage.ts";
-import { InvalidStage, validStage } from "../../lib/stage.ts";
+import { InvalidStageError, validateStage } from "../../lib/stage.ts";
 import { readContext, stageNamed, stages } from "../../lib/stages.ts";
 import { everyOption } from "./every-option.ts";
 
@@ -42,7 +42,7 @@ test.each([
 
 test("a stage may have every option at once", () => {
   const corsOrigins = [...everyOption.corsOrigins, "https://console.example.com"];
-  expect(validStage(everyOption)).toEqual({ ...everyOption, corsOrigins });
+  expect(validateStage(everyOption)).toEqual({ ...everyOption, corsOrigins });
 });
 
 const key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";
@@ -88,8 +88,8 @@ test.each<[string, unknown, string]>([
   ["projectsTable", { name: "a b" }, "projectsTable.name: "],
   ["alarmMail", "ops@example.com", 'stage: Unrecognized key: "alarmMail"'],
 ])("%s: %j is rejected with a message that names the option", (option, value, message) => {
-  const validate = () => validStage({ ...everyOption, [option]: value } as Stage);
-  expect(validate).toThrow(InvalidStage);
+  const validate = () => validateStage({ ...everyOption, [option]: value } as Stage);
+  expect(validate).toThrow(InvalidStageError);
   expect(validate).toThrow(message);
 });
 
@@ -112,8 +112,8 @@ test.each<[string, accepted: unknown, rejected: unknown]>([
   ["projectsTable", { name: "abc" }, { name: "ab" }],
   ["projectsTable", { name: "a".repeat(255) }, { name: "a".repeat(256) }],
 ])("%s: %j is accepted and %j is rejected", (option, accepted, rejected) => {
-  expect(validStage({ ...everyOption, [option]: accepted } as Stage)).toMatchObject({ [option]: accepted });
-  expect(() => validStage({ ...everyOption, [option]: rejected } as Stage)).toThrow(InvalidStage);
+  expect(validateStage({ ...everyOption, [option]: accepted } as Stage)).toMatchObject({ [option]: accepted });
+  expect(() => validateStage({ ...everyOption, [option]: rejected } as Stage)).toThrow(InvalidStageError);
 });
 
 /** Each option that is an ARN, with its path within everyOption. */
@@ -133,7 +133,7 @@ const arnOptions: [path: string, withArn: (arn: string) => Partial<Stage>, arn: 
 ];
 
 describe.each(arnOptions)("%s", (_, withArn, arn) => {
-  const validate = (changed: string) => validStage({ ...stageNamed("dev"), ...withArn(changed) });
+  const validate = (changed: string) => validateStage({ ...stageNamed("dev"), ...withArn(changed) });
 
   test.each([arn, arn.replace("arn:aws:", "arn:aws-cn:")])("accepts %s", (accepted) => {
     expect(() => validate(accepted)).not.toThrow();
@@ -147,11 +147,11 @@ describe.each(arnOptions)("%s", (_, withArn, arn) => {
     ["text before it", ` ${arn}`],
     ["text after it", `${arn} `],
   ])("rejects an ARN with %s", (_problem, rejected) => {
-    expect(() => validate(rejected)).toThrow(InvalidStage);
+    expect(() => validate(rejected)).toThrow(InvalidStageError);
   });
 });
 
 test("the error names every option that is not valid", () => {
   const wrong = { ...everyOption, alarmEmail: "x", firewall: { requestsPerFiveMinutes: 1 } };
-  expect(() => validStage(wrong)).toThrow(/firewall.*alarmEmail/s);
+  expect(() => validateStage(wrong)).toThrow(/firewall.*alarmEmail/s);
 });

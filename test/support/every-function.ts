@@ -199,11 +199,11 @@ async function deliverOnce(service: TestService): Promise<void> {
 
 async function retryAndGiveUp(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await publish(eventOf(projectId));
     await untilAll(webhook, ["failed"]);
     expect(receiver.received).toHaveLength(3);
-    receiver.answerWith(200);
+    receiver.respondWith(200);
     await publish(eventOf(projectId));
     await untilAll(webhook, ["failed", "succeeded"]);
   });
@@ -211,7 +211,7 @@ async function retryAndGiveUp(service: TestService): Promise<void> {
 
 async function disableOn410(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
-    receiver.answerWith(410);
+    receiver.respondWith(410);
     await publish(eventOf(projectId));
     await untilAll(webhook, ["failed"]);
     await eventually(async () => expect((await api.get(path)).body.data.disabled_reason).toBe("gone"));
@@ -224,7 +224,7 @@ async function disableOn410(service: TestService): Promise<void> {
 
 async function disableAfterFailingForDays(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, webhook }, receiver) => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await changeWebhook(webhook, { failing_since: secondsFromNow(-6 * 24 * 3600) });
     await untilStatus(await overdue(webhook, { attempt_count: 1 }), "failed");
     await eventually(async () => expect((await api.get(path)).body.data.disabled_reason).toBe("failing"));
@@ -233,7 +233,7 @@ async function disableAfterFailingForDays(service: TestService): Promise<void> {
 
 async function probeDuringOutage(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await changeWebhook(webhook, { failing_since: secondsFromNow(-600) });
     await publish(eventOf(projectId));
     await receiver.waitFor(1);
@@ -248,7 +248,7 @@ async function probeDuringOutage(service: TestService): Promise<void> {
 
 async function waitForRetryAfter(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
-    receiver.answerWith((_, response) => response.writeHead(429, { "retry-after": "3600" }).end());
+    receiver.respondWith((_, response) => response.writeHead(429, { "retry-after": "3600" }).end());
     await publish(eventOf(projectId));
     await eventually(async () =>
       expect(await rowsOf(webhook)).toMatchObject([{ status: "pending", attempt_count: 1 }]),
@@ -265,8 +265,8 @@ async function cancelForDeletedWebhook(service: TestService): Promise<void> {
 
 async function redeliverDuringAttempt(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
-    receiver.answerWith(async (_, response) => {
-      receiver.answerWith(200);
+    receiver.respondWith(async (_, response) => {
+      receiver.respondWith(200);
       const [delivery] = await rowsOf(webhook);
       await api.post(`${path}/deliveries/${delivery?.id}/redeliver`);
       response.writeHead(500).end();
@@ -279,7 +279,7 @@ async function redeliverDuringAttempt(service: TestService): Promise<void> {
 
 async function queueForBusyWebhook(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
-    receiver.answerWith(async (_, response) => {
+    receiver.respondWith(async (_, response) => {
       await sleep(1_000);
       response.end();
     });

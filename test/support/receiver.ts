@@ -19,7 +19,7 @@ export interface Receiver {
   url: string;
   received: Received[];
   /** Sets the response from now on: a status code or a function. The default is 200. */
-  answerWith(answer: number | Respond): void;
+  respondWith(answer: number | Respond): void;
   /**
    * Waits until at least `count` requests have arrived, as long as requests keep arriving.
    * @throws Error when no request arrived for `MAX_QUIET_MS`
@@ -45,7 +45,7 @@ export async function startReceiver(): Promise<Receiver> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     received,
-    answerWith(next) {
+    respondWith(next) {
       respond = typeof next === "number" ? (_, response) => response.writeHead(next).end() : next;
     },
     async waitFor(count) {

@@ -62,7 +62,7 @@ export async function newScenario(
 export const errorOf = ({ status, body }: Response) => ({ status, code: body?.error?.code });
 
 /** Expects a `validation_error` and returns the paths in its details. */
-export function wrongFieldsOf({ status, body }: Response): string[] {
+export function invalidFieldsOf({ status, body }: Response): string[] {
   expect({ status, code: body?.error?.code }).toEqual({ status: 400, code: "validation_error" });
   return body.error.details.map(({ path }: { path: string }) => path);
 }

@@ -88,7 +88,7 @@ test("ends on Ctrl-C while a client holds an idle connection", async () => {
 test("ends on Ctrl-C while a receiver hangs", async () => {
   const run = await start({ DATA_DIR: freshDataDir() });
   const hanging = await receiver();
-  hanging.answerWith(() => {});
+  hanging.respondWith(() => {});
   await subscribe(run, hanging.url);
   await sendEvent(run);
   await hanging.waitFor(1);
@@ -143,14 +143,14 @@ test("keeps keys, webhooks and tokens after a kill -9", async () => {
 test("delivers after a restart a delivery that was in flight when the process was killed", async () => {
   const settings = { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "1,1,1" };
   const hanging = await receiver();
-  hanging.answerWith(() => {});
+  hanging.respondWith(() => {});
   const before = await start(settings);
   await subscribe(before, hanging.url);
   const deploymentId = await sendEvent(before);
   const [first] = await hanging.waitFor(1);
   await before.end("SIGKILL");
 
-  hanging.answerWith(200);
+  hanging.respondWith(200);
   await start(settings);
   const [, second] = await hanging.waitFor(2);
   expect(JSON.parse(second?.body ?? "")).toMatchObject({ deployment_id: deploymentId });

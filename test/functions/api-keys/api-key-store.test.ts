@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../../../functions/api-keys/api-key.ts";
 import { findByHash, insert, list } from "../../../functions/api-keys/api-key-store.ts";
-import { ConditionsFailed } from "../../../functions/platform/aws.ts";
+import { ConditionsFailedError } from "../../../functions/platform/aws.ts";
 import { freshResources } from "../../support/resources.ts";
 
 beforeAll(freshResources);
@@ -13,7 +13,7 @@ test("insert never replaces the key of another user that has the same hash", asy
   const first = newKey("user-1");
   await insert(first);
   const error = await insert({ ...newKey("user-2"), key_hash: first.key_hash }).catch((caught: unknown) => caught);
-  expect(error).toBeInstanceOf(ConditionsFailed);
+  expect(error).toBeInstanceOf(ConditionsFailedError);
   expect(error).toMatchObject({ items: ["record"] });
   expect(await findByHash(first.key_hash)).toEqual(first);
   expect([await list("user-1"), await list("user-2")]).toEqual([[first], []]);

@@ -48,7 +48,7 @@ const isUntouched = ({ status, attempt_count, attempts }: Delivery) =>
   status === "pending" && attempt_count === 0 && attempts === undefined;
 
 test("the sender sends one probe after 30 seconds of failures and postpones the other deliveries", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: at(-31) });
   const batches = watchQueue();
   await sendAll(waiting);
@@ -88,7 +88,7 @@ test.each([
 );
 
 test("the sender sends nothing between a failed probe and the next probe", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: at(-31) });
   await sendAll(waiting);
   const after = (await rowsNow()).filter(isUntouched);
@@ -99,7 +99,7 @@ test("the sender sends nothing between a failed probe and the next probe", async
 });
 
 test("the sender sends one delivery when the next probe is due", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   const failing_since = at(-600);
   await changeWebhook(webhook, { failing_since, probe_at: at(-1) });
   await sendAll(waiting);
@@ -122,14 +122,14 @@ test("the sender sends all deliveries after a successful probe", async () => {
 });
 
 test("the sender sends all deliveries during the first 30 seconds of failures", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: at(-25) });
   await sendAll(waiting);
   expect(receiver.received).toHaveLength(5);
 });
 
 test("the sender sends one probe when two senders claim it at the same time", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   const [first, second] = waiting;
   if (!first || !second) throw new Error("no deliveries given");
   await changeWebhook(webhook, { failing_since: at(-31) });

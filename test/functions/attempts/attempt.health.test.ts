@@ -38,7 +38,7 @@ const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).to
 const webhookNow = async () => await webhooks.find(webhook.project_id, webhook.id);
 
 test("410 fails the delivery, disables the webhook as gone and holds later deliveries", async () => {
-  receiver.answerWith(410);
+  receiver.respondWith(410);
   await makeAttempt(dueAttempt(delivery));
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempts: [{ status_code: 410 }] });
   expect(await webhookNow()).toMatchObject({ disabled_reason: "gone", disabled_at: expect.stringMatching(/Z$/) });
@@ -50,7 +50,7 @@ test("410 fails the delivery, disables the webhook as gone and holds later deliv
 test.each([410, 500])(
   "%i from the previous URL does not change the health of a webhook whose URL has changed",
   async (status) => {
-    receiver.answerWith(async (_, response) => {
+    receiver.respondWith(async (_, response) => {
       await changeWebhook(webhook, { url: "https://example.com/new" });
       response.writeHead(status).end();
     });
@@ -62,7 +62,7 @@ test.each([410, 500])(
 
 test("a webhook without a success for five days is disabled while its deliveries have attempts left", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(6) });
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   const second = await givenDelivery(webhook, { attempt_count: 1 });
   await makeAttempt(dueAttempt(second, 2));
   expect(await webhookNow()).toMatchObject({ disabled_reason: "failing" });
@@ -71,7 +71,7 @@ test("a webhook without a success for five days is disabled while its deliveries
 });
 
 test("failing_since is set at the first failure and kept by later ones", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await makeAttempt(dueAttempt(delivery));
   const [first] = (await rowOf(delivery)).attempts ?? [];
   expect(first?.at).toMatch(/Z$/);
@@ -83,7 +83,7 @@ test("failing_since is set at the first failure and kept by later ones", async (
 
 test("failing_since keeps the value of the first of two concurrent failures", async () => {
   const firstFailure = daysAgo(0.1);
-  receiver.answerWith(async (_, response) => {
+  receiver.respondWith(async (_, response) => {
     await changeWebhook(webhook, { failing_since: firstFailure });
     response.writeHead(500).end();
   });
@@ -106,7 +106,7 @@ test("a success after six days of failures keeps the webhook enabled", async () 
 
 test("the last attempt after five days without a success disables the webhook as failing", async () => {
   process.env.RETRY_SCHEDULE = "60";
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(5), probe_at: daysAgo(1) });
   delivery = await givenDelivery(webhook, { attempt_count: 1 });
   await makeAttempt(dueAttempt(delivery, 2));
@@ -115,7 +115,7 @@ test("the last attempt after five days without a success disables the webhook as
 });
 
 test("a failed first attempt does not disable the webhook after 50 days of failures", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(50) });
   await makeAttempt(dueAttempt(delivery));
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
@@ -126,7 +126,7 @@ test("a webhook with a success during the attempt is not disabled as failing", a
   process.env.RETRY_SCHEDULE = "60";
   await changeWebhook(webhook, { failing_since: daysAgo(5) });
   delivery = await givenDelivery(webhook, { attempt_count: 1 });
-  receiver.answerWith(async (_, response) => {
+  receiver.respondWith(async (_, response) => {
     await webhooks.clearFailing(webhook);
     response.writeHead(500).end();
   });
@@ -136,7 +136,7 @@ test("a webhook with a success during the attempt is not disabled as failing", a
 });
 
 test("the last attempt after less than five days without a success keeps the webhook enabled", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   process.env.RETRY_SCHEDULE = "60";
   await changeWebhook(webhook, { failing_since: daysAgo(4.99) });
   delivery = await givenDelivery(webhook, { attempt_count: 1 });
@@ -146,7 +146,7 @@ test("the last attempt after less than five days without a success keeps the web
 });
 
 test.each([500, 410])("a webhook that is deleted while it returns %i is not recreated", async (status) => {
-  receiver.answerWith(async (_, response) => {
+  receiver.respondWith(async (_, response) => {
     await webhooks.remove(webhook.project_id, webhook.id);
     response.writeHead(status).end();
   });

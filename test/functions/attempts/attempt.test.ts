@@ -60,7 +60,7 @@ async function makeAllAttempts(): Promise<void> {
 
 describe("a successful attempt", () => {
   test("is recorded and finishes the delivery", async () => {
-    receiver.answerWith((_, response) => response.writeHead(202).end("thank you"));
+    receiver.respondWith((_, response) => response.writeHead(202).end("thank you"));
     await makeAttempt(dueAttempt(delivery));
     const { status, attempt_count, attempts, ...row } = await rowOf(delivery);
     expect({ status, attempt_count }).toEqual({ status: "succeeded", attempt_count: 1 });
@@ -91,7 +91,7 @@ describe("a successful attempt", () => {
 
   test("sends exactly the headers of the contract, in this spelling", async () => {
     let raw: string[] = [];
-    receiver.answerWith((_, response) => {
+    receiver.respondWith((_, response) => {
       raw = response.req.rawHeaders;
       response.end();
     });
@@ -123,7 +123,7 @@ describe("a successful attempt", () => {
 describe("a failed attempt", () => {
   test("is recorded, and the next attempt is enqueued with its delay", async () => {
     const batches = watchQueue();
-    receiver.answerWith((_, response) => response.writeHead(503).end("down"));
+    receiver.respondWith((_, response) => response.writeHead(503).end("down"));
     const before = Date.now();
     await makeAttempt(dueAttempt(delivery));
     const after = Date.now();
@@ -145,7 +145,7 @@ describe("a failed attempt", () => {
   test("leaves a next attempt beyond the queue's maximum delay to the sweep, without a grace period", async () => {
     process.env.RETRY_SCHEDULE = "7200";
     const batches = watchQueue();
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await makeAttempt(dueAttempt(delivery));
     const { next_attempt_at, due_at = "" } = await rowOf(delivery);
     expect(due_at).toBe(next_attempt_at);
@@ -161,14 +161,14 @@ describe("a failed attempt", () => {
     process.env.RETRY_SCHEDULE = schedule;
     jest.spyOn(Math, "random").mockReturnValue(0.5);
     const batches = watchQueue();
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await makeAttempt(dueAttempt(delivery));
     expect(batches.flatMap(({ Entries }) => Entries.map(({ DelaySeconds }) => DelaySeconds))).toEqual(delays);
   });
 
   test("is retried with the same delivery id and body until the schedule is exhausted", async () => {
     process.env.RETRY_SCHEDULE = "0,0";
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await makeAllAttempts();
     const row = await rowOf(delivery);
     expect(row).toMatchObject({ status: "failed", attempt_count: 3 });
@@ -192,7 +192,7 @@ describe("a failed attempt", () => {
 
   test("can be followed by a success", async () => {
     process.env.RETRY_SCHEDULE = "0,0";
-    receiver.answerWith((_, response) => response.writeHead(receiver.received.length < 2 ? 500 : 200).end());
+    receiver.respondWith((_, response) => response.writeHead(receiver.received.length < 2 ? 500 : 200).end());
     await makeAllAttempts();
     expect(await rowOf(delivery)).toMatchObject({
       status: "succeeded",
@@ -202,7 +202,7 @@ describe("a failed attempt", () => {
 
   test("is not retried before the time of Retry-After", async () => {
     const batches = watchQueue();
-    receiver.answerWith((_, response) => response.writeHead(429, { "Retry-After": "600" }).end());
+    receiver.respondWith((_, response) => response.writeHead(429, { "Retry-After": "600" }).end());
     await makeAttempt(dueAttempt(delivery));
     expect(batches[0]?.Entries[0]?.DelaySeconds).toBe(600);
     const { next_attempt_at = "", attempts = [] } = await rowOf(delivery);
@@ -216,7 +216,7 @@ describe("the jitter of a retry", () => {
     [0.5, 5_000],
     [1, 6_000],
   ])("for a random number of %p makes the first wait of 5 s last %i ms", async (random, waitMs) => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     jest.spyOn(Math, "random").mockReturnValue(random);
     const before = Date.now();
     await makeAttempt(dueAttempt(delivery));
@@ -226,7 +226,7 @@ describe("the jitter of a retry", () => {
   });
 
   test("differs between deliveries that fail together", async () => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     const second = await givenDelivery(webhook);
     const random = jest.spyOn(Math, "random").mockReturnValue(0);
     await makeAttempt(dueAttempt(delivery));
@@ -245,7 +245,7 @@ describe("with the default schedule, a receiver that returns", () => {
   test.each([300, 302, 307, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 451, 500, 501, 502, 503, 504, 599])(
     "%i gets all eight attempts of the schedule",
     async (status) => {
-      receiver.answerWith(status);
+      receiver.respondWith(status);
       jest.spyOn(Math, "random").mockReturnValue(0.5);
       for (const [index, seconds] of waits.entries()) {
         const before = Date.now();
@@ -266,7 +266,7 @@ describe("with the default schedule, a receiver that returns", () => {
 test.each([301, 302, 303, 307, 308])("a redirect with %i is not followed", async (status) => {
   next = await startReceiver();
   const { url } = next;
-  receiver.answerWith((_, response) => response.writeHead(status, { Location: url }).end());
+  receiver.respondWith((_, response) => response.writeHead(status, { Location: url }).end());
   await makeAttempt(dueAttempt(delivery));
   expect(receiver.received).toHaveLength(1);
   expect(next.received).toEqual([]);
@@ -278,7 +278,7 @@ describe("one webhook", () => {
   /** Attempts of new deliveries of the webhook. Their receiver responds only when `respond` is called. */
   async function startAttempts(count: number) {
     const waiting: http.ServerResponse[] = [];
-    receiver.answerWith((_, response) => void waiting.push(response));
+    receiver.respondWith((_, response) => void waiting.push(response));
     const started = await Promise.all(Array.from({ length: count }, () => givenDelivery(webhook)));
     const done = Promise.all(started.map((each) => makeAttempt(dueAttempt(each))));
     return { started, done, respond: () => waiting.splice(0).map((response) => response.writeHead(500).end()) };
@@ -390,12 +390,12 @@ describe("an attempt ends only after its message is enqueued", () => {
     });
 
   test.each<[string, () => Promise<void> | void]>([
-    ["a retry", () => receiver.answerWith(500)],
+    ["a retry", () => receiver.respondWith(500)],
     ["a postponed attempt", () => changeWebhook(webhook, { failing_since: daysAgo(0.01), probe_at: daysAgo(-0.0001) })],
     [
       "an attempt requested during another",
       () =>
-        receiver.answerWith(async (_, response) => {
+        receiver.respondWith(async (_, response) => {
           await requestAnother();
           response.end();
         }),
@@ -427,7 +427,7 @@ describe("a message", () => {
     ["for an attempt that was made before", 1],
     ["for an attempt that is not the next", 3],
   ])("%s sends nothing", async (_, number) => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await makeAttempt(dueAttempt(delivery));
     const row = await rowOf(delivery);
     await makeAttempt(dueAttempt(delivery, number));
@@ -470,7 +470,7 @@ describe("a webhook that has changed since the event", () => {
 
   test("has a new URL and secret: the next attempt uses them", async () => {
     process.env.RETRY_SCHEDULE = "0";
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await makeAttempt(dueAttempt(delivery));
     next = await startReceiver();
     const current = generateSecret(randomBytes(32));

@@ -52,7 +52,7 @@ test("a delivery costs three reads, in one request, and one write", async () => 
 });
 
 test.each([200, 500])("a receiver that returns %i does not return the message to the queue", async (status) => {
-  receiver.answerWith(status);
+  receiver.respondWith(status);
   expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
   expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 });
 });
@@ -61,7 +61,7 @@ test("a hanging receiver does not delay the others of its batch", async () => {
   const { webhook: stuck } = await givenWebhook({ url: receiver.url.replace("/hook", "/stuck") });
   const hanging = await givenDelivery(stuck);
   let respondToStuck = () => {};
-  receiver.answerWith(({ path }, response) => {
+  receiver.respondWith(({ path }, response) => {
     if (path === "/stuck") respondToStuck = () => response.end();
     else response.end();
   });
@@ -90,7 +90,7 @@ describe("a duplicate message", () => {
   ])("in another process, which recorded %s while this one waited for the response, counts once", async (_, next) => {
     const batches = watchQueue();
     const other = { number: 1, at: new Date().toISOString(), duration_ms: 1, trigger: "schedule" as const };
-    receiver.answerWith(async (_, response) => {
+    receiver.respondWith(async (_, response) => {
       await deliveries.recordAttempt(delivery, other, next);
       response.writeHead(500).end();
     });
@@ -103,7 +103,7 @@ describe("a duplicate message", () => {
 
 test("the next attempt is made when its message arrives before the previous attempt is finished", async () => {
   process.env.RETRY_SCHEDULE = "0";
-  receiver.answerWith((_, response) => response.writeHead(receiver.received.length < 2 ? 500 : 200).end());
+  receiver.respondWith((_, response) => response.writeHead(receiver.received.length < 2 ? 500 : 200).end());
   interceptSqs(async ({ command }, send) => {
     const output = await send();
     // The message is delivered before the response of SendMessageBatch arrives.
@@ -142,7 +142,7 @@ describe("the log line of an attempt", () => {
   });
 
   test("is written once, before the failure, when updating the webhook fails, and counts the delivery", async () => {
-    receiver.answerWith(410);
+    receiver.respondWith(410);
     failWritesTo("webhooks");
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
     expect(lines).toMatchObject([
@@ -154,7 +154,7 @@ describe("the log line of an attempt", () => {
 
   test("is written when a setting for the decision is not valid", async () => {
     process.env.RETRY_SCHEDULE = "soon";
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
     expect(lines).toMatchObject([{ ...first, outcome: "http_status" }, { message: "message failed" }]);
   });
@@ -218,7 +218,7 @@ describe("an internal error", () => {
   });
 
   test("when enqueueing the next attempt fails, leaves it to the sweep", async () => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
     expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
@@ -226,7 +226,7 @@ describe("an internal error", () => {
   });
 
   test("when updating the webhook fails, returns the message and does not repeat the attempt", async () => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     interceptDynamo(async ({ command, input }, send) => {
       if (command === "UpdateItemCommand" && String(input.TableName).endsWith("-webhooks"))
         throw new Error("unavailable");

@@ -68,9 +68,9 @@ test("the delivery detail returns the payload unchanged, including numbers beyon
 
 test("the delivery detail returns the attempts with their responses, in order", async () => {
   const delivery = await givenDelivery(scenario.webhook);
-  receiver.answerWith((_, response) => response.writeHead(503).end("busy\u0000"));
+  receiver.respondWith((_, response) => response.writeHead(503).end("busy\u0000"));
   await makeAttempt(dueAttempt(delivery));
-  receiver.answerWith((_, response) => response.writeHead(200).end("thanks"));
+  receiver.respondWith((_, response) => response.writeHead(200).end("thanks"));
   await makeAttempt(dueAttempt(delivery, 2));
   const { status, attempt_count, attempts } = await shown(delivery);
   expect({ status, attempt_count }).toEqual({ status: "succeeded", attempt_count: 2 });
@@ -99,7 +99,7 @@ test("the delivery detail returns the attempts with their responses, in order", 
 
 describe("a hint", () => {
   test("for a redirect names the target to register", async () => {
-    receiver.answerWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
+    receiver.respondWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
     const attempt = await onlyAttempt();
     expect(attempt).toMatchObject({ status_code: 308, error_code: "http_status" });
     expect(attempt.hint).toContain("https://new.example.com/hook");
@@ -107,7 +107,7 @@ describe("a hint", () => {
   });
 
   test("for a redirect to a path names the whole URL", async () => {
-    receiver.answerWith((_, response) => response.writeHead(301, { Location: "/v2" }).end());
+    receiver.respondWith((_, response) => response.writeHead(301, { Location: "/v2" }).end());
     expect((await onlyAttempt()).hint).toContain(new URL("/v2", receiver.url).href);
   });
 

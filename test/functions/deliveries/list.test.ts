@@ -3,7 +3,7 @@ import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/d
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { givenDelivery, givenWebhook } from "../../support/deliveries.ts";
-import { expectNotFound, newScenario, type Scenario, wrongFieldsOf } from "../../support/scenario.ts";
+import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -219,11 +219,11 @@ test.each<[string, string]>([
   ["state=failed", "state"],
   ["__proto__=1", "__proto__"],
 ])("the delivery list returns 400 for %.40s and names %s", async (query, field) => {
-  expect(wrongFieldsOf(await scenario.api.get(`${path}?${query}`))).toEqual([field]);
+  expect(invalidFieldsOf(await scenario.api.get(`${path}?${query}`))).toEqual([field]);
 });
 
 test("the delivery list names all invalid parameters at once", async () => {
-  const fields = wrongFieldsOf(await scenario.api.get(`${path}?limit=0&status=x&cursor=y`));
+  const fields = invalidFieldsOf(await scenario.api.get(`${path}?limit=0&status=x&cursor=y`));
   expect(fields.sort()).toEqual(["cursor", "limit", "status"]);
 });
 

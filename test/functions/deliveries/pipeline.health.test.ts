@@ -48,14 +48,14 @@ const disabledWebhook = () =>
   });
 
 test("410 disables the webhook and holds later events; enabling sends nothing; recover sends all", async () => {
-  receiver.answerWith(410);
+  receiver.respondWith(410);
   const rejected = await publishUntil("failed");
   expect(rejected).toMatchObject({ attempt_count: 1, next_attempt_at: null });
   expect(await disabledWebhook()).toMatchObject({ disabled_reason: "gone", disabled_at: expect.stringMatching(/Z$/) });
   const held = [await publishUntil("held"), await publishUntil("held")];
   expect(receiver.received).toHaveLength(1);
 
-  receiver.answerWith(200);
+  receiver.respondWith(200);
   await scenario.api.patch(scenario.path, { enabled: true });
   expect((await listDeliveries()).map(({ status }: { status: string }) => status)).toEqual(["held", "held", "failed"]);
   const since = new Date(Date.parse(rejected.created_at) - 60_000).toISOString();
@@ -76,7 +76,7 @@ test("410 disables the webhook and holds later events; enabling sends nothing; r
 });
 
 test("the last failed attempt disables the webhook after DISABLE_AFTER_SECONDS without a success", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await publishUntil("failed");
   expect((await webhookNow()).enabled).toBe(true);
   process.env.DISABLE_AFTER_SECONDS = "5";
@@ -93,13 +93,13 @@ test("the last failed attempt disables the webhook after DISABLE_AFTER_SECONDS w
 });
 
 test("a success clears failing_since, and the time starts again", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await publishUntil("failed");
   await changeWebhook(scenario.webhook, { failing_since: secondsAgo(10) });
-  receiver.answerWith(200);
+  receiver.respondWith(200);
   await publishUntil("succeeded");
   process.env.DISABLE_AFTER_SECONDS = "5";
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await publishUntil("failed");
   // If the webhook were disabled, this delivery would be held.
   await publishUntil("failed");

@@ -57,7 +57,7 @@ test("an event on the queue reaches its receiver, signed with the secret that cr
 test("a failed delivery is retried under the same id, not before the time of Retry-After", async () => {
   const receiver = await newReceiver();
   const webhook = await subscribe(receiver);
-  receiver.answerWith((_, response) => {
+  receiver.respondWith((_, response) => {
     if (receiver.received.length > 1) response.end();
     else response.writeHead(429, { "Retry-After": "2" }).end();
   });
@@ -73,7 +73,7 @@ test("a failed delivery is retried under the same id, not before the time of Ret
 
 test("a hanging receiver does not delay the others", async () => {
   const [hanging, healthy] = [await newReceiver(), await newReceiver()];
-  hanging.answerWith(() => {});
+  hanging.respondWith(() => {});
   await subscribe(hanging);
   const webhook = await subscribe(healthy);
   const events = Array.from({ length: 30 }, (_, number) => eventOf(projectId, { data: { number } }));

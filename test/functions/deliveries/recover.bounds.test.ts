@@ -1,6 +1,6 @@
 import { jest } from "@jest/globals";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
-import { findFinished } from "../../../functions/deliveries/delivery-list-store.ts";
+import { findByStatus } from "../../../functions/deliveries/delivery-list-store.ts";
 import { reschedule, rescheduleAll } from "../../../functions/deliveries/delivery-store.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
@@ -53,7 +53,7 @@ describe("many rows to recover", () => {
     const expected = rows.filter(({ status }) => status === "failed").map(({ id }) => id);
     const found: string[] = [];
     let pages = 0;
-    for await (const page of findFinished(scenario.webhook.id, new Date(start), ["failed", "held"])) {
+    for await (const page of findByStatus(scenario.webhook.id, new Date(start), ["failed", "held"])) {
       pages += 1;
       const rescheduled = await rescheduleAll(page, 120);
       expect(rescheduled.map(({ id }) => id)).toEqual(page.map(({ id }) => id));

@@ -7,9 +7,9 @@ import {
   errorOf,
   expectForbidden,
   expectNotFound,
+  invalidFieldsOf,
   newScenario,
   type Scenario,
-  wrongFieldsOf,
 } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -89,7 +89,7 @@ describe("recover sends again", () => {
     if (!delivery) throw new Error("no delivery given");
     await recover();
     const [due] = await takeDueAttempts();
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     if (due) await makeAttempt(due);
     expect(receiver.received[0]?.headers["x-service-delivery"]).toBe(delivery.id);
     const row = await rowOf(delivery);
@@ -181,7 +181,7 @@ describe("recover rejects", () => {
     ["an unknown field", { since, until: since }, "until"],
   ])("%s, and sends nothing", async (_, body, field) => {
     const rows = await given("failed", "held");
-    expect(wrongFieldsOf(await post(body))).toEqual([field]);
+    expect(invalidFieldsOf(await post(body))).toEqual([field]);
     for (const row of rows) expect(await rowOf(row)).toEqual(row);
   });
 

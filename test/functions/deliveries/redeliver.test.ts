@@ -113,7 +113,7 @@ test("redeliver sends a delivery now whose next attempt is planned in two hours"
 });
 
 test("redeliver restarts the schedule, which is the trigger of the following attempts", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   const delivery = await given("failed", 3);
   await redeliver(delivery);
   const { status, attempts = [] } = await ended(delivery);
@@ -149,7 +149,7 @@ describe("a redelivery while an attempt is in flight", () => {
   /** Starts an attempt to which the receiver responds only when `respond` is called. */
   async function inFlight(status: number) {
     const waiting: http.ServerResponse[] = [];
-    receiver.answerWith((_, response) => {
+    receiver.respondWith((_, response) => {
       if (receiver.received.length === 1) waiting.push(response);
       else response.end();
     });
@@ -176,7 +176,7 @@ describe("a redelivery while an attempt is in flight", () => {
 
 test("a redelivery during an attempt restarts the schedule after that attempt", async () => {
   process.env.RETRY_SCHEDULE = "0";
-  receiver.answerWith(async (_, response) => {
+  receiver.respondWith(async (_, response) => {
     if (receiver.received.length === 1) await redeliver(delivery);
     response.writeHead(500).end();
   });
@@ -189,7 +189,7 @@ test("a redelivery during an attempt restarts the schedule after that attempt", 
 
 test("sixty redeliveries of one delivery in parallel lead to one request, which is recorded", async () => {
   let respond = () => {};
-  receiver.answerWith((_, response) => {
+  receiver.respondWith((_, response) => {
     respond = () => response.end();
   });
   const delivery = await given("failed", 8);
@@ -255,7 +255,7 @@ describe("a disabled webhook", () => {
   });
 
   test.each([500, 410])("that returns %i receives it once", async (status) => {
-    receiver.answerWith(status);
+    receiver.respondWith(status);
     const { disabled_at, disabled_reason } = (await webhookNow()) ?? {};
     const delivery = await given("held", 0);
     await redeliver(delivery);

@@ -4,7 +4,13 @@ import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { changeWebhook, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
-import { expectForbidden, expectNotFound, newScenario, type Scenario, wrongFieldsOf } from "../../support/scenario.ts";
+import {
+  expectForbidden,
+  expectNotFound,
+  invalidFieldsOf,
+  newScenario,
+  type Scenario,
+} from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -89,7 +95,7 @@ test("the test endpoint creates a new delivery of a new deployment at each call"
 });
 
 test("a test delivery is attempted once, whatever the retry schedule", async () => {
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   const delivery = await sendTest();
   expect(delivery).toMatchObject({ status: "failed", test: true, attempt_count: 1, next_attempt_at: null });
   expect(delivery.attempts).toMatchObject([{ trigger: "test", error_code: "http_status" }]);
@@ -100,13 +106,13 @@ test("a test delivery is attempted once, whatever the retry schedule", async () 
 
 test("a test delivery does not change the webhook's health when it fails", async () => {
   const before = await webhookNow();
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   expect((await sendTest()).status).toBe("failed");
   expect(await webhookNow()).toEqual(before);
 });
 
 test("a test delivery disables the webhook when the receiver returns 410", async () => {
-  receiver.answerWith(410);
+  receiver.respondWith(410);
   expect((await sendTest()).status).toBe("failed");
   expect(await webhookNow()).toMatchObject({ disabled_reason: "gone" });
 });
@@ -123,7 +129,7 @@ test("a test delivery is sent although the circuit is open", async () => {
   const failing_since = new Date(Date.now() - 600_000).toISOString();
   const probe_at = new Date(Date.now() + 600_000).toISOString();
   await changeWebhook(scenario.webhook, { failing_since, probe_at });
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   expect((await sendTest()).attempts).toHaveLength(1);
   expect(await webhookNow()).toMatchObject({ failing_since, probe_at });
 });
@@ -136,7 +142,7 @@ describe("the test endpoint rejects", () => {
     ["another field", { data: {} }, "data"],
     ["an array", ["deploy.failed"], ""],
   ])("%s, and sends nothing", async (_, body, field) => {
-    expect(wrongFieldsOf(await post(body))).toEqual([field]);
+    expect(invalidFieldsOf(await post(body))).toEqual([field]);
     expect(await rowsOf(scenario.webhook)).toEqual([]);
   });
 

@@ -86,7 +86,7 @@ describe("an attempt", () => {
 
   test("that fails is counted with its error code, and so are its retries until the last one fails", async () => {
     process.env.RETRY_SCHEDULE = "0,0";
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     await deliver(0);
     for (const _ of [2, 3]) await send(sqsEvent(...(await takeDueAttempts())));
     expect(lines.map(({ outcome }) => outcome)).toEqual(Array(3).fill("http_status"));
@@ -100,13 +100,13 @@ describe("an attempt", () => {
   });
 
   test("with the response 410 disables the webhook", async () => {
-    receiver.answerWith(410);
+    receiver.respondWith(410);
     await deliver(0);
     expect(metricsIn(lines)).toMatchObject({ attempts: [1], exhausted: [1], webhooksDisabled: [1] });
   });
 
   test("does not count a webhook that a concurrent attempt has disabled", async () => {
-    receiver.answerWith(410);
+    receiver.respondWith(410);
     const { webhook } = await givenWebhook({ url: receiver.url });
     const both = await Promise.all([givenDelivery(webhook), givenDelivery(webhook)]);
     await send(sqsEvent(...both.map((delivery) => dueAttempt(delivery))));
@@ -155,7 +155,7 @@ describe("an attempt", () => {
   });
 
   test("in a batch has its own line, and the metrics of the batch have one line per outcome", async () => {
-    receiver.answerWith(({ path }, response) => {
+    receiver.respondWith(({ path }, response) => {
       const status = Number(path.slice(1));
       setTimeout(() => response.writeHead(status).end(), Math.random() * 20);
     });
@@ -190,7 +190,7 @@ describe("an attempt", () => {
   test("that waited for a busy receiver does not count as a first attempt", async () => {
     const { webhook } = await givenWebhook({ url: receiver.url });
     const release: (() => void)[] = [];
-    receiver.answerWith((_, response) => void release.push(() => response.end()));
+    receiver.respondWith((_, response) => void release.push(() => response.end()));
     const deliveries = await Promise.all(Array.from({ length: 6 }, () => givenDelivery(webhook)));
     const batch = send(sqsEvent(...deliveries.map((delivery) => dueAttempt(delivery))));
     await receiver.waitFor(5);
@@ -204,7 +204,7 @@ describe("an attempt", () => {
     expect(waiting).toMatchObject({ attempt: 1, waited_for_slot: true });
     for (const end of release) end();
     await batch;
-    receiver.answerWith(200);
+    receiver.respondWith(200);
     lines.length = 0;
     await send(sqsEvent(waiting));
     expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });

@@ -11,7 +11,7 @@ import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import {
   batchGet,
-  ConditionsFailed,
+  ConditionsFailedError,
   dynamo,
   isConditionFailed,
   isOutage,
@@ -96,7 +96,7 @@ describe("transact", () => {
       fourth: put("taken-too", isNew),
     };
     const error = await transact(items).catch((caught: unknown) => caught);
-    expect(error).toBeInstanceOf(ConditionsFailed);
+    expect(error).toBeInstanceOf(ConditionsFailedError);
     expect(error).toMatchObject({ items: ["second", "fourth"], message: "Conditions failed: second, fourth" });
     expect((error as Error).cause).toBeInstanceOf(TransactionCanceledException);
     expect(await find("free-1")).toBeUndefined();

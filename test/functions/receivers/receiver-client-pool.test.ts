@@ -19,7 +19,7 @@ beforeEach(async () => {
   const now = Date.now.bind(Date);
   jest.spyOn(Date, "now").mockImplementation(() => now() + lateMs);
   receiver = await startReceiver();
-  receiver.answerWith((_, response) => {
+  receiver.respondWith((_, response) => {
     ports.push(response.req.socket.remotePort);
     response.end("ok");
   });
@@ -41,7 +41,7 @@ test("the client pool reuses the connection after a pause of less than 3 s", asy
 
 test("the client pool opens a new connection and closes the old one after a pause of more than 3 s", async () => {
   let closed: Promise<unknown> | undefined;
-  receiver.answerWith((_, response) => {
+  receiver.respondWith((_, response) => {
     ports.push(response.req.socket.remotePort);
     closed ??= once(response.req.socket, "close");
     response.end("ok");
@@ -57,7 +57,7 @@ test("the client pool opens a new connection and closes the old one after a paus
 });
 
 test("the client pool measures the pause from the end of the last request", async () => {
-  receiver.answerWith((_, response) => {
+  receiver.respondWith((_, response) => {
     ports.push(response.req.socket.remotePort);
     lateMs += 60_000;
     response.end("ok");
@@ -69,7 +69,7 @@ test("the client pool measures the pause from the end of the last request", asyn
 
 test("the client pool does not close connections while a request is in flight", async () => {
   const waiting: http.ServerResponse[] = [];
-  receiver.answerWith((_, response) => void waiting.push(response));
+  receiver.respondWith((_, response) => void waiting.push(response));
   const first = send();
   await receiver.waitFor(1);
   lateMs += 60_000;

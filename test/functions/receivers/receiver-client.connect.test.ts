@@ -48,7 +48,7 @@ test("a receiver that never completes the handshake is a timeout with the detail
 
 test("a receiver that accepts the connection and never responds is a timeout without a detail", async () => {
   const receiver = await startReceiver();
-  receiver.answerWith(() => {});
+  receiver.respondWith(() => {});
   try {
     const outcome = await post(Number(new URL(receiver.url).port), [v4], 400);
     expect(outcome).toEqual({ durationMs: expect.any(Number), errorCode: "timeout" });

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 const post = (url = receiver.url, body = "{}") => client.post(url, {}, body);
 const respondWithBody = (bytes: Buffer | string, headers: http.OutgoingHttpHeaders = {}, status = 200) =>
-  receiver.answerWith((_, response) => response.writeHead(status, headers).end(bytes));
+  receiver.respondWith((_, response) => response.writeHead(status, headers).end(bytes));
 
 describe("the request", () => {
   test("is a POST to the path and query of the URL with the given headers and the unchanged body", async () => {
@@ -51,7 +51,7 @@ describe("the request", () => {
 
   test("reuses the connection of the previous request", async () => {
     const ports = new Set<number | undefined>();
-    receiver.answerWith((_, response) => {
+    receiver.respondWith((_, response) => {
       ports.add(response.socket?.remotePort);
       response.end("ok");
     });
@@ -62,7 +62,7 @@ describe("the request", () => {
 
   test("does not wait for other requests to the same receiver", async () => {
     const waiting: http.ServerResponse[] = [];
-    receiver.answerWith((_, response) => {
+    receiver.respondWith((_, response) => {
       waiting.push(response);
       if (waiting.length === 3) for (const each of waiting) each.end();
     });
@@ -73,20 +73,20 @@ describe("the request", () => {
 
 describe("the response", () => {
   test.each([200, 201, 202, 204, 299])("%i is a success", async (statusCode) => {
-    receiver.answerWith(statusCode);
+    receiver.respondWith(statusCode);
     expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode });
   });
 
   test.each([300, 304, 399, 400, 401, 404, 410, 422, 429, 500, 502, 503, 599])(
     "%i is a failure",
     async (statusCode) => {
-      receiver.answerWith(statusCode);
+      receiver.respondWith(statusCode);
       expect(await post()).toEqual({ durationMs: expect.any(Number), statusCode, errorCode: "http_status" });
     },
   );
 
   test.each([301, 302, 303, 307, 308])("%i is a failure and is not followed", async (statusCode) => {
-    receiver.answerWith((_, response) => response.writeHead(statusCode, { Location: `${receiver.url}/next` }).end());
+    receiver.respondWith((_, response) => response.writeHead(statusCode, { Location: `${receiver.url}/next` }).end());
     expect(await post()).toMatchObject({ statusCode, errorCode: "http_status", detail: `${receiver.url}/next` });
     expect(receiver.received.map(({ path }) => path)).toEqual(["/hook"]);
   });
@@ -104,7 +104,7 @@ describe("the response", () => {
     ["another protocol", "javascript:alert(1)", undefined],
     ["a URL that is too long", `https://example.com/${"x".repeat(300)}`, undefined],
   ])("of a redirect to %s has the target as detail if it could be registered", async (_, location, target) => {
-    receiver.answerWith((_, response) => response.writeHead(302, location ? { Location: location } : {}).end());
+    receiver.respondWith((_, response) => response.writeHead(302, location ? { Location: location } : {}).end());
     const { detail, errorCode } = await post();
     expect(errorCode).toBe("http_status");
     expect(detail).toBe(target?.startsWith("/") ? new URL(target, receiver.url).href : target);
@@ -124,7 +124,7 @@ describe("the response", () => {
   });
 
   test("has a duration that includes the last byte", async () => {
-    receiver.answerWith((_, response) => {
+    receiver.respondWith((_, response) => {
       response.write("a");
       setTimeout(() => response.end("b"), 100);
     });

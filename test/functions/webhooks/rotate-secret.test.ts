@@ -7,9 +7,9 @@ import {
   errorOf,
   expectForbidden,
   expectNotFound,
+  invalidFieldsOf,
   newScenario,
   type Scenario,
-  wrongFieldsOf,
 } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -143,7 +143,7 @@ describe("the overlap", () => {
     ["replaced by a secret of the caller", { secret: "whsec_00" }, "secret"],
     ["in an array", [60], ""],
   ])("%s returns 400 and keeps the secret", async (_, body, field) => {
-    expect(wrongFieldsOf(await post(body))).toEqual([field]);
+    expect(invalidFieldsOf(await post(body))).toEqual([field]);
     expect(await secretsNow()).toEqual({ current: scenario.webhook.secret, previous: [] });
   });
 });

@@ -4,9 +4,9 @@ import {
   errorOf,
   expectForbidden,
   expectNotFound,
+  invalidFieldsOf,
   newScenario,
   type Scenario,
-  wrongFieldsOf,
 } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -151,7 +151,7 @@ describe("rejects", () => {
     ],
   ])("%s with 400, and changes nothing", async (_, body, fields) => {
     const before = await row();
-    expect(wrongFieldsOf(await change(body))).toEqual(fields);
+    expect(invalidFieldsOf(await change(body))).toEqual(fields);
     expect(await row()).toEqual(before);
   });
 
@@ -170,7 +170,7 @@ describe("rejects", () => {
     const valid = { url: "https://example.com/", events: ["deploy.failed"] };
     const created = await scenario.api.post(`/v1/projects/${scenario.projectId}/webhooks`, { ...valid, ...wrong });
     const changed = await change(wrong);
-    expect(wrongFieldsOf(changed)).toHaveLength(1);
+    expect(invalidFieldsOf(changed)).toHaveLength(1);
     expect(changed.body.error.details).toEqual(created.body.error.details);
   });
 

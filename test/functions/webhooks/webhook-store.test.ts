@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { ConditionsFailed } from "../../../functions/platform/aws.ts";
+import { ConditionsFailedError } from "../../../functions/platform/aws.ts";
 import { createWebhook, WEBHOOK_RANDOM_BYTES } from "../../../functions/webhooks/webhook.ts";
 import {
   claimProbe,
@@ -33,7 +33,7 @@ async function givenWebhook() {
 test("insert never replaces a webhook with the same id", async () => {
   const { webhook, secret, stored } = await givenWebhook();
   const error = await insert({ ...webhook, url: otherUrl }, "whsec_other").catch((caught: unknown) => caught);
-  expect(error).toBeInstanceOf(ConditionsFailed);
+  expect(error).toBeInstanceOf(ConditionsFailedError);
   expect(await stored()).toEqual(webhook);
   expect(await findSecrets(webhook.id)).toEqual({ current: secret, previous: [] });
   expect(await list(webhook.project_id)).toEqual([webhook]);

@@ -156,7 +156,7 @@ test("responds with the status code of --status", async () => {
 });
 
 test("--forward forwards body and signatures unchanged, and returns the response", async () => {
-  receiver.answerWith((_, response) => response.writeHead(202).end("noted"));
+  receiver.respondWith((_, response) => response.writeHead(202).end("noted"));
   const { listener, sendTest, webhook } = await listening(["--json", "--count", "1", "--forward", receiver.url]);
   const id = await sendTest();
   const arrival = JSON.parse((await listener.ended).stdout);

@@ -32,7 +32,7 @@ beforeEach(async () => {
   const user = service.user();
   ({ api, token } = user);
   projectId = await service.project(user.userId);
-  receiver.answerWith(200);
+  receiver.respondWith(200);
   proxy.mode = "pass";
 });
 
@@ -98,7 +98,7 @@ test("prints each new delivery and each status change once, and exits with 0 on 
   const tail = await tailing("--json");
   await publish(eventOf(projectId));
   await eventually(() => expect(states(tail).at(-1)).toBe("succeeded 1"));
-  receiver.answerWith(500);
+  receiver.respondWith(500);
   await publish(eventOf(projectId));
   await eventually(() => expect(states(tail).at(-1)).toBe("failed 2"));
   const seen = records(tail).map(({ id, status, attempt_count }) => `${id} ${status} ${attempt_count}`);
@@ -122,7 +122,7 @@ test("starts with the latest deliveries, --last at most, oldest first", async ()
 
 test("without --json prints the result and the hint of a failed attempt", async () => {
   await newWebhook();
-  receiver.answerWith(404);
+  receiver.respondWith(404);
   const tail = await tailing("--last", "0");
   await publish(eventOf(projectId));
   await eventually(() => expect(tail.stdout()).toContain("failed     deploy.started"));

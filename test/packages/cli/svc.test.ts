@@ -50,7 +50,7 @@ async function newWebhook(events = ["deploy.succeeded"], url = receiver.url): Pr
   return body.data;
 }
 afterEach(async () => {
-  receiver.answerWith(200);
+  receiver.respondWith(200);
   for (const { id } of (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data) await api.delete(path(id));
 });
 
@@ -431,7 +431,7 @@ describe("webhooks", () => {
       code: 0,
       stdout: expect.stringMatching(/^succeeded {2}deploy.failed .* 200 in \d+ ms\n/),
     });
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     const bad = await svc(["webhooks", "test"], { env });
     expect(bad).toMatchObject({
       code: 1,
@@ -463,7 +463,7 @@ describe("deliveries", () => {
   /** Creates a webhook and waits until its first delivery has a status. */
   async function newDelivery(status: "succeeded" | "failed", changes: object = {}) {
     const webhook = await newWebhook(["deploy.started"]);
-    if (status === "failed") receiver.answerWith((_, response) => response.writeHead(503).end("\u001b[2J Grüße"));
+    if (status === "failed") receiver.respondWith((_, response) => response.writeHead(503).end("\u001b[2J Grüße"));
     await publish(eventOf(projectId, changes));
     const [delivery] = await eventually(async () => {
       const { data } = (await api.get(`${path(webhook.id)}/deliveries`)).body;
@@ -515,14 +515,14 @@ describe("deliveries", () => {
   test("redeliver waits for the outcome and exits with 1 when it failed", async () => {
     const { delivery } = await newDelivery("failed");
     expect(await svc(["deliveries", "redeliver", delivery.id], { env })).toMatchObject({ code: 1 });
-    receiver.answerWith(200);
+    receiver.respondWith(200);
     const again = await svc(["deliveries", "redeliver", delivery.id, "--json"], { env });
     expect({ code: again.code, ...json(again) }).toMatchObject({ code: 0, id: delivery.id, status: "succeeded" });
   });
 
   test("recover sends failed deliveries again, since a time or a duration", async () => {
     const { webhook, delivery } = await newDelivery("failed");
-    receiver.answerWith(200);
+    receiver.respondWith(200);
     expect((await svc(["deliveries", "recover", "--since", "1h", "--status", "held"], { env })).stdout).toBe(
       "0 sent again.\n",
     );

@@ -343,7 +343,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("shows why each attempt failed, and a redelivery that succeeds", async () => {
       const target = await newReceiver();
-      target.answerWith((_, response) => response.writeHead(503).end("down for repairs"));
+      target.respondWith((_, response) => response.writeHead(503).end("down for repairs"));
       const { hash, projectId } = await newScenario({ url: target.url });
       const page = await signedIn(hash);
       await sendEvent(projectId, {});
@@ -355,7 +355,7 @@ inChromium.describe("the console in Chromium", () => {
       await detail.getByLabel("Response to attempt 1").getByText("down for repairs").waitFor();
       await detail.getByText(/due in \d+ min/).waitFor();
 
-      target.answerWith(200);
+      target.respondWith(200);
       await detail.getByRole("button", { name: "Redeliver" }).click();
       await detail.getByText("succeeded", { exact: true }).waitFor();
       await detail.getByText("redelivered").waitFor();
@@ -784,7 +784,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("is shown as text on every screen", async () => {
       const target = await newReceiver();
-      target.answerWith((_, response) => response.writeHead(500).end(`</pre></script>${markup}\u202e\u0007`));
+      target.respondWith((_, response) => response.writeHead(500).end(`</pre></script>${markup}\u202e\u0007`));
       const url = `${target.url}?"><script>document.title='hacked'</script>&{{7*7}}`;
       const name = `${markup} 𝕏 ${"W".repeat(20)}`.slice(0, 100);
       const { hash, projectId } = await newScenario({ name, url });
@@ -1082,7 +1082,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("no screen is wider than a small phone", async () => {
       const target = await newReceiver();
-      target.answerWith((_, response) => response.writeHead(500).end("x".repeat(400)));
+      target.respondWith((_, response) => response.writeHead(500).end("x".repeat(400)));
       const { hash, projectId, path } = await newScenario({
         url: `${target.url}/${"long".repeat(40)}`,
         name: "W".repeat(60),
