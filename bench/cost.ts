@@ -101,7 +101,7 @@ export interface DeliveryMix {
 
 function found<Item>(items: Item[], is: (item: Item) => boolean): Item {
   const item = items.find(is);
-  if (item === undefined) throw new Error("bench/units.json does not have this count. Run node bench/units.ts.");
+  if (item === undefined) throw new Error("bench/units.json does not have this count. Run: npm run cost");
   return item;
 }
 

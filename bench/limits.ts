@@ -62,7 +62,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   const swept = units.sweep.find(({ rows }) => rows > 0);
   const idle = units.sweep.find(({ rows }) => rows === 0)?.usage;
   if (!fanOut || !alone || !send || !sendAlone || !swept || !idle)
-    throw new Error("bench/units.json does not have all counts. Run node bench/units.ts.");
+    throw new Error("bench/units.json does not have all counts. Run: npm run cost");
 
   const setup = (file: string) => ({ memoryMb: config.memoryMb(file), cpu: "arm" as const, hasSystemLines: true });
   const sender = mappingOf("attempts/send");

@@ -9,7 +9,7 @@ const { pathToFileURL } = require("node:url");
  */
 
 const root = join(__dirname, "..");
-const ownNode = join(root, "node_modules", "node", "bin", process.platform === "win32" ? "node.exe" : "node");
+const ownNode = join(root, "node_modules", "node", "bin", "node");
 
 /** @param {string} starter file name of the starter, such as `/…/bin/token.ts` */
 exports.start = (starter) => {
