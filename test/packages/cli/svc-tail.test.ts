@@ -127,7 +127,7 @@ test("without --json prints the result and the hint of a failed attempt", async 
   await publish(eventOf(projectId));
   await eventually(() => expect(tail.stdout()).toContain("failed     deploy.started"));
   expect(tail.stdout()).toMatch(
-    /pending .* attempt 1 {2}404 in \d+ ms {2}next (?:in \d s|now)\n +→ The receiver answered 404/,
+    /pending .* attempt 1 {2}404 in \d+ ms {2}next (?:in \d s|now)\n +→ The receiver returned 404/,
   );
 });
 

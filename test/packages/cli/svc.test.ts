@@ -6,6 +6,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { mintToken } from "../../../bin/local/mint-token.ts";
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -352,7 +353,7 @@ describe("webhooks", () => {
     [
       ["webhooks", "create", "https://example.com/", "--events", "deploy.paused"],
       2,
-      "Valid events: deploy.started, deploy.succeeded, deploy.failed.",
+      `Valid events: ${eventNames.join(", ")}.`,
     ],
     [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 1, "(validation_error, request "],
     [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
@@ -434,7 +435,7 @@ describe("webhooks", () => {
     const bad = await svc(["webhooks", "test"], { env });
     expect(bad).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver answered 500/),
+      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500/),
     });
     const record = await svc(["webhooks", "test", "--json"], { env });
     expect({ code: record.code, ...json(record) }).toMatchObject({
@@ -497,7 +498,7 @@ describe("deliveries", () => {
     const { delivery } = await newDelivery("failed");
     const { stdout } = await svc(["deliveries", "show", delivery.id], { env });
     expect(stdout).toMatch(
-      /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver answered 503: .*\n.*response: .*Grüße\n/,
+      /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver returned 503: .*\n.*response: .*Grüße\n/,
     );
     expect(stdout).toContain('"commit": "c0ffee"');
     expect(stdout).not.toContain("\u001b");

@@ -5,6 +5,7 @@ import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { jest } from "@jest/globals";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
 import { handler as putMember } from "../../../functions/projects/upsert-member.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
@@ -107,8 +108,7 @@ async function recordingBodies(page: Page): Promise<Page> {
 async function newScenario({ name = "Shop", url = "https://example.com/hook" } = {}) {
   const projectId = randomUUID();
   await putMember({ user_id: "demo-user", project_id: projectId, name });
-  const events = ["deploy.started", "deploy.succeeded", "deploy.failed"];
-  const { body } = await call("POST", `/v1/projects/${projectId}/webhooks`, { url, events });
+  const { body } = await call("POST", `/v1/projects/${projectId}/webhooks`, { url, events: eventNames });
   const hash = `#/projects/${projectId}/webhooks/${body.data.id}`;
   return { projectId, webhook: body.data, hash, path: `/v1/projects/${projectId}/webhooks/${body.data.id}` };
 }
@@ -574,6 +574,8 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       },
       "an unknown page": { hash: "#/unknown", shows: "Page not found", admin: [], viewer: [] },
     };
+    const checkboxes = (checked: readonly string[]) =>
+      eventNames.map((name) => (checked.includes(name) ? `[x] ${name}` : name));
     /** Every dialog that a button opens: its screen, its controls, and the roles that may open it. */
     const dialogs: { screen: keyof typeof screens; button: string; controls: string[]; roles: Role[] }[] = [
       { screen: "API keys", button: "New key", controls: ["Name", "Cancel", "Create key"], roles: ["admin", "viewer"] },
@@ -581,13 +583,13 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       {
         screen: "a project",
         button: "New webhook",
-        controls: ["URL", "deploy.started", "[x] deploy.succeeded", "[x] deploy.failed", "Cancel", "Create webhook"],
+        controls: ["URL", ...checkboxes(["deploy.succeeded", "deploy.failed"]), "Cancel", "Create webhook"],
         roles: ["admin"],
       },
       {
         screen: "a webhook",
         button: "Edit",
-        controls: ["URL", "[x] deploy.started", "[x] deploy.succeeded", "[x] deploy.failed", "Cancel", "Save"],
+        controls: ["URL", ...checkboxes(eventNames), "Cancel", "Save"],
         roles: ["admin"],
       },
       {
@@ -599,7 +601,7 @@ describeInChromium(`the console in Chromium (${where})`, () => {
       {
         screen: "a webhook",
         button: "Send test",
-        controls: ["[x] deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Send test"],
+        controls: [...checkboxes(["deploy.started"]), "Cancel", "Send test"],
         roles: ["admin"],
       },
       { screen: "a webhook", button: "Delete", controls: ["Cancel", "Delete webhook"], roles: ["admin"] },
