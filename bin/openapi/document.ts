@@ -252,7 +252,10 @@ function responseNameOf(codes: ErrorCode[]): string {
   const ofCodes = codes.map((code) => titleCase(code.split("_"))).join("Or");
   const ofStatus = titleCase((STATUS_CODES[status] ?? "").toLowerCase().split(" "));
   // Two sets of codes must not share a name: `conflict` alone and two other codes with 409 are both "Conflict".
-  const candidates = [...(others.length === 0 ? [] : [ofStatus]), ofCodes, `${ofCodes}Error`];
+  const isOtherCode = Object.keys(statusByCode).some(
+    (code) => titleCase(code.split("_")) === ofStatus && !codes.some((own) => own === code),
+  );
+  const candidates = [...(others.length === 0 || isOtherCode ? [] : [ofStatus]), ofCodes];
   const isUsable = (name: string) => [undefined, codes.join()].includes(codesByName.get(name));
   const name = candidates.find(isUsable);
   if (name === undefined) throw new Error(`bin/openapi/document.ts has no unused name for ${codes.join(", ")}.`);
