@@ -1,6 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { eventDescriptions, payloadSchemas } from "../../functions/deployments/event-payload.ts";
+import type { ParamOf } from "../../functions/http/define-endpoint.ts";
 import { type Access, type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
@@ -92,7 +93,8 @@ const securitySchemes = {
   },
 };
 
-const pathParameters: Record<string, string> = {
+/** The parameters of all paths. A new one does not compile until it is described here. */
+const pathParameters: Record<ParamOf<(typeof endpoints)[number]["path"]>, string> = {
   id: "Id of the API key.",
   project_id: "Id of the project.",
   webhook_id: "Id of the webhook.",
@@ -121,7 +123,7 @@ function pathItem(path: string): Json {
 
 function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
   const operation = operations[row.file as keyof typeof operations];
-  const { id, tag, summary, description, errors, example } = operation;
+  const { id, tag, summary, description, errors } = operation;
   const body = input && inputSchema(typeof input === "function" ? input() : input);
   const parameters = query && inputSchema(query);
   addFieldKeywords(operation, body ?? parameters);
@@ -133,7 +135,7 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     description: [description, accessNotes[row.access]].filter(Boolean).join(" ") || summary,
     ...(row.access === "session" && { security: [{ jwt: [] }] }),
     ...(parameters && { parameters: queryParameters(parameters) }),
-    ...(body && { requestBody: requestBody(body, example) }),
+    ...(body && { requestBody: requestBody(operation, body) }),
     responses: { ...success(operation), ...failures(codes) },
   };
 }
@@ -166,7 +168,9 @@ function queryParameters({ properties, required = [] }: Json): Json[] {
   }));
 }
 
-function requestBody(schema: Json, example: Json): Json {
+/** @throws Error when operations.ts has no example */
+function requestBody({ id, example }: Operation, schema: Json): Json {
+  if (example === undefined) throw new Error(`bin/openapi/operations.ts, ${id}: add \`example\`, a valid body.`);
   const required = schema.required !== undefined || schema.minProperties !== undefined;
   return { required, content: { "application/json": { schema, example } } };
 }
@@ -232,6 +236,7 @@ const headersByStatus: Record<number, string[]> = {
 
 /** The error responses that operations refer to, by name. Responses with the same codes share one entry. */
 const errorResponses = new Map<string, Json>();
+const codesByName = new Map<string, string>();
 responseNameOf(["method_not_allowed"]);
 
 function failures(codes: ErrorCode[]): Json {
@@ -244,8 +249,17 @@ function failures(codes: ErrorCode[]): Json {
 function responseNameOf(codes: ErrorCode[]): string {
   const [first = "internal_error", ...others] = codes;
   const status = statusByCode[first];
-  const words = others.length === 0 ? first.split("_") : (STATUS_CODES[status] ?? "").toLowerCase().split(" ");
-  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+  const ofCodes = codes.map((code) => titleCase(code.split("_"))).join("Or");
+  const ofStatus = titleCase((STATUS_CODES[status] ?? "").toLowerCase().split(" "));
+  // Two sets of codes must not share a name: `conflict` alone and two other codes with 409 are both "Conflict".
+  const isOtherCode = Object.keys(statusByCode).some(
+    (code) => titleCase(code.split("_")) === ofStatus && !codes.some((own) => own === code),
+  );
+  const candidates = [...(others.length === 0 || isOtherCode ? [] : [ofStatus]), ofCodes];
+  const isUsable = (name: string) => [undefined, codes.join()].includes(codesByName.get(name));
+  const name = candidates.find(isUsable);
+  if (name === undefined) throw new Error(`bin/openapi/document.ts has no unused name for ${codes.join(", ")}.`);
+  codesByName.set(name, codes.join());
   errorResponses.set(name, {
     description: codes.map((code) => `\`${code}\`: ${errorDescriptions[code]}`).join("\n\n"),
     headers: headersOf(headersByStatus[status]),
@@ -257,6 +271,10 @@ function responseNameOf(codes: ErrorCode[]): string {
     },
   });
   return name;
+}
+
+function titleCase(words: string[]): string {
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
 }
 
 function errorExample(code: ErrorCode): Json {

@@ -22,7 +22,9 @@ type Row = (typeof endpoints)[number];
 type Route = `${Row["method"]} ${Row["path"]}`;
 
 /** The names between braces in a path: "/v1/projects/{project_id}" -> "project_id". */
-type ParamOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamOf<Rest> : never;
+export type ParamOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamOf<Rest>
+  : never;
 
 interface EndpointRequest<Params extends string, Input, Query> {
   /** The UUIDs in the path. */
@@ -46,17 +48,20 @@ interface EndpointResponse {
   createdId?: string;
 }
 
-export const ok = (data: unknown, headers?: Record<string, string>): EndpointResponse => ({
+export const ok = (data: object, headers?: Record<string, string>): EndpointResponse => ({
   statusCode: 200,
   data,
   headers,
 });
 export const created = (data: { id: string }): EndpointResponse => ({ statusCode: 201, data, createdId: data.id });
-export const accepted = (data: unknown): EndpointResponse => ({ statusCode: 202, data });
+export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });
 export const noContent = (): EndpointResponse => ({ statusCode: 204 });
 
 interface EndpointDefinition<Params extends string, Schema extends z.ZodMiniType, Query extends z.ZodMiniType> {
-  /** Schema of the body, or a function that derives it from the settings; absent = the body is ignored. */
+  /**
+   * Schema of the body, created with `fields` of schema/input.ts, or a function that derives it from the settings;
+   * absent = the body is ignored.
+   */
   input?: Schema | (() => Schema);
   /** Schema of the query parameters; absent = they are ignored. */
   query?: Query;

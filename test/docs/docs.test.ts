@@ -127,6 +127,29 @@ test("docs/webhooks.md gives the retry schedule", () => {
   );
 });
 
+test("docs/configuration.md has the default retry schedule, for a local run and for a stage", () => {
+  expect(page("docs/configuration.md")).toContain(`| \`RETRY_SCHEDULE\` | \`${DEFAULT_SCHEDULE.join(",")}\` |`);
+  expect(page("docs/configuration.md")).toContain(`| \`deliveries.retrySchedule\` | ${DEFAULT_SCHEDULE.join(", ")} |`);
+});
+
+test("the documents that give the time and the attempts of the retry schedule give the default", () => {
+  const seconds = DEFAULT_SCHEDULE.reduce((sum, wait) => sum + wait, 0);
+  const found = pages
+    .filter((path) => !path.startsWith("bench"))
+    .flatMap((path) =>
+      [...page(path).matchAll(/(?:retr|responses)[^.\n]* for (\d+) hours|(\d+) attempts in ([\d.]+) hours/g)].map(
+        ([, hours, attempts, exactHours]) => ({ path, hours, attempts, exactHours }),
+      ),
+    );
+  expect(found.map(({ path }) => path)).toEqual(expect.arrayContaining(["README.md", "docs/runbook.md"]));
+  const wrong = found.filter(({ hours, attempts, exactHours }) =>
+    hours === undefined
+      ? Number(attempts) !== DEFAULT_SCHEDULE.length + 1 || exactHours !== (seconds / 3600).toFixed(1)
+      : Number(hours) !== Math.floor(seconds / 3600),
+  );
+  expect(wrong).toEqual([]);
+});
+
 test("the paths that the documents name exist", () => {
   const named = pages.flatMap((path) =>
     [...page(path).matchAll(/`((?:bin|lib|functions|packages|test|bench|docs)\/[\w./-]+\.\w+)`/g)].map(

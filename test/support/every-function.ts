@@ -83,7 +83,7 @@ async function callEndpoint(
   if (response.status < 300) return;
   const { code, message } = response.body.error;
   throw new Error(
-    `${method} ${path} returned ${code}: ${message} Fix the body of ${file} in test/support/valid-bodies.ts.`,
+    `${method} ${path} returned ${code}: ${message} If the body is wrong, fix the example of ${file} in bin/openapi/operations.ts, then run npm run openapi.`,
   );
 }
 

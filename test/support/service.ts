@@ -9,6 +9,7 @@ import { sqs } from "../../functions/platform/aws.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
 import { closeAfterFile } from "./cleanup.ts";
+import { expectDocumentedCode } from "./documented-codes.ts";
 import { freshResources } from "./resources.ts";
 
 export interface Response {
@@ -93,9 +94,11 @@ function apiClient(baseUrl: string, credential: string): Api {
   };
 }
 
-/** Sends one HTTP request and reads the body of the response. */
+/** Sends one HTTP request and reads the body of the response. @throws Error when the API returns an undocumented code */
 export async function send(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, init);
   const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+  const body = text === "" ? undefined : JSON.parse(text);
+  if (body?.error?.code !== undefined) expectDocumentedCode(init.method ?? "GET", url, body.error.code);
+  return { status: response.status, headers: response.headers, body };
 }

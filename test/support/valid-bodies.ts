@@ -15,13 +15,20 @@ interface ValidBody {
   status: number;
 }
 
-function documentedBody({ method, path }: EndpointRow): ValidBody | undefined {
+function documented({ method, path }: EndpointRow): Json {
   const operation: Json = document.paths[path]?.[method.toLowerCase()];
   if (!operation) throw new Error(`docs/openapi.json has no ${method} ${path}. Run: npm run openapi`);
-  const media = operation.requestBody?.content["application/json"];
+  return operation;
+}
+
+/** Returns the documented status of a success. */
+export const successStatusOf = (row: EndpointRow): number =>
+  Number(Object.keys(documented(row).responses).find((each) => each.startsWith("2")));
+
+function documentedBody(row: EndpointRow): ValidBody | undefined {
+  const media = documented(row).requestBody?.content["application/json"];
   if (!media) return undefined;
-  const status = Object.keys(operation.responses).find((each) => each.startsWith("2"));
-  return { body: media.example, required: media.schema.required ?? [], status: Number(status) };
+  return { body: media.example, required: media.schema.required ?? [], status: successStatusOf(row) };
 }
 
 /** The rows that accept a body, each with a valid one. */

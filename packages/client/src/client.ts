@@ -3,7 +3,7 @@ import { ApiError, NetworkError } from "./errors.ts";
 import type { components, operations, paths } from "./schema.d.ts";
 
 /*
- * A client for the API, with one method per operation, named by its operationId. Its types are generated from the OpenAPI
+ * A client for the API. A method is named by the operationId of its operation. Its types are generated from the OpenAPI
  * document. Runs in Node and in browsers.
  */
 

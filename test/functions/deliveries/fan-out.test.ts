@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { handler } from "../../../functions/deliveries/fan-out.ts";
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import {
   interceptDynamo,
   interceptSqs,
@@ -206,11 +207,7 @@ describe("a duplicate event", () => {
 describe("an invalid event", () => {
   test.each<[string, string, string]>([
     ["text", "deploy.started!", "the message is not JSON"],
-    [
-      "an unknown event",
-      '{"event":"deploy.paused"}',
-      "event must be one of deploy.started, deploy.succeeded, deploy.failed",
-    ],
+    ["an unknown event", '{"event":"deploy.paused"}', `event must be one of ${eventNames.join(", ")}`],
     [
       "as large as a message may be",
       `{"event":"deploy.failed","x":"${"x".repeat(256 * 1024 - 32)}"}`,

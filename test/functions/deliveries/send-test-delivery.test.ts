@@ -1,5 +1,6 @@
 import { Webhook as Verifier } from "standardwebhooks";
-import type { EventName } from "../../../functions/deployments/deployment-event.ts";
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { changeWebhook, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -62,24 +63,23 @@ test("the test endpoint returns the pending delivery, marked as a test", async (
   });
 });
 
-test.each<[EventName, object]>([
-  ["deploy.started", {}],
-  ["deploy.succeeded", { url: expect.stringMatching(/^https:/), status: "running" }],
-  ["deploy.failed", { reason: expect.any(String) }],
-])("the test endpoint sends a signed %s with sample data, whatever the webhook subscribes to", async (event, data) => {
-  const { id, deployment_id, attempts } = await sendTest({ event });
-  const [request] = await receiver.waitFor(1);
-  const { body = "", headers } = request ?? {};
-  expect(new Verifier(scenario.webhook.secret).verify(body, headers as Record<string, string>)).toEqual({
-    event,
-    project_id: scenario.projectId,
-    deployment_id,
-    timestamp: expect.stringMatching(TIME),
-    data,
-  });
-  expect(headers).toMatchObject({ "x-service-event": event, "x-service-delivery": id });
-  expect(attempts).toMatchObject([{ number: 1, trigger: "test", status_code: 200, error_code: null, hint: null }]);
-});
+test.each(eventNames)(
+  "the test endpoint sends a signed %s with sample data, whatever the webhook subscribes to",
+  async (event) => {
+    const { id, deployment_id, attempts } = await sendTest({ event });
+    const [request] = await receiver.waitFor(1);
+    const { body = "", headers } = request ?? {};
+    expect(new Verifier(scenario.webhook.secret).verify(body, headers as Record<string, string>)).toEqual({
+      event,
+      project_id: scenario.projectId,
+      deployment_id,
+      timestamp: expect.stringMatching(TIME),
+      data: sampleEvent(event, { projectId: "", deploymentId: "", now: new Date() }).data,
+    });
+    expect(headers).toMatchObject({ "x-service-event": event, "x-service-delivery": id });
+    expect(attempts).toMatchObject([{ number: 1, trigger: "test", status_code: 200, error_code: null, hint: null }]);
+  },
+);
 
 test("a test delivery is marked in the list", async () => {
   const { id } = await sendTest();

@@ -2,6 +2,8 @@ import fc from "fast-check";
 import {
   type DeploymentEvent,
   deliveryIdOf,
+  type EventName,
+  eventNames,
   parseDeploymentEvent,
 } from "../../../functions/deployments/deployment-event.ts";
 
@@ -28,10 +30,15 @@ const withData = (data: string) => `${JSON.stringify(started).slice(0, -1)},"dat
 const without = (field: keyof typeof started) => ({ ...started, [field]: undefined });
 const nestedObjects = (depth: number) => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
 
+/** A valid message of each event. A new event name does not compile until it is added here. */
+const validMessages = {
+  "deploy.started": started,
+  "deploy.failed": { ...started, event: "deploy.failed", data: { error: "health check timed out", code: 7 } },
+  "deploy.succeeded": succeeded,
+} satisfies Record<EventName, object>;
+
 test.each<[string, object]>([
-  ["deploy.started", started],
-  ["deploy.failed", { ...started, event: "deploy.failed", data: { error: "health check timed out", code: 7 } }],
-  ["deploy.succeeded", succeeded],
+  ...Object.entries(validMessages),
   ["deploy.succeeded over plain http", { ...succeeded, data: { url: "http://10.0.0.1:8080/x", status: "running" } }],
   ["a fraction of a second", { ...started, timestamp: "2026-01-02T03:04:05.123456789Z" }],
   ["+00:00 for UTC", { ...started, timestamp: "2026-01-02T03:04:05+00:00" }],
@@ -51,11 +58,7 @@ test.each<[string, string | object, string]>([
   ["an array", [started], "the message must be a JSON object"],
   ["a string", '"deploy.started"', "the message must be a JSON object"],
   ["no event", without("event"), "event is required"],
-  [
-    "an unknown event",
-    { ...started, event: "deploy.cancelled" },
-    "event must be one of deploy.started, deploy.succeeded, deploy.failed",
-  ],
+  ["an unknown event", { ...started, event: "deploy.unknown" }, `event must be one of ${eventNames.join(", ")}`],
   ["the fields in its prototype", `{"__proto__":${JSON.stringify(started)}}`, "event is required"],
   ["no project_id", without("project_id"), "project_id is required"],
   ["a project_id that is not a UUID", { ...started, project_id: "42" }, "project_id must be a UUID"],

@@ -1,4 +1,4 @@
-import { eventNames, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { type EventName, eventNames, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { eventDescriptions, payloadSchema, payloadSchemas } from "../../../functions/deployments/event-payload.ts";
 import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
 
@@ -6,36 +6,42 @@ const now = new Date("2026-03-01T12:00:00.000Z");
 const projectId = "01930000-0000-7000-8000-00000000d301";
 const deploymentId = "0b0e7d53-3a3e-4b5a-9c7e-2f1d8f0a6c11";
 
-test("every event name has a description and a payload schema", () => {
-  const names = ["deploy.started", "deploy.succeeded", "deploy.failed"];
+/** The names of all events, pinned here and nowhere else, with the data of their samples. */
+const sampleData = {
+  "deploy.started": {},
+  "deploy.succeeded": { url: "https://demo.example.com", status: "running" },
+  "deploy.failed": { reason: "health check timed out" },
+} satisfies Record<EventName, object>;
+
+test("the names of all events are known to the descriptions and to the schemas of payloads", () => {
+  const names = Object.keys(sampleData);
   expect(eventNames).toEqual(names);
   expect(Object.keys(eventDescriptions)).toEqual(names);
   expect(Object.keys(payloadSchemas)).toEqual(names);
   expect(payloadSchema.def.options).toEqual(Object.values(payloadSchemas));
 });
 
-test.each([
-  ["deploy.started", {}],
-  ["deploy.succeeded", { url: "https://demo.example.com", status: "running" }],
-  ["deploy.failed", { reason: "health check timed out" }],
-] as const)("the sample of %s is a valid event, and its body conforms to its payload schema", (name, data) => {
-  const sample = sampleEvent(name, { projectId, deploymentId, now });
-  expect(sample).toEqual({
-    event: name,
-    project_id: projectId,
-    deployment_id: deploymentId,
-    timestamp: "2026-03-01T12:00:00.000Z",
-    data,
-  });
-  const result = parseDeploymentEvent(JSON.stringify(sample));
-  if (!result.ok) throw new Error(result.reason);
-  const body = JSON.parse(result.event.body);
-  expect(body).toEqual(sample);
-  expect(payloadSchema.parse(body)).toEqual(body);
-  for (const other of eventNames.filter((each) => each !== name)) {
-    expect(payloadSchemas[other].safeParse(body).success).toBe(false);
-  }
-});
+test.each(Object.entries(sampleData) as [EventName, object][])(
+  "the sample of %s is a valid event, whose body conforms to the schema of its payload",
+  (name, data) => {
+    const sample = sampleEvent(name, { projectId, deploymentId, now });
+    expect(sample).toEqual({
+      event: name,
+      project_id: projectId,
+      deployment_id: deploymentId,
+      timestamp: "2026-03-01T12:00:00.000Z",
+      data,
+    });
+    const result = parseDeploymentEvent(JSON.stringify(sample));
+    if (!result.ok) throw new Error(result.reason);
+    const body = JSON.parse(result.event.body);
+    expect(body).toEqual(sample);
+    expect(payloadSchema.parse(body)).toEqual(body);
+    for (const other of eventNames.filter((each) => each !== name)) {
+      expect(payloadSchemas[other].safeParse(body).success).toBe(false);
+    }
+  },
+);
 
 test("the sample of deploy.succeeded contains the given URL", () => {
   const { data } = sampleEvent("deploy.succeeded", { projectId, deploymentId, now, url: "https://app.example.com" });

@@ -43,6 +43,10 @@ function post({ method, path }: EndpointRow, body: string | Buffer, contentType?
 
 const codeOf = ({ status, body }: Response) => ({ status, code: body.error?.code });
 
+/** Printed when a body fails these tests. */
+const hint =
+  "A body schema is created with `fields` and the texts of functions/schema/input.ts, which set the messages.";
+
 describe.each(rowsWithBody)("the body of $method $path", (row) => {
   const { body: example, required, status: successStatus } = row.example;
   const valid = JSON.stringify(example);
@@ -72,7 +76,8 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   ])("returns 400 validation_error for %s instead of an object", async (_title, body) => {
     const response = await post(row, body, "application/json");
     expect(codeOf(response)).toEqual({ status: 400, code: "validation_error" });
-    expect(response.body.error.details).toEqual([{ path: "", message: "must be a JSON object" }]);
+    const { details } = response.body.error;
+    expect({ details, hint }).toEqual({ details: [{ path: "", message: "must be a JSON object" }], hint });
   });
 
   test.each([
@@ -82,8 +87,10 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   ])("counts %s as an object without fields", async (_title, contentType, body) => {
     const response = await post(row, body, contentType);
     const missing = required.map((path) => ({ path, message: "is required" }));
-    if (missing.length > 0) expect(response.body.error).toMatchObject({ code: "validation_error", details: missing });
-    else if (row.method === "PATCH") expect(response.body.error.details).toMatchObject([{ path: "" }]);
+    if (missing.length > 0) {
+      const { code, details } = response.body.error;
+      expect({ code, details, hint }).toMatchObject({ code: "validation_error", details: missing, hint });
+    } else if (row.method === "PATCH") expect(response.body.error.details).toMatchObject([{ path: "" }]);
     else expect(response.status).toBe(successStatus);
   });
 

@@ -9,7 +9,7 @@ import { type EndpointRow, endpoints } from "../../../functions/manifest/endpoin
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
-import { validBodyOf } from "../../support/valid-bodies.ts";
+import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
 /*
  * Security tests that run for every endpoint row. A new row needs no test code here. `access` of the rows themselves is
@@ -119,7 +119,7 @@ describe.each(rows)("$method $path", (row) => {
     const { status } = await call(row, bearer(admin.token));
     // 404 for the unknown id means that the request passed all access checks.
     if (namesMoreThanProject(row)) expect(status).toBe(404);
-    else expect(status).toBe(row.method === "POST" ? 201 : 200);
+    else expect(status).toBe(successStatusOf(row));
   });
 
   test("accepts an API key unless the access is `session`", async () => {
@@ -187,7 +187,7 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
     for (const credential of [viewer.token, body.data.key]) {
       const response = await call(row, bearer(credential));
       if (row.access === "admin") expectError(response, 403, "forbidden");
-      else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : 200);
+      else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
       if (response.status === 404) expect(response.body.error.message).not.toContain("project");
     }
   });

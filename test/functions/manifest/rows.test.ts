@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type EndpointRow, endpoints } from "../../../functions/manifest/endpoints.ts";
 import {
   type GatewayResponseRow,
@@ -48,6 +50,11 @@ test("each endpoint has its route, handler, access and timeout", () => {
     `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin`,
     `POST ${webhook}/recover -> deliveries/recover, admin, 28 s`,
   ]);
+});
+
+test.each([...endpointRows, ...workerRows].map(({ file }) => file))("%s has a test file", (file) => {
+  const path = `test/functions/${file}.test.ts`;
+  expect({ path, isFound: existsSync(join(import.meta.dirname, "../../..", path)) }).toEqual({ path, isFound: true });
 });
 
 test("each table has its keys, indexes and ttl", () => {

@@ -1,3 +1,4 @@
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { parse } from "../../../functions/schema/input.ts";
 import {
   createWebhook,
@@ -74,7 +75,7 @@ test.each([
   expect(parse(input, { url, events })).toEqual({ url, events: expected });
 });
 
-const EVENT = "must be one of deploy.started, deploy.succeeded, deploy.failed";
+const EVENT = `must be one of ${eventNames.join(", ")}`;
 const ARRAY = "must be an array of event names";
 
 test.each([

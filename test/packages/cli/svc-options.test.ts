@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 
@@ -10,7 +11,7 @@ const allCommands = (command: Command, path = ""): [string, Command][] => [
 ];
 
 test("options have these defaults and choices", () => {
-  const events = ["deploy.started", "deploy.succeeded", "deploy.failed"];
+  const events = [...eventNames];
   const rows = allCommands(createProgram()).flatMap(([path, { options }]) =>
     options.flatMap(({ long, defaultValue, argChoices }) =>
       defaultValue === undefined && argChoices === undefined ? [] : [[`${path} ${long}`, defaultValue, argChoices]],

@@ -6,6 +6,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { mintToken } from "../../../bin/local/mint-token.ts";
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -353,7 +354,7 @@ describe("webhooks", () => {
     [
       ["webhooks", "create", "https://example.com/", "--events", "deploy.paused"],
       2,
-      "Valid events: deploy.started, deploy.succeeded, deploy.failed.",
+      `Valid events: ${eventNames.join(", ")}.`,
     ],
     [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 1, "(validation_error, request "],
     [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],

@@ -37,8 +37,15 @@ describe("with the service", () => {
     return { projectId, webhookId: id };
   }
 
-  test("has a method for every operation", () => {
-    expect(Object.keys(client)).toEqual(expect.arrayContaining(operations.map(({ id }) => id)));
+  test("has these methods, each named by an operation or an iteration over one", () => {
+    const methods = [
+      ...["createApiKey", "listApiKeys", "deleteApiKey", "listProjects", "createWebhook", "listWebhooks", "getWebhook"],
+      ...["updateWebhook", "deleteWebhook", "rotateWebhookSecret", "sendTestDelivery", "listDeliveries", "getDelivery"],
+      ...["redeliver", "recoverDeliveries"],
+    ];
+    const ids = operations.map(({ id }) => id);
+    expect(Object.keys(client).sort()).toEqual([...methods, "eachDelivery"].sort());
+    expect(methods.filter((name) => !ids.includes(name))).toEqual([]);
   });
 
   test("creates, uses, lists and deletes a key", async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
@@ -105,8 +106,7 @@ async function recordingBodies(page: Page): Promise<Page> {
 async function newScenario({ name = "Shop", url = "https://example.com/hook" } = {}) {
   const projectId = randomUUID();
   await upsertMember({ user_id: "demo-user", project_id: projectId, name });
-  const events = ["deploy.started", "deploy.succeeded", "deploy.failed"];
-  const { body } = await call("POST", `/v1/projects/${projectId}/webhooks`, { url, events });
+  const { body } = await call("POST", `/v1/projects/${projectId}/webhooks`, { url, events: eventNames });
   const hash = `#/projects/${projectId}/webhooks/${body.data.id}`;
   return { projectId, webhook: body.data, hash, path: `/v1/projects/${projectId}/webhooks/${body.data.id}` };
 }
@@ -572,6 +572,8 @@ inChromium.describe("the console in Chromium", () => {
       },
       "an unknown page": { hash: "#/unknown", shows: "Page not found", admin: [], viewer: [] },
     };
+    const checkboxes = (checked: readonly string[]) =>
+      eventNames.map((name) => (checked.includes(name) ? `[x] ${name}` : name));
     /** Every dialog that a button opens: its screen, its controls, and the roles that may open it. */
     const dialogs: { screen: keyof typeof screens; button: string; controls: string[]; roles: Role[] }[] = [
       { screen: "API keys", button: "New key", controls: ["Name", "Cancel", "Create key"], roles: ["admin", "viewer"] },
@@ -579,13 +581,13 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "a project",
         button: "New webhook",
-        controls: ["URL", "deploy.started", "[x] deploy.succeeded", "[x] deploy.failed", "Cancel", "Create webhook"],
+        controls: ["URL", ...checkboxes(["deploy.succeeded", "deploy.failed"]), "Cancel", "Create webhook"],
         roles: ["admin"],
       },
       {
         screen: "a webhook",
         button: "Edit",
-        controls: ["URL", "[x] deploy.started", "[x] deploy.succeeded", "[x] deploy.failed", "Cancel", "Save"],
+        controls: ["URL", ...checkboxes(eventNames), "Cancel", "Save"],
         roles: ["admin"],
       },
       {
@@ -597,7 +599,7 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "a webhook",
         button: "Send test",
-        controls: ["[x] deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Send test"],
+        controls: [...checkboxes(["deploy.started"]), "Cancel", "Send test"],
         roles: ["admin"],
       },
       { screen: "a webhook", button: "Delete", controls: ["Cancel", "Delete webhook"], roles: ["admin"] },
