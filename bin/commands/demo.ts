@@ -22,7 +22,7 @@ const help = {
   about: `Shows every step: an API key, a webhook, a deployment event and a verified delivery.
 Uses the running service, or starts one for the demo. Deletes everything that it creates.`,
   settings: settingRows("DATA_DIR", "JWT_SECRET"),
-  examples: ["npm run --silent demo", "DATA_DIR=/tmp/webhooks npm run --silent demo"],
+  examples: ["npm run --silent demo", "DATA_DIR=.local/second npm run --silent demo"],
 };
 
 export async function main(): Promise<void> {

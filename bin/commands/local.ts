@@ -24,7 +24,7 @@ Prints addresses, a token and commands to try. Its last line is "ready <base URL
     "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_ENDPOINT_URL_SQS",
   ),
-  examples: ["npm start", "PORT=8080 DATA_DIR=/tmp/webhooks npm start", "RETRY_SCHEDULE=1,2,4 npm start"],
+  examples: ["npm start", "PORT=8080 DATA_DIR=.local/second npm start", "RETRY_SCHEDULE=1,2,4 npm start"],
 };
 
 export async function main(): Promise<void> {

@@ -21,7 +21,7 @@ import { ScanCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { Webhook as SvixWebhook } from "svix";
-import { type Vector, vectorsText } from "../../bin/commands/vectors.ts";
+import { type Vector, vectorsText } from "../../bin/vectors/vectors.ts";
 import {
   type Delivery,
   type Options,
