@@ -84,15 +84,28 @@ test.each([
   ["token", ["--user", "a", "--expires-in", "soon"], "--expires-in must be whole seconds."],
   ["token", ["--usr", "a"], "Unknown option '--usr'."],
   ["project", ["--user", "a"], "--name is missing."],
-  ["project", ["--user", "a", "--name", "n", "--id", "7"], "project_id must be a UUID"],
-  ["project", ["--user", "a", "--name", "n", "--role", "owner"], 'role must be "admin" or "viewer"'],
+  ["project", ["--user", "a", "--name", "n", "--id", "7"], "--id must be a UUID."],
+  ["project", ["--user", "a", "--name", " "], "--name must not be blank."],
+  ["project", ["--user", "a", "--name", "n", "--role", "owner"], '--role must be "admin" or "viewer"'],
   ["event", ["--project", randomUUID()], "--event is missing."],
   ["event", ["--project", randomUUID(), "--event", "deploy.exploded"], "--event must be one of deploy.started"],
-  ["event", ["--project", "7", "--event", "deploy.failed"], "project_id must be a UUID"],
+  ["event", ["--project", "7", "--event", "deploy.failed"], "--project must be a UUID."],
+  [
+    "event",
+    ["--project", randomUUID(), "--event", "deploy.failed", "--deployment", "7"],
+    "--deployment must be a UUID.",
+  ],
+  ["event", ["--project", randomUUID(), "--event", "deploy.failed", "--deployment="], "--deployment must be a UUID."],
+  ["event", ["--project", randomUUID(), "--event", "deploy.failed", "--url", "shop"], "--url must be an http(s) URL."],
+  [
+    "event",
+    ["--project", randomUUID(), "--event", "deploy.succeeded", "--url", "ftp://a"],
+    "--url must be an http(s) URL.",
+  ],
 ])("%s %j exits with 1 and names the mistake", async (file, args, message) => {
   const { code, stdout, stderr } = await runCommand(file, args, settings);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain(message);
+  expect(stderr.startsWith(message)).toBe(true);
   expect(stderr).not.toContain("    at ");
 });
 
