@@ -150,6 +150,29 @@ test("demo starts its own service when none is running, and prints how to start 
   expect(stdout).toContain(`To try it yourself: DATA_DIR=${DATA_DIR} PORT=0 SQS_PORT=0 npm start\n`);
 });
 
+describe("without receivers on this machine, demo prints why it cannot run, before its first step,", () => {
+  const refused = {
+    code: 1,
+    stdout: "",
+    stderr:
+      "This run allows no receivers on this machine (WEBHOOK_ALLOW_CIDRS). " +
+      "Start the service with the default to run the demo.\n",
+  };
+
+  test("when it would start its own service", async () => {
+    const own = { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" };
+    expect(await runCommand("demo", [], own)).toEqual(refused);
+  });
+
+  test("when only the running service has the setting", async () => {
+    const DATA_DIR = freshDataDir();
+    const strict = await startLocalRun({ DATA_DIR, WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8" });
+    expect(strict.page).not.toContain("npm run --silent demo");
+    expect(await runCommand("demo", [], { DATA_DIR })).toEqual(refused);
+    await strict.end("SIGKILL");
+  });
+});
+
 test("the running service sweeps every 5 s", async () => {
   const startsOfSweeps = () =>
     readFileSync(join(settings.DATA_DIR, "service.log"), "utf8")
