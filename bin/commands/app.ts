@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
@@ -7,6 +8,8 @@ import { ServiceStack } from "../../lib/service-stack.ts";
 import { InvalidStageError } from "../../lib/stage.ts";
 import { readContext, UnknownStageError } from "../../lib/stages.ts";
 import { writeConsole } from "../../packages/console/build.ts";
+import { command } from "../local/command.ts";
+import { StartError } from "../local/start-error.ts";
 
 /*
  * The CDK app: `npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json runs bin/build.ts first, which writes
@@ -16,22 +19,37 @@ import { writeConsole } from "../../packages/console/build.ts";
 const bundles = join(import.meta.dirname, "../..", "dist");
 const page = join(bundles, "console-page");
 
+const help = {
+  name: "npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]",
+  about: `The CDK app of the service, which the CDK starts.
+Run through \`npx cdk synth|diff|deploy -c stage=<name>\`: it bundles the functions first and passes the stage on.`,
+  examples: ["npx cdk synth", "npx cdk diff -c stage=prod", "npx cdk deploy -c stage=prod"],
+};
+
 export async function main(): Promise<void> {
-  try {
-    const app = new App({ analyticsReporting: false });
-    const { stage, isUrgent } = readContext((key) => app.node.tryGetContext(key));
-    if (stage.console) await writeConsole(page);
-    new ServiceStack(app, `deployment-webhooks-${stage.name}`, {
-      stage,
-      page,
-      code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
-      isUrgent,
-    });
-    Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
-    app.synth();
-  } catch (error) {
-    if (!(error instanceof UnknownStageError || error instanceof InvalidStageError)) throw error;
-    console.error(error.message);
-    process.exitCode = 1;
-  }
+  await command(help, async () => {
+    try {
+      await synthesize();
+    } catch (error) {
+      const isCallersError = error instanceof UnknownStageError || error instanceof InvalidStageError;
+      throw isCallersError ? new StartError(error.message, { cause: error }) : error;
+    }
+    return undefined;
+  });
+}
+
+async function synthesize(): Promise<void> {
+  const app = new App({ analyticsReporting: false });
+  const { stage, isUrgent } = readContext((key) => app.node.tryGetContext(key));
+  if (stage.console) await writeConsole(page);
+  new ServiceStack(app, `deployment-webhooks-${stage.name}`, { stage, page, code: bundleOf, isUrgent });
+  Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
+  app.synth();
+}
+
+/** Returns the bundle of a function. @throws StartError when it does not exist */
+function bundleOf(file: string): Code {
+  const path = join(bundles, bundleFolder(file));
+  if (!existsSync(path)) throw new StartError("Run npm run build first (npx cdk does it by itself).");
+  return Code.fromAsset(path);
 }

@@ -6,6 +6,7 @@ import { styleText } from "node:util";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { sqs } from "../../functions/platform/aws.ts";
+import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { command } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
@@ -13,7 +14,7 @@ import { hasServiceSignature, hasStandardSignature, startReceiver } from "../loc
 import { demoUser, seedDemoUser } from "../local/demo-user.ts";
 import { mintToken } from "../local/mint-token.ts";
 import { findRunning } from "../local/running-service.ts";
-import { readSettings, settingRows } from "../local/settings.ts";
+import { allowsLocalReceivers, readSettings, setFunctionDefaults, settingRows } from "../local/settings.ts";
 import { startCommand } from "../local/shell-commands.ts";
 import { StartError } from "../local/start-error.ts";
 
@@ -47,9 +48,19 @@ interface DemoService {
   stop(): Promise<void>;
 }
 
+/** @throws StartError when the receiver of the demo could not be called */
 async function serviceForDemo(): Promise<DemoService> {
   const settings = readSettings();
+  setFunctionDefaults(settings);
   const running = await findRunning(settings.dataDir);
+  // The running service may have another WEBHOOK_ALLOW_CIDRS than this process.
+  const isAllowed = running?.allowsLocalReceivers ?? allowsLocalReceivers(functionSettings.webhookAllowCidrs());
+  if (!isAllowed) {
+    throw new StartError(
+      "This run allows no receivers on this machine (WEBHOOK_ALLOW_CIDRS). " +
+        "Start the service with the default to run the demo.",
+    );
+  }
   const token = mintToken(settings.jwtSecret, demoUser.userId);
   if (running) {
     const { eventsQueueUrl } = await connect();

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { eventNames, parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { sqs } from "../../functions/platform/aws.ts";
+import { canonicalUuid } from "../../functions/platform/uuid.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
 import { settingRows } from "../local/settings.ts";
@@ -28,17 +29,23 @@ export async function main(): Promise<void> {
   await command(help, async (options) => {
     const name = eventNames.find((known) => known === options.event);
     if (!name) throw new UsageError(`--event must be one of ${eventNames.join(", ")}.`);
+    requireUuid("--project", options.project);
+    requireUuid("--deployment", options.deployment);
+    if (options.url !== undefined && !isHttpUrl(options.url)) throw new UsageError("--url must be an http(s) URL.");
     const event = sampleEvent(name, {
       projectId: options.project,
       deploymentId: options.deployment ?? randomUUID(),
       now: new Date(),
       url: options.url,
     });
-    const message = JSON.stringify(event);
-    const read = parseDeploymentEvent(message);
-    if (!read.ok) throw new UsageError(`This is not a deployment event: ${read.reason}.`);
     const { eventsQueueUrl } = await connect();
-    await sqs().send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: message }));
+    await sqs().send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: JSON.stringify(event) }));
     return `queued ${event.event} of deployment ${event.deployment_id}`;
   });
 }
+
+function requireUuid(option: string, value: string | undefined): void {
+  if (value !== undefined && canonicalUuid(value) === undefined) throw new UsageError(`${option} must be a UUID.`);
+}
+
+const isHttpUrl = (text: string): boolean => /^https?:\/\//i.test(text) && URL.canParse(text);

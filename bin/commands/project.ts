@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { membershipInput } from "../../functions/access/membership.ts";
 import { tables } from "../../functions/manifest/tables.ts";
+import { ApiError } from "../../functions/platform/errors.ts";
 import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
-import { command } from "../local/command.ts";
+import { parse } from "../../functions/schema/input.ts";
+import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
 import { settingRows } from "../local/settings.ts";
 
@@ -24,9 +27,29 @@ With the id of an existing project it adds the user, or changes the user's role 
 
 export async function main(): Promise<void> {
   await command(help, async ({ user, name, id, role }) => {
+    const input = { user_id: user, project_id: id ?? randomUUID(), name, role };
+    checkInput(input);
     await connect();
     process.env[tables.projects.env] ??= tables.projects.name;
-    const project = await upsertMember({ user_id: user, project_id: id ?? randomUUID(), name, role });
+    const project = await upsertMember(input);
     return project.id;
   });
+}
+
+const optionByField: Record<string, string> = {
+  user_id: "--user",
+  project_id: "--id",
+  name: "--name",
+  role: "--role",
+};
+
+/** @throws UsageError that names the option of the first invalid field */
+function checkInput(input: object): void {
+  try {
+    parse(membershipInput, input);
+  } catch (error) {
+    const [first] = error instanceof ApiError ? (error.details ?? []) : [];
+    if (first === undefined) throw error;
+    throw new UsageError(`${optionByField[first.path]} ${first.message}.`);
+  }
 }

@@ -11,6 +11,8 @@ export interface RunningServiceInfo {
   baseUrl: string;
   dynamoEndpoint: string;
   sqsEndpoint: string;
+  /** Whether its webhooks may call a receiver on this machine, as the demo requires. */
+  allowsLocalReceivers: boolean;
 }
 
 const infoPath = (dataDir: string) => join(dataDir, "running.json");

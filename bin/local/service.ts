@@ -15,7 +15,7 @@ import { homePage } from "./home-page.ts";
 import { fromSources, type LoadHandler } from "./lambda.ts";
 import { createQueues, createTables } from "./resources.ts";
 import { findRunning, publishRunning, unpublishRunning } from "./running-service.ts";
-import { type LocalSettings, setFunctionDefaults } from "./settings.ts";
+import { allowsLocalReceivers, type LocalSettings, setFunctionDefaults } from "./settings.ts";
 import { StartError } from "./start-error.ts";
 
 export interface RunningService {
@@ -77,7 +77,8 @@ export async function startService(settings: LocalSettings, options: Options = {
     stops.push(() => eventSources.stop());
 
     const endpoints = { dynamoEndpoint: dynamoEngine.endpoint, sqsEndpoint: sqsEngine.endpoint };
-    publishRunning(dataDir, { pid: process.pid, baseUrl, ...endpoints });
+    const allowsReceivers = allowsLocalReceivers(functionSettings.webhookAllowCidrs());
+    publishRunning(dataDir, { pid: process.pid, baseUrl, ...endpoints, allowsLocalReceivers: allowsReceivers });
     stops.push(async () => unpublishRunning(dataDir));
     return { baseUrl, eventsQueueUrl: process.env[queues.events.env] ?? "", stop };
   } catch (error) {

@@ -10,12 +10,13 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
+import { isIPv4, isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
 import { DEFAULT_SCHEDULE } from "../../functions/attempts/retry.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
-import { parseCidrs } from "../../functions/receivers/receiver-address.ts";
+import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
 
 /** The settings of a local run. The programs that talk to it (token, project, event, dlq, demo) read the same ones. */
 export interface LocalSettings {
@@ -92,8 +93,28 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   functionSettings.disableAfterSeconds();
   functionSettings.jwtMaxLifetimeSeconds();
   functionSettings.jwtClockSkewSeconds();
-  functionSettings.jwks();
+  checkJwks();
+  for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
+}
+
+/** Returns whether webhooks may call a receiver on this machine. @param allowedCidrs value of WEBHOOK_ALLOW_CIDRS */
+export function allowsLocalReceivers(allowedCidrs: string[]): boolean {
+  return isAllowedAddress("127.0.0.1", parseCidrs(allowedCidrs));
+}
+
+function checkJwks(): void {
+  if (functionSettings.jwks() !== undefined || !process.env.JWKS_URI) return;
+  throw new SettingError("JWKS_URI has no effect without JWKS_ISSUER. Set JWKS_ISSUER to the issuer of the tokens.");
+}
+
+function checkDnsServer(text: string): void {
+  const { v6, v4, port = "53" } = /^(?:\[(?<v6>.+)\]|(?<v4>[^:]+))(?::(?<port>\d{1,5}))?$/.exec(text)?.groups ?? {};
+  const isAddress = v4 === undefined ? isIPv6(v6 ?? text) : isIPv4(v4);
+  if (isAddress && Number(port) >= 1 && Number(port) <= 65_535) return;
+  throw new SettingError(
+    `DNS_SERVERS must hold addresses such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353, not "${text}".`,
+  );
 }
 
 function checkOrigin(text: string): void {

@@ -1,7 +1,6 @@
 import { styleText } from "node:util";
-import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
 import { demoUser } from "./demo-user.ts";
-import type { LocalSettings } from "./settings.ts";
+import { allowsLocalReceivers, type LocalSettings } from "./settings.ts";
 import { scriptCommand } from "./shell-commands.ts";
 
 type PrintedSettings = Pick<LocalSettings, "dataDir" | "isSecretGiven">;
@@ -36,7 +35,7 @@ export function trySteps(baseUrl: string, token: string, settings: PrintedSettin
     },
     { about: "list your projects, with a JWT or a key in the same header", commands: [call("/v1/projects")] },
   ];
-  if (!isAllowedAddress("127.0.0.1", parseCidrs(allowedCidrs))) return steps;
+  if (!allowsLocalReceivers(allowedCidrs)) return steps;
   return [
     ...steps,
     {
@@ -72,6 +71,10 @@ export function startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, a
   const steps = trySteps(baseUrl, token, settings, allowedCidrs).map(
     ({ about, commands }) => `  ${dim(`# ${about}`)}\n${indented(commands.join("\n"))}\n`,
   );
+  const demo = `  ${dim("# every step in one command, with a receiver that verifies the signatures")}
+  ${scriptCommand("demo", "", settings)}
+
+`;
   return `
 ${bold("API keys and deployment webhooks")}
 
@@ -87,10 +90,7 @@ ${bold("Try it")} ${dim("(paste into another terminal, in the project's folder)"
 ${steps.join("\n")}
 ${bold("More")}
 
-  ${dim("# every step in one command, with a receiver that verifies the signatures")}
-  ${scriptCommand("demo", "", settings)}
-
-  ${dim("# a new token")}
+${allowsLocalReceivers(allowedCidrs) ? demo : ""}  ${dim("# a new token")}
   ${scriptCommand("token", `--user ${userId}`, settings)}
 
 ${dim("Ctrl-C stops the service. Its data is kept and is there again at the next start.")}

@@ -84,15 +84,28 @@ test.each([
   ["token", ["--user", "a", "--expires-in", "soon"], "--expires-in must be whole seconds."],
   ["token", ["--usr", "a"], "Unknown option '--usr'."],
   ["project", ["--user", "a"], "--name is missing."],
-  ["project", ["--user", "a", "--name", "n", "--id", "7"], "project_id must be a UUID"],
-  ["project", ["--user", "a", "--name", "n", "--role", "owner"], 'role must be "admin" or "viewer"'],
+  ["project", ["--user", "a", "--name", "n", "--id", "7"], "--id must be a UUID."],
+  ["project", ["--user", "a", "--name", " "], "--name must not be blank."],
+  ["project", ["--user", "a", "--name", "n", "--role", "owner"], '--role must be "admin" or "viewer"'],
   ["event", ["--project", randomUUID()], "--event is missing."],
   ["event", ["--project", randomUUID(), "--event", "deploy.exploded"], "--event must be one of deploy.started"],
-  ["event", ["--project", "7", "--event", "deploy.failed"], "project_id must be a UUID"],
+  ["event", ["--project", "7", "--event", "deploy.failed"], "--project must be a UUID."],
+  [
+    "event",
+    ["--project", randomUUID(), "--event", "deploy.failed", "--deployment", "7"],
+    "--deployment must be a UUID.",
+  ],
+  ["event", ["--project", randomUUID(), "--event", "deploy.failed", "--deployment="], "--deployment must be a UUID."],
+  ["event", ["--project", randomUUID(), "--event", "deploy.failed", "--url", "shop"], "--url must be an http(s) URL."],
+  [
+    "event",
+    ["--project", randomUUID(), "--event", "deploy.succeeded", "--url", "ftp://a"],
+    "--url must be an http(s) URL.",
+  ],
 ])("%s %j exits with 1 and names the mistake", async (file, args, message) => {
   const { code, stdout, stderr } = await runCommand(file, args, settings);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toContain(message);
+  expect(stderr.startsWith(message)).toBe(true);
   expect(stderr).not.toContain("    at ");
 });
 
@@ -135,6 +148,29 @@ test("demo starts its own service when none is running, and prints how to start 
   expect(code).toBe(0);
   expect(stdout.match(/✔ verified/g)).toHaveLength(2);
   expect(stdout).toContain(`To try it yourself: DATA_DIR=${DATA_DIR} PORT=0 SQS_PORT=0 npm start\n`);
+});
+
+describe("without receivers on this machine, demo prints why it cannot run, before its first step,", () => {
+  const refused = {
+    code: 1,
+    stdout: "",
+    stderr:
+      "This run allows no receivers on this machine (WEBHOOK_ALLOW_CIDRS). " +
+      "Start the service with the default to run the demo.\n",
+  };
+
+  test("when it would start its own service", async () => {
+    const own = { DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" };
+    expect(await runCommand("demo", [], own)).toEqual(refused);
+  });
+
+  test("when only the running service has the setting", async () => {
+    const DATA_DIR = freshDataDir();
+    const strict = await startLocalRun({ DATA_DIR, WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8" });
+    expect(strict.page).not.toContain("npm run --silent demo");
+    expect(await runCommand("demo", [], { DATA_DIR })).toEqual(refused);
+    await strict.end("SIGKILL");
+  });
 });
 
 test("the running service sweeps every 5 s", async () => {

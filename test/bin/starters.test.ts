@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -74,6 +74,42 @@ test.each(Object.entries(optionsByProgram))("%s --help shows usage, options and 
   expect(long).toMatchObject({ status: 0, stderr: "" });
   for (const text of ["Usage: npm ", "-h, --help", "Examples:\n", ...shown]) expect(long.stdout).toContain(text);
   expect(Math.max(...long.stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(140);
+});
+
+describe("app, which the CDK starts,", () => {
+  test("shows with --help how to run it", () => {
+    const { status, stdout, stderr } = runNode(["bin/app.ts", "--help"]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toContain("Run through `npx cdk synth|diff|deploy -c stage=<name>`");
+    expect(stdout).toContain("\nUsage: npx cdk synth|diff|deploy -c stage=<name>");
+  });
+
+  test.each([
+    ["is no dist/", []],
+    ["is no bundle in dist/", ["dist"]],
+  ])("prints one sentence with the fix when there %s", (_, folders) => {
+    const project = mkdtempSync(join(scratch, "unbuilt-"));
+    for (const name of ["bin", "lib", "functions", "packages/console/build.ts", "packages/console/src"]) {
+      cpSync(join(root, name), join(project, name), { recursive: true });
+    }
+    for (const name of ["package.json", "tsconfig.json"]) copyFileSync(join(root, name), join(project, name));
+    symlinkSync(join(root, "node_modules"), join(project, "node_modules"));
+    for (const name of folders) mkdirSync(join(project, name));
+    expect(runNode([join(project, "bin/app.ts")], { cwd: project })).toEqual({
+      status: 1,
+      stdout: "",
+      stderr: "Run npm run build first (npx cdk does it by itself).\n",
+    });
+  });
+
+  test("names an unknown stage and the known ones", () => {
+    const env = { CDK_CONTEXT_JSON: '{"stage":"nope"}' };
+    const { status, stderr } = runNode(["bin/app.ts"], { env });
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: 'No stage named "nope". Known stages: dev, prod. Choose one with -c stage=<name>.\n',
+    });
+  });
 });
 
 test("-h is --help, also beside an unknown option", () => {

@@ -1,7 +1,9 @@
+import { Resolver } from "node:dns";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
+import { settings as functionSettings } from "../../../functions/platform/env.ts";
 import { SettingError } from "../../../functions/platform/errors.ts";
 
 /* The settings of a local run: defaults, and one sentence for each mistake. */
@@ -68,6 +70,14 @@ test.each<[string, string, string | RegExp]>([
   ["JWT_MAX_LIFETIME_SECONDS", "x", /^JWT_MAX_LIFETIME_SECONDS .*whole seconds/],
   ["JWT_CLOCK_SKEW_SECONDS", "x", /^JWT_CLOCK_SKEW_SECONDS .*whole seconds/],
   ["WEBHOOK_ALLOW_CIDRS", "everything", /^WEBHOOK_ALLOW_CIDRS.*"everything"/],
+  ["JWKS_URI", "https://idp.example.com/keys", /^JWKS_URI has no effect without JWKS_ISSUER\./],
+  ["DNS_SERVERS", "dns.example.com", /^DNS_SERVERS must hold addresses such as .+, not "dns\.example\.com"\.$/],
+  ["DNS_SERVERS", "127.0.0.1, 1.2.3", /^DNS_SERVERS .* not "1\.2\.3"/],
+  ["DNS_SERVERS", "127.0.0.1:0", /^DNS_SERVERS .* not "127\.0\.0\.1:0"/],
+  ["DNS_SERVERS", "127.0.0.1:65536", /^DNS_SERVERS .* not "127\.0\.0\.1:65536"/],
+  ["DNS_SERVERS", "127.0.0.1:", /^DNS_SERVERS .* not "127\.0\.0\.1:"/],
+  ["DNS_SERVERS", "[127.0.0.1]:53", /^DNS_SERVERS .* not "\[127/],
+  ["DNS_SERVERS", "[::1]x", /^DNS_SERVERS .* not "\[::1\]x"/],
   ["JWKS_ISSUER", "notaurl", /^JWKS_URI.* must be an https URL/],
   ["AWS_ENDPOINT_URL_SQS", "localhost:4566", 'AWS_ENDPOINT_URL_SQS must be an http(s) URL, not "localhost:4566".'],
   ["AWS_ENDPOINT_URL_DYNAMODB", "http://", 'AWS_ENDPOINT_URL_DYNAMODB must be an http(s) URL, not "http://".'],
@@ -97,6 +107,21 @@ describe("WEBHOOK_ALLOW_CIDRS", () => {
   ])("%j becomes %j", (value, allowed) => {
     expect(allowedAfterDefaults(value)).toBe(allowed);
   });
+});
+
+test.each(["127.0.0.1", "127.0.0.1:1", "::1", "[::1]", "[::1]:65535", " 127.0.0.1 , [::1]:5353 ,", ""])(
+  "DNS_SERVERS=%j is accepted, and the resolver of Node too accepts it",
+  (value) => {
+    process.env.DNS_SERVERS = value;
+    setFunctionDefaults({ jwtSecret: "x".repeat(32) });
+    expect(() => new Resolver().setServers(functionSettings.dnsServers())).not.toThrow();
+  },
+);
+
+test("JWKS_URI is accepted with JWKS_ISSUER", () => {
+  process.env.JWKS_ISSUER = "https://idp.example.com";
+  process.env.JWKS_URI = "https://idp.example.com/keys";
+  expect(() => setFunctionDefaults({ jwtSecret: "x".repeat(32) })).not.toThrow();
 });
 
 test("an empty value of any other setting means its default", () => {
