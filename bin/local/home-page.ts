@@ -34,7 +34,7 @@ export function homePage(
 <code>README.md</code> the first five minutes.</li>
 </ul>
 <h2>Try it</h2>
-<p>Paste this into a terminal, in the project's folder. It ends with a delivery.</p>
+<p>Paste this into a terminal, in the project's folder, from top to bottom.</p>
 <pre>${escapeHtml(steps)}</pre>
 </body>
 </html>
