@@ -17,7 +17,7 @@ beforeAll(async () => {
     "empty.example": {},
     "broken.example": { rcode: "SERVFAIL" },
     "slow-six.example": { A: ["192.0.2.7"], AAAA: ["2001:db8::7"], afterMs: { AAAA: 20 } },
-    "stuck-six.example": { A: ["192.0.2.8"], AAAA: ["2001:db8::8"], afterMs: { AAAA: 5_000 } },
+    "stuck-six.example": { A: ["192.0.2.8"], AAAA: ["2001:db8::8"], afterMs: { AAAA: 60_000 } },
   });
 });
 afterAll(() => server.close());
@@ -25,8 +25,8 @@ afterAll(() => server.close());
 const resolve = (name: string, more = {}) =>
   resolveHost(name, { timeoutMs: TIMEOUT_MS, servers: [server.address], ...more });
 const textOf = async (name: string) => (await resolve(name)).map(({ address, family }) => `${family} ${address}`);
-const codeOf = (name: string) =>
-  resolve(name).then(
+const codeOf = (name: string, more = {}) =>
+  resolve(name, more).then(
     () => "resolved",
     (error) => (error instanceof NameNotResolvedError ? error.code : error),
   );
@@ -46,8 +46,8 @@ describe("resolveHost", () => {
 
   test("does not wait for the deadline when the addresses of one family are missing", async () => {
     const startedAt = performance.now();
-    expect(await textOf("stuck-six.example")).toEqual(["4 192.0.2.8"]);
-    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS);
+    expect(await resolve("stuck-six.example", { timeoutMs: 60_000 })).toEqual([{ address: "192.0.2.8", family: 4 }]);
+    expect(performance.now() - startedAt).toBeLessThan(12_000);
   });
 
   test.each([
@@ -64,15 +64,18 @@ describe("resolveHost", () => {
     expect(await codeOf("hanging1.example")).toBe("ETIMEOUT");
     const passedMs = performance.now() - startedAt;
     expect(passedMs).toBeGreaterThanOrEqual(TIMEOUT_MS - 2);
-    expect(passedMs).toBeLessThan(TIMEOUT_MS * 3);
+    expect(passedMs).toBeLessThan(TIMEOUT_MS * 15);
   });
 
   test("resolves a healthy name at once while the queries of fifty others get no response", async () => {
-    const hanging = Array.from({ length: 50 }, (_, n) => codeOf(`hanging${n}.example`));
-    const startedAt = performance.now();
+    let ended = 0;
+    const hanging = Array.from({ length: 50 }, async (_, n) => {
+      const code = await codeOf(`hanging${n}.example`, { timeoutMs: 2_000 });
+      ended += 1;
+      return code;
+    });
     expect(await textOf("four.example")).toEqual(["4 192.0.2.4"]);
-    // Before any of the fifty has ended.
-    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS);
+    expect(ended).toBe(0);
     expect(new Set(await Promise.all(hanging))).toEqual(new Set(["ETIMEOUT"]));
   });
 
