@@ -1,8 +1,18 @@
-import { allowedCallsOf, type Right, trail } from "../bin/local/permissions.ts";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import {
+  AccessDenied,
+  allowedCallsOf,
+  EnvNotGranted,
+  type Right,
+  trail,
+  withGrantsOf,
+} from "../bin/local/permissions.ts";
 import { endpoints } from "../functions/manifest/endpoints.ts";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { type Trigger, workers } from "../functions/manifest/workers.ts";
-import { logSink } from "../functions/platform/log.ts";
+import { dynamo } from "../functions/platform/aws.ts";
+import { tableName } from "../functions/platform/env.ts";
+import { log, logSink } from "../functions/platform/log.ts";
 import { dev } from "./lib/synthesized.ts";
 import { interceptDynamo, restoreAws } from "./support/aws-calls.ts";
 import { useEveryFunction } from "./support/every-function.ts";
@@ -17,6 +27,7 @@ const deniedCalls = new Set<string>();
 /** The reads of tables that were not strongly consistent. */
 const staleReads = new Set<string>();
 let failure: Error | undefined;
+let apiKeysTable: string;
 
 beforeAll(async () => {
   process.env.RETRY_SCHEDULE = "0,0";
@@ -26,13 +37,14 @@ beforeAll(async () => {
   trail.note = (file, right) => called.get(file)?.add(right);
   const secrets = await startSecretsManager(process.env.JWT_SECRET_ARN, jwtSecret);
   const service = await startTestService({ deliver: true });
+  apiKeysTable = tableName("apiKeys");
   interceptDynamo(async ({ command, input }, send) => {
     if (isStaleRead(command, input)) staleReads.add(`${command} ${JSON.stringify(input)}`);
     return send();
   });
   logSink.write = (_level, line) => {
     const text = JSON.stringify(line);
-    if (/AccessDenied/.test(text)) deniedCalls.add(text);
+    if (isDenial(text)) deniedCalls.add(text);
   };
   // A missing grant makes some later step fail. The denied calls explain the cause better, so they are checked first.
   failure = await useEveryFunction(service).then(
@@ -40,9 +52,12 @@ beforeAll(async () => {
     (error: Error) => error,
   );
   restoreAws();
+  trail.note = () => {};
   await service.stop();
   await secrets.stop();
 });
+
+const isDenial = (logLine: string): boolean => /AccessDeniedException|EnvNotGranted/.test(logLine);
 
 /** Reads of an index cannot be consistent. A batch is consistent per table. */
 function isStaleRead(command: string, { ConsistentRead, IndexName, RequestItems }: Record<string, unknown>): boolean {
@@ -53,6 +68,23 @@ function isStaleRead(command: string, { ConsistentRead, IndexName, RequestItems 
 
 test("every read of a table is strongly consistent: a change applies from the next request on", () => {
   expect([...staleReads]).toEqual([]);
+});
+
+test.each<[string, () => Promise<unknown>, new (...args: never[]) => Error]>([
+  ["call", () => dynamo().send(new GetCommand({ TableName: apiKeysTable, Key: { key_hash: "h" } })), AccessDenied],
+  ["environment variable", async () => process.env.API_KEYS_TABLE, EnvNotGranted],
+])("a denied %s is recognized in the log", async (_, use, expected) => {
+  const error = await withGrantsOf("deliveries/sweep", use).catch((caught: unknown) => caught);
+  expect(error).toBeInstanceOf(expected);
+  const lines: string[] = [];
+  logSink.write = (_level, line) => void lines.push(JSON.stringify(line));
+  log.error("batch failed", error);
+  logSink.write("error", { message: `deliveries/sweep failed: ${String(error)}` });
+  expect(lines.map(isDenial)).toEqual([true, true]);
+});
+
+test("another failure is not recognized as a denial", () => {
+  expect(isDenial(JSON.stringify({ message: "batch failed", error: { name: "TimeoutError" } }))).toBe(false);
 });
 
 test("no call of a function is denied", () => {

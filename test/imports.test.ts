@@ -10,21 +10,52 @@ const root = join(import.meta.dirname, "..");
 interface SourceFile {
   path: string;
   source: string;
-  /** The imported modules: paths from the root of the project, or names of packages. */
+  /** The imported modules: paths from the root of the project, or names of modules. */
   imports: string[];
+  /** The npm packages among them. A type of `aws-lambda` is in `@types/aws-lambda`, and nothing loads it. */
+  packages: string[];
 }
+
+const importPattern = new RegExp(
+  [
+    // import … from "x", export … from "x", import "x"
+    String.raw`^(?<keyword>(?:import|export)(?: type)?)\b(?:[\w$\s{},*]*\bfrom)?\s*["'](?<fixed>[^"']+)["']`,
+    // import("x"), require("x"), import.meta.resolve("x")
+    "\\b(?:import(?:\\.meta\\.resolve)?|require)\\s*\\(\\s*[\"'`](?<called>[^\"'`]+)[\"'`]",
+  ].join("|"),
+  "gm",
+);
 
 const files = ["bin", "lib", "functions", "packages"].flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.tsx?$/.test(name) && !/(^|\/)(node_modules|dist)\//.test(name))
+    .filter((name) => /\.(tsx?|[mc]?js)$/.test(name) && !/(^|\/)(node_modules|dist)\//.test(name))
     .map((name) => read(join(folder, name))),
 );
 
 function read(path: string): SourceFile {
   const source = readFileSync(join(root, path), "utf8");
-  const names = [...source.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)].map(([, name = ""]) => name);
-  return { path, source, imports: names.map((name) => (name.startsWith(".") ? join(dirname(path), name) : name)) };
+  return { path, source, ...importsOf(path, source) };
 }
+
+function importsOf(path: string, source: string): Pick<SourceFile, "imports" | "packages"> {
+  const found = [...source.matchAll(importPattern)].map(({ groups = {} }) => ({
+    name: groups.fixed ?? groups.called ?? "",
+    isType: groups.keyword?.endsWith("type"),
+  }));
+  return {
+    imports: found.map(({ name }) => (name.startsWith(".") ? join(dirname(path), name) : name)),
+    packages: found
+      .filter(({ name, isType }) => !/^(\.|\/|node:)/.test(name) && !(isType && name === "aws-lambda"))
+      .map(({ name }) => /^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name),
+  };
+}
+
+interface Manifest {
+  dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}
+
+const manifestOf = (folder: string): Manifest => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 
 const inFolder = (folder: string) => files.filter(({ path }) => path.startsWith(`${folder}/`));
 const handlers = [...endpoints, ...workers].map(({ file }) => `functions/${file}.ts`);
@@ -38,15 +69,49 @@ test("the test finds the files and their imports", () => {
   expect(read("functions/webhooks/create.ts").imports).toContain("functions/http/define-endpoint.ts");
 });
 
+test.each([
+  ['import { build } from "esbuild";', "esbuild"],
+  ['import {\n  type A,\n  b as $c,\n} from "esbuild";', "esbuild"],
+  ['import * as esbuild from "esbuild";', "esbuild"],
+  ['import type { Plugin } from "esbuild";', "esbuild"],
+  ['import "esbuild/register";', "esbuild"],
+  ['export * from "@scope/name/part";', "@scope/name"],
+  ['const { build } = await import("esbuild");', "esbuild"],
+  ["const { build } = await import(`esbuild`);", "esbuild"],
+  ['const esbuild = require("esbuild");', "esbuild"],
+  ['import { Context } from "aws-lambda";', "aws-lambda"],
+])("the test finds the package in %j", (source, name) => {
+  expect(importsOf("lib/a.ts", source).packages).toEqual([name]);
+});
+
+test.each([
+  'import type { Context } from "aws-lambda";',
+  'import { once } from "node:events";',
+  'import { b } from "./b.ts";',
+  'const text = `imported from "now"`;',
+  'export interface webhooks {\n  "deploy.started": { name: string };\n}',
+])("the test finds no package in %j", (source) => {
+  expect(importsOf("lib/a.ts", source).packages).toEqual([]);
+});
+
 test("functions import nothing from the stack, the local run or the packages", () => {
-  const isForeign = (name: string) =>
-    /^(lib|bin|packages|test|bench)\//.test(name) || /^(aws-cdk-lib|constructs|fauxqs)/.test(name);
+  const isForeign = (name: string) => /^(lib|bin|packages|test|bench)\//.test(name);
   expect(offenders(inFolder("functions"), isForeign)).toEqual([]);
+});
+
+test("the dependencies in package.json are the packages that functions import", () => {
+  const imported = new Set(inFolder("functions").flatMap(({ packages }) => packages));
+  expect([...imported].sort()).toEqual(Object.keys(manifestOf(".").dependencies ?? {}).sort());
+});
+
+test("the stack and the commands import nothing from the tests or the benchmarks", () => {
+  const isForbidden = (name: string) => /^(test|bench)\//.test(name);
+  expect(offenders([...inFolder("lib"), ...inFolder("bin")], isForbidden)).toEqual([]);
 });
 
 test("the stack imports only the manifest from the functions, and nothing from bin or the packages", () => {
   const isForbidden = (name: string) =>
-    (name.startsWith("functions/") && !name.startsWith("functions/manifest/")) || /^(bin|packages|test)\//.test(name);
+    (name.startsWith("functions/") && !name.startsWith("functions/manifest/")) || /^(bin|packages)\//.test(name);
   expect(offenders(inFolder("lib"), isForbidden)).toEqual([]);
 });
 
@@ -56,6 +121,15 @@ test("a package imports only itself and the client", () => {
     const isForeign = (path: string) => /^(functions|lib|bin|packages|test|bench)\//.test(path) && !own.test(path);
     expect(offenders(inFolder(`packages/${name}`), isForeign)).toEqual([]);
   }
+});
+
+test.each(["client", "cli", "console"])("packages/%s imports only npm packages that its package.json lists", (name) => {
+  const { dependencies, devDependencies } = manifestOf(`packages/${name}`);
+  const listed = Object.keys({ ...dependencies, ...devDependencies });
+  const unlisted = inFolder(`packages/${name}`).flatMap(({ path, packages }) =>
+    packages.filter((imported) => !listed.includes(imported)).map((imported) => `${path} -> ${imported}`),
+  );
+  expect(unlisted).toEqual([]);
 });
 
 /** The folders of `functions/` by floor, lowest first. A folder imports only from folders on lower floors. */

@@ -62,8 +62,10 @@ test.each([
 });
 
 test("reads a header full of spaces in linear time", () => {
+  // Quadratic time would be about a minute, linear time is milliseconds.
+  const spaces = " ".repeat(300_000);
   const started = performance.now();
-  expect(readCredential({ Authorization: [`Bearer ${" ".repeat(60_000)}!`] })).toBeUndefined();
-  expect(readCredential({ Authorization: [`Bearer x${" ".repeat(60_000)}!`] })).toBeUndefined();
-  expect(performance.now() - started).toBeLessThan(1_000);
+  expect(readCredential({ Authorization: [`Bearer ${spaces}!`] })).toBeUndefined();
+  expect(readCredential({ Authorization: [`Bearer x${spaces}!`] })).toBeUndefined();
+  expect(performance.now() - started).toBeLessThan(10_000);
 });

@@ -96,7 +96,7 @@ describe("the request ends at the deadline", () => {
     const { outcome } = await postTo(misbehave);
     expect(outcome).toEqual({ ...anyDuration, ...expected });
     expect(outcome.durationMs).toBeGreaterThanOrEqual(limits.deadlineMs - 5);
-    expect(outcome.durationMs).toBeLessThan(limits.deadlineMs + 2_000);
+    expect(outcome.durationMs).toBeLessThan(limits.deadlineMs + 10_000);
   });
 });
 

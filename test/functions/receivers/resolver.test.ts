@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { jest } from "@jest/globals";
 import { NameNotResolvedError, resolveHost } from "../../../functions/receivers/resolver.ts";
 import { type DnsServer, startDnsServer } from "../../support/dns-server.ts";
 
@@ -17,7 +18,7 @@ beforeAll(async () => {
     "empty.example": {},
     "broken.example": { rcode: "SERVFAIL" },
     "slow-six.example": { A: ["192.0.2.7"], AAAA: ["2001:db8::7"], afterMs: { AAAA: 20 } },
-    "stuck-six.example": { A: ["192.0.2.8"], AAAA: ["2001:db8::8"], afterMs: { AAAA: 5_000 } },
+    "stuck-six.example": { A: ["192.0.2.8"], AAAA: ["2001:db8::8"], afterMs: { AAAA: 60_000 } },
   });
 });
 afterAll(() => server.close());
@@ -25,8 +26,8 @@ afterAll(() => server.close());
 const resolve = (name: string, more = {}) =>
   resolveHost(name, { timeoutMs: TIMEOUT_MS, servers: [server.address], ...more });
 const textOf = async (name: string) => (await resolve(name)).map(({ address, family }) => `${family} ${address}`);
-const codeOf = (name: string) =>
-  resolve(name).then(
+const codeOf = (name: string, more = {}) =>
+  resolve(name, more).then(
     () => "resolved",
     (error) => (error instanceof NameNotResolvedError ? error.code : error),
   );
@@ -45,9 +46,13 @@ describe("resolveHost", () => {
   });
 
   test("does not wait for the deadline when the addresses of one family are missing", async () => {
-    const startedAt = performance.now();
-    expect(await textOf("stuck-six.example")).toEqual(["4 192.0.2.8"]);
-    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS);
+    const timers = jest.spyOn(globalThis, "setTimeout");
+    const addresses = await resolve("stuck-six.example", { timeoutMs: 60_000 });
+    const delays = timers.mock.calls.map(([, delayMs]) => delayMs);
+    timers.mockRestore();
+    expect(addresses).toEqual([{ address: "192.0.2.8", family: 4 }]);
+    // The wait for the other family starts when the addresses of one family arrive.
+    expect(delays).toContain(50);
   });
 
   test.each([
@@ -64,15 +69,18 @@ describe("resolveHost", () => {
     expect(await codeOf("hanging1.example")).toBe("ETIMEOUT");
     const passedMs = performance.now() - startedAt;
     expect(passedMs).toBeGreaterThanOrEqual(TIMEOUT_MS - 2);
-    expect(passedMs).toBeLessThan(TIMEOUT_MS * 3);
+    expect(passedMs).toBeLessThan(TIMEOUT_MS * 15);
   });
 
   test("resolves a healthy name at once while the queries of fifty others get no response", async () => {
-    const hanging = Array.from({ length: 50 }, (_, n) => codeOf(`hanging${n}.example`));
-    const startedAt = performance.now();
+    let ended = 0;
+    const hanging = Array.from({ length: 50 }, async (_, n) => {
+      const code = await codeOf(`hanging${n}.example`, { timeoutMs: 2_000 });
+      ended += 1;
+      return code;
+    });
     expect(await textOf("four.example")).toEqual(["4 192.0.2.4"]);
-    // Before any of the fifty has ended.
-    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS);
+    expect(ended).toBe(0);
     expect(new Set(await Promise.all(hanging))).toEqual(new Set(["ETIMEOUT"]));
   });
 

@@ -146,11 +146,8 @@ test.each(["429", "503", "hang up"] as const)(
     await eventually(() => expect(states(tail)).toEqual(["succeeded 1"]));
     expect(tail.stderr().match(/Retrying/g)).toHaveLength(1);
     expect(tail.stderr()).toContain("The service is available again.");
-    // Ctrl-C also interrupts the wait between polls.
-    const startedAt = performance.now();
     tail.child.kill("SIGINT");
     expect(await tail.ended).toMatchObject({ code: 0 });
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
   },
   60_000,
 );

@@ -634,14 +634,18 @@ needs({ name: "Node 20 or 21", isInstalled: olderNode !== undefined }).test(
   },
 );
 
-test("--help takes less than 300 ms", async () => {
-  await svc(["--help"]);
-  const times: number[] = [];
-  for (let n = 0; n < 5; n++) {
-    const startedAt = performance.now();
-    expect((await svc(["--help"])).code).toBe(0);
-    times.push(performance.now() - startedAt);
-  }
-  // The best of five, because the machine may be busy.
-  expect(Math.min(...times)).toBeLessThan(300);
+test("--help takes less than five times as long as Node alone", async () => {
+  const bestOf5 = async (run: () => unknown): Promise<number> => {
+    const times: number[] = [];
+    for (let n = 0; n < 6; n++) {
+      const startedAt = performance.now();
+      await run();
+      times.push(performance.now() - startedAt);
+    }
+    // The first run fills the compile cache. The best of the others, because the machine may be busy.
+    return Math.min(...times.slice(1));
+  };
+  const bareMs = await bestOf5(() => execFileSync(process.execPath, ["--eval", ""]));
+  const helpMs = await bestOf5(async () => expect((await svc(["--help"])).code).toBe(0));
+  expect(helpMs / bareMs).toBeLessThan(5);
 });
