@@ -24,6 +24,7 @@ export interface EventSources {
 const CONCURRENCY: Record<QueueKey, { batches: number; messages: number }> = {
   events: { batches: 2, messages: 10 },
   deliveries: { batches: 200, messages: 1 },
+  slowDeliveries: { batches: 100, messages: 1 },
 };
 /** A poll is never aborted, because the queue would count its messages as received. So a stop takes up to this long. */
 const POLL_SECONDS = 1;

@@ -1,76 +1,135 @@
-import { type Attempt, type Delivery, dueAt, MAX_QUEUE_DELAY_SECONDS, type Trigger } from "../deliveries/delivery.ts";
-import { type DueAttempt, enqueue } from "../deliveries/delivery-queue.ts";
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Delivery, dueAt, type PendingDelivery, SENDING_SECONDS, type Trigger } from "../deliveries/delivery.ts";
+import { enqueue, type Lane, laneOf } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
+import { ensureWakeUp } from "../deliveries/parking-store.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
 import type { Outcome } from "../receivers/receiver-client.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { signatureHeaders, unexpiredSecrets } from "../receivers/signature.ts";
+import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { SigningSecrets } from "../webhooks/webhook-secret-store.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { type AttemptEffects, attemptMetrics } from "./attempt-metrics.ts";
 import { readForAttempt } from "./attempt-store.ts";
-import { checkCircuit } from "./circuit-breaker.ts";
-import { KeyedSemaphore } from "./keyed-semaphore.ts";
-import { DEFAULT_SCHEDULE, type Decision, decide, readRetryAfter } from "./retry.ts";
+import { recordAttempt } from "./record.ts";
+import { noteResponseTime } from "./response-times.ts";
+import { acquireSlot } from "./slots.ts";
+import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
 
 /*
- * One attempt: read the row, send the request, record the outcome. Delivery is at least once: the outcome is recorded
+ * One attempt: read the rows, send the request, record the outcome. Delivery is at least once: the outcome is recorded
  * after the response, so a crash in between repeats the attempt under the same delivery id.
+ *
+ * The first attempt of a delivery that its message carries writes the row once, with the outcome. On every other path
+ * the row is written before: when the message was received before, when the attempt has to wait, and when the receiver
+ * has not answered for two seconds. A row with several messages is sent by one sender at a time, which claims it.
  */
 
-/**
- * Attempts in flight in this process. A duplicate message for one of them is dropped early; its write would fail
- * anyway.
- */
-const inFlight = new Set<string>();
-
-/**
- * Makes the attempt that a message requests. Does nothing if it was made before or the delivery is no longer pending.
- */
-export async function makeAttempt(due: DueAttempt): Promise<void> {
-  // The number is part of the key: the message of the next attempt may arrive before this attempt is finished.
-  const key = `${due.delivery_id} ${due.attempt}`;
-  if (inFlight.has(key)) return;
-  inFlight.add(key);
-  let unfinished: Delivery | undefined;
-  try {
-    unfinished = await attemptOnce(due);
-  } finally {
-    inFlight.delete(key);
-  }
-  // Enqueue after `inFlight` is cleared, because a message that arrives before is dropped as a duplicate.
-  if (unfinished) await enqueue([unfinished]);
+/** An attempt to be made. */
+export interface AttemptRequest {
+  project_id: string;
+  webhook_id: string;
+  delivery_id: string;
+  /** Number of the attempt; undefined = the next one, whatever its number. */
+  attempt?: number;
+  /** The delivery, when the message carries it. */
+  carried?: PendingDelivery;
+  /** The message was received before, so a request may have been sent. */
+  isRepeated?: boolean;
+  /** When the sweep enqueues the row again; undefined when the message carries the delivery. */
+  validUntil?: string;
+  /** How often the attempt was delayed because no slot was free. */
+  waits?: number | undefined;
+  /** The lane of the sender; default: `normal`. */
+  lane?: Lane;
+  /** Time of the probe after this one, when the attempt probes a webhook whose circuit is open. */
+  nextProbeAt?: string;
+  /** The attempt is made by a drain, which itself decides when. */
+  isDrain?: boolean;
 }
 
+/** `delayed`: no slot was free. `skipped`: there was nothing to send. */
+export type AttemptResult = "succeeded" | "failed" | "delayed" | "skipped";
+
 /**
- * Makes the attempt unless the row shows that there is nothing to do.
- * @returns the delivery if it was to be held or postponed, but a new attempt was requested in the meantime: it must be
- * enqueued again, because the message of that request may have been dropped
+ * Makes an attempt, or plans it for later. Does nothing if it was made before or the delivery is no longer pending.
  */
-async function attemptOnce(due: DueAttempt): Promise<Delivery | undefined> {
-  const { project_id, webhook_id, delivery_id, attempt, waited_for_slot } = due;
+export async function makeAttempt(request: AttemptRequest): Promise<AttemptResult> {
+  const { project_id, webhook_id, delivery_id, attempt } = request;
   log.tag({ project_id, webhook_id, delivery_id, attempt });
+  // Acquire the slot before the read, so that the request is not sent with a URL or a secret that is seconds old.
+  const release = await acquireSlot(project_id, webhook_id);
+  if (!release) {
+    await delay(request);
+    return "delayed";
+  }
+  try {
+    return await attemptWithSlot(request);
+  } finally {
+    release();
+  }
+}
+
+/** Delays of an attempt that found no slot, in seconds. The last one repeats. */
+const BUSY_DELAYS_SECONDS = [5, 5, 10, 20, 40];
+
+/**
+ * Enqueues the attempt again for later, in the slow lane, or leaves it to the sweep. Writes the row of a delivery that
+ * has none.
+ * @param afterSeconds default: by the number of delays before
+ */
+export async function delay(request: AttemptRequest, afterSeconds?: number): Promise<void> {
+  const { carried, validUntil, waits = 0, isDrain } = request;
+  const delaySeconds = afterSeconds ?? BUSY_DELAYS_SECONDS[Math.min(waits, BUSY_DELAYS_SECONDS.length - 1)] ?? 0;
+  const next = { lane: "slow", delaySeconds, waits: waits + 1 } as const;
+  if (isDrain) return;
+  if (carried) {
+    const planned = replanned(carried, delaySeconds);
+    if (await deliveries.insert(planned)) await enqueue([planned], next);
+    return;
+  }
+  if (validUntil === undefined || addSeconds(new Date(), delaySeconds) >= validUntil) return;
+  const { project_id, webhook_id, delivery_id: id, attempt = 1 } = request;
+  await enqueue([{ project_id, webhook_id, id, attempt_count: attempt - 1, due_at: validUntil }], next);
+}
+
+/** Returns a carried delivery with a due time from now. */
+function replanned(delivery: PendingDelivery, afterSeconds: number): PendingDelivery {
+  return { ...delivery, due_at: dueAt(new Date(), afterSeconds, settings.deliveryGraceSeconds()) };
+}
+
+async function attemptWithSlot(request: AttemptRequest): Promise<AttemptResult> {
   // Read the current URL and secret, because they may have changed while the delivery waited.
-  const { delivery, webhook, secrets } = await readForAttempt(due);
-  if (delivery?.status !== "pending" || delivery.attempt_count !== attempt - 1) return undefined;
-  if (!webhook) return finishWithoutAttempt(delivery, "cancelled");
-  if (!secrets) return finishWithoutSecret(due, delivery);
+  const { delivery: row, webhook, secrets } = await readForAttempt(request);
+  const delivery = row ?? request.carried;
+  if (!delivery || (row && !isDue(row, request))) return "skipped";
+  const isStored = row !== undefined;
+  if (!webhook) return cancel(delivery, isStored);
+  if (!secrets) return cancelWithoutSecret(request, delivery, isStored);
 
   const trigger = delivery.trigger ?? "schedule";
   if (!ignoresWebhookHealth(trigger)) {
-    if (webhook.disabled_at !== undefined) return finishWithoutAttempt(delivery, "held");
-    const waitSeconds = await circuitWaitSeconds(webhook);
-    if (waitSeconds !== undefined) return postpone(delivery, waitSeconds);
+    if (webhook.disabled_at !== undefined) return hold(request, delivery, isStored, webhook);
+    if (!request.isDrain && (await isParked(delivery, isStored, webhook))) return "skipped";
   }
-  await withinConcurrencyLimit(delivery, async () => {
-    const at = new Date();
-    const outcome = await receivers.post(webhook.url, requestHeaders(delivery, secrets, at), delivery.body);
-    await finishAttempt(delivery, webhook, { trigger, at, outcome, hasWaitedForSlot: waited_for_slot ?? false });
-  });
-  return undefined;
+  if (request.lane !== "slow" && laneOf(webhook) === "slow") return moveToSlowLane(request, delivery, isStored);
+  if (request.nextProbeAt !== undefined && !(await webhooks.claimProbe(webhook, request.nextProbeAt))) return "skipped";
+  return send(request, { delivery, isStored, webhook, secrets, trigger });
+}
+
+/** Returns whether the attempt that a message requests is the next one of a pending row. */
+const isDue = ({ status, attempt_count }: Delivery, { attempt }: AttemptRequest): boolean =>
+  status === "pending" && (attempt === undefined || attempt_count === attempt - 1);
+
+/** Cancels a delivery whose webhook was deleted. Without a row there is nothing that anybody can read. */
+async function cancel(delivery: Delivery, isStored: boolean): Promise<"skipped"> {
+  if (isStored) await deliveries.cancel(delivery);
+  log.info("delivery cancelled, its webhook is deleted", { delivery_id: delivery.id });
+  return "skipped";
 }
 
 /**
@@ -78,61 +137,110 @@ async function attemptOnce(due: DueAttempt): Promise<Delivery | undefined> {
  * a batch read is not a transaction: it may return the webhook without its secret.
  * @throws Error when the webhook still exists, because a lost secret must not cancel its deliveries
  */
-async function finishWithoutSecret(due: DueAttempt, delivery: Delivery): Promise<Delivery | undefined> {
-  const { webhook } = await readForAttempt(due);
+async function cancelWithoutSecret(
+  request: AttemptRequest,
+  delivery: Delivery,
+  isStored: boolean,
+): Promise<AttemptResult> {
+  const { webhook } = await readForAttempt(request);
   if (webhook) throw new Error(`The webhook ${webhook.id} has no secret.`);
-  return finishWithoutAttempt(delivery, "cancelled");
+  return cancel(delivery, isStored);
 }
 
 /** Redeliveries and test deliveries are sent even when the webhook is disabled or its circuit is open. */
 const ignoresWebhookHealth = (trigger: Trigger): boolean => trigger === "redeliver" || trigger === "test";
 
-/** Returns the seconds to wait while the webhook's circuit is open; undefined = send now. */
-async function circuitWaitSeconds(webhook: Webhook): Promise<number | undefined> {
-  const now = new Date();
-  const decision = checkCircuit(webhook, now, Math.random());
-  if (decision.kind === "send") return undefined;
-  if (decision.kind === "wait") return decision.afterSeconds;
-  if (await webhooks.claimProbe(webhook, decision.nextProbeAt)) return undefined;
-  // Another sender claimed the probe first. Decide again as if the webhook had been read after that claim.
-  const second = checkCircuit({ ...webhook, probe_at: decision.nextProbeAt }, now, Math.random());
-  return second.kind === "wait" ? second.afterSeconds : 0;
+/** Holds a delivery of a disabled webhook. Attempts it again when the webhook was enabled meanwhile. */
+async function hold(
+  request: AttemptRequest,
+  delivery: Delivery,
+  isStored: boolean,
+  webhook: Webhook,
+): Promise<AttemptResult> {
+  const isHeld = isStored
+    ? await deliveries.hold(delivery, webhook)
+    : (await deliveries.insertHeld(delivery as PendingDelivery, webhook)) === "held";
+  return isHeld ? "skipped" : attemptWithSlot(request);
 }
 
-/** @returns the delivery if a new attempt was requested in the meantime */
-async function postpone(delivery: Delivery, afterSeconds: number): Promise<Delivery | undefined> {
-  const now = new Date();
-  const due = dueAt(now, afterSeconds, settings.deliveryGraceSeconds());
-  if (!(await deliveries.postpone(delivery, addSeconds(now, afterSeconds), due))) return delivery;
-  await enqueueAfter(delivery, afterSeconds);
-  return undefined;
+/** Parks a delivery while the circuit of its webhook is open. @returns false when the circuit is closed */
+async function isParked(delivery: Delivery, isStored: boolean, webhook: Webhook): Promise<boolean> {
+  const circuit = checkCircuit(webhook, new Date());
+  if (circuit.kind === "closed") return false;
+  const probeAt = new Date(Math.max(Date.now(), circuit.probeAt.getTime())).toISOString();
+  const isWritten = isStored
+    ? await deliveries.park(delivery, probeAt)
+    : await deliveries.insertParked(delivery as PendingDelivery, probeAt);
+  if (isWritten) await ensureWakeUp(webhook, circuit.probeAt);
+  return true;
 }
 
-/** @returns the delivery if a new attempt was requested in the meantime */
-async function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancelled"): Promise<Delivery | undefined> {
-  return (await deliveries.finishWithoutAttempt(delivery, status)) ? undefined : delivery;
+async function moveToSlowLane(request: AttemptRequest, delivery: Delivery, isStored: boolean): Promise<"skipped"> {
+  const { validUntil = delivery.due_at, waits } = request;
+  const row = isStored ? { ...delivery, due_at: validUntil } : replanned(delivery as PendingDelivery, 0);
+  if (isStored || (await deliveries.insert(row as PendingDelivery))) await enqueue([row], { lane: "slow", waits });
+  return "skipped";
 }
 
-/** Max requests in flight to one webhook, in this process. */
-const MAX_PER_WEBHOOK = 5;
-/** Max wait without any slot being released. */
-const MAX_WAIT_WITHOUT_RELEASE_MS = 200;
-/** Max wait overall. */
-const MAX_SLOT_WAIT_MS = 2_000;
-const BUSY_DELAY_SECONDS = 5;
-const slots = new KeyedSemaphore(MAX_PER_WEBHOOK);
+interface AttemptInputs {
+  delivery: Delivery;
+  isStored: boolean;
+  webhook: Webhook;
+  secrets: SigningSecrets;
+  trigger: Trigger;
+}
 
-/**
- * Sends when the webhook has a free slot, or enqueues the attempt with a delay. The limit keeps a hanging receiver from
- * delaying the deliveries of other webhooks.
- */
-async function withinConcurrencyLimit(delivery: Delivery, send: () => Promise<void>): Promise<void> {
-  const release = await slots.acquire(delivery.webhook_id, MAX_WAIT_WITHOUT_RELEASE_MS, MAX_SLOT_WAIT_MS);
-  if (!release) return enqueue([delivery], BUSY_DELAY_SECONDS, { waited_for_slot: true });
+/** Sends the request and records its outcome, unless another sender has claimed the attempt. */
+async function send(request: AttemptRequest, inputs: AttemptInputs): Promise<AttemptResult> {
+  const { delivery, webhook, secrets, trigger } = inputs;
+  const sendingId = randomBytes(6).toString("base64url");
+  const at = new Date();
+  const until = addSeconds(at, SENDING_SECONDS);
+  const claimed = { ...delivery, sending_until: until, sending_id: sendingId };
+  let isStored = inputs.isStored;
+  if (isStored) {
+    if (!(await deliveries.claimSending(delivery, sendingId, at, until))) return "skipped";
+  } else if (request.isRepeated) {
+    if (!(await deliveries.insert(claimed))) return attemptWithSlot(request);
+    isStored = true;
+  }
+  /** When the receiver is slow: writes the row of a delivery that has none, so that it is seen, and marks the webhook. */
+  const noteSlowness = async () => {
+    const marked = markSlow(webhook);
+    if (!isStored) {
+      const pending = { ...claimed, due_at: dueAt(at, SENDING_SECONDS, settings.deliveryGraceSeconds()) };
+      const [inserted] = await Promise.allSettled([deliveries.insert(pending)]);
+      if (inserted.status === "fulfilled" && inserted.value) isStored = true;
+    }
+    await marked;
+  };
+  const outcome = await whileWaiting(
+    receivers.post(webhook.url, requestHeaders(delivery, secrets, at), delivery.body),
+    noteSlowness,
+  );
+  noteResponseTime(webhook.id, outcome.durationMs);
+  await recordAttempt({
+    delivery,
+    isStored,
+    webhook,
+    attempt: toAttempt(delivery, trigger, at, outcome),
+    retryAfter: outcome.retryAfter,
+    sendingId,
+    hasWaitedForSlot: (request.waits ?? 0) > 0,
+  });
+  await noteDuration(webhook, outcome.durationMs);
+  return outcome.errorCode === undefined ? "succeeded" : "failed";
+}
+
+/** Waits for a result. Runs `onSlow` when it takes longer than `SLOW_AFTER_MS`, and waits for its end too. */
+async function whileWaiting<Result>(result: Promise<Result>, onSlow: () => Promise<void>): Promise<Result> {
+  const answered = new AbortController();
+  const slow = sleep(SLOW_AFTER_MS, undefined, { signal: answered.signal }).then(onSlow, () => {});
   try {
-    await send();
+    return await result;
   } finally {
-    release();
+    answered.abort();
+    await slow;
   }
 }
 
@@ -146,26 +254,7 @@ function requestHeaders({ id, event, body }: Delivery, secrets: SigningSecrets, 
   };
 }
 
-/** A request that was sent, with its outcome. */
-interface CompletedRequest {
-  trigger: Trigger;
-  at: Date;
-  outcome: Outcome;
-  /** The attempt waited because too many requests to its webhook were in flight. */
-  hasWaitedForSlot: boolean;
-}
-
-/**
- * Records the attempt and writes one log line, also when the request was sent but could not be recorded.
- */
-async function finishAttempt(delivery: Delivery, webhook: Webhook, request: CompletedRequest): Promise<void> {
-  const attempt = toAttempt(delivery, request);
-  const stage = await record(delivery, webhook, attempt, request.outcome);
-  logAttempt(delivery, attempt, request.hasWaitedForSlot, stage.effects);
-  if (stage.reached !== "completed") throw stage.error;
-}
-
-function toAttempt({ attempt_count }: Delivery, { trigger, at, outcome }: CompletedRequest): Attempt {
+function toAttempt({ attempt_count }: Delivery, trigger: Trigger, at: Date, outcome: Outcome) {
   return {
     number: attempt_count + 1,
     at: at.toISOString(),
@@ -176,122 +265,4 @@ function toAttempt({ attempt_count }: Delivery, { trigger, at, outcome }: Comple
     trigger,
     detail: outcome.detail,
   };
-}
-
-function logAttempt(delivery: Delivery, attempt: Attempt, hasWaitedForSlot: boolean, effects: AttemptEffects): void {
-  const { project_id, webhook_id, id, event, deployment_id } = delivery;
-  const { number, trigger, duration_ms, status_code, error_code } = attempt;
-  const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
-  const fields = { attempt: number, trigger, outcome: error_code ?? "succeeded", duration_ms, status_code };
-  log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot, effects));
-}
-
-/** The last stage that the work after a request reached, with the effects that are certain by then. */
-type RecordingStage =
-  /** The request was sent. Its outcome is not recorded. */
-  | { reached: "sent"; effects: AttemptEffects; error: unknown }
-  /** The outcome is recorded. Updating the webhook's health or enqueueing the next attempt failed. */
-  | { reached: "recorded"; effects: AttemptEffects; error: unknown }
-  | { reached: "completed"; effects: AttemptEffects };
-
-const NO_EFFECTS: AttemptEffects = { isDecisive: false, isLast: false, hasDisabledWebhook: false };
-
-/** Records an attempt and applies its consequences. Does not throw: a failure is part of the returned stage. */
-async function record(
-  delivery: Delivery,
-  webhook: Webhook,
-  attempt: Attempt,
-  outcome: Outcome,
-): Promise<RecordingStage> {
-  const [recorded] = await Promise.allSettled([recordOutcome(delivery, webhook, attempt, outcome)]);
-  if (recorded.status === "rejected") return { reached: "sent", effects: NO_EFFECTS, error: recorded.reason };
-  const { decision, isDecisive } = recorded.value;
-  const effects = { ...NO_EFFECTS, isDecisive, isLast: decision.kind !== "retry" };
-  const [applied] = await Promise.allSettled([applyConsequences(delivery, webhook, attempt, recorded.value)]);
-  if (applied.status === "rejected") return { reached: "recorded", effects, error: applied.reason };
-  return { reached: "completed", effects: { ...effects, hasDisabledWebhook: applied.value } };
-}
-
-interface RecordedOutcome {
-  decision: { kind: "succeeded" } | Decision;
-  /** When the decision was made. */
-  decidedAt: Date;
-  isDecisive: boolean;
-}
-
-async function recordOutcome(
-  delivery: Delivery,
-  webhook: Webhook,
-  attempt: Attempt,
-  outcome: Outcome,
-): Promise<RecordedOutcome> {
-  const now = new Date();
-  const isSuccess = outcome.errorCode === undefined;
-  const decision = isSuccess ? ({ kind: "succeeded" } as const) : decideOn(delivery, webhook, outcome, now);
-  const isDecisive = await recordAttemptResult(delivery, attempt, nextStateOf(decision, now));
-  return { decision, decidedAt: now, isDecisive };
-}
-
-/**
- * Updates the webhook's health and enqueues the next attempt.
- * @returns whether the webhook was disabled
- */
-async function applyConsequences(
-  delivery: Delivery,
-  webhook: Webhook,
-  attempt: Attempt,
-  { decision, decidedAt, isDecisive }: RecordedOutcome,
-): Promise<boolean> {
-  if (decision.kind === "succeeded") {
-    if (webhook.failing_since !== undefined) await webhooks.clearFailing(webhook);
-    return false;
-  }
-  if (!delivery.test && webhook.failing_since === undefined) await webhooks.markFailing(webhook, attempt.at);
-  if (decision.kind === "give_up") {
-    if (!decision.disable) return false;
-    return await webhooks.disable(webhook, decision.disable, decidedAt.toISOString());
-  }
-  if (isDecisive) await enqueueAfter({ ...delivery, attempt_count: attempt.number }, decision.afterSeconds);
-  return false;
-}
-
-/**
- * Writes the attempt and the next state of its delivery.
- * @returns false when nothing follows from this attempt, because it was recorded before, or because a new attempt was
- *   requested while it was in flight. The new attempt is due now and is enqueued here.
- */
-async function recordAttemptResult(delivery: Delivery, attempt: Attempt, next: deliveries.NextState): Promise<boolean> {
-  if (await deliveries.recordAttempt(delivery, attempt, next)) return true;
-  const isOvertaken = await deliveries.recordOvertaken(delivery, attempt);
-  if (isOvertaken) await enqueue([{ ...delivery, attempt_count: attempt.number }]);
-  return false;
-}
-
-function decideOn(delivery: Delivery, webhook: Webhook, outcome: Outcome, now: Date): Decision {
-  // A test delivery is sent once, and so is a redelivery to a disabled webhook.
-  const isSingleAttempt = delivery.test || webhook.disabled_at !== undefined;
-  const failed = {
-    attempt: delivery.attempt_count + 1 - (delivery.attempts_before_schedule ?? 0),
-    statusCode: outcome.statusCode,
-    retryAfterSeconds: readRetryAfter(outcome.retryAfter, now),
-    failingSince: webhook.failing_since,
-  };
-  const policy = {
-    schedule: isSingleAttempt ? [] : (settings.retrySchedule() ?? DEFAULT_SCHEDULE),
-    disableAfterSeconds: isSingleAttempt ? Number.POSITIVE_INFINITY : settings.disableAfterSeconds(),
-  };
-  return decide(failed, policy, now, Math.random());
-}
-
-function nextStateOf(decision: RecordedOutcome["decision"], now: Date): deliveries.NextState {
-  if (decision.kind === "succeeded") return { status: "succeeded" };
-  if (decision.kind === "give_up") return { status: "failed" };
-  const { afterSeconds } = decision;
-  const due = dueAt(now, afterSeconds, settings.deliveryGraceSeconds());
-  return { status: "pending", nextAttemptAt: addSeconds(now, afterSeconds), dueAt: due };
-}
-
-/** Enqueues an attempt with a delay. An attempt beyond the queue's maximum delay is left to the sweep. */
-async function enqueueAfter(delivery: Delivery, afterSeconds: number): Promise<void> {
-  if (afterSeconds <= MAX_QUEUE_DELAY_SECONDS) await enqueue([delivery], Math.round(afterSeconds));
 }

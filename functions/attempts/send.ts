@@ -1,8 +1,6 @@
-import { readDueAttempt } from "../deliveries/delivery-queue.ts";
-import { sqsConsumer } from "../platform/sqs-consumer.ts";
-import { makeAttempt } from "./attempt.ts";
+import { createSender } from "./sender.ts";
 
 /**
  * Makes the attempts that are due. A failed attempt is recorded; only an internal error returns a message to the queue.
  */
-export const handler = sqsConsumer((message) => makeAttempt(readDueAttempt(message.body)));
+export const handler = createSender("normal");

@@ -1,20 +1,32 @@
 import { GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo, isConditionFailed } from "../platform/aws.ts";
+import {
+  ConditionsFailedError,
+  dynamo,
+  isConditionFailed,
+  storedValue,
+  type TransactItem,
+  transact,
+} from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { inParallel } from "../platform/parallel.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
 import {
   type Attempt,
   type Delivery,
   type DeliveryStatus,
+  type Due,
   expiresAt,
+  held,
   MAX_ATTEMPTS,
   nextAttemptNow,
+  type PendingDelivery,
+  parkingShardOf,
 } from "./delivery.ts";
 
 /*
- * Invariant: a row is pending if and only if it is in the `due` index. After any crash the sweep finds the unfinished
- * rows.
+ * Invariant: a row is pending if and only if it is in the `due` index. After any crash the sweep, or the wake-up of a
+ * parked webhook, finds the unfinished rows.
  */
 
 const keyOf = ({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">) => ({
@@ -27,20 +39,57 @@ const keyOf = ({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">) => ({
  * @returns false when the row already exists, because the event is a duplicate
  */
 export async function insert(delivery: Delivery): Promise<boolean> {
+  const { created_at, sending_id } = delivery;
   try {
     await dynamo().send(
       new PutCommand({
         TableName: tableName("deliveries"),
         Item: delivery,
         ConditionExpression: "attribute_not_exists(id)",
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
     return true;
   } catch (error) {
-    if (isConditionFailed(error)) return false;
-    throw error;
+    if (!isConditionFailed(error)) throw error;
+    const isOwnWrite =
+      storedValue(error, "created_at") === created_at && storedValue(error, "sending_id") === sending_id;
+    return isOwnWrite && storedValue(error, "attempt_count") === String(delivery.attempt_count);
   }
 }
+
+/**
+ * Inserts a held delivery of a disabled webhook, in one transaction with a check that the webhook is still disabled:
+ * otherwise a recovery after the webhook was enabled would not find the row.
+ * @returns `exists` when the row already exists, `changed` when the webhook was enabled or deleted
+ */
+export async function insertHeld(delivery: PendingDelivery, webhook: Webhook): Promise<"held" | "exists" | "changed"> {
+  try {
+    await transact({
+      webhook: stillDisabled(webhook),
+      delivery: {
+        Put: {
+          TableName: tableName("deliveries"),
+          Item: held(delivery),
+          ConditionExpression: "attribute_not_exists(id)",
+        },
+      },
+    });
+    return "held";
+  } catch (error) {
+    if (!(error instanceof ConditionsFailedError)) throw error;
+    return error.items.includes("webhook") ? "changed" : "exists";
+  }
+}
+
+const stillDisabled = ({ project_id, id, disabled_at }: Webhook): TransactItem => ({
+  ConditionCheck: {
+    TableName: tableName("webhooks"),
+    Key: { project_id, id },
+    ConditionExpression: "disabled_at = :disabledAt",
+    ExpressionAttributeValues: { ":disabledAt": disabled_at },
+  },
+});
 
 /** Returns a delivery, or undefined when the webhook has no delivery with this id. Strongly consistent. */
 export async function find(webhook_id: string, id: string): Promise<Delivery | undefined> {
@@ -145,85 +194,250 @@ async function rescheduleWhen(
           ":expiresAt": expiresAt(now),
         },
         ReturnValues: "ALL_NEW",
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
     return Attributes as Delivery;
   } catch (error) {
-    if (isConditionFailed(error)) return undefined;
-    throw error;
+    if (!isConditionFailed(error)) throw error;
+    const isOwnWrite = storedValue(error, "requested_at") === next_attempt_at;
+    return isOwnWrite && storedValue(error, "status") === "pending" ? find(key.webhook_id, key.id) : undefined;
   }
 }
 
 /** The state of a delivery after an attempt: pending with the next attempt at `nextAttemptAt`, or finished. */
 export type NextState =
-  | { status: "pending"; nextAttemptAt: string; dueAt: string }
+  | { status: "pending"; nextAttemptAt: string; due: Due }
   | { status: Exclude<DeliveryStatus, "pending"> };
 
 /**
- * Records an attempt and the next state of its delivery in one write.
- * @returns false when this attempt was recorded before by another process with the same message, or when a new attempt
- *   was requested while it was in flight
+ * Claims the next attempt of a pending row for one sender, for as long as an attempt can take. While it lasts, no other
+ * sender sends this attempt: the row may have several messages.
+ * @param sendingId random id of the caller's attempt
+ * @param until end of the claim, in ISO 8601
+ * @returns false when another sender has the claim, or the row is no longer as read
  */
-export function recordAttempt(delivery: Delivery, attempt: Attempt, next: NextState): Promise<boolean> {
-  return changePending(delivery, next, {
-    set: ["attempt_count = :number", "attempts = list_append(if_not_exists(attempts, :none), :attempts)"],
-    // The trigger of this attempt is stored with it. The next attempt is made by the schedule.
-    remove: ["#trigger"],
-    values: { ":number": attempt.number, ":attempts": [attempt], ":none": [] },
+export function claimSending(read: Delivery, sendingId: string, now: Date, until: string): Promise<boolean> {
+  const { expression, values } = pendingWithoutNewRequest(read);
+  return updateWhen(
+    {
+      expression: `${expression} AND (attribute_not_exists(sending_until) OR sending_until <= :now)`,
+      values: { ...values, ":now": now.toISOString() },
+    },
+    read,
+    {
+      expression: "SET sending_until = :until, sending_id = :sendingId",
+      values: { ":until": until, ":sendingId": sendingId },
+    },
+    (stored) => stored("sending_id") === sendingId && stored("sending_until") === until,
+  );
+}
+
+/**
+ * Inserts a delivery together with its first attempt, in one write.
+ * @param sendingId random id of the caller's attempt
+ * @returns false when a row already exists
+ */
+export function insertAttempted(
+  delivery: PendingDelivery,
+  attempt: Attempt,
+  next: NextState,
+  sendingId: string,
+): Promise<boolean> {
+  const { next_attempt_at, due_at, due_shard, trigger, sending_until, ...unplanned } = delivery;
+  return insert({
+    ...unplanned,
+    status: next.status,
+    attempt_count: attempt.number,
+    attempts: [attempt],
+    sending_id: sendingId,
+    ...(next.status === "pending" && { next_attempt_at: next.nextAttemptAt, ...next.due }),
   });
 }
+
+/**
+ * Records an attempt and the next state of its delivery in one write.
+ * @param sendingId random id of the caller's attempt
+ * @returns false when another attempt was recorded first, or when a new attempt was requested while this one was in
+ *   flight
+ */
+export function recordAttempt(
+  delivery: Delivery,
+  attempt: Attempt,
+  next: NextState,
+  sendingId: string,
+): Promise<boolean> {
+  return changePending(
+    delivery,
+    next,
+    {
+      set: [appendAttempt, "attempt_count = :number", "sending_id = :sendingId"],
+      // The trigger of this attempt is stored with it. The next attempt is made by the schedule.
+      remove: ["#trigger", "sending_until", "handovers"],
+      values: { ...attemptValues(attempt, attempt.number), ":sendingId": sendingId },
+    },
+    isRecordedBy(sendingId, attempt.number),
+  );
+}
+
+const appendAttempt = "attempts = list_append(if_not_exists(attempts, :none), :attempts)";
+
+const attemptValues = (attempt: Attempt, number: number) => ({
+  ":number": number,
+  ":attempts": [{ ...attempt, number }],
+  ":none": [],
+});
+
+type StoredRow = (attribute: string) => string | undefined;
+
+const isRecordedBy = (sendingId: string, count: number) => (stored: StoredRow) =>
+  stored("sending_id") === sendingId && stored("attempt_count") === String(count);
 
 /**
  * Records an attempt during which a new one was requested. The new attempt is due whatever the outcome of this one is,
  * and restarts the retry schedule.
- * @returns false when no new attempt was requested, or when this attempt was recorded before
+ * @returns false when no new attempt was requested, or when another attempt was recorded first
  */
-export function recordOvertaken(delivery: Delivery, attempt: Attempt): Promise<boolean> {
-  return updateWhen(pendingWithNewRequest(delivery), delivery, {
-    expression:
-      "SET attempt_count = :number, attempts_before_schedule = :number, " +
-      "attempts = list_append(if_not_exists(attempts, :none), :attempts)",
-    values: { ":number": attempt.number, ":attempts": [attempt], ":none": [] },
+export function recordOvertaken(delivery: Delivery, attempt: Attempt, sendingId: string): Promise<boolean> {
+  return updateWhen(
+    pendingWithNewRequest(delivery),
+    delivery,
+    {
+      expression: `SET attempt_count = :number, attempts_before_schedule = :number, ${appendAttempt}, sending_id = :sendingId REMOVE sending_until`,
+      values: { ...attemptValues(attempt, attempt.number), ":sendingId": sendingId },
+    },
+    isRecordedBy(sendingId, attempt.number),
+  );
+}
+
+/**
+ * Adds an attempt to a row in which another sender has recorded one meanwhile. A success ends the delivery unless a new
+ * attempt was requested; a failure changes neither its status nor the rest of its retry schedule.
+ * @param read the row as it is now
+ * @returns the row after the write; undefined when it changed since it was read
+ */
+export async function recordLate(
+  read: Delivery,
+  attempt: Attempt,
+  isFinal: boolean,
+  sendingId: string,
+): Promise<Delivery | undefined> {
+  const number = read.attempt_count + 1;
+  const sets = [
+    appendAttempt,
+    "attempt_count = :number",
+    "sending_id = :sendingId",
+    ...(isFinal ? ["#status = :succeeded"] : []),
+    ...(!isFinal && read.status === "pending"
+      ? ["attempts_before_schedule = if_not_exists(attempts_before_schedule, :zero) + :one"]
+      : []),
+  ];
+  const removes = isFinal ? " REMOVE next_attempt_at, due_shard, due_at, sending_until, handovers" : "";
+  const condition = asRead(read);
+  const isRecorded = await updateWhen(
+    condition,
+    read,
+    {
+      expression: `SET ${sets.join(", ")}${removes}`,
+      values: {
+        ...attemptValues(attempt, number),
+        ":sendingId": sendingId,
+        ...(isFinal && { ":succeeded": "succeeded" }),
+        ...(!isFinal && read.status === "pending" && { ":zero": 0, ":one": 1 }),
+      },
+    },
+    isRecordedBy(sendingId, number),
+  );
+  if (!isRecorded) return undefined;
+  return { ...read, attempt_count: number, status: isFinal ? "succeeded" : read.status };
+}
+
+/**
+ * Moves a pending row to the parking of its webhook, without counting an attempt.
+ * @param probeAt when the webhook is probed next: the time that users see
+ * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
+ */
+export function park(delivery: Delivery, probeAt: string): Promise<boolean> {
+  const { webhook_id, next_attempt_at = "" } = delivery;
+  // The order of the parked rows is that of their planned attempts.
+  const due = { due_shard: parkingShardOf(webhook_id), due_at: next_attempt_at };
+  return changePending(delivery, { status: "pending", nextAttemptAt: probeAt, due });
+}
+
+/** Inserts a delivery into the parking of its webhook. @returns false when the row already exists */
+export function insertParked(delivery: PendingDelivery, probeAt: string): Promise<boolean> {
+  const { webhook_id, next_attempt_at } = delivery;
+  return insert({
+    ...delivery,
+    next_attempt_at: probeAt,
+    due_shard: parkingShardOf(webhook_id),
+    due_at: next_attempt_at,
   });
 }
 
 /**
- * Postpones the next attempt without counting one.
+ * Cancels a delivery of a deleted webhook.
  * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
  */
-export function postpone(delivery: Delivery, nextAttemptAt: string, dueAt: string): Promise<boolean> {
-  return changePending(delivery, { status: "pending", nextAttemptAt, dueAt });
-}
+export const cancel = (delivery: Delivery): Promise<boolean> => changePending(delivery, { status: "cancelled" });
 
 /**
- * Finishes a delivery without an attempt.
- * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
+ * Holds a delivery of a disabled webhook, in one transaction with a check that the webhook is still disabled.
+ * @returns false when the webhook or the delivery is no longer as read
  */
-export function finishWithoutAttempt(delivery: Delivery, status: "held" | "cancelled"): Promise<boolean> {
-  return changePending(delivery, { status });
+export async function hold(delivery: Delivery, webhook: Webhook): Promise<boolean> {
+  const { expression, values } = pendingWithoutNewRequest(delivery);
+  try {
+    await transact({
+      webhook: stillDisabled(webhook),
+      delivery: {
+        Update: {
+          ...keyOf(delivery),
+          UpdateExpression: "SET #status = :held REMOVE next_attempt_at, due_shard, due_at",
+          ConditionExpression: expression,
+          ExpressionAttributeNames: { "#status": "status" },
+          ExpressionAttributeValues: { ...values, ":held": "held" },
+        },
+      },
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof ConditionsFailedError) return false;
+    throw error;
+  }
 }
 
 function changePending(
   delivery: Delivery,
   next: NextState,
   { set = [], remove = [], values = {} }: { set?: string[]; remove?: string[]; values?: Record<string, unknown> } = {},
+  isDone?: (stored: StoredRow) => boolean,
 ): Promise<boolean> {
   const isPending = next.status === "pending";
   const sets = [
     "#status = :status",
-    ...(isPending ? ["next_attempt_at = :nextAttemptAt", "due_at = :dueAt"] : []),
+    ...(isPending ? ["next_attempt_at = :nextAttemptAt", "due_at = :dueAt", "due_shard = :dueShard"] : []),
     ...set,
   ];
   const removes = [...(isPending ? [] : ["next_attempt_at", "due_shard", "due_at"]), ...remove];
-  return updateWhen(pendingWithoutNewRequest(delivery), delivery, {
-    expression: `SET ${sets.join(", ")}${removes.length > 0 ? ` REMOVE ${removes.join(", ")}` : ""}`,
-    names: remove.includes("#trigger") ? { "#trigger": "trigger" } : {},
-    values: {
-      ...values,
-      ":status": next.status,
-      ...(isPending && { ":nextAttemptAt": next.nextAttemptAt, ":dueAt": next.dueAt }),
+  return updateWhen(
+    pendingWithoutNewRequest(delivery),
+    delivery,
+    {
+      expression: `SET ${sets.join(", ")}${removes.length > 0 ? ` REMOVE ${removes.join(", ")}` : ""}`,
+      names: remove.includes("#trigger") ? { "#trigger": "trigger" } : {},
+      values: {
+        ...values,
+        ":status": next.status,
+        ...(isPending && {
+          ":nextAttemptAt": next.nextAttemptAt,
+          ":dueAt": next.due.due_at,
+          ":dueShard": next.due.due_shard,
+        }),
+      },
     },
-  });
+    isDone,
+  );
 }
 
 interface Update {
@@ -242,7 +456,7 @@ interface Update {
  *   pendingWithoutNewRequest   requested_at is as read   no attempt was requested in between
  *   pendingWithNewRequest      requested_at has changed  an attempt was requested in between
  *
- * With both, `attempt_count` is as read. If it has changed, another process has recorded this attempt.
+ * With both, `attempt_count` is as read. If it has changed, another sender has recorded an attempt.
  */
 const pendingWithoutNewRequest = (read: Delivery): Condition =>
   read.requested_at === undefined
@@ -259,11 +473,22 @@ const pendingAsRead = (read: Delivery, request: string, values: Condition["value
   values: { ":pending": "pending", ":readCount": read.attempt_count, ...values },
 });
 
-/** Updates a delivery if the condition is true. Returns whether it was updated. */
+/** Status, number of attempts and request are as read. */
+const asRead = (read: Delivery): Condition => {
+  const { expression, values } = pendingWithoutNewRequest(read);
+  return { expression, values: { ...values, ":pending": read.status } };
+};
+
+/**
+ * Updates a delivery if the condition is true.
+ * @param isDone tells from the stored row whether this very write has taken effect before (see `storedValue`)
+ * @returns whether it was updated
+ */
 async function updateWhen(
   condition: Condition,
   delivery: Delivery,
   { expression, names, values }: Update,
+  isDone: (stored: StoredRow) => boolean = () => false,
 ): Promise<boolean> {
   try {
     await dynamo().send(
@@ -273,11 +498,12 @@ async function updateWhen(
         ConditionExpression: condition.expression,
         ExpressionAttributeNames: { "#status": "status", ...names },
         ExpressionAttributeValues: { ...values, ...condition.values },
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
     return true;
   } catch (error) {
-    if (isConditionFailed(error)) return false;
+    if (isConditionFailed(error)) return isDone((attribute) => storedValue(error, attribute));
     throw error;
   }
 }

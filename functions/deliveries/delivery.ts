@@ -17,7 +17,10 @@ export type DeliveryStatus = (typeof deliveryStatuses)[number];
 /** Why an attempt is made: by the retry schedule, or by a request of a user. */
 export type Trigger = "schedule" | "redeliver" | "recover" | "test";
 
-/** The delivery of one event to one webhook. The row is the source of truth; queue messages only refer to it. */
+/**
+ * The delivery of one event to one webhook. The row is the source of truth once it exists. The first attempt of a
+ * healthy webhook needs no row before: the queue message carries the delivery, and the row is written with the outcome.
+ */
 export interface Delivery {
   webhook_id: string;
   id: string;
@@ -42,9 +45,17 @@ export interface Delivery {
   attempts_before_schedule?: number;
   /** When the next attempt is planned; absent when none is. */
   next_attempt_at?: string;
-  /** Partition and sort key of the sparse `due` index. At `due_at` the sweep enqueues the delivery (again). */
+  /**
+   * Partition and sort key of the sparse `due` index. At `due_at` the sweep enqueues the delivery (again). A parked
+   * delivery is in a partition of its webhook instead, which the sweep does not read (parking-store.ts).
+   */
   due_shard?: number;
   due_at?: string;
+  /** Until when one sender may be sending this attempt, and a random id of that sender. No other sender sends it. */
+  sending_until?: string;
+  sending_id?: string;
+  /** How often the sweep has enqueued the next attempt; absent for never. */
+  handovers?: number;
   /** Expiry time in epoch seconds. DynamoDB deletes the row after it. */
   expires_at: number;
 }
@@ -85,6 +96,12 @@ export const DUE_SHARDS = 32;
 /** The longest delay of an SQS message: 15 minutes. Later attempts wait in the `due` index. */
 export const MAX_QUEUE_DELAY_SECONDS = 900;
 
+/** Max time that a sender needs for one attempt and its record: the deadline of the request and ten seconds. */
+export const SENDING_SECONDS = 25;
+
+/** Keys of a row in the `due` index. */
+export type Due = Required<Pick<Delivery, "due_shard" | "due_at">>;
+
 /**
  * Returns the due time of an attempt: when the sweep enqueues it. An attempt within the maximum delay of the queue has
  * a message already, so the sweep enqueues it only after the grace period.
@@ -94,20 +111,19 @@ export function dueAt(now: Date, afterSeconds: number, graceSeconds: number): st
 }
 
 /**
- * Creates the delivery of an event to a webhook: `held` when the webhook is disabled, else `pending`.
+ * Creates the pending delivery of an event to a webhook.
  * @param graceSeconds how long the sweep waits for the message of the first attempt
- * @param trigger `test` for a test delivery, which is pending even when the webhook is disabled
+ * @param trigger `test` for a test delivery
  */
 export function createDelivery(
   event: DeploymentEvent,
-  webhook: Webhook,
+  webhook: Pick<Webhook, "id">,
   now: Date,
   graceSeconds: number,
   trigger: "schedule" | "test" = "schedule",
-): Delivery {
+): PendingDelivery {
   const id = deliveryIdOf(event, webhook.id);
-  const isTest = trigger === "test";
-  const delivery = {
+  return {
     webhook_id: webhook.id,
     id,
     project_id: event.project_id,
@@ -117,10 +133,18 @@ export function createDelivery(
     created_at: now.toISOString(),
     attempt_count: 0,
     expires_at: expiresAt(now),
-    ...(isTest && { test: true, trigger }),
+    ...(trigger === "test" && { test: true, trigger }),
+    status: "pending",
+    ...nextAttemptNow(id, now, graceSeconds),
   };
-  if (webhook.disabled_at !== undefined && !isTest) return { ...delivery, status: "held" };
-  return { ...delivery, status: "pending", ...nextAttemptNow(id, now, graceSeconds) };
+}
+
+/** A delivery with a planned attempt. */
+export type PendingDelivery = Delivery & { status: "pending"; next_attempt_at: string } & Due;
+
+/** Returns a pending delivery as `held`: without a planned attempt. */
+export function held({ next_attempt_at, due_shard, due_at, ...delivery }: PendingDelivery): Delivery {
+  return { ...delivery, status: "held" };
 }
 
 /** Returns the fields of a row whose next attempt is due now. */
@@ -128,6 +152,18 @@ export function nextAttemptNow(id: string, now: Date, graceSeconds: number) {
   return { next_attempt_at: now.toISOString(), due_shard: shardOf(id), due_at: dueAt(now, 0, graceSeconds) };
 }
 
-function shardOf(id: string): number {
+/** Returns the partition of the `due` index in which the sweep finds a row. */
+export function shardOf(id: string): number {
   return createHash("sha256").update(id).digest().readUInt32BE() % DUE_SHARDS;
 }
+
+/**
+ * Returns the partition of the `due` index for the parked deliveries of a webhook: a number beyond the shards of the
+ * sweep. Two webhooks share one with a probability of one in 2^48; their rows are told apart by the webhook's id.
+ */
+export function parkingShardOf(webhookId: string): number {
+  return DUE_SHARDS + createHash("sha256").update(webhookId).digest().readUIntBE(0, 6);
+}
+
+/** Returns whether a row waits in the parking of its webhook. */
+export const isParked = ({ due_shard }: Pick<Delivery, "due_shard">): boolean => (due_shard ?? 0) >= DUE_SHARDS;

@@ -3,9 +3,9 @@ import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import type { Delivery } from "./delivery.ts";
 
-/* The `due` index, which contains the pending rows by due time. */
+/* The `due` index, which contains the pending rows by due time, and the wake-ups of parked webhooks. */
 
-type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
+export type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
 
 /** Where the next page of a shard begins. */
 export type DueCursor = Record<string, unknown>;
@@ -35,26 +35,54 @@ export async function findDue(
   return { rows: (Items ?? []) as DueKey[], ...(LastEvaluatedKey && { next: LastEvaluatedKey }) };
 }
 
+/** A row that was claimed: a delivery, or the wake-up of a webhook (parking-store.ts). */
+export type ClaimedRow = Delivery & { due_at: string; handovers: number };
+
 /**
- * Claims a due row: moves its due time to `until`, the end of the lease. If the message is lost, the row is due again
- * at that time.
- * @returns the row, or undefined when the row has changed since it was read, by another sweep or by an attempt
+ * Claims a due row: moves its due time to `until`, the end of the lease, and counts the hand-over. If the message is
+ * lost, the row is due again at that time.
+ * @returns the row, or undefined when it has changed since it was read, or a sender is sending its attempt
  */
-export async function claim({ webhook_id, id, due_at }: DueKey, until: string): Promise<Delivery | undefined> {
+export async function claim({ webhook_id, id, due_at }: DueKey, until: string): Promise<ClaimedRow | undefined> {
   try {
     const { Attributes } = await dynamo().send(
       new UpdateCommand({
         TableName: tableName("deliveries"),
         Key: { webhook_id, id },
-        UpdateExpression: "SET due_at = :until",
-        ConditionExpression: "due_at = :readDueAt",
-        ExpressionAttributeValues: { ":until": until, ":readDueAt": due_at },
+        UpdateExpression: "SET due_at = :until ADD handovers :one",
+        ConditionExpression: "due_at = :readDueAt AND (attribute_not_exists(sending_until) OR sending_until <= :now)",
+        ExpressionAttributeValues: {
+          ":until": until,
+          ":readDueAt": due_at,
+          ":now": new Date().toISOString(),
+          ":one": 1,
+        },
         ReturnValues: "ALL_NEW",
       }),
     );
-    return Attributes as Delivery;
+    return Attributes as ClaimedRow;
   } catch (error) {
     if (isConditionFailed(error)) return undefined;
     throw error;
+  }
+}
+
+/**
+ * Moves the due time of a claimed row: the end of a longer lease, or an earlier time because its message was not
+ * accepted. Does nothing when the row has changed since.
+ */
+export async function changeLease({ webhook_id, id, due_at }: DueKey, until: string): Promise<void> {
+  try {
+    await dynamo().send(
+      new UpdateCommand({
+        TableName: tableName("deliveries"),
+        Key: { webhook_id, id },
+        UpdateExpression: "SET due_at = :until",
+        ConditionExpression: "due_at = :claimed",
+        ExpressionAttributeValues: { ":until": until, ":claimed": due_at },
+      }),
+    );
+  } catch (error) {
+    if (!isConditionFailed(error)) throw error;
   }
 }

@@ -1,60 +1,114 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import { type DeploymentEvent, parseDeploymentEvent } from "../deployments/deployment-event.ts";
 import { moveToDeadLetterQueue } from "../deployments/events-dlq.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
+import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { createDelivery, type Delivery } from "./delivery.ts";
-import { enqueue } from "./delivery-queue.ts";
+import { createDelivery } from "./delivery.ts";
+import { fitsInMessage, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
+import * as events from "./event-store.ts";
+import { Outbox, type Outgoing } from "./outbox.ts";
+import { ensureWakeUp } from "./parking-store.ts";
 
 /**
- * Creates one delivery for each deployment event and subscribed webhook. Inserts the rows first, then enqueues the
- * messages of all events of the batch together, because one message costs as much as ten. The events are deleted only
- * after both.
+ * Creates one delivery for each deployment event and subscribed webhook. The event is deleted only when its row exists
+ * and each delivery is in a queue or in the table.
  */
 export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
-  const inserted: Delivery[] = [];
-  const work = sqsConsumer(async ({ body, messageId, attributes }) => {
+  const outbox = new Outbox(batch.Records.length);
+  return sqsConsumer(async ({ body, messageId, attributes }) => {
     const message = parseDeploymentEvent(body);
-    if (message.ok) {
-      const receivedAt = new Date(Number(attributes.SentTimestamp));
-      return fanOut(message.event, receivedAt, (delivery) => inserted.push(delivery));
+    if (!message.ok) {
+      outbox.skip();
+      // An invalid event would fail every time. Move it to the dead-letter queue at once, so that it does not delay
+      // others.
+      await moveToDeadLetterQueue(body, message.reason);
+      log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
+      return;
     }
-    // An invalid event would fail every time. Move it to the dead-letter queue at once, so that it does not delay
-    // others.
-    await moveToDeadLetterQueue(body, message.reason);
-    log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
+    const receipt = {
+      receivedAt: new Date(Number(attributes.SentTimestamp)),
+      messageId,
+      isFirst: !(Number(attributes.ApproximateReceiveCount) > 1),
+    };
+    let outgoing: Outgoing[] = [];
+    let sent: Promise<void>;
+    try {
+      outgoing = await fanOut(message.event, receipt);
+    } finally {
+      sent = outbox.add(outgoing);
+    }
+    await sent;
   })(batch);
-  const enqueueInserted = () => enqueue(inserted.splice(0).filter(({ status }) => status === "pending"));
-  // Upper bound on how long an event with slow reads or writes delays the messages of the other events.
-  await Promise.race([work, sleep(MAX_ENQUEUE_DELAY_MS, undefined, { ref: false })]);
-  await enqueueInserted();
-  const response = await work;
-  await enqueueInserted();
-  return response;
 }
 
-const MAX_ENQUEUE_DELAY_MS = 1_000;
+/** How the event arrived. */
+interface Receipt {
+  /** When SQS received the event, by the clock of SQS. */
+  receivedAt: Date;
+  messageId: string;
+  /** Whether this is the first receive of the message. */
+  isFirst: boolean;
+}
 
 /**
- * Inserts the deliveries of an event. A row that already exists was inserted for the same event before: its message is
- * already enqueued, or the sweep will enqueue it.
- * @param onInsert called for each inserted row, also when the insert of another row fails and the event is retried
+ * How long a delivery waits whose event was handed over before. Its first message usually ends it in this time, so that
+ * a duplicate event leads to no second request.
  */
-async function fanOut(event: DeploymentEvent, receivedAt: Date, onInsert: (delivery: Delivery) => void): Promise<void> {
+const DUPLICATE_DELAY_SECONDS = 30;
+
+/** Plans the deliveries of an event. @returns the messages to send */
+async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }: Receipt): Promise<Outgoing[]> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
-  const graceSeconds = settings.deliveryGraceSeconds();
-  const subscribed = (await webhooks.list(event.project_id)).filter(({ events }) => events.includes(event.event));
-  const inserts = await Promise.allSettled(
-    subscribed.map(async (webhook) => {
-      const created = createDelivery(event, webhook, new Date(), graceSeconds);
-      const delivery = { ...created, event_received_at: receivedAt.toISOString() };
-      if (await deliveries.insert(delivery)) onInsert(delivery);
-    }),
+  const [found, row] = await Promise.all([
+    webhooks.list(event.project_id),
+    events.insert(event, receivedAt, messageId),
+  ]);
+  // The SDK may have repeated the insert. After another receive or with another message, deliveries may have been sent.
+  const isNew = row === "inserted" || (row === "same message" && isFirst);
+  const planned = await Promise.allSettled(
+    found
+      .filter(({ events: names }) => names.includes(event.event))
+      .map((webhook) => planDelivery(event, webhook, receivedAt, isNew)),
   );
-  const failure = inserts.find((insert) => insert.status === "rejected");
+  const failure = planned.find((each) => each.status === "rejected");
   if (failure) throw failure.reason;
+  return planned.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+}
+
+/**
+ * Plans the delivery of an event to a webhook. A healthy webhook gets a message that carries the delivery. In all other
+ * cases the row comes first. A row that exists already was inserted for the same event before: its message is enqueued,
+ * or the sweep will enqueue it.
+ */
+async function planDelivery(
+  event: DeploymentEvent,
+  webhook: Webhook,
+  receivedAt: Date,
+  isNew: boolean,
+): Promise<Outgoing[]> {
+  const now = new Date();
+  const delaySeconds = isNew ? 0 : DUPLICATE_DELAY_SECONDS;
+  const created = createDelivery(event, webhook, now, settings.deliveryGraceSeconds() + delaySeconds);
+  const delivery = { ...created, event_received_at: receivedAt.toISOString() };
+  if (webhook.disabled_at !== undefined) {
+    const result = await deliveries.insertHeld(delivery, webhook);
+    if (result !== "changed") return [];
+    const current = await webhooks.find(webhook.project_id, webhook.id);
+    return current ? planDelivery(event, current, receivedAt, isNew) : [];
+  }
+  const circuit = checkCircuit(webhook, now);
+  if (circuit.kind === "open") {
+    if (await deliveries.insertParked(delivery, circuit.probeAt.toISOString())) {
+      await ensureWakeUp(webhook, circuit.probeAt);
+    }
+    return [];
+  }
+  const lane = laneOf(webhook);
+  if (isNew && lane === "normal" && fitsInMessage(delivery)) return [{ kind: "first", delivery }];
+  return (await deliveries.insert(delivery)) ? [{ kind: "due", delivery, lane, delaySeconds }] : [];
 }

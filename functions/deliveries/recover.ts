@@ -4,7 +4,7 @@ import { ApiError } from "../platform/errors.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { findByStatus } from "./delivery-list-store.ts";
 import { recoverInput } from "./delivery-presenter.ts";
-import { enqueue } from "./delivery-queue.ts";
+import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /** Upper bounds for one call. The duration is well below the 29 s timeout of API Gateway. */
@@ -30,7 +30,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
         page.slice(0, MAX_DELIVERIES - count),
         settings.deliveryGraceSeconds(),
       );
-      await enqueue(rescheduled);
+      await enqueue(rescheduled, { lane: laneOf(webhook) });
       count += rescheduled.length;
       if (count >= MAX_DELIVERIES || Date.now() > endsAt) break;
     }

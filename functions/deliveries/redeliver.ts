@@ -2,7 +2,7 @@ import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { toListItem } from "./delivery-presenter.ts";
-import { enqueue } from "./delivery-queue.ts";
+import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /** Sends a delivery of any status again, under the same id. If the attempt fails, the retry schedule restarts. */
@@ -17,7 +17,7 @@ export const handler = defineEndpoint(
         now,
         settings.deliveryGraceSeconds(),
       );
-      if (isNew) await enqueue([delivery]);
+      if (isNew) await enqueue([delivery], { lane: laneOf(webhook) });
       return accepted(toListItem(delivery));
     },
   },

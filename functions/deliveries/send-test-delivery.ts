@@ -6,7 +6,7 @@ import { settings } from "../platform/env.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { createDelivery } from "./delivery.ts";
 import { testDeliveryInput, toListItem } from "./delivery-presenter.ts";
-import { enqueue } from "./delivery-queue.ts";
+import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /** Sends a sample event to one webhook, in one attempt. Ignores the webhook's events and whether it is disabled. */
@@ -18,7 +18,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     const event = createDeploymentEvent(sample);
     const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
     await deliveries.insert(delivery);
-    await enqueue([delivery]);
+    await enqueue([delivery], { lane: laneOf(webhook) });
     return accepted(toListItem(delivery));
   },
 });

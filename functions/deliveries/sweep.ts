@@ -4,8 +4,9 @@ import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { addSeconds } from "../platform/time.ts";
 import { DUE_SHARDS } from "./delivery.ts";
-import { enqueue } from "./delivery-queue.ts";
-import { claim, type DueCursor, findDue } from "./due-index.ts";
+import { enqueue, enqueueWakeUps } from "./delivery-queue.ts";
+import { type ClaimedRow, changeLease, claim, type DueCursor, findDue } from "./due-index.ts";
+import { isWakeUp } from "./parking-store.ts";
 
 const PAGE_SIZE = 100;
 const PARALLEL_SHARDS = 8;
@@ -16,6 +17,13 @@ const MIN_REMAINING_MS = 5_000;
  * one more message per row every quarter of an hour, not every minute.
  */
 const GRACES_PER_LEASE = 7.5;
+/**
+ * The lease doubles with each further hand-over of the same attempt, up to this factor: when the queue is slower than
+ * the lease, more messages would only make it slower.
+ */
+const MAX_LEASE_FACTOR = 16;
+/** When a row is due again whose message SQS did not accept. */
+const REJECTED_RETRY_SECONDS = 60;
 
 /** Upper bound on the rows of one webhook that a run enqueues, so that one backlog does not use up the time of all. */
 const MAX_CLAIMS_PER_WEBHOOK = 1_000;
@@ -79,7 +87,7 @@ async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boo
       const claims = await Promise.allSettled(wanted.map((row) => claim(row, leaseEnd)));
       // Enqueue the claimed rows even when another claim fails, or they would wait until the end of their lease.
       const claimed = claims.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
-      await enqueue(claimed);
+      await handOver(claimed, now);
       result.redriven += claimed.length;
       for (const [index, each] of claims.entries()) {
         if (each.status === "fulfilled") continue;
@@ -92,6 +100,39 @@ async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boo
     return result;
   } catch (error) {
     return { ...result, failure: { error } };
+  }
+}
+
+/** Enqueues claimed rows. A row whose message is not accepted is due again after a minute, not after its lease. */
+async function handOver(claimed: ClaimedRow[], now: Date): Promise<void> {
+  const [wakeUps, rows] = [claimed.filter(isWakeUp), claimed.filter((row) => !isWakeUp(row))];
+  const leased = await Promise.all(rows.map((row) => extendLease(row, now)));
+  const calls = wakeUps.map(({ project_id, id, handovers }) => {
+    return { kind: "wake-up", project_id, webhook_id: id, handovers } as const;
+  });
+  const [rejectedRows, rejectedCalls] = await Promise.all([enqueue(leased), enqueueWakeUps(calls)]);
+  const rejected = [
+    ...rejectedRows,
+    ...wakeUps.filter((_, index) => rejectedCalls.some((call) => call === calls[index])),
+  ];
+  const retryAt = addSeconds(now, REJECTED_RETRY_SECONDS);
+  const released = rejected.filter(({ due_at }) => due_at > retryAt).map((row) => changeLease(row, retryAt));
+  for (const release of await Promise.allSettled(released)) {
+    if (release.status === "rejected") log.error("lease not shortened", release.reason);
+  }
+}
+
+/** Extends the lease of a row that was handed over before. @returns the row with its lease */
+async function extendLease(row: ClaimedRow, now: Date): Promise<ClaimedRow> {
+  if (row.handovers <= 1) return row;
+  const factor = Math.min(MAX_LEASE_FACTOR, 2 ** (row.handovers - 1));
+  const until = addSeconds(now, factor * GRACES_PER_LEASE * settings.deliveryGraceSeconds());
+  try {
+    await changeLease(row, until);
+    return { ...row, due_at: until };
+  } catch (error) {
+    log.error("lease not extended", error, { webhook_id: row.webhook_id, delivery_id: row.id });
+    return row;
   }
 }
 

@@ -102,6 +102,10 @@ function reasonOf(error: z.core.$ZodError): string {
   return error.issues.map(({ path, message }) => `${path.join(".") || "the message"} ${message}`).join("; ");
 }
 
+/** Returns the id of an event: equal events have equal ids. Ids sort by the time of the event. */
+export const eventIdOf = ({ timestamp, digest }: DeploymentEvent): string =>
+  timeOrderedUuid(Math.max(0, Date.parse(timestamp)), Buffer.from(digest, "hex"));
+
 /**
  * Returns the id of the delivery of an event to a webhook. Equal events have equal ids, so that a duplicate event or a
  * retry after a crash creates no second delivery. Ids sort by the time of the event.

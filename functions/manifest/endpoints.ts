@@ -103,7 +103,7 @@ export const endpoints = [
     access: "admin",
     uses: {
       tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["PutItem"] },
-      sendsTo: ["deliveries"],
+      sendsTo: ["deliveries", "slowDeliveries"],
     },
   },
   {
@@ -127,7 +127,7 @@ export const endpoints = [
     access: "admin",
     uses: {
       tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem", "UpdateItem"] },
-      sendsTo: ["deliveries"],
+      sendsTo: ["deliveries", "slowDeliveries"],
     },
   },
   {
@@ -137,7 +137,7 @@ export const endpoints = [
     access: "admin",
     uses: {
       tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query", "UpdateItem"] },
-      sendsTo: ["deliveries"],
+      sendsTo: ["deliveries", "slowDeliveries"],
     },
     timeoutSeconds: 28,
   },

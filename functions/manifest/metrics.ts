@@ -40,6 +40,11 @@ export const metrics = {
   rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimension: "reason" },
   /** Queue messages that failed because of an internal error. Each retry that fails counts again. */
   messagesFailed: { name: "MessagesFailed", unit: "Count" },
+  /**
+   * Age of a queue message when it failed because of an internal error. The age that SQS reports leaves out messages
+   * that were received three times.
+   */
+  failedMessageAge: { name: "FailedMessageAge", unit: "Seconds" },
   /** Messages that are not valid events and were moved to the dead-letter queue. */
   rejectedEvents: { name: "RejectedEvents", unit: "Count" },
   /**

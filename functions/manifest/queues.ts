@@ -20,6 +20,12 @@ export interface QueueRow {
 
 const FOURTEEN_DAYS = 14 * 24 * 3600;
 
+/**
+ * Five hours of failures or more. Messages that are not valid are rejected at once, so a low limit would only turn an
+ * outage of DynamoDB into dead letters.
+ */
+const MAX_RECEIVES = 100;
+
 export const queues = {
   /** Sent by the deployment pipeline. A message is the event itself. It must fit into a DynamoDB item of 400 KB. */
   events: {
@@ -27,19 +33,31 @@ export const queues = {
     deadLetterEnv: "EVENTS_DLQ_URL",
     name: "deployment-events",
     visibilitySeconds: 180,
-    maxReceives: 5,
+    maxReceives: MAX_RECEIVES,
     maxMessageBytes: 256 * 1024,
   },
   /**
-   * Sent by fan-out, send, sweep and the endpoints that request an attempt. A message names a delivery row and the
-   * attempt that is due.
+   * Sent by fan-out, send, sweep and the endpoints that request an attempt. A message carries the delivery of a first
+   * attempt, or names the row whose attempt is due (deliveries/delivery-queue.ts).
    */
   deliveries: {
     env: "DELIVERIES_QUEUE_URL",
     deadLetterEnv: "DELIVERIES_DLQ_URL",
     name: "deliveries",
-    visibilitySeconds: 180,
-    maxReceives: 5,
+    visibilitySeconds: 360,
+    maxReceives: MAX_RECEIVES,
+    maxMessageBytes: 256 * 1024,
+  },
+  /**
+   * Messages like those of `deliveries`, for slow, busy and failing webhooks. A queue and senders of its own, so that
+   * they do not occupy the senders of all others.
+   */
+  slowDeliveries: {
+    env: "SLOW_DELIVERIES_QUEUE_URL",
+    deadLetterEnv: "SLOW_DELIVERIES_DLQ_URL",
+    name: "deliveries-slow",
+    visibilitySeconds: 360,
+    maxReceives: MAX_RECEIVES,
     maxMessageBytes: 256 * 1024,
   },
 } as const satisfies Record<string, QueueRow>;

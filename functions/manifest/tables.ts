@@ -32,6 +32,8 @@ export const tables = {
     partitionKey: "webhook_id",
     isSecret: true,
   },
+  /** Deployment events, one item for each, in order of time. The item shows that an event was handed to the senders. */
+  events: { env: "EVENTS_TABLE", name: "events", partitionKey: "project_id", sortKey: "id", ttl: "expires_at" },
   /** Deliveries with their payload, attempts and responses. The sparse index `due` contains the pending ones only. */
   deliveries: {
     env: "DELIVERIES_TABLE",

@@ -25,6 +25,24 @@ export type Trigger =
   | { kind: "everyMinutes"; minutes: number }
   | { kind: "invoke" };
 
+/**
+ * An attempt needs up to 35 s when DynamoDB and SQS are slow: see MIN_ATTEMPT_MS in attempts/send.ts. A message that a
+ * sender cannot begin in time goes back to the queue.
+ */
+const SENDER_TIMEOUT_SECONDS = 60;
+/** An attempt mostly waits for the receiver, and Lambda bills memory per time. Peak use is below two thirds of this. */
+const SENDER_MEMORY_MB = 256;
+
+/** The calls that both senders make. */
+const sending = {
+  tables: {
+    deliveries: ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
+    webhooks: ["BatchGetItem", "UpdateItem", "ConditionCheckItem"],
+    webhookSecrets: ["BatchGetItem"],
+  },
+  sendsTo: ["deliveries", "slowDeliveries"],
+} as const satisfies Grants;
+
 export const workers = [
   {
     file: "auth/authorizer",
@@ -38,21 +56,36 @@ export const workers = [
     trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },
     timeoutSeconds: 30,
     memoryMb: 512,
-    uses: { tables: { webhooks: ["Query"], deliveries: ["PutItem"] }, sendsTo: ["deliveries"], rejectsTo: ["events"] },
+    uses: {
+      tables: {
+        webhooks: ["Query", "ConditionCheckItem"],
+        events: ["PutItem"],
+        deliveries: ["PutItem", "UpdateItem"],
+      },
+      sendsTo: ["deliveries", "slowDeliveries"],
+      rejectsTo: ["events"],
+    },
   },
   {
     file: "attempts/send",
     trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 200 },
-    timeoutSeconds: 30,
-    // An attempt mostly waits for the receiver, and Lambda bills memory per time. Peak use is below two thirds of this.
-    memoryMb: 256,
+    timeoutSeconds: SENDER_TIMEOUT_SECONDS,
+    memoryMb: SENDER_MEMORY_MB,
+    uses: sending,
+  },
+  {
+    file: "attempts/send-slow",
+    trigger: { kind: "queue", queue: "slowDeliveries", batchSize: 10, maxConcurrency: 100 },
+    timeoutSeconds: SENDER_TIMEOUT_SECONDS,
+    memoryMb: SENDER_MEMORY_MB,
     uses: {
+      ...sending,
       tables: {
-        deliveries: ["BatchGetItem", "UpdateItem"],
-        webhooks: ["BatchGetItem", "UpdateItem"],
-        webhookSecrets: ["BatchGetItem"],
+        ...sending.tables,
+        deliveries: [...sending.tables.deliveries, "DeleteItem"],
+        webhooks: [...sending.tables.webhooks, "GetItem"],
       },
-      sendsTo: ["deliveries"],
+      queries: ["deliveries/due"],
     },
   },
   {
@@ -60,7 +93,11 @@ export const workers = [
     trigger: { kind: "everyMinutes", minutes: 1 },
     timeoutSeconds: 55,
     memoryMb: 512,
-    uses: { tables: { deliveries: ["UpdateItem"] }, queries: ["deliveries/due"], sendsTo: ["deliveries"] },
+    uses: {
+      tables: { deliveries: ["UpdateItem"] },
+      queries: ["deliveries/due"],
+      sendsTo: ["deliveries", "slowDeliveries"],
+    },
   },
   {
     file: "projects/upsert-member",

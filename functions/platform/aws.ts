@@ -1,5 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { DynamoDBClient, TransactionCanceledException } from "@aws-sdk/client-dynamodb";
+import {
+  type ConditionalCheckFailedException,
+  DynamoDBClient,
+  TransactionCanceledException,
+} from "@aws-sdk/client-dynamodb";
 import {
   GetSecretValueCommand,
   ResourceNotFoundException,
@@ -143,8 +147,20 @@ export async function transact(items: Record<string, TransactItem>): Promise<voi
 }
 
 /** Returns whether a single write was rejected because its condition failed. */
-export function isConditionFailed(error: unknown): error is Error & { Item?: Record<string, unknown> } {
+export function isConditionFailed(error: unknown): error is ConditionalCheckFailedException {
   return error instanceof Error && error.name === "ConditionalCheckFailedException";
+}
+
+/**
+ * Returns an attribute of the item because of which a condition failed, as text; undefined when the item or the
+ * attribute does not exist, or the write did not ask for it with `ReturnValuesOnConditionCheckFailure`.
+ *
+ * The SDK repeats a write whose response was lost. When the first one took effect, the condition of the repeated one
+ * fails, although the caller's write succeeded: a value that only the caller can have written shows that.
+ */
+export function storedValue({ Item }: ConditionalCheckFailedException, attribute: string): string | undefined {
+  const value = Item?.[attribute];
+  return value?.S ?? value?.N;
 }
 
 /**

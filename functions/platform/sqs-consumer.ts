@@ -1,7 +1,8 @@
-import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
+import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import { log } from "./log.ts";
 
-type Handle = (message: SQSRecord) => Promise<void>;
+/** @param remainingMs returns the time until Lambda stops the function */
+type Handle = (message: SQSRecord, remainingMs: () => number) => Promise<void>;
 
 /**
  * Creates a Lambda handler that processes the messages of a batch concurrently and reports failures per message. A
@@ -11,19 +12,28 @@ type Handle = (message: SQSRecord) => Promise<void>;
  * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
  */
 export function sqsConsumer(handle: Handle) {
-  return async ({ Records }: SQSEvent): Promise<SQSBatchResponse> => {
-    const all = () => Promise.all(Records.map((message) => log.scope({}, () => failureOf(message, handle))));
+  return async (
+    { Records }: SQSEvent,
+    context?: Pick<Context, "getRemainingTimeInMillis">,
+  ): Promise<SQSBatchResponse> => {
+    const remainingMs = () => context?.getRemainingTimeInMillis() ?? Number.POSITIVE_INFINITY;
+    const process = (message: SQSRecord) => log.scope({}, () => failureOf(message, () => handle(message, remainingMs)));
+    const all = () => Promise.all(Records.map(process));
     const failures = await (Records.length > 1 ? log.batchMetrics(all) : all());
     return { batchItemFailures: failures.flat() };
   };
 }
 
-async function failureOf(message: SQSRecord, handle: Handle): Promise<SQSBatchResponse["batchItemFailures"]> {
+async function failureOf(
+  { messageId, attributes }: SQSRecord,
+  handle: () => Promise<void>,
+): Promise<SQSBatchResponse["batchItemFailures"]> {
   try {
-    await handle(message);
+    await handle();
     return [];
   } catch (error) {
-    log.error("message failed", error, { message_id: message.messageId }, { messagesFailed: 1 });
-    return [{ itemIdentifier: message.messageId }];
+    const failedMessageAge = Math.max(0, (Date.now() - Number(attributes.SentTimestamp)) / 1000);
+    log.error("message failed", error, { message_id: messageId }, { messagesFailed: 1, failedMessageAge });
+    return [{ itemIdentifier: messageId }];
   }
 }

@@ -101,6 +101,7 @@ export async function update(
   const removed = [
     ...(enabled === true ? ["disabled_at", "disabled_reason"] : []),
     ...(enabled === true || url !== undefined ? ["failing_since", "probe_at"] : []),
+    ...(url !== undefined ? ["slow_since"] : []),
   ];
   const clauses = [
     ...(set.length > 0 ? [`SET ${set.join(", ")}`] : []),
@@ -163,6 +164,17 @@ export function markFailing(webhook: Webhook, at: string): Promise<boolean> {
 /** Clears the failure state after a success. */
 export function clearFailing(webhook: Webhook): Promise<boolean> {
   return change(webhook, "REMOVE failing_since, probe_at", "attribute_exists(failing_since)");
+}
+
+/** Marks a webhook as slow, unless it is marked already or the URL has changed. */
+export function markSlow(webhook: Webhook, at: string): Promise<boolean> {
+  const condition = "attribute_not_exists(slow_since) AND #url = :url";
+  return change(webhook, "SET slow_since = :at", condition, { ":at": at, ":url": webhook.url });
+}
+
+/** Removes the mark of a slow webhook. */
+export function clearSlow(webhook: Webhook): Promise<boolean> {
+  return change(webhook, "REMOVE slow_since", "attribute_exists(slow_since)");
 }
 
 /**

@@ -16,8 +16,10 @@ export interface Webhook {
   disabled_reason?: DisabledReason;
   /** Time of the first failure after the last success; absent = not failing. */
   failing_since?: string;
-  /** Earliest time of the next probe of a failing webhook (functions/attempts/circuit-breaker.ts). */
+  /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
   probe_at?: string;
+  /** Since when its deliveries use the queue of slow webhooks (functions/attempts/slow-mark.ts); absent = they do not. */
+  slow_since?: string;
 }
 
 /** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user. */

@@ -74,17 +74,19 @@ function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
 const deadLettersMeaning: Record<QueueKey, string> = {
   events:
     "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
-  deliveries:
-    "Delivery attempts failed five times each because of a fault in this service: those webhooks are called late.",
+  deliveries: "Delivery attempts kept failing for hours because of a fault in this service: webhooks are not called.",
+  slowDeliveries:
+    "Delivery attempts to slow or failing webhooks kept failing for hours because of a fault in this service.",
 };
 
 const waitingMeaning: Record<QueueKey, string> = {
   events: "Deployment events have been waiting for ten minutes or more: webhooks are called late.",
   deliveries: "Deliveries that are due have not been sent: webhooks are called late.",
+  slowDeliveries: "Deliveries to slow, busy or failing webhooks that are due have not been sent.",
 };
 
 /** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html */
-const MAX_DELAY_SECONDS: Record<QueueKey, number> = { events: 0, deliveries: 900 };
+const MAX_DELAY_SECONDS: Record<QueueKey, number> = { events: 0, deliveries: 900, slowDeliveries: 900 };
 
 /**
  * Returns the highest age of the oldest message, in seconds, at which a queue can still be healthy: its longest delay

@@ -99,8 +99,8 @@ export async function publish(event: object): Promise<void> {
 }
 
 /** Returns the queue message for an attempt. */
-export function dueAttempt({ project_id, webhook_id, id }: Delivery, attempt = 1): DueAttempt {
-  return { project_id, webhook_id, delivery_id: id, attempt };
+export function dueAttempt({ project_id, webhook_id, id, due_at = "" }: Delivery, attempt = 1): DueAttempt {
+  return { kind: "due", project_id, webhook_id, delivery_id: id, attempt, valid_until: due_at };
 }
 
 /**
@@ -174,5 +174,6 @@ export async function takeMessages(queue: QueueKey, from: "queue" | "dead letter
 
 /** Receives and deletes all visible messages of the deliveries queue. */
 export async function takeDueAttempts(): Promise<DueAttempt[]> {
-  return (await takeMessages("deliveries")).map(({ body }) => JSON.parse(body));
+  const messages = [...(await takeMessages("deliveries")), ...(await takeMessages("slowDeliveries"))];
+  return messages.map(({ body }) => JSON.parse(body));
 }

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { type CircuitDecision, checkCircuit, OPEN_AFTER_SECONDS } from "../../../functions/attempts/circuit-breaker.ts";
+import { type CircuitDecision, checkCircuit, OPEN_AFTER_SECONDS } from "../../../functions/webhooks/circuit-breaker.ts";
 
 const now = new Date("2026-01-06T00:00:00.000Z");
 const after = (seconds: number) => new Date(now.getTime() + seconds * 1000).toISOString();

@@ -1,0 +1,103 @@
+import type { WakeUpCall } from "../deliveries/delivery-queue.ts";
+import * as deliveries from "../deliveries/delivery-store.ts";
+import type { DueCursor, DueKey } from "../deliveries/due-index.ts";
+import { endDrainEmpty, findParked, handOver, startDrain } from "../deliveries/parking-store.ts";
+import { log } from "../platform/log.ts";
+import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
+import { makeAttempt } from "./attempt.ts";
+
+/*
+ * Drains the parking of a webhook. While its circuit is open, one parked delivery probes it. Once a probe succeeds, the
+ * others are sent, oldest first, as many at once as the webhook has slots: the pace of the receiver. One drain runs per
+ * webhook at a time, because it claims the webhook's wake-up.
+ */
+
+/** Deliveries sent at once, and rows of a disabled or deleted webhook ended at once. */
+const PAGE_SIZE = 10;
+/** Wait after a failure or without a free slot. */
+const PAUSE_SECONDS = 10;
+
+type WebhookKey = Pick<Webhook, "project_id" | "id">;
+
+/** What follows: the parking is looked at again at `at`, or it was empty. */
+type Next = { kind: "wait"; at: Date } | { kind: "empty"; visitAt?: Date };
+
+/**
+ * Sends parked deliveries of a webhook until the receiver fails, none is left, or the time is up.
+ * @param hasTime returns whether there is time for another attempt
+ */
+export async function drain({ project_id, webhook_id, handovers }: WakeUpCall, hasTime: () => boolean): Promise<void> {
+  log.tag({ project_id, webhook_id });
+  const key = { project_id, id: webhook_id };
+  const wakeUp = await startDrain(key, handovers);
+  if (!wakeUp) return;
+  const next = await drainPages(key, hasTime);
+  if (next.kind === "wait") await handOver(key, next.at, wakeUp.handovers);
+  else await endDrainEmpty(key, wakeUp, next.visitAt);
+}
+
+async function drainPages(key: WebhookKey, hasTime: () => boolean): Promise<Next> {
+  // The index lags behind the table: going on after the last row avoids reading the same rows again.
+  let after: DueCursor | undefined;
+  let isFirstPage = true;
+  while (hasTime()) {
+    const webhook = await webhooks.find(key.project_id, key.id);
+    const probe = webhook && probeOf(webhook, new Date());
+    if (probe && probe.at > new Date()) return { kind: "wait", at: probe.at };
+    const { rows, next } = await findParked(key.id, probe ? 1 : PAGE_SIZE, after);
+    if (isFirstPage && rows.length === 0 && next === undefined) {
+      return { kind: "empty", ...(probe && { visitAt: new Date(probe.nextAt) }) };
+    }
+    const isDone = await inPage(rows, (row) => endOrAttempt(key, row, webhook, probe?.nextAt));
+    if (!isDone) return { kind: "wait", at: probe ? new Date(probe.nextAt) : secondsFromNow(PAUSE_SECONDS) };
+    if (next === undefined) return { kind: "wait", at: secondsFromNow(PAUSE_SECONDS) };
+    after = next;
+    isFirstPage = false;
+  }
+  return { kind: "wait", at: new Date() };
+}
+
+/** Returns when an enabled webhook whose circuit is open is probed, now and the next time; undefined for any other. */
+function probeOf(webhook: Webhook, now: Date): { at: Date; nextAt: string } | undefined {
+  const circuit = webhook.disabled_at === undefined ? checkCircuit(webhook, now) : undefined;
+  return circuit?.kind === "open" ? { at: circuit.probeAt, nextAt: circuit.nextProbeAt } : undefined;
+}
+
+/** Processes the rows of a page together. @returns whether all were processed without a failed or delayed attempt */
+async function inPage(rows: DueKey[], process: (row: DueKey) => Promise<boolean>): Promise<boolean> {
+  const results = await Promise.allSettled(rows.map((row) => log.scope({}, () => process(row))));
+  for (const result of results) if (result.status === "rejected") throw result.reason;
+  return results.every((result) => result.status === "fulfilled" && result.value);
+}
+
+/**
+ * Attempts a parked delivery. Holds it when the webhook is disabled, cancels it when the webhook is deleted.
+ * @returns false when the attempt failed or had no slot
+ */
+async function endOrAttempt(
+  { project_id, id }: WebhookKey,
+  row: DueKey,
+  webhook: Webhook | undefined,
+  nextProbeAt: string | undefined,
+): Promise<boolean> {
+  if (webhook && webhook.disabled_at === undefined) {
+    const result = await makeAttempt({
+      project_id,
+      webhook_id: id,
+      delivery_id: row.id,
+      lane: "slow",
+      isDrain: true,
+      ...(nextProbeAt !== undefined && { nextProbeAt }),
+    });
+    return result !== "failed" && result !== "delayed";
+  }
+  const delivery = await deliveries.find(row.webhook_id, row.id);
+  if (delivery?.status !== "pending") return true;
+  if (webhook) await deliveries.hold(delivery, webhook);
+  else await deliveries.cancel(delivery);
+  return true;
+}
+
+const secondsFromNow = (seconds: number): Date => new Date(Date.now() + seconds * 1000);

@@ -1,0 +1,47 @@
+import type { SQSRecord } from "aws-lambda";
+import { type DeliveryMessage, type Lane, readDeliveryMessage, type WakeUpCall } from "../deliveries/delivery-queue.ts";
+import { sqsConsumer } from "../platform/sqs-consumer.ts";
+import { type AttemptRequest, delay, makeAttempt } from "./attempt.ts";
+import { recordLater } from "./record.ts";
+
+/**
+ * The time that an attempt can need when DynamoDB and SQS are slow: the wait for a slot 2 s, the reads 3 s, the request
+ * 15 s, its record and the message after it 9 s each, less what the SDK does at the same time. With less time left an
+ * attempt is not begun: Lambda would stop it after the request, and the request would be repeated.
+ */
+export const MIN_ATTEMPT_MS = 35_000;
+
+/** Handles the wake-up call of a webhook. `hasTime` returns whether there is time for another attempt. */
+type HandleWakeUp = (call: WakeUpCall, hasTime: () => boolean) => Promise<void>;
+
+/**
+ * Creates the handler of a sender.
+ * @param onWakeUp absent = the queue of this lane has no wake-up calls
+ */
+export function createSender(lane: Lane, onWakeUp?: HandleWakeUp) {
+  return sqsConsumer(async (record, remainingMs) => {
+    const message = readDeliveryMessage(record.body);
+    const hasTime = () => remainingMs() >= MIN_ATTEMPT_MS;
+    if (message.kind === "unrecorded") return recordLater(message);
+    if (message.kind === "wake-up") {
+      if (!onWakeUp) throw new Error("A wake-up call is in the wrong queue.");
+      return onWakeUp(message, hasTime);
+    }
+    const request = requestOf(message, record, lane);
+    if (hasTime()) await makeAttempt(request);
+    else await delay(request, 0);
+  });
+}
+
+type AttemptMessage = Extract<DeliveryMessage, { kind: "due" | "first" }>;
+
+function requestOf(message: AttemptMessage, { attributes }: SQSRecord, lane: Lane): AttemptRequest {
+  if (message.kind === "due") {
+    const { kind, valid_until, ...rest } = message;
+    return { ...rest, validUntil: valid_until, lane };
+  }
+  const { delivery } = message;
+  const { project_id, webhook_id, id } = delivery;
+  const isRepeated = Number(attributes.ApproximateReceiveCount) > 1;
+  return { project_id, webhook_id, delivery_id: id, attempt: 1, carried: delivery, isRepeated, lane };
+}
