@@ -167,6 +167,8 @@ async function hold(
 async function isParked(delivery: Delivery, isStored: boolean, webhook: Webhook): Promise<boolean> {
   const circuit = checkCircuit(webhook, new Date());
   if (circuit.kind === "closed") return false;
+  // Another message parked it before. Parking it again would move it behind the others.
+  if (isStored && isParkedRow(delivery)) return true;
   const probeAt = new Date(Math.max(Date.now(), circuit.probeAt.getTime())).toISOString();
   const isWritten = isStored
     ? await deliveries.park(delivery, probeAt)
@@ -227,6 +229,7 @@ async function send(request: AttemptRequest, inputs: AttemptInputs): Promise<Att
     retryAfter: outcome.retryAfter,
     sendingId,
     hasWaitedForSlot: (request.waits ?? 0) > 0,
+    isDrain: request.isDrain ?? false,
   });
   await noteDuration(webhook, outcome.durationMs);
   return outcome.errorCode === undefined ? "succeeded" : "failed";
