@@ -3,6 +3,7 @@ import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { attemptOf } from "../../support/attempts.ts";
 import {
   changeWebhook,
   dueAttempt,
@@ -35,6 +36,9 @@ afterEach(async () => {
 });
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).toISOString();
+/** Makes an attempt as a drain does, which sends to a webhook whose circuit is open too. */
+const probe = (row: Delivery, attempt = 1) =>
+  makeAttempt({ ...attemptOf(row, attempt), isDrain: true, lane: "slow", nextProbeAt: daysAgo(-1) });
 const webhookNow = async () => await webhooks.find(webhook.project_id, webhook.id);
 
 test("410 fails the delivery, disables the webhook as gone and holds later deliveries", async () => {
@@ -64,7 +68,7 @@ test("a webhook without a success for five days is disabled while its deliveries
   await changeWebhook(webhook, { failing_since: daysAgo(6) });
   receiver.respondWith(500);
   const second = await givenDelivery(webhook, { attempt_count: 1 });
-  await makeAttempt(dueAttempt(second, 2));
+  await probe(second, 2);
   expect(await webhookNow()).toMatchObject({ disabled_reason: "failing" });
   await makeAttempt(dueAttempt(delivery));
   expect((await rowOf(delivery)).status).toBe("held");
@@ -94,13 +98,13 @@ test("failing_since keeps the value of the first of two concurrent failures", as
 
 test("a success clears failing_since", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(4) });
-  await makeAttempt(dueAttempt(delivery));
+  await probe(delivery);
   expect(await webhookNow()).toEqual(webhook);
 });
 
 test("a success after six days of failures keeps the webhook enabled", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(6) });
-  await makeAttempt(dueAttempt(delivery));
+  await probe(delivery);
   expect(await webhookNow()).toEqual(webhook);
 });
 
@@ -109,7 +113,7 @@ test("the last attempt after five days without a success disables the webhook as
   receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(5), probe_at: daysAgo(1) });
   delivery = await givenDelivery(webhook, { attempt_count: 1 });
-  await makeAttempt(dueAttempt(delivery, 2));
+  await probe(delivery, 2);
   expect(await webhookNow()).toMatchObject({ disabled_reason: "failing", disabled_at: expect.stringMatching(/Z$/) });
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
@@ -117,7 +121,7 @@ test("the last attempt after five days without a success disables the webhook as
 test("a failed first attempt does not disable the webhook after 50 days of failures", async () => {
   receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(50) });
-  await makeAttempt(dueAttempt(delivery));
+  await probe(delivery);
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
   expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
 });
@@ -130,7 +134,7 @@ test("a webhook with a success during the attempt is not disabled as failing", a
     await webhooks.clearFailing(webhook);
     response.writeHead(500).end();
   });
-  await makeAttempt(dueAttempt(delivery, 2));
+  await probe(delivery, 2);
   expect(await rowOf(delivery)).toMatchObject({ status: "failed" });
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
 });
@@ -140,7 +144,7 @@ test("the last attempt after less than five days without a success keeps the web
   process.env.RETRY_SCHEDULE = "60";
   await changeWebhook(webhook, { failing_since: daysAgo(4.99) });
   delivery = await givenDelivery(webhook, { attempt_count: 1 });
-  await makeAttempt(dueAttempt(delivery, 2));
+  await probe(delivery, 2);
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
