@@ -39,7 +39,7 @@ const keyOf = ({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">) => ({
  * @returns false when the row already exists, because the event is a duplicate
  */
 export async function insert(delivery: Delivery): Promise<boolean> {
-  const { created_at, sending_id } = delivery;
+  const { created_at, sending_id, due_at } = delivery;
   try {
     await dynamo().send(
       new PutCommand({
@@ -52,8 +52,11 @@ export async function insert(delivery: Delivery): Promise<boolean> {
     return true;
   } catch (error) {
     if (!isConditionFailed(error)) throw error;
+    // Two receives of a message insert the same delivery, but plan it for times of their own.
     const isOwnWrite =
-      storedValue(error, "created_at") === created_at && storedValue(error, "sending_id") === sending_id;
+      storedValue(error, "created_at") === created_at &&
+      storedValue(error, "sending_id") === sending_id &&
+      storedValue(error, "due_at") === due_at;
     return isOwnWrite && storedValue(error, "attempt_count") === String(delivery.attempt_count);
   }
 }

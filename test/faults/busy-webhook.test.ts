@@ -13,13 +13,18 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Acquires the one slot `count` times at once and holds it for the time of a response. */
-async function respondOneByOne(slots: KeyedSemaphore, count: number, maxWaitMs: number) {
+/** Acquires a slot `count` times at once and holds it for the time of a response. */
+async function respondToAll(
+  slots: KeyedSemaphore,
+  count: number,
+  maxWaitMs: number,
+  { responseMs = RESPONSE_MS, patienceMs = MAX_WAIT_WITHOUT_RELEASE_MS } = {},
+) {
   const startedAt = performance.now();
   const attempts = Promise.all(
     Array.from({ length: count }, async () => {
-      const release = await slots.acquire("a", MAX_WAIT_WITHOUT_RELEASE_MS, maxWaitMs);
-      if (release) await new Promise((resolve) => setTimeout(resolve, RESPONSE_MS));
+      const release = await slots.acquire("a", patienceMs, maxWaitMs);
+      if (release) await new Promise((resolve) => setTimeout(resolve, responseMs));
       release?.();
       return { hasSlot: release !== undefined, endedAfterMs: performance.now() - startedAt };
     }),
@@ -33,11 +38,16 @@ async function respondOneByOne(slots: KeyedSemaphore, count: number, maxWaitMs: 
 }
 
 test("all waiting attempts get a slot when the time between two releases is below the limit", async () => {
-  expect(await respondOneByOne(new KeyedSemaphore(1), 12, 20_000)).toEqual({ served: 12, lastEndedAfterMs: 300 });
+  expect(await respondToAll(new KeyedSemaphore(1), 12, 20_000)).toEqual({ served: 12, lastEndedAfterMs: 300 });
+});
+
+test("a receiver that takes 300 ms gets a burst of 40 without a delay, with ten slots and twice its usual time of patience", async () => {
+  const burst = await respondToAll(new KeyedSemaphore(10), 40, 2_000, { responseMs: 300, patienceMs: 600 });
+  expect(burst).toEqual({ served: 40, lastEndedAfterMs: 1_200 });
 });
 
 test("attempts that wait longer than the max wait give up, although slots are being released", async () => {
-  expect(await respondOneByOne(new KeyedSemaphore(1), 200, 2 * MAX_WAIT_WITHOUT_RELEASE_MS)).toEqual({
+  expect(await respondToAll(new KeyedSemaphore(1), 200, 2 * MAX_WAIT_WITHOUT_RELEASE_MS)).toEqual({
     served: 8,
     lastEndedAfterMs: 2 * MAX_WAIT_WITHOUT_RELEASE_MS,
   });
