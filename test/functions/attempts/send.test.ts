@@ -7,7 +7,8 @@ import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, interceptSqs, restoreAws, watchDynamo, watchQueue } from "../../support/aws-calls.ts";
+import { carriedDelivery, failRecords, firstAttempt, watchMessages } from "../../support/attempts.ts";
+import { interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
   dueAttempt,
   dueIds,
@@ -40,12 +41,24 @@ afterEach(async () => {
   await receiver.close();
 });
 
-test("a delivery costs three reads, in one request, and one write", async () => {
+test("a carried delivery costs three reads, in one request, and one write", async () => {
+  const carried = carriedDelivery(webhook);
   const calls = watchDynamo();
-  expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-  // The write takes the row out of the index as well.
+  expect(await handler(sqsEvent(firstAttempt(carried)))).toEqual(allDone);
   expect(calls).toEqual([
     { command: "BatchGetItemCommand", units: 3 },
+    { command: "PutItemCommand", units: 1 },
+  ]);
+  expect(await rowOf(carried)).toMatchObject({ status: "succeeded" });
+});
+
+test("a delivery with a row costs three reads, in one request, and two writes", async () => {
+  const calls = watchDynamo();
+  expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
+  // The claim, and the record, which takes the row out of the index as well.
+  expect(calls).toEqual([
+    { command: "BatchGetItemCommand", units: 3 },
+    { command: "UpdateItemCommand", units: 1 },
     { command: "UpdateItemCommand", units: 2 },
   ]);
   expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
@@ -84,20 +97,33 @@ describe("a duplicate message", () => {
   });
 
   const soon = new Date(Date.now() + 60_000).toISOString();
-  test.each<[string, deliveries.NextState]>([
-    ["a success", { status: "succeeded" }],
-    ["a failure with a retry", { status: "pending", nextAttemptAt: soon, dueAt: soon }],
-  ])("in another process, which recorded %s while this one waited for the response, counts once", async (_, next) => {
-    const batches = watchQueue();
-    const other = { number: 1, at: new Date().toISOString(), duration_ms: 1, trigger: "schedule" as const };
+  const retry: deliveries.NextState = {
+    status: "pending",
+    nextAttemptAt: soon,
+    due: { due_shard: 1, due_at: soon },
+  };
+  test.each<[string, deliveries.NextState, number, Delivery["status"]]>([
+    ["a success before a failure", { status: "succeeded" }, 500, "succeeded"],
+    ["a success before a success", { status: "succeeded" }, 200, "succeeded"],
+    ["a failure before a success", retry, 200, "succeeded"],
+    ["a failure before a failure", retry, 500, "pending"],
+    ["the last failure before a success", { status: "failed" }, 200, "succeeded"],
+    ["the last failure before a failure", { status: "failed" }, 500, "failed"],
+  ])("in another process, which recorded %s: both attempts are in the log", async (_, next, code, status) => {
+    const other = { number: 1, at: new Date(0).toISOString(), duration_ms: 1, trigger: "schedule" as const };
     receiver.respondWith(async (_, response) => {
-      await deliveries.recordAttempt(delivery, other, next);
-      response.writeHead(500).end();
+      await deliveries.recordAttempt(delivery, other, next, "another");
+      response.writeHead(code).end();
     });
+    const sent = watchMessages();
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-    expect(receiver.received).toHaveLength(1);
-    expect(await rowOf(delivery)).toMatchObject({ status: next.status, attempt_count: 1, attempts: [other] });
-    expect(batches).toEqual([]);
+    const row = await rowOf(delivery);
+    expect(row).toMatchObject({ status, attempt_count: 2, attempts: [other, { number: 2, status_code: code }] });
+    // Only the number of the next attempt has changed.
+    const isPending = status === "pending";
+    expect("due_at" in row).toBe(isPending);
+    expect(sent.map(({ message }) => message)).toEqual(isPending ? [dueAttempt(row, 3)] : []);
+    if (isPending) expect(row).toMatchObject({ next_attempt_at: soon, due_at: soon, attempts_before_schedule: 1 });
   });
 });
 
@@ -125,25 +151,39 @@ describe("the log line of an attempt", () => {
     logSink.write = write;
   });
 
-  /** Fails writes to one table. */
-  const failWritesTo = (table: string) =>
+  const failWebhookWrites = () =>
     interceptDynamo(async ({ command, input }, send) => {
-      if (command === "UpdateItemCommand" && String(input.TableName).endsWith(`-${table}`))
+      if (command === "UpdateItemCommand" && String(input.TableName).endsWith("-webhooks"))
         throw new Error("unavailable");
       return send();
     });
+  const failQueue = () => interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
   const first = { message: "attempt", attempt: 1, trigger: "schedule", Attempts: 1 };
 
-  test("is written once, before the failure, when recording fails, and counts the request only", async () => {
-    failWritesTo("deliveries");
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
-    expect(lines).toMatchObject([{ ...first, outcome: "succeeded" }, { message: "message failed" }]);
+  test("is written once, before the error, when recording fails, and counts the request only", async () => {
+    failRecords();
+    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
+    expect(lines).toMatchObject([
+      { ...first, outcome: "succeeded" },
+      { message: "attempt not recorded, enqueued to be recorded later" },
+    ]);
     expect(lines[0]).not.toHaveProperty("FirstAttemptSuccess");
+  });
+
+  test("is written once, before the failure, when neither recording nor enqueueing succeeds", async () => {
+    failRecords();
+    failQueue();
+    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
+    expect(lines).toMatchObject([
+      { ...first, outcome: "succeeded" },
+      { message: "enqueue failed" },
+      { message: "message failed" },
+    ]);
   });
 
   test("is written once, before the failure, when updating the webhook fails, and counts the delivery", async () => {
     receiver.respondWith(410);
-    failWritesTo("webhooks");
+    failWebhookWrites();
     expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
     expect(lines).toMatchObject([
       { ...first, outcome: "http_status", FirstAttemptSuccess: 0, Exhausted: 1 },
@@ -155,8 +195,11 @@ describe("the log line of an attempt", () => {
   test("is written when a setting for the decision is not valid", async () => {
     process.env.RETRY_SCHEDULE = "soon";
     receiver.respondWith(500);
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
-    expect(lines).toMatchObject([{ ...first, outcome: "http_status" }, { message: "message failed" }]);
+    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
+    expect(lines).toMatchObject([
+      { ...first, outcome: "http_status" },
+      { message: "attempt not recorded, enqueued to be recorded later" },
+    ]);
   });
 });
 
@@ -199,23 +242,6 @@ describe("an internal error", () => {
       expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
     },
   );
-
-  test("when recording fails, returns the message and repeats the attempt under the same id", async () => {
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "UpdateItemCommand") throw new Error("DynamoDB is unavailable");
-      return send();
-    });
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
-    expect(receiver.received).toHaveLength(1);
-    restoreAws();
-    // Still pending and due: the sweep would find it even without the message.
-    expect(await rowOf(delivery)).toEqual(delivery);
-    expect(await dueIds(delivery.due_shard ?? -1)).toContain(delivery.id);
-
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-    expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([delivery.id, delivery.id]);
-    expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
-  });
 
   test("when enqueueing the next attempt fails, leaves it to the sweep", async () => {
     receiver.respondWith(500);
