@@ -98,7 +98,7 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
   if (!delivery || !webhook) return;
   if (row?.attempts?.some(({ at, duration_ms }) => at === attempt.at && duration_ms === attempt.duration_ms)) return;
   const stage = await record({
-    delivery,
+    delivery: asBeforeRequest(delivery, attempt),
     isStored: row !== undefined,
     webhook,
     attempt,
@@ -109,6 +109,13 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
   });
   if (stage.reached !== "completed") throw stage.error;
   log.info("attempt recorded later", { attempt: attempt.number });
+}
+
+/** Returns the row as it was before a user requested another attempt, which is still to be made. */
+function asBeforeRequest(row: Delivery, attempt: Attempt): Delivery {
+  if (!hasRequestedAttempt(row, attempt)) return row;
+  const { requested_at, ...before } = row;
+  return before;
 }
 
 function logAttempt({ delivery, attempt, hasWaitedForSlot }: CompletedAttempt, effects: AttemptEffects): void {
