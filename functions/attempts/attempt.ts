@@ -87,12 +87,12 @@ const BUSY_DELAYS_SECONDS = [5, 5, 10, 20, 40];
 /**
  * Enqueues the attempt again for later, in the slow lane, or leaves it to the sweep. Writes the row of a delivery that
  * has none.
- * @param afterSeconds default: by the number of delays before
+ * @param afterSeconds absent = no slot was free: the delay depends on the number of delays before
  */
 export async function delay(request: AttemptRequest, afterSeconds?: number): Promise<void> {
   const { carried, validUntil, waits = 0, isDrain } = request;
   const delaySeconds = afterSeconds ?? BUSY_DELAYS_SECONDS[Math.min(waits, BUSY_DELAYS_SECONDS.length - 1)] ?? 0;
-  const next = { lane: "slow", delaySeconds, waits: waits + 1 } as const;
+  const next = { lane: "slow", delaySeconds, waits: afterSeconds === undefined ? waits + 1 : request.waits } as const;
   if (isDrain) return;
   if (carried) {
     const planned = replanned(carried, delaySeconds);
