@@ -6,7 +6,7 @@ import { log } from "../platform/log.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { makeAttempt } from "./attempt.ts";
+import { type AttemptResult, makeAttempt } from "./attempt.ts";
 
 /*
  * Drains the parking of a webhook. While its circuit is open, one parked delivery probes it. Once a probe succeeds, the
@@ -50,9 +50,11 @@ async function drainPages(key: WebhookKey, hasTime: () => boolean): Promise<Next
     if (isFirstPage && rows.length === 0 && next === undefined) {
       return { kind: "empty", ...(probe && { visitAt: new Date(probe.nextAt) }) };
     }
-    const isDone = await inPage(rows, (row) => endOrAttempt(key, row, webhook, probe?.nextAt));
-    if (!isDone) return { kind: "wait", at: probe ? new Date(probe.nextAt) : secondsFromNow(PAUSE_SECONDS) };
-    if (next === undefined) return { kind: "wait", at: secondsFromNow(PAUSE_SECONDS) };
+    const results = await inPage(rows, (row) => endOrAttempt(key, row, webhook, probe?.nextAt));
+    if (probe && results.includes("failed")) return { kind: "wait", at: new Date(probe.nextAt) };
+    // A probe that found no slot has not been claimed.
+    const isBlocked = results.includes("failed") || results.includes("delayed");
+    if (isBlocked || next === undefined) return { kind: "wait", at: secondsFromNow(PAUSE_SECONDS) };
     after = next;
     isFirstPage = false;
   }
@@ -65,25 +67,24 @@ function probeOf(webhook: Webhook, now: Date): { at: Date; nextAt: string } | un
   return circuit?.kind === "open" ? { at: circuit.probeAt, nextAt: circuit.nextProbeAt } : undefined;
 }
 
-/** Processes the rows of a page together. @returns whether all were processed without a failed or delayed attempt */
-async function inPage(rows: DueKey[], process: (row: DueKey) => Promise<boolean>): Promise<boolean> {
+/** Processes the rows of a page together. @throws the first error, after all rows are processed */
+async function inPage(rows: DueKey[], process: (row: DueKey) => Promise<AttemptResult>): Promise<AttemptResult[]> {
   const results = await Promise.allSettled(rows.map((row) => log.scope({}, () => process(row))));
-  for (const result of results) if (result.status === "rejected") throw result.reason;
-  return results.every((result) => result.status === "fulfilled" && result.value);
+  return results.map((result) => {
+    if (result.status === "rejected") throw result.reason;
+    return result.value;
+  });
 }
 
-/**
- * Attempts a parked delivery. Holds it when the webhook is disabled, cancels it when the webhook is deleted.
- * @returns false when the attempt failed or had no slot
- */
+/** Attempts a parked delivery. Holds it when the webhook is disabled, cancels it when the webhook is deleted. */
 async function endOrAttempt(
   { project_id, id }: WebhookKey,
   row: DueKey,
   webhook: Webhook | undefined,
   nextProbeAt: string | undefined,
-): Promise<boolean> {
+): Promise<AttemptResult> {
   if (webhook && webhook.disabled_at === undefined) {
-    const result = await makeAttempt({
+    return makeAttempt({
       project_id,
       webhook_id: id,
       delivery_id: row.id,
@@ -91,13 +92,12 @@ async function endOrAttempt(
       isDrain: true,
       ...(nextProbeAt !== undefined && { nextProbeAt }),
     });
-    return result !== "failed" && result !== "delayed";
   }
   const delivery = await deliveries.find(row.webhook_id, row.id);
-  if (delivery?.status !== "pending") return true;
+  if (delivery?.status !== "pending") return "skipped";
   if (webhook) await deliveries.hold(delivery, webhook);
   else await deliveries.cancel(delivery);
-  return true;
+  return "skipped";
 }
 
 const secondsFromNow = (seconds: number): Date => new Date(Date.now() + seconds * 1000);

@@ -1,9 +1,10 @@
 import { jest } from "@jest/globals";
 import { handler as send } from "../../../functions/attempts/send.ts";
-import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { type Delivery, parkingShardOf } from "../../../functions/deliveries/delivery.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, restoreAws, watchQueue } from "../../support/aws-calls.ts";
+import { carriedDelivery, firstAttempt, type SentMessage, watchMessages } from "../../support/attempts.ts";
+import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   dueAttempt,
@@ -15,25 +16,25 @@ import {
   sqsEvent,
   takeDueAttempts,
 } from "../../support/deliveries.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
-/*
- * The circuit breaker where it is wired: one delivery probes a failing webhook, the others wait without using up
- * attempts.
- */
+/* The sender and the circuit breaker: deliveries of a failing webhook are parked. The drain sends them (drain.ts). */
 
 let receiver: Receiver;
 let webhook: Webhook;
 let waiting: Delivery[];
+let sent: SentMessage[];
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
   receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
-  waiting = await Promise.all(Array.from({ length: 5 }, () => givenDelivery(webhook)));
+  waiting = await Promise.all([5, 4, 3, 2, 1].map((seconds) => givenDelivery(webhook, { at: new Date(at(-seconds)) })));
+  sent = watchMessages();
 });
 afterEach(async () => {
   restoreAws();
-  jest.restoreAllMocks();
+  jest.useRealTimers();
   await takeDueAttempts();
   await receiver.close();
 });
@@ -44,81 +45,130 @@ const sendAll = async (rows: Delivery[]) => {
   expect(await send(sqsEvent(...rows.map((row) => dueAttempt(row))))).toEqual({ batchItemFailures: [] });
 };
 const rowsNow = () => Promise.all(waiting.map(rowOf));
-const isUntouched = ({ status, attempt_count, attempts }: Delivery) =>
-  status === "pending" && attempt_count === 0 && attempts === undefined;
+const parkedIds = () => dueIds(parkingShardOf(webhook.id));
+const wakeUpNow = () => rowOf({ webhook_id: `wake-up:${webhook.id}`, id: webhook.id });
 
-test("the sender sends one probe after 30 seconds of failures and postpones the other deliveries", async () => {
+describe.each([
+  ["the probe due now", undefined],
+  ["the probe due in 20 s", 20],
+  ["the probe due 10 s ago", -10],
+])("with the circuit open and %s,", (_, probeInSeconds) => {
+  let probeAt: string;
+  beforeEach(async () => {
+    fakeDate();
+    await changeWebhook(webhook, {
+      failing_since: at(-31),
+      ...(probeInSeconds !== undefined && { probe_at: at(probeInSeconds) }),
+    });
+    probeAt = at(Math.max(0, probeInSeconds ?? 0));
+  });
+
+  test("deliveries with a row are parked in the order of their planned attempts, without counting an attempt", async () => {
+    await sendAll(waiting.toReversed());
+    expect(receiver.received).toEqual([]);
+    expect(await rowsNow()).toEqual(
+      waiting.map((row) => ({
+        ...row,
+        next_attempt_at: probeAt,
+        due_at: row.next_attempt_at,
+        due_shard: parkingShardOf(webhook.id),
+      })),
+    );
+    expect(await parkedIds()).toEqual(waiting.map(({ id }) => id));
+  });
+
+  test("a carried delivery is parked with one write of its row", async () => {
+    const delivery = carriedDelivery(webhook);
+    expect(await send(sqsEvent(firstAttempt(delivery)))).toEqual({ batchItemFailures: [] });
+    expect(receiver.received).toEqual([]);
+    expect(await rowOf(delivery)).toEqual({
+      ...delivery,
+      next_attempt_at: probeAt,
+      due_at: delivery.next_attempt_at,
+      due_shard: parkingShardOf(webhook.id),
+    });
+  });
+
+  test("the webhook is woken once, at the time of the probe, however many deliveries are parked", async () => {
+    for (const row of waiting) await sendAll([row]);
+    expect(sent).toEqual([
+      {
+        lane: "slow",
+        delaySeconds: Math.max(0, probeInSeconds ?? 0),
+        group: webhook.project_id,
+        message: { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, handovers: 1 },
+      },
+    ]);
+    // If the call is lost, the sweep wakes the webhook after the grace period.
+    const dueAt = Date.parse((await wakeUpNow()).due_at ?? "");
+    expect(dueAt - Date.parse(probeAt)).toBe(120_000);
+  });
+
+  test("the webhook is not changed", async () => {
+    const before = await webhookNow();
+    await sendAll(waiting);
+    expect(await webhookNow()).toEqual(before);
+  });
+});
+
+test("a retry is parked when the circuit has opened meanwhile", async () => {
   receiver.respondWith(500);
+  const [row] = waiting;
+  if (!row) throw new Error("no deliveries given");
+  await sendAll([row]);
   await changeWebhook(webhook, { failing_since: at(-31) });
-  const batches = watchQueue();
-  await sendAll(waiting);
+  const retry = await rowOf(row);
+  expect(await send(sqsEvent(dueAttempt(retry, 2)))).toEqual({ batchItemFailures: [] });
   expect(receiver.received).toHaveLength(1);
-  const rows = await rowsNow();
-  const [probe, ...others] = rows.toSorted((a, b) => b.attempt_count - a.attempt_count);
-  expect(probe).toMatchObject({ status: "pending", attempt_count: 1 });
-  expect(others.filter(isUntouched)).toHaveLength(4);
-  for (const { id, next_attempt_at = "", due_at = "", due_shard = -1 } of others) {
-    // After the next probe, which is 30 seconds away, and spread over the next 30 seconds.
-    const seconds = (Date.parse(next_attempt_at) - Date.now()) / 1000;
-    expect(seconds).toBeGreaterThan(25);
-    expect(seconds).toBeLessThan(60.1);
-    expect(Date.parse(due_at) - Date.parse(next_attempt_at)).toBe(120_000);
-    expect(await dueIds(due_shard)).toContain(id);
-    const entry = batches.flatMap(({ Entries }) => Entries).find(({ MessageBody }) => MessageBody.includes(id));
-    expect(JSON.parse(entry?.MessageBody ?? "")).toMatchObject({ delivery_id: id, attempt: 1 });
-    expect(Math.abs((entry?.DelaySeconds ?? 0) - seconds)).toBeLessThan(2);
-  }
+  expect(await rowOf(row)).toMatchObject({ attempt_count: 1, due_at: retry.next_attempt_at });
+  expect(await parkedIds()).toEqual([row.id]);
 });
 
-test.each([
-  [0, 60],
-  [1, 360],
-])(
-  "with a random number of %p, a delivery waits %i s when the next probe is due in 60 s after ten minutes of failures",
-  async (random, waitSeconds) => {
-    const [delivery] = waiting;
-    if (!delivery) throw new Error("no deliveries given");
-    await changeWebhook(webhook, { failing_since: at(-600), probe_at: at(60) });
-    jest.spyOn(Math, "random").mockReturnValue(random);
-    await sendAll([delivery]);
-    const seconds = (Date.parse((await rowOf(delivery)).next_attempt_at ?? "") - Date.now()) / 1000;
-    expect(seconds).toBeGreaterThan(waitSeconds - 5);
-    expect(seconds).toBeLessThanOrEqual(waitSeconds + 1);
-  },
-);
+test("a parked delivery keeps its place when further messages for it arrive", async () => {
+  const clock = fakeDate();
+  await changeWebhook(webhook, { failing_since: at(-31), probe_at: at(20) });
+  await sendAll(waiting);
+  const parked = await rowsNow();
+  clock.advance(10);
+  await sendAll(waiting);
+  clock.advance(60);
+  await sendAll(waiting);
+  expect(await rowsNow()).toEqual(parked);
+});
 
-test("the sender sends nothing between a failed probe and the next probe", async () => {
-  receiver.respondWith(500);
+test("a webhook whose wake-up could not be written is woken when the message is received again", async () => {
   await changeWebhook(webhook, { failing_since: at(-31) });
-  await sendAll(waiting);
-  const after = (await rowsNow()).filter(isUntouched);
-  await sendAll(after);
-  await sendAll(after);
-  expect(receiver.received).toHaveLength(1);
-  expect((await rowsNow()).filter(isUntouched)).toHaveLength(4);
+  const [row] = waiting;
+  if (!row) throw new Error("no deliveries given");
+  interceptDynamo(async ({ command, input }, proceed) => {
+    if (command === "UpdateItemCommand" && String(input.UpdateExpression).includes("parkings")) {
+      throw new Error("DynamoDB is unavailable");
+    }
+    return proceed();
+  });
+  const message = sqsEvent(dueAttempt(row));
+  expect(await send(message)).toEqual({ batchItemFailures: [{ itemIdentifier: "m0" }] });
+  expect(await parkedIds()).toEqual([row.id]);
+  restoreAws();
+  sent = watchMessages();
+  expect(await send(message)).toEqual({ batchItemFailures: [] });
+  expect(sent).toMatchObject([{ message: { kind: "wake-up", webhook_id: webhook.id } }]);
+  expect(await wakeUpNow()).toMatchObject({ handovers: 1 });
 });
 
-test("the sender sends one delivery when the next probe is due", async () => {
-  receiver.respondWith(500);
-  const failing_since = at(-600);
-  await changeWebhook(webhook, { failing_since, probe_at: at(-1) });
+test("a webhook whose wake-up call SQS rejects is left to the sweep", async () => {
+  const failing = jest.fn();
+  await changeWebhook(webhook, { failing_since: at(-31) });
+  restoreAws();
+  interceptSqs(() => {
+    failing();
+    return Promise.reject(new Error("SQS is unavailable"));
+  });
   await sendAll(waiting);
-  expect(receiver.received).toHaveLength(1);
-  const { failing_since: since, probe_at = "" } = (await webhookNow()) ?? {};
-  expect(since).toBe(failing_since);
-  expect((Date.parse(probe_at) - Date.now()) / 1000).toBeCloseTo(60, -1);
-});
-
-test("the sender sends all deliveries after a successful probe", async () => {
-  await changeWebhook(webhook, { failing_since: at(-3_600), probe_at: at(-1) });
-  await sendAll(waiting);
-  expect(receiver.received).toHaveLength(1);
-  expect(await webhookNow()).toEqual(webhook);
-  await sendAll((await rowsNow()).filter(isUntouched));
-  expect(receiver.received).toHaveLength(5);
-  const sent = new Set(receiver.received.map(({ headers }) => headers["x-service-delivery"]));
-  expect([...sent].sort()).toEqual(waiting.map(({ id }) => id).sort());
-  for (const row of await rowsNow()) expect(row).toMatchObject({ status: "succeeded", attempt_count: 1 });
+  expect(failing).toHaveBeenCalled();
+  const { due_at = "", due_shard = -1 } = await wakeUpNow();
+  expect(due_at < at(121)).toBe(true);
+  expect(await dueIds(due_shard)).toContain(webhook.id);
 });
 
 test("the sender sends all deliveries during the first 30 seconds of failures", async () => {
@@ -126,28 +176,10 @@ test("the sender sends all deliveries during the first 30 seconds of failures", 
   await changeWebhook(webhook, { failing_since: at(-25) });
   await sendAll(waiting);
   expect(receiver.received).toHaveLength(5);
+  expect(await parkedIds()).toEqual([]);
 });
 
-test("the sender sends one probe when two senders claim it at the same time", async () => {
-  receiver.respondWith(500);
-  const [first, second] = waiting;
-  if (!first || !second) throw new Error("no deliveries given");
-  await changeWebhook(webhook, { failing_since: at(-31) });
-  interceptDynamo(async ({ command, input }, proceed) => {
-    const isClaim = command === "UpdateItemCommand" && String(input.UpdateExpression).startsWith("SET probe_at");
-    if (!isClaim) return proceed();
-    restoreAws();
-    // The other sender claims the probe after this one has read the webhook.
-    await sendAll([second]);
-    return proceed();
-  });
-  await sendAll([first]);
-  expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([second.id]);
-  expect(isUntouched(await rowOf(first))).toBe(true);
-  expect(Date.parse((await rowOf(first)).next_attempt_at ?? "")).toBeGreaterThan(Date.now() + 25_000);
-});
-
-test("the sender does not postpone deliveries of another webhook in the project", async () => {
+test("the sender does not park deliveries of another webhook in the project", async () => {
   const { webhook: healthy } = await givenWebhook({ url: receiver.url, projectId: webhook.project_id });
   const delivery = await givenDelivery(healthy);
   await changeWebhook(webhook, { failing_since: at(-3_600), probe_at: at(60) });

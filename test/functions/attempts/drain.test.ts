@@ -1,0 +1,476 @@
+import type http from "node:http";
+import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
+import { makeAttempt } from "../../../functions/attempts/attempt.ts";
+import { handler as sendSlow } from "../../../functions/attempts/send-slow.ts";
+import { type Delivery, type PendingDelivery, parkingShardOf } from "../../../functions/deliveries/delivery.ts";
+import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
+import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { attemptOf, beforeRecords, givenParked, type SentMessage, watchMessages } from "../../support/attempts.ts";
+import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import {
+  changeWebhook,
+  dueIds,
+  givenDelivery,
+  givenWebhook,
+  prepareDeliveries,
+  rowOf,
+  rowsOf,
+  sqsEvent,
+  takeDueAttempts,
+} from "../../support/deliveries.ts";
+import { fakeDate } from "../../support/fake-date.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+
+/* The drain of parked deliveries, on a fake date. */
+
+const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
+const allDone = { batchItemFailures: [] };
+
+let receiver: Receiver;
+let webhook: Webhook;
+let clock: ReturnType<typeof fakeDate>;
+let sent: SentMessage[];
+beforeAll(prepareDeliveries);
+beforeEach(async () => {
+  receiver = await startReceiver();
+  ({ webhook } = await givenWebhook({ url: receiver.url }));
+  clock = fakeDate();
+  sent = watchMessages();
+});
+afterEach(async () => {
+  restoreAws();
+  jest.useRealTimers();
+  await takeDueAttempts();
+  await receiver.close();
+});
+
+const at = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
+/** Ten minutes of failures: a probe every minute. */
+const openCircuit = (probeInSeconds = 0) =>
+  changeWebhook(webhook, { failing_since: at(-600), probe_at: at(probeInSeconds) });
+const webhookNow = () => webhooks.find(webhook.project_id, webhook.id);
+const wakeUpNow = () => rowOf({ webhook_id: `wake-up:${webhook.id}`, id: webhook.id });
+const requestedIds = () => receiver.received.map(({ headers }) => String(headers["x-service-delivery"]));
+const idsOf = (rows: Delivery[]) => rows.map(({ id }) => id);
+const parkedIds = () => dueIds(parkingShardOf(webhook.id));
+const rowsNow = (rows: Delivery[]) => Promise.all(rows.map(rowOf));
+const statusesNow = async (rows: Delivery[]) => (await rowsNow(rows)).map(({ status }) => status);
+const firstOf = <T>([first]: T[]): T => {
+  if (first === undefined) throw new Error("nothing is given");
+  return first;
+};
+const handle = async (call: object) => expect(await sendSlow(sqsEvent(call), enoughTime)).toEqual(allDone);
+
+/** Takes the wake-up calls of the webhook that have been sent, with their delays. */
+const takeCalls = () =>
+  sent.splice(0).flatMap(({ message, delaySeconds }) => {
+    const isOfWebhook = message.kind === "wake-up" && message.webhook_id === webhook.id;
+    return isOfWebhook ? [{ call: message, delaySeconds }] : [];
+  });
+
+/** Receives the wake-up call after its delay. @returns the delay in seconds */
+async function wakeUp(): Promise<number> {
+  const calls = takeCalls();
+  expect(calls).toHaveLength(1);
+  const { call, delaySeconds } = firstOf(calls);
+  clock.advance(delaySeconds);
+  await handle(call);
+  return delaySeconds;
+}
+
+describe("while the circuit is open", () => {
+  let parked: PendingDelivery[];
+  beforeEach(async () => {
+    await openCircuit();
+    parked = await givenParked(webhook, 5, new Date());
+  });
+
+  test("the oldest parked delivery probes the receiver; after a failure the others stay as they are", async () => {
+    receiver.respondWith(500);
+    const [, ...others] = await rowsNow(parked);
+    await wakeUp();
+    expect(requestedIds()).toEqual([parked[0]?.id]);
+    expect(await rowOf(firstOf(parked))).toMatchObject({ status: "pending", attempt_count: 1 });
+    expect(await rowsNow(others)).toEqual(others);
+    expect(await webhookNow()).toMatchObject({ failing_since: at(-600), probe_at: at(60) });
+  });
+
+  test("the webhook is woken again at the time of the next probe, by one call", async () => {
+    receiver.respondWith(500);
+    await wakeUp();
+    const [{ call, delaySeconds } = {}, ...others] = takeCalls();
+    expect(delaySeconds).toBe(60);
+    expect(others).toEqual([]);
+    // A call that arrives early sends nothing and waits.
+    clock.advance(20);
+    await handle(call ?? {});
+    expect(requestedIds()).toHaveLength(1);
+    expect(await wakeUp()).toBe(40);
+    expect(requestedIds()).toEqual(idsOf(parked.slice(0, 2)));
+  });
+
+  test("a call that is not the latest does nothing", async () => {
+    receiver.respondWith(500);
+    const { call } = firstOf(takeCalls());
+    await handle(call);
+    clock.advance(60);
+    await handle(call);
+    await handle({ ...call, handovers: call.handovers - 1 });
+    expect(requestedIds()).toHaveLength(1);
+  });
+
+  test("two receives of a call at once make one probe, and one next call", async () => {
+    receiver.respondWith(500);
+    const { call } = firstOf(takeCalls());
+    await Promise.all([handle(call), handle(call), handle(call)]);
+    expect(requestedIds()).toHaveLength(1);
+    expect(takeCalls()).toHaveLength(1);
+  });
+
+  test("a probe that finds no slot is not claimed, and is made soon after", async () => {
+    const waiting: http.ServerResponse[] = [];
+    receiver.respondWith((_, response) => void waiting.push(response));
+    const redelivered = await Promise.all(
+      Array.from({ length: 10 }, () => givenDelivery(webhook, { trigger: "redeliver" })),
+    );
+    const busy = redelivered.map((row) => makeAttempt(attemptOf(row)));
+    await receiver.waitFor(10);
+    const before = await webhookNow();
+    await wakeUp();
+    expect(receiver.received).toHaveLength(10);
+    expect(await webhookNow()).toEqual(before);
+    expect(await statusesNow(parked)).toEqual(Array(5).fill("pending"));
+
+    receiver.respondWith(500);
+    for (const response of waiting) response.writeHead(500).end();
+    await Promise.all(busy);
+    expect(await wakeUp()).toBe(10);
+    expect(requestedIds().slice(10)).toEqual([parked[0]?.id]);
+  });
+
+  test("a success of another delivery wakes the webhook at once", async () => {
+    await openCircuit(300);
+    const redelivered = await givenDelivery(webhook, { trigger: "redeliver" });
+    takeCalls();
+    await makeAttempt(attemptOf(redelivered));
+    expect(await wakeUp()).toBe(0);
+    expect(await statusesNow(parked)).toEqual(Array(5).fill("succeeded"));
+  });
+
+  test("a delivery that ended meanwhile is passed over by the probe", async () => {
+    receiver.respondWith(500);
+    const oldest = await rowOf(firstOf(parked));
+    interceptDynamo(async ({ command }, proceed) => {
+      const output = await proceed();
+      // The index is behind the table.
+      if (command === "QueryCommand") {
+        restoreAws();
+        sent = watchMessages();
+        expect(await deliveries.cancel(oldest)).toBe(true);
+      }
+      return output;
+    });
+    await wakeUp();
+    expect(requestedIds()).toEqual([parked[1]?.id]);
+  });
+});
+
+test.each([3, 300])("a failed probe costs the same messages and calls with %i parked deliveries", async (count) => {
+  receiver.respondWith(500);
+  await openCircuit();
+  await givenParked(webhook, count, new Date());
+  const { call } = firstOf(takeCalls());
+  const calls = watchDynamo();
+  await handle(call);
+  expect(calls.map(({ command }) => command)).toEqual([
+    // The wake-up is claimed, the webhook and the oldest row are found.
+    "UpdateItemCommand",
+    "GetItemCommand",
+    "QueryCommand",
+    // The attempt: read, claim of the probe, claim of the row, record.
+    "BatchGetItemCommand",
+    "UpdateItemCommand",
+    "UpdateItemCommand",
+    "UpdateItemCommand",
+    // The hand-over.
+    "UpdateItemCommand",
+  ]);
+  expect(sent.map(({ message }) => message.kind)).toEqual(["due", "wake-up"]);
+});
+
+describe("after a successful probe", () => {
+  let parked: PendingDelivery[];
+  beforeEach(async () => {
+    await openCircuit();
+    parked = await givenParked(webhook, 25, new Date());
+  });
+
+  test("all others are sent, oldest first, at most ten at once", async () => {
+    let inFlight = 0;
+    const inFlightAtArrival: number[] = [];
+    receiver.respondWith((_, response) => {
+      inFlight += 1;
+      inFlightAtArrival.push(inFlight);
+      setTimeout(() => {
+        inFlight -= 1;
+        response.end();
+      }, 50);
+    });
+    await wakeUp();
+    const sentIds = requestedIds();
+    const pages = [sentIds.slice(0, 1), sentIds.slice(1, 11), sentIds.slice(11, 21), sentIds.slice(21)];
+    const planned = idsOf(parked);
+    expect(pages.map((page) => page.toSorted())).toEqual(
+      [planned.slice(0, 1), planned.slice(1, 11), planned.slice(11, 21), planned.slice(21)].map((page) =>
+        page.toSorted(),
+      ),
+    );
+    expect(inFlightAtArrival[1]).toBe(1);
+    expect(Math.max(...inFlightAtArrival)).toBeLessThanOrEqual(10);
+    expect(Math.max(...inFlightAtArrival)).toBeGreaterThan(1);
+    expect(await statusesNow(parked)).toEqual(Array(25).fill("succeeded"));
+    expect(await parkedIds()).toEqual([]);
+    expect(await webhookNow()).toEqual(webhook);
+  });
+
+  test("no second drain is started", async () => {
+    await wakeUp();
+    expect(takeCalls()).toMatchObject([{ delaySeconds: 10 }]);
+  });
+
+  test("a failure in the middle stops the drain for ten seconds", async () => {
+    const failing = parked[12]?.id;
+    receiver.respondWith(({ headers }, response) =>
+      response.writeHead(headers["x-service-delivery"] === failing ? 500 : 200).end(),
+    );
+    await wakeUp();
+    // The probe, the page before, and the page of the failure.
+    expect(requestedIds()).toHaveLength(21);
+    const rest = parked.slice(21);
+    expect(await parkedIds()).toEqual(idsOf(rest));
+    expect(await statusesNow(rest)).toEqual(Array(4).fill("pending"));
+    expect((await rowOf(firstOf(parked.slice(12)))).attempt_count).toBe(1);
+
+    receiver.respondWith(200);
+    expect(await wakeUp()).toBe(10);
+    expect(await statusesNow(rest)).toEqual(Array(4).fill("succeeded"));
+    expect(requestedIds()).toHaveLength(25);
+  });
+
+  test("the receiver's failure in the first page leaves the others parked until its circuit opens and a probe succeeds", async () => {
+    receiver.respondWith((_, response) => response.writeHead(receiver.received.length === 1 ? 200 : 500).end());
+    await wakeUp();
+    expect(requestedIds()).toHaveLength(11);
+    expect(await parkedIds()).toEqual(idsOf(parked.slice(11)));
+    expect(await webhookNow()).toHaveProperty("failing_since");
+  });
+
+  test("two drains at once send each delivery once", async () => {
+    const { call } = firstOf(takeCalls());
+    const first = handle(call);
+    await receiver.waitFor(1);
+    // As when another delivery succeeds while the drain runs.
+    await sweepAfterLease();
+    await Promise.all([first, ...takeCalls().map((each) => handle(each.call))]);
+    expect(requestedIds().toSorted()).toEqual(idsOf(parked).toSorted());
+  });
+});
+
+async function sweepAfterLease(): Promise<void> {
+  clock.advance(1_000);
+  await sweep({}, enoughTime);
+}
+
+describe("a change of the webhook while deliveries are parked", () => {
+  let parked: PendingDelivery[];
+  beforeEach(async () => {
+    await openCircuit();
+    parked = await givenParked(webhook, 25, new Date());
+  });
+
+  test("disabled: all are held", async () => {
+    await changeWebhook(webhook, { disabled_at: at(-1), disabled_reason: "manual" });
+    await wakeUp();
+    expect(receiver.received).toEqual([]);
+    const rows = await rowsNow(parked);
+    expect(rows.map(({ status, attempt_count }) => `${status} ${attempt_count}`)).toEqual(Array(25).fill("held 0"));
+    for (const row of rows) expect(row).not.toHaveProperty("due_at");
+    expect(await parkedIds()).toEqual([]);
+  });
+
+  test("deleted: all are cancelled", async () => {
+    await webhooks.remove(webhook.project_id, webhook.id);
+    await wakeUp();
+    expect(receiver.received).toEqual([]);
+    expect(await statusesNow(parked)).toEqual(Array(25).fill("cancelled"));
+    expect(await parkedIds()).toEqual([]);
+  });
+
+  test.each([
+    ["enabled again", { enabled: true }],
+    ["a new URL", { url: "http://127.0.0.1:1/" }],
+  ])("%s: all are sent at the next wake-up", async (_, patch) => {
+    const { url } = receiver;
+    await webhooks.update(webhook.project_id, webhook.id, "url" in patch ? { url: `${url}/new` } : patch, at(0));
+    await wakeUp();
+    expect(requestedIds().toSorted()).toEqual(idsOf(parked).toSorted());
+    expect(new Set(receiver.received.map(({ path }) => path))).toEqual(
+      new Set(["url" in patch ? "/hook/new" : "/hook"]),
+    );
+    expect(await statusesNow(parked)).toEqual(Array(25).fill("succeeded"));
+  });
+
+  test("410 at the probe: the others are held", async () => {
+    receiver.respondWith(410);
+    await wakeUp();
+    await wakeUp();
+    expect(receiver.received).toHaveLength(1);
+    expect(await statusesNow(parked)).toEqual(["failed", ...Array(24).fill("held")]);
+  });
+
+  test("enabled before a hold is written: the delivery stays parked and is sent at the next wake-up", async () => {
+    await changeWebhook(webhook, { disabled_at: at(-1), disabled_reason: "manual" });
+    let isEnabled = false;
+    interceptDynamo(async ({ command }, proceed) => {
+      if (command === "TransactWriteItemsCommand" && !isEnabled) {
+        isEnabled = true;
+        await webhooks.update(webhook.project_id, webhook.id, { enabled: true }, at(0));
+      }
+      return proceed();
+    });
+    await wakeUp();
+    expect(await statusesNow(parked)).not.toContain("held");
+    await wakeUp();
+    expect(await statusesNow(parked)).toEqual(Array(25).fill("succeeded"));
+  });
+});
+
+describe("a lost wake-up call", () => {
+  test("is repeated by the sweep after the grace period", async () => {
+    await openCircuit();
+    const parked = await givenParked(webhook, 3, new Date());
+    takeCalls();
+    clock.advance(119);
+    await sweep({}, enoughTime);
+    expect(takeCalls()).toEqual([]);
+    clock.advance(2);
+    await sweep({}, enoughTime);
+    expect(await wakeUp()).toBe(0);
+    expect(await statusesNow(parked)).toEqual(Array(3).fill("succeeded"));
+  });
+
+  test("of a drain that ended in the middle is repeated by the sweep", async () => {
+    await openCircuit();
+    const parked = await givenParked(webhook, 3, new Date());
+    let isStopped = false;
+    beforeRecords(async () => {
+      if (isStopped) return;
+      isStopped = true;
+      throw new Error("the process ends");
+    });
+    interceptDynamo(async ({ command }, proceed) => {
+      if (command === "QueryCommand" && isStopped) throw new Error("the process ends");
+      return proceed();
+    });
+    const { call } = firstOf(takeCalls());
+    expect((await sendSlow(sqsEvent(call), enoughTime)).batchItemFailures).toEqual([]);
+    restoreAws();
+    sent = watchMessages();
+    clock.advance(200);
+    await sweep({}, enoughTime);
+    await wakeUp();
+    expect(await statusesNow(parked.slice(1))).toEqual(["succeeded", "succeeded"]);
+  });
+});
+
+describe("an empty parking", () => {
+  const isWoken = async () => (await rowsOf({ id: `wake-up:${webhook.id}` })).length > 0;
+
+  beforeEach(async () => {
+    await openCircuit();
+    await givenParked(webhook, 1, new Date());
+    await wakeUp();
+    expect(await wakeUp()).toBe(10);
+    expect(await isWoken()).toBe(true);
+    // No call is on its way: the sweep wakes the webhook.
+    expect(takeCalls()).toEqual([]);
+  });
+
+  test("is visited by the sweep ten minutes later, and then its wake-up is removed", async () => {
+    expect(await wakeUpNow()).toMatchObject({ due_at: at(600), empty_since: at(0) });
+    clock.advance(599);
+    await sweep({}, enoughTime);
+    expect(takeCalls()).toEqual([]);
+    clock.advance(1);
+    await sweep({}, enoughTime);
+    await wakeUp();
+    expect(await isWoken()).toBe(false);
+    expect(takeCalls()).toEqual([]);
+  });
+
+  test("keeps its wake-up when a delivery is parked before the second visit, and the delivery is sent", async () => {
+    clock.advance(300);
+    const parked = await givenParked(webhook, 1, new Date());
+    expect(await wakeUp()).toBe(0);
+    expect(await statusesNow(parked)).toEqual(["succeeded"]);
+    expect(await isWoken()).toBe(true);
+    expect(takeCalls()).toMatchObject([{ delaySeconds: 10 }]);
+  });
+
+  test("keeps its wake-up when a delivery is parked during the second visit, and the delivery is sent", async () => {
+    clock.advance(600);
+    await sweep({}, enoughTime);
+    const calls = takeCalls();
+    let parked: Delivery[] = [];
+    interceptDynamo(async ({ command }, proceed) => {
+      const output = await proceed();
+      if (command === "QueryCommand" && parked.length === 0) parked = await givenParked(webhook, 1, new Date());
+      return output;
+    });
+    await handle(firstOf(calls).call);
+    expect(parked).toHaveLength(1);
+    expect(await isWoken()).toBe(true);
+    await wakeUp();
+    expect(await statusesNow(parked)).toEqual(["succeeded"]);
+  });
+});
+
+test("an empty parking of a webhook whose circuit is open is visited at the time of the next probe", async () => {
+  await openCircuit();
+  const [parked] = await givenParked(webhook, 1, new Date());
+  await deliveries.cancel(await rowOf(parked ?? firstOf([])));
+  await wakeUp();
+  expect(receiver.received).toEqual([]);
+  expect(takeCalls()).toEqual([]);
+  expect(await wakeUpNow()).toMatchObject({ due_at: at(60), empty_since: at(0) });
+});
+
+test("a delivery of another webhook in the same partition is left alone", async () => {
+  await openCircuit();
+  const { webhook: other } = await givenWebhook({ url: receiver.url });
+  const parked = await givenParked(webhook, 2, new Date());
+  const calls = takeCalls();
+  const strangers = await givenParked(other, 2, new Date());
+  const shard = parkingShardOf(webhook.id);
+  await Promise.all(strangers.map((row) => changeShard(row, shard)));
+  await handle(firstOf(calls).call);
+  expect(requestedIds().toSorted()).toEqual(idsOf(parked).toSorted());
+  expect(await statusesNow(strangers)).toEqual(["pending", "pending"]);
+});
+
+/** Moves a row to another partition of the index. */
+async function changeShard({ webhook_id, id }: Delivery, shard: number): Promise<void> {
+  await dynamo().send(
+    new UpdateCommand({
+      TableName: tableName("deliveries"),
+      Key: { webhook_id, id },
+      UpdateExpression: "SET due_shard = :shard",
+      ExpressionAttributeValues: { ":shard": shard },
+    }),
+  );
+}
