@@ -20,17 +20,17 @@ export interface AttemptEffects {
  * measure this service only. They leave out redeliveries, recoveries, test deliveries and first attempts that waited
  * for a receiver that was down or busy.
  * @param delivery the row before the attempt
- * @param hasWaitedForSlot the attempt waited because too many requests to its webhook were in flight
+ * @param hasWaited the attempt waited because its webhook was failing or too many requests to it were in flight
  */
 export function attemptMetrics(
   delivery: Delivery,
   attempt: Attempt,
-  hasWaitedForSlot: boolean,
+  hasWaited: boolean,
   { isDecisive, isLast, hasDisabledWebhook }: AttemptEffects,
 ) {
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";
-  const isFirst = isScheduled && attempt.number === 1 && !hasWaitedForSlot && !wasPostponed(delivery) && isDecisive;
+  const isFirst = isScheduled && attempt.number === 1 && !hasWaited && !wasPostponed(delivery) && isDecisive;
   // After a redelivery or a recovery, the time since the event depends on when the user requested it.
   const countsForLatency = isScheduled && delivery.requested_at === undefined && isDecisive;
   const untilSentMs = Math.max(

@@ -99,10 +99,14 @@ export async function delay(request: AttemptRequest, afterSeconds?: number): Pro
     if (await deliveries.insert(planned)) await enqueue([planned], next);
     return;
   }
-  if (validUntil === undefined || addSeconds(new Date(), delaySeconds) >= validUntil) return;
+  if (validUntil === undefined || isStale(request, delaySeconds)) return;
   const { project_id, webhook_id, delivery_id: id, attempt = 1 } = request;
   await enqueue([{ project_id, webhook_id, id, attempt_count: attempt - 1, due_at: validUntil }], next);
 }
+
+/** Returns whether the sweep enqueues the row again within the time: a message put off until then is one too many. */
+const isStale = ({ validUntil }: AttemptRequest, afterSeconds = 0): boolean =>
+  validUntil !== undefined && addSeconds(new Date(), afterSeconds) >= validUntil;
 
 /** Returns a carried delivery with a due time from now. */
 function replanned(delivery: PendingDelivery, afterSeconds: number): PendingDelivery {
@@ -184,6 +188,7 @@ async function parkIfOpen(delivery: Delivery, isStored: boolean, webhook: Webhoo
 }
 
 async function moveToSlowLane(request: AttemptRequest, delivery: Delivery, isStored: boolean): Promise<"skipped"> {
+  if (isStale(request)) return "skipped";
   const { validUntil = delivery.due_at, waits } = request;
   const row = isStored ? { ...delivery, due_at: validUntil } : replanned(delivery as PendingDelivery, 0);
   if (isStored || (await deliveries.insert(row as PendingDelivery))) await enqueue([row], { lane: "slow", waits });

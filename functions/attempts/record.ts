@@ -118,12 +118,13 @@ function asBeforeRequest(row: Delivery, attempt: Attempt): Delivery {
   return before;
 }
 
-function logAttempt({ delivery, attempt, hasWaitedForSlot }: CompletedAttempt, effects: AttemptEffects): void {
+function logAttempt(completed: CompletedAttempt, effects: AttemptEffects): void {
+  const { delivery, attempt, hasWaitedForSlot, isDrain } = completed;
   const { project_id, webhook_id, id, event, deployment_id } = delivery;
   const { number, trigger, duration_ms, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
   const fields = { attempt: number, trigger, outcome: error_code ?? "succeeded", duration_ms, status_code };
-  log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot, effects));
+  log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot || isDrain, effects));
 }
 
 /** Records an attempt and applies its consequences. Does not throw: a failure is part of the returned stage. */

@@ -16,8 +16,8 @@ const last: AttemptEffects = { isDecisive: true, isLast: true, hasDisabledWebhoo
 const retried = { ...last, isLast: false };
 
 /** The metrics that have a value, by key. */
-const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, hasWaitedForSlot = false) =>
-  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, hasWaitedForSlot, effects)));
+const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, hasWaited = false) =>
+  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, hasWaited, effects)));
 
 const first = { attempts: 1, firstAttemptSuccess: 1, eventToFirstAttempt: 1_000 };
 

@@ -8,6 +8,7 @@ import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
 import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { attemptOf, beforeRecords, givenParked, type SentMessage, watchMessages } from "../../support/attempts.ts";
@@ -24,6 +25,7 @@ import {
   takeDueAttempts,
 } from "../../support/deliveries.ts";
 import { fakeDate } from "../../support/fake-date.ts";
+import { metricsIn, watchLog } from "../../support/metrics.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
 /* The drain of parked deliveries, on a fake date. */
@@ -236,6 +238,15 @@ describe("after a successful probe", () => {
     expect(await statusesNow(parked)).toEqual(Array(25).fill("succeeded"));
     expect(await parkedIds()).toEqual([]);
     expect(await webhookNow()).toEqual(webhook);
+  });
+
+  test("the first attempts do not count as such, because the deliveries waited for the receiver", async () => {
+    const lines = watchLog();
+    await wakeUp();
+    logSink.write = () => {};
+    const { attempts, firstAttemptSuccess, eventToFirstAttempt, deliveryLatency } = metricsIn(lines);
+    expect([attempts?.length, firstAttemptSuccess, eventToFirstAttempt]).toEqual([25, undefined, undefined]);
+    expect(deliveryLatency).toHaveLength(25);
   });
 
   test("no second drain is started", async () => {

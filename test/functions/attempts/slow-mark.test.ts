@@ -8,7 +8,7 @@ import { markSlow, noteDuration, SLOW_AFTER_MS } from "../../../functions/attemp
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { attemptOf, carriedDelivery, firstAttempt, watchMessages } from "../../support/attempts.ts";
+import { attemptOf, carriedDelivery, firstAttempt, receivedAgain, watchMessages } from "../../support/attempts.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
@@ -93,6 +93,19 @@ describe("a receiver without an answer for two seconds", () => {
     expect("due_at" in recorded).toBe(code === 500);
     expect(recorded).not.toHaveProperty("sending_until");
     expect(await rowsOf(webhook)).toHaveLength(1);
+  });
+
+  test("gets no second request when the message of its carried delivery is received again meanwhile", async () => {
+    const delivery = carriedDelivery(webhook);
+    const sending = send(sqsEvent(firstAttempt(delivery)));
+    await eventually(() => rowOf(delivery));
+    for (const handler of [send, sendSlow]) {
+      expect(await handler(receivedAgain(firstAttempt(delivery)))).toEqual(allDone);
+    }
+    expect(receiver.received).toHaveLength(1);
+    respond();
+    expect(await sending).toEqual(allDone);
+    expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
   });
 
   test("is marked once, however many of its requests are slow", async () => {
@@ -185,6 +198,15 @@ describe("a marked webhook", () => {
     expect(sent).toEqual([{ lane: "slow", delaySeconds: 0, group: webhook.project_id, message }]);
     expect(await sendSlow(sqsEvent(message))).toEqual(allDone);
     expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
+  });
+
+  test("gets no request from the normal senders: a stale message is dropped", async () => {
+    const sent = watchMessages();
+    const delivery = await givenDelivery(webhook);
+    expect(await send(sqsEvent({ ...dueAttempt(delivery), valid_until: hourAgo() }))).toEqual(allDone);
+    expect(receiver.received).toEqual([]);
+    expect(sent).toEqual([]);
+    expect(await rowOf(delivery)).toEqual(delivery);
   });
 
   test("gets no request from the normal senders: a carried delivery gets a row and moves", async () => {
