@@ -282,20 +282,25 @@ describe("after a successful probe", () => {
   });
 
   test("two drains at once send each delivery once", async () => {
+    const redelivered = await givenDelivery(webhook, { trigger: "redeliver" });
+    let respondToProbe = () => {};
+    receiver.respondWith(({ headers }, response) => {
+      if (headers["x-service-delivery"] === parked[0]?.id) respondToProbe = () => response.end();
+      else response.end();
+    });
     const { call } = firstOf(takeCalls());
     const first = handle(call);
     await receiver.waitFor(1);
-    // As when another delivery succeeds while the drain runs.
-    await sweepAfterLease();
-    await Promise.all([first, ...takeCalls().map((each) => handle(each.call))]);
-    expect(requestedIds().toSorted()).toEqual(idsOf(parked).toSorted());
+    // Its success closes the circuit while the probe is in flight, and wakes the webhook.
+    await makeAttempt(attemptOf(redelivered));
+    const second = wakeUp();
+    await receiver.waitFor(7);
+    respondToProbe();
+    await Promise.all([first, second]);
+    expect(requestedIds().toSorted()).toEqual(idsOf([...parked, redelivered]).toSorted());
+    expect(await statusesNow(parked)).toEqual(Array(25).fill("succeeded"));
   });
 });
-
-async function sweepAfterLease(): Promise<void> {
-  clock.advance(1_000);
-  await sweep({}, enoughTime);
-}
 
 describe("a change of the webhook while deliveries are parked", () => {
   let parked: PendingDelivery[];
