@@ -102,7 +102,12 @@ export const endpoints = [
     file: "deliveries/send-test-delivery",
     access: "admin",
     uses: {
-      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["PutItem"] },
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["PutItem"],
+        requestBudgets: ["UpdateItem"],
+      },
       sendsTo: ["deliveries"],
     },
   },
@@ -126,7 +131,12 @@ export const endpoints = [
     file: "deliveries/redeliver",
     access: "admin",
     uses: {
-      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem", "UpdateItem"] },
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["GetItem", "UpdateItem"],
+        requestBudgets: ["UpdateItem"],
+      },
       sendsTo: ["deliveries"],
     },
   },
@@ -136,7 +146,12 @@ export const endpoints = [
     file: "deliveries/recover",
     access: "admin",
     uses: {
-      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query", "UpdateItem"] },
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["Query", "UpdateItem"],
+        requestBudgets: ["UpdateItem"],
+      },
       sendsTo: ["deliveries"],
     },
     timeoutSeconds: 28,
