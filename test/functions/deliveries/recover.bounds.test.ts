@@ -1,3 +1,4 @@
+import { ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
 import { jest } from "@jest/globals";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { findByStatus } from "../../../functions/deliveries/delivery-list-store.ts";
@@ -134,10 +135,19 @@ describe("many rows to recover", () => {
   describe("in full pages of failed rows", () => {
     const PAGE = 4_000;
     const idOf = (index: number) => `01950000-0000-7000-8000-${String(index).padStart(12, "0")}`;
+    /** Returns the id of the delivery after which a cursor continues. */
+    const idIn = ({ next_cursor }: Result) =>
+      Buffer.from(next_cursor ?? "", "base64url")
+        .toString("hex")
+        .slice(32)
+        .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
     let seen: { writes: number; queued: number };
 
-    /** Returns the pages of so many failed rows, as DynamoDB would: creating the rows takes too long. */
-    async function fakeRows(count: number): Promise<void> {
+    /**
+     * Returns the pages of so many failed rows, as DynamoDB would: creating the rows takes too long.
+     * @param changed the indexes of rows that have changed since they were read
+     */
+    async function fakeRows(count: number, changed: number[] = []): Promise<void> {
       const row = await givenDelivery(scenario.webhook, { status: "failed" });
       seen = { writes: 0, queued: 0 };
       let returned = 0;
@@ -151,7 +161,9 @@ describe("many rows to recover", () => {
         }
         if (isDeliveries && command === "UpdateItemCommand") {
           seen.writes += 1;
-          return { Attributes: row };
+          const { id } = input.Key as { id: string };
+          if (!changed.map(idOf).includes(id)) return { Attributes: row };
+          throw new ConditionalCheckFailedException({ message: "changed", $metadata: {} });
         }
         return send();
       });
@@ -170,8 +182,14 @@ describe("many rows to recover", () => {
       const result = await recoverFrom();
       expect(result).toMatchObject({ count: 10_000, complete: false });
       expect(seen).toEqual({ writes: 10_000, queued: 10_000 });
-      const hex = Buffer.from(result.next_cursor ?? "", "base64url").toString("hex");
-      expect(hex.slice(32)).toBe(idOf(9_999).replaceAll("-", ""));
+      expect(idIn(result)).toBe(idOf(9_999));
+    });
+
+    test("are not skipped when a page is cut although fewer than 10,000 were sent", async () => {
+      await fakeRows(10_001, [8_500, 8_501, 9_999]);
+      const result = await recoverFrom();
+      expect(result).toMatchObject({ count: 9_997, complete: false });
+      expect(idIn(result)).toBe(idOf(9_999));
     });
 
     test("are complete after exactly 10,000 deliveries", async () => {
