@@ -3,7 +3,8 @@ import { eventNameSchema, payloadSchema } from "../deployments/event-payload.ts"
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import type { DeliveryStatus, Trigger } from "./delivery.ts";
-import type { toDetail, toListItem } from "./delivery-presenter.ts";
+import type { toDetail, toListItem, toRecoveryResult } from "./delivery-presenter.ts";
+import { RECOVERY_CURSOR_PATTERN } from "./recovery-cursor.ts";
 
 const inList = {
   id: id("The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt."),
@@ -64,9 +65,13 @@ export const deliveryDetailSchema = z.strictObject({
   attempts: z.array(attemptSchema).check(z.describe("The attempts so far, oldest first.")),
 } satisfies FieldsOf<ShownDelivery>);
 
-/** The result of a recovery. */
+/** The result of one call of a recovery. */
 export const recoveryResultSchema = z.strictObject({
-  count: count(
-    "The number of deliveries that are sent again. A call stops at 10,000 or after 20 seconds; repeat it to continue.",
+  count: count("The number of deliveries that this call sends again."),
+  complete: flag("Whether all deliveries up to the newest were looked at. False: continue at `next_cursor`."),
+  next_cursor: z.nullable(
+    text("Where to continue: send it as `cursor`. Null when the recovery is complete.", {
+      pattern: RECOVERY_CURSOR_PATTERN,
+    }),
   ),
-});
+} satisfies FieldsOf<ReturnType<typeof toRecoveryResult>>);
