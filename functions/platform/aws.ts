@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { DynamoDBClient, TransactionCanceledException } from "@aws-sdk/client-dynamodb";
+import { type AttributeValue, DynamoDBClient, TransactionCanceledException } from "@aws-sdk/client-dynamodb";
 import {
   GetSecretValueCommand,
   ResourceNotFoundException,
@@ -142,8 +142,11 @@ export async function transact(items: Record<string, TransactItem>): Promise<voi
   }
 }
 
-/** Returns whether a single write was rejected because its condition failed. */
-export function isConditionFailed(error: unknown): error is Error & { Item?: Record<string, unknown> } {
+/**
+ * Returns whether a single write was rejected because its condition failed. `Item` is present when the write requested
+ * it with `ReturnValuesOnConditionCheckFailure` and the item exists. The SDK does not convert its values.
+ */
+export function isConditionFailed(error: unknown): error is Error & { Item?: Record<string, AttributeValue> } {
   return error instanceof Error && error.name === "ConditionalCheckFailedException";
 }
 

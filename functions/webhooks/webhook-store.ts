@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
@@ -156,13 +157,16 @@ export async function remove(projectId: string, id: string): Promise<void> {
 
 /** Records the time of the first failure after a success, unless it is set already or the URL has changed. */
 export function markFailing(webhook: Webhook, at: string): Promise<boolean> {
-  const condition = "attribute_not_exists(failing_since) AND #url = :url";
-  return change(webhook, "SET failing_since = :at", condition, { ":at": at, ":url": webhook.url });
+  return change(webhook, {
+    set: ["failing_since = :at"],
+    condition: "attribute_not_exists(failing_since) AND #url = :url",
+    values: { ":at": at, ":url": webhook.url },
+  });
 }
 
 /** Clears the failure state after a success. */
 export function clearFailing(webhook: Webhook): Promise<boolean> {
-  return change(webhook, "REMOVE failing_since, probe_at", "attribute_exists(failing_since)");
+  return change(webhook, { remove: ["failing_since", "probe_at"], condition: "attribute_exists(failing_since)" });
 }
 
 /**
@@ -170,11 +174,11 @@ export function clearFailing(webhook: Webhook): Promise<boolean> {
  * @param nextProbeAt earliest time of the probe after this one, in ISO 8601
  * @returns false when another sender has claimed it
  */
-export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boolean> {
-  const { probe_at } = webhook;
+export function claimProbe({ probe_at, ...webhook }: Webhook, nextProbeAt: string): Promise<boolean> {
+  const set = ["probe_at = :next"];
   const values = { ":next": nextProbeAt };
-  if (probe_at === undefined) return change(webhook, "SET probe_at = :next", "attribute_not_exists(probe_at)", values);
-  return change(webhook, "SET probe_at = :next", "probe_at = :seen", { ...values, ":seen": probe_at });
+  if (probe_at === undefined) return change(webhook, { set, condition: "attribute_not_exists(probe_at)", values });
+  return change(webhook, { set, condition: "probe_at = :seen", values: { ...values, ":seen": probe_at } });
 }
 
 /**
@@ -184,37 +188,55 @@ export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boole
  * @returns whether this call disabled it
  */
 export function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
-  const set = "SET disabled_at = :at, disabled_reason = :reason";
+  const set = ["disabled_at = :at", "disabled_reason = :reason"];
   const values = { ":at": at, ":reason": reason, ":url": webhook.url };
   const isEnabledAtSameUrl = "attribute_not_exists(disabled_at) AND #url = :url";
   const { failing_since } = webhook;
-  if (reason !== "failing" || failing_since === undefined) return change(webhook, set, isEnabledAtSameUrl, values);
-  return change(webhook, set, `${isEnabledAtSameUrl} AND failing_since = :since`, {
-    ...values,
-    ":since": failing_since,
+  if (reason !== "failing" || failing_since === undefined)
+    return change(webhook, { set, condition: isEnabledAtSameUrl, values });
+  return change(webhook, {
+    set,
+    condition: `${isEnabledAtSameUrl} AND failing_since = :since`,
+    values: { ...values, ":since": failing_since },
   });
 }
 
-/** Updates a webhook if it still exists and the condition is true. Returns whether it was updated. */
+interface Change {
+  set?: string[];
+  remove?: string[];
+  condition: string;
+  values?: Record<string, string>;
+}
+
+/**
+ * Changes a webhook if it still exists and the condition is true. The SDK sends the update again when a response is
+ * lost, and the condition is then false, so each change writes an id by which it recognizes itself. Equal values would
+ * not do: two senders may write the same time.
+ * @returns whether this call changed it
+ */
 async function change(
   { project_id, id }: Webhook,
-  expression: string,
-  condition: string,
-  values?: Record<string, string>,
+  { set = [], remove = [], condition, values }: Change,
 ): Promise<boolean> {
+  const changeId = randomUUID();
+  const clauses = [
+    `SET ${[...set, "change_id = :change"].join(", ")}`,
+    ...(remove.length > 0 ? [`REMOVE ${remove.join(", ")}`] : []),
+  ];
   try {
     await dynamo().send(
       new UpdateCommand({
         ...webhookKey(project_id, id),
-        UpdateExpression: expression,
+        UpdateExpression: clauses.join(" "),
         ConditionExpression: `attribute_exists(id) AND ${condition}`,
         ...(condition.includes("#url") && { ExpressionAttributeNames: { "#url": "url" } }),
-        ExpressionAttributeValues: values,
+        ExpressionAttributeValues: { ...values, ":change": changeId },
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
     return true;
   } catch (error) {
-    if (isConditionFailed(error)) return false;
+    if (isConditionFailed(error)) return error.Item?.change_id?.S === changeId;
     throw error;
   }
 }

@@ -18,6 +18,8 @@ export interface Webhook {
   failing_since?: string;
   /** Earliest time of the next probe of a failing webhook (functions/attempts/circuit-breaker.ts). */
   probe_at?: string;
+  /** Random id of the last change that a sender made; absent before the first one. */
+  change_id?: string;
 }
 
 /** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user. */
