@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
@@ -7,6 +8,9 @@ import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type Webho
 
 /** Sort key of the item that counts the webhooks of a project. It sorts before all ids. */
 const COUNTER = "#count";
+
+/** The fields that senders write while a receiver fails. */
+const failureState = ["failing_since", "probe_at", "change_id"];
 
 const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
@@ -101,7 +105,7 @@ export async function update(
   // The failure state belongs to the receiver at the old URL.
   const removed = [
     ...(enabled === true ? ["disabled_at", "disabled_reason"] : []),
-    ...(enabled === true || url !== undefined ? ["failing_since", "probe_at"] : []),
+    ...(enabled === true || url !== undefined ? failureState : []),
   ];
   const clauses = [
     ...(set.length > 0 ? [`SET ${set.join(", ")}`] : []),
@@ -157,16 +161,13 @@ export async function remove(projectId: string, id: string): Promise<void> {
 
 /** Records the time of the first failure after a success, unless it is set already or the URL has changed. */
 export function markFailing(webhook: Webhook, at: string): Promise<boolean> {
-  return change(webhook, {
-    set: ["failing_since = :at"],
-    condition: "attribute_not_exists(failing_since) AND #url = :url",
-    values: { ":at": at, ":url": webhook.url },
-  });
+  const condition = "attribute_not_exists(failing_since) AND #url = :url";
+  return changeOnce(webhook, "SET failing_since = :at", condition, { ":at": at, ":url": webhook.url });
 }
 
 /** Clears the failure state after a success. */
-export function clearFailing(webhook: Webhook): Promise<boolean> {
-  return change(webhook, { remove: ["failing_since", "probe_at"], condition: "attribute_exists(failing_since)" });
+export async function clearFailing(webhook: Webhook): Promise<void> {
+  await change(webhook, `REMOVE ${failureState.join(", ")}`, "attribute_exists(failing_since)");
 }
 
 /**
@@ -174,11 +175,12 @@ export function clearFailing(webhook: Webhook): Promise<boolean> {
  * @param nextProbeAt earliest time of the probe after this one, in ISO 8601
  * @returns false when another sender has claimed it
  */
-export function claimProbe({ probe_at, ...webhook }: Webhook, nextProbeAt: string): Promise<boolean> {
-  const set = ["probe_at = :next"];
+export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boolean> {
+  const { probe_at } = webhook;
+  const set = "SET probe_at = :next";
   const values = { ":next": nextProbeAt };
-  if (probe_at === undefined) return change(webhook, { set, condition: "attribute_not_exists(probe_at)", values });
-  return change(webhook, { set, condition: "probe_at = :seen", values: { ...values, ":seen": probe_at } });
+  if (probe_at === undefined) return changeOnce(webhook, set, "attribute_not_exists(probe_at)", values);
+  return changeOnce(webhook, set, "probe_at = :seen", { ...values, ":seen": probe_at });
 }
 
 /**
@@ -188,55 +190,60 @@ export function claimProbe({ probe_at, ...webhook }: Webhook, nextProbeAt: strin
  * @returns whether this call disabled it
  */
 export function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
-  const set = ["disabled_at = :at", "disabled_reason = :reason"];
+  const set = "SET disabled_at = :at, disabled_reason = :reason";
   const values = { ":at": at, ":reason": reason, ":url": webhook.url };
   const isEnabledAtSameUrl = "attribute_not_exists(disabled_at) AND #url = :url";
   const { failing_since } = webhook;
-  if (reason !== "failing" || failing_since === undefined)
-    return change(webhook, { set, condition: isEnabledAtSameUrl, values });
-  return change(webhook, {
-    set,
-    condition: `${isEnabledAtSameUrl} AND failing_since = :since`,
-    values: { ...values, ":since": failing_since },
+  if (reason !== "failing" || failing_since === undefined) return changeOnce(webhook, set, isEnabledAtSameUrl, values);
+  return changeOnce(webhook, set, `${isEnabledAtSameUrl} AND failing_since = :since`, {
+    ...values,
+    ":since": failing_since,
   });
 }
 
-interface Change {
-  set?: string[];
-  remove?: string[];
-  condition: string;
-  values?: Record<string, string>;
+/**
+ * Changes a webhook as `change` does, and recognizes a change that it has made already: the SDK sends an update again
+ * when a response is lost, and the condition is then false. Two senders may write equal values, so each writes an id.
+ * @param set an update expression that consists of a SET clause
+ * @returns whether this call changed it
+ */
+async function changeOnce(
+  webhook: Webhook,
+  set: string,
+  condition: string,
+  values: Record<string, string>,
+): Promise<boolean> {
+  const changeId = randomUUID();
+  const result = await change(webhook, `${set}, change_id = :change`, condition, { ...values, ":change": changeId });
+  return result.isChanged || result.found?.change_id?.S === changeId;
 }
 
+type ChangeResult = { isChanged: true } | { isChanged: false; found: Record<string, AttributeValue> | undefined };
+
 /**
- * Changes a webhook if it still exists and the condition is true. The SDK sends the update again when a response is
- * lost, and the condition is then false, so each change writes an id by which it recognizes itself. Equal values would
- * not do: two senders may write the same time.
- * @returns whether this call changed it
+ * Updates a webhook if it still exists and the condition is true.
+ * @returns whether it was updated, and if not, the webhook that exists
  */
 async function change(
   { project_id, id }: Webhook,
-  { set = [], remove = [], condition, values }: Change,
-): Promise<boolean> {
-  const changeId = randomUUID();
-  const clauses = [
-    `SET ${[...set, "change_id = :change"].join(", ")}`,
-    ...(remove.length > 0 ? [`REMOVE ${remove.join(", ")}`] : []),
-  ];
+  expression: string,
+  condition: string,
+  values?: Record<string, string>,
+): Promise<ChangeResult> {
   try {
     await dynamo().send(
       new UpdateCommand({
         ...webhookKey(project_id, id),
-        UpdateExpression: clauses.join(" "),
+        UpdateExpression: expression,
         ConditionExpression: `attribute_exists(id) AND ${condition}`,
         ...(condition.includes("#url") && { ExpressionAttributeNames: { "#url": "url" } }),
-        ExpressionAttributeValues: { ...values, ":change": changeId },
+        ExpressionAttributeValues: values,
         ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
-    return true;
+    return { isChanged: true };
   } catch (error) {
-    if (isConditionFailed(error)) return error.Item?.change_id?.S === changeId;
+    if (isConditionFailed(error)) return { isChanged: false, found: error.Item };
     throw error;
   }
 }

@@ -18,7 +18,7 @@ export interface Webhook {
   failing_since?: string;
   /** Earliest time of the next probe of a failing webhook (functions/attempts/circuit-breaker.ts). */
   probe_at?: string;
-  /** Random id of the last change that a sender made; absent before the first one. */
+  /** Random id of the last change by a sender; absent when none has changed the failure state or disabled it. */
   change_id?: string;
 }
 
