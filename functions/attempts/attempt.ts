@@ -170,6 +170,7 @@ function toAttempt({ attempt_count }: Delivery, { trigger, at, outcome }: Comple
     number: attempt_count + 1,
     at: at.toISOString(),
     duration_ms: outcome.durationMs,
+    request_count: outcome.requestCount,
     status_code: outcome.statusCode,
     error_code: outcome.errorCode,
     response_excerpt: outcome.excerpt,
@@ -180,9 +181,10 @@ function toAttempt({ attempt_count }: Delivery, { trigger, at, outcome }: Comple
 
 function logAttempt(delivery: Delivery, attempt: Attempt, hasWaitedForSlot: boolean, effects: AttemptEffects): void {
   const { project_id, webhook_id, id, event, deployment_id } = delivery;
-  const { number, trigger, duration_ms, status_code, error_code } = attempt;
+  const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
-  const fields = { attempt: number, trigger, outcome: error_code ?? "succeeded", duration_ms, status_code };
+  const outcome = error_code ?? "succeeded";
+  const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
   log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot, effects));
 }
 
