@@ -25,6 +25,7 @@ export function toDetail(delivery: Delivery) {
     number: attempt.number,
     at: attempt.at,
     duration_ms: attempt.duration_ms,
+    request_count: attempt.request_count ?? 1,
     status_code: attempt.status_code ?? null,
     error_code: attempt.error_code ?? null,
     response_excerpt: attempt.response_excerpt ?? null,

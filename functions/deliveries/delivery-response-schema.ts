@@ -35,6 +35,15 @@ export const attemptSchema = z.strictObject({
   duration_ms: z
     .number()
     .check(z.minimum(0), z.describe("Milliseconds from resolving the host name to the last byte read.")),
+  request_count: z
+    .int()
+    .check(
+      z.minimum(1),
+      z.maximum(2),
+      z.describe(
+        "The number of requests sent: 2 when a reused connection closed before a response, so that the request was sent again over a new one. The receiver may have received both.",
+      ),
+    ),
   status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
   error_code: z.nullable(
     oneOf<FailureCode>("Why the attempt failed; null for a success.", {

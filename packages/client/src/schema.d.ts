@@ -647,6 +647,8 @@ export interface components {
       at: string;
       /** @description Milliseconds from resolving the host name to the last byte read. */
       duration_ms: number;
+      /** @description The number of requests sent: 2 when a reused connection closed before a response, so that the request was sent again over a new one. The receiver may have received both. */
+      request_count: number;
       /** @description The status code of the response; null when no response arrived. */
       status_code: number | null;
       /**
@@ -2021,6 +2023,7 @@ export interface operations {
            *             "number": 1,
            *             "at": "2026-11-21T04:04:30.027Z",
            *             "duration_ms": 41.2,
+           *             "request_count": 1,
            *             "status_code": 503,
            *             "error_code": "http_status",
            *             "response_excerpt": "upstream is restarting",

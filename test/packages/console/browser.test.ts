@@ -341,6 +341,23 @@ inChromium.describe("the console in Chromium", () => {
       expect(await code.textContent()).toContain("whsec_…");
     });
 
+    test("marks an attempt whose request was sent twice, and no other", async () => {
+      const { hash, projectId } = await newScenario({ url: (await newReceiver()).url });
+      const page = await signedIn(hash);
+      await page.route(/\/deliveries\/[^/?]+$/, async (route) => {
+        const response = await route.fetch();
+        const { data } = await response.json();
+        const [attempt] = data.attempts;
+        const attempts = [attempt, { ...attempt, number: 2, request_count: 2 }];
+        return route.fulfill({ response, json: { data: { ...data, attempts } } });
+      });
+      await sendEvent(projectId, {});
+      await page.getByRole("row", { name: "succeeded" }).getByRole("link").click();
+      const detail = page.getByRole("region", { name: "Delivery", exact: true });
+      await detail.getByText("2 requests", { exact: true }).waitFor();
+      expect(await detail.getByText(/requests?$/).count()).toBe(1);
+    });
+
     test("shows why each attempt failed, and a redelivery that succeeds", async () => {
       const target = await newReceiver();
       target.respondWith((_, response) => response.writeHead(503).end("down for repairs"));
