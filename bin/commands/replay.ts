@@ -39,13 +39,17 @@ export async function main(): Promise<void> {
     checkInput(input);
     if (stage !== undefined) return commandForStage(stage, since, project);
     await connect();
-    // The log is for CloudWatch. An event that cannot be read is named there only.
-    logSink.write = (level, line) => {
-      if (level !== "info") console.error(`${line.message}: ${JSON.stringify({ ...line, message: undefined })}`);
-    };
+    logSink.write = showProblem;
     return replayAll(input);
   });
 }
+
+/** Shows the lines of the log that name an event which could not be read, and other failures. */
+const showProblem: typeof logSink.write = (level, { message, event_id = "", error }) => {
+  const reason = Object(error).message;
+  if (level === "info") return;
+  console.error(event_id === "" ? `${message}: ${reason}` : `event ${event_id} not replayed: ${reason}`);
+};
 
 const RUN_MS = 55_000;
 
@@ -75,9 +79,14 @@ const summary = ({ events, deliveries }: { events: number; deliveries: number })
 
 const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
 
-const commandForStage = (stage: string, since: string, project: string): string =>
-  `On AWS the function deliveries/replay does this, under IAM. With the AWS CLI, in this folder:
-  STAGE=${stage} docs/runbook/replay-events.sh ${since} ${project}`;
+/** @throws UsageError when the stage cannot be part of a shell command */
+function commandForStage(stage: string, since: string, project: string): string {
+  if (!/^[\w-]+$/.test(stage)) throw new UsageError("--stage must be the name of a stage, such as prod.");
+  // The time may be in another time zone or have a fraction of any length.
+  const utc = new Date(since).toISOString();
+  return `On AWS the function deliveries/replay does this, under IAM. With the AWS CLI, in this folder:
+  STAGE=${stage} docs/runbook/replay-events.sh ${utc} ${project}`;
+}
 
 const optionByField: Record<string, string> = { project_id: "--project", since: "--since" };
 
