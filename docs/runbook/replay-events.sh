@@ -21,8 +21,8 @@ projects() (
 replay() {
   local cursor='' failed
   while
-    failed=$(aws lambda invoke --function-name "$FUNCTION" --cli-binary-format raw-in-base64-out --cli-read-timeout 70 \
-      --query FunctionError --output text --payload "{\"project_id\":\"$1\",\"since\":\"$SINCE\"${cursor:+,\"cursor\":\"$cursor\"}}" "$ANSWER") || return
+    failed=$(aws lambda invoke --function-name "$FUNCTION" --cli-read-timeout 70 --query FunctionError --output text \
+      --payload fileb:///dev/stdin "$ANSWER" <<< "{\"project_id\":\"$1\",\"since\":\"$SINCE\"${cursor:+,\"cursor\":\"$cursor\"}}") || return
     echo "$1 $(< "$ANSWER")"
     [ "$failed" = None ] || return
     cursor=$(sed -n 's/.*"next_cursor":"\([^"]*\)".*/\1/p' "$ANSWER")
