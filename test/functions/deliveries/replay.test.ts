@@ -144,6 +144,17 @@ describe("after the queue was purged", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
+  test("two replays at the same time lead to one request per delivery", async () => {
+    const webhook = await oldWebhook();
+    await receive(Array.from({ length: 5 }, () => eventOf(webhook.project_id)));
+    await purge();
+    withoutDelays();
+    await Promise.all([replay(webhook.project_id), replay(webhook.project_id)]);
+    await sendAll(await bodiesIn("deliveries"));
+    expect(await rowsOf(webhook)).toMatchObject(Array(5).fill({ status: "succeeded", attempt_count: 1 }));
+    expect(receiver.received).toHaveLength(5);
+  });
+
   test("a delivery keeps the time at which its event was received", async () => {
     const webhook = await oldWebhook();
     const at = new Date(Date.now() - 600_000);
