@@ -123,7 +123,7 @@ test("a delivery whose receiver hangs does not delay the others", async () => {
   await eventually(() => expect(sent).toContain("hangs"));
 });
 
-test("with a batch size of ten, a batch of deliveries ends with its slowest, and 20 batches run at once", async () => {
+test("with a batch size of ten, batches have ten deliveries and 20 run at once", async () => {
   await Promise.all(Array.from({ length: 210 }, (_, index) => send("deliveries", String(index))));
   let release = () => {};
   const hanging = new Promise<void>((resolve) => {
