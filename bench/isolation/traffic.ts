@@ -15,7 +15,7 @@ export type EventName = (typeof eventNames)[number];
 export interface EventsQueue extends Endable {
   /** Resolves when the event is queued. */
   publish(projectId: string, deploymentId: string, event?: EventName): Promise<void>;
-  /** Publishes events in batches of ten. */
+  /** Publishes up to ten events. */
   publishMany(projectId: string, count: number): Promise<void>;
   /** Returns the number of events that fan-out has not handled yet. */
   depth(): Promise<number>;
@@ -33,13 +33,11 @@ function eventsQueueOf({ eventsQueueUrl: QueueUrl }: Service): EventsQueue {
       await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody }));
     },
     async publishMany(projectId, count) {
-      for (let left = count; left > 0; left -= 10) {
-        const Entries = Array.from({ length: Math.min(left, 10) }, (_, index) => ({
-          Id: String(index),
-          MessageBody: bodyOf(projectId, randomUUID(), "deploy.started"),
-        }));
-        await sqs.send(new SendMessageBatchCommand({ QueueUrl, Entries }));
-      }
+      const Entries = Array.from({ length: count }, (_, index) => ({
+        Id: String(index),
+        MessageBody: bodyOf(projectId, randomUUID(), "deploy.started"),
+      }));
+      await sqs.send(new SendMessageBatchCommand({ QueueUrl, Entries }));
     },
     async depth() {
       const request = { QueueUrl, AttributeNames: [...AttributeNames] };

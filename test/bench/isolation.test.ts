@@ -1,7 +1,7 @@
 import { Resolver } from "node:dns/promises";
 import { startSilentDns } from "../../bench/isolation/cases.ts";
 import { atRate, measured } from "../../bench/isolation/traffic.ts";
-import { measureIsolation, type Run, targetsOf } from "../../bench/isolation.ts";
+import { busyNotes, measureIsolation, type Run, targetsOf } from "../../bench/isolation.ts";
 
 const turn = (...times: number[]) => new Map(times.map((at): [string, number] => [`event ${at}`, at]));
 
@@ -38,6 +38,15 @@ test("targets are ratios of the disturbed traffic to that alone", () => {
   expect(targetsOf(run)).toEqual([
     { name: "isolation.p99, case", value: 2.5, bound: 2 },
     { name: "isolation.throughput, case", value: 0.8, bound: 0.9, atLeast: true },
+  ]);
+});
+
+test("a case during which the machine was busy has a note", () => {
+  const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 100, p99Ms: 300, maxMs: 400 };
+  const calm: Run = { name: "calm", alone, disturbed: alone, what: "" };
+  const busy: Run = { ...calm, name: "busy", alone: { ...alone, p50Ms: 101 } };
+  expect(busyNotes([calm, busy])).toEqual([
+    expect.stringMatching(/^The machine was busy \(p50 alone 101 ms\).*: busy\.$/),
   ]);
 });
 
