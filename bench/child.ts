@@ -95,6 +95,13 @@ export async function withStarted<Result>(
       return started;
     });
   } finally {
-    for (const each of running) await each.end();
+    await endAll(running);
   }
+}
+
+/** Ends each of them, in this order. @throws the first error, after all of them were ended */
+export async function endAll(running: Endable[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const each of running) await each.end().catch((error: unknown) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
 }

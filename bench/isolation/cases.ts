@@ -4,8 +4,8 @@ import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inParallel } from "../../functions/platform/parallel.ts";
 import type { Endable } from "../child.ts";
-import { deliveriesOf, requestApi, type Service, subscribe } from "../local-service.ts";
-import { atRate, eventNames, type Traffic } from "./traffic.ts";
+import { deliveriesOf, requestApi, type Service, subscribe, withNewProject } from "../local-service.ts";
+import { atRate, type EventName, eventNames, type Traffic } from "./traffic.ts";
 
 /* The cases of bench/isolation.ts: what another project does while the healthy traffic is measured. */
 
@@ -52,18 +52,20 @@ export type Case = (scene: Scene) => Promise<Disturbance>;
 
 /** The share of all messages that go to slow receivers. */
 const SLOW_SHARE = 0.05;
-const SLOW_PER_EVENT = 2;
 
+/** Each event has one slow webhook of six, in two projects: messages of one event would share a batch. */
 async function slowReceivers({ plan, other, traffic }: Scene): Promise<Disturbance> {
-  for (const event of eventNames) {
-    for (let number = 0; number < SLOW_PER_EVENT; number++) {
-      await subscribe(other, `${traffic.origin}/after/${plan.slowMs}/${event}/${number}`, event);
+  const slow: { project: Service; event: EventName }[] = [];
+  for (const project of [other, await withNewProject(other)]) {
+    for (const event of eventNames) {
+      await subscribe(project, `${traffic.origin}/after/${plan.slowMs}/${slow.length}`, event);
+      slow.push({ project, event });
     }
   }
-  const messagesPerSecond = (plan.perSecond * SLOW_SHARE) / (1 - SLOW_SHARE);
-  const publishing = repeated(messagesPerSecond / SLOW_PER_EVENT, (number) =>
-    traffic.events.publish(other.projectId, crypto.randomUUID(), eventNames[number % eventNames.length]),
-  );
+  const publishing = repeated((plan.perSecond * SLOW_SHARE) / (1 - SLOW_SHARE), async (number) => {
+    const { project, event } = slow[number % slow.length] ?? { project: other, event: eventNames[0] };
+    await traffic.events.publish(project.projectId, crypto.randomUUID(), event);
+  });
   return {
     async begin() {
       publishing.start();
@@ -108,14 +110,14 @@ async function deadWebhook({ plan, other, traffic }: Scene): Promise<Disturbance
   const opensAt = Date.now() + plan.circuitOpensAfterMs;
   return {
     async begin() {
-      await sleep(opensAt - Date.now());
+      await sleep(Math.max(0, opensAt - Date.now()));
       const startedAt = Date.now();
       const elapsedMs = () => Date.now() - startedAt;
       for (let left = plan.backlog; left > 0 && elapsedMs() < MAX_PUBLISH_MS; left -= BATCH) {
         await traffic.events.publishMany(other.projectId, Math.min(left, BATCH));
       }
       while ((await traffic.events.depth()) > 0 && elapsedMs() < MAX_PUBLISH_MS + MAX_FAN_OUT_MS) await sleep(200);
-      await sleep(plan.backlogReturnsAfterMs - elapsedMs());
+      await sleep(Math.max(0, plan.backlogReturnsAfterMs - elapsedMs()));
     },
     async end() {
       const counts: Record<string, number> = {};

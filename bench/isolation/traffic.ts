@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetQueueAttributesCommand, SendMessageBatchCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import type { Endable } from "../child.ts";
+import { type Endable, endAll } from "../child.ts";
 import { percentile } from "../harness.ts";
 import { type Service, startService, subscribe } from "../local-service.ts";
 import { clock, type Receivers, startReceivers } from "../receivers.ts";
@@ -120,9 +120,7 @@ const PATH = "/ok/healthy";
 /** Starts a service with these settings. */
 export async function startTraffic(settings: Record<string, string>): Promise<Traffic> {
   const running: Endable[] = [];
-  const end = async () => {
-    for (const each of running) await each.end();
-  };
+  const end = () => endAll(running);
   try {
     const receivers = await startReceivers(1);
     running.unshift(receivers);

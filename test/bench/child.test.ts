@@ -77,6 +77,17 @@ test("everything that was started is ended in reverse order, with the result of 
   expect(ended).toEqual(["b", "a"]);
 });
 
+test("an end that fails is reported after everything else was ended", async () => {
+  const ended: string[] = [];
+  const run = withStarted(async (start) => {
+    await start(endable("a", ended));
+    await start(Promise.resolve({ end: () => Promise.reject(new Error("still busy")) }));
+    await start(endable("b", ended));
+  });
+  await expect(run).rejects.toThrow("still busy");
+  expect(ended).toEqual(["b", "a"]);
+});
+
 test("a start that fails ends what was started before", async () => {
   const ended: string[] = [];
   const run = withStarted(async (start) => {

@@ -42,11 +42,11 @@ test("targets are ratios of the disturbed traffic to that alone", () => {
 });
 
 test("a case during which the machine was busy has a note", () => {
-  const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 100, p99Ms: 300, maxMs: 400 };
+  const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 10, p99Ms: 200, maxMs: 400 };
   const calm: Run = { name: "calm", alone, disturbed: alone, what: "" };
-  const busy: Run = { ...calm, name: "busy", alone: { ...alone, p50Ms: 101 } };
+  const busy: Run = { ...calm, name: "busy", alone: { ...alone, p99Ms: 201 } };
   expect(busyNotes([calm, busy])).toEqual([
-    expect.stringMatching(/^The machine was busy \(p50 alone 101 ms\).*: busy\.$/),
+    expect.stringMatching(/^The machine was busy \(p99 alone 201 ms\).*: busy\.$/),
   ]);
 });
 
