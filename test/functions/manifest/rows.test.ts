@@ -77,6 +77,13 @@ test("each table has its keys, indexes and ttl", () => {
       indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_at" }],
       ttl: "expires_at",
     },
+    requestBudgets: {
+      env: "REQUEST_BUDGETS_TABLE",
+      name: "request-budgets",
+      partitionKey: "project_id",
+      sortKey: "window",
+      ttl: "expires_at",
+    },
   });
 });
 
@@ -112,6 +119,7 @@ test("each worker has its trigger, timeout and memory", () => {
       limits: "30 s, 256 MB",
     },
     { file: "deliveries/sweep", trigger: { kind: "everyMinutes", minutes: 1 }, limits: "55 s, 512 MB" },
+    { file: "deliveries/replay", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
     { file: "projects/upsert-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
     { file: "api-keys/provision", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
   ]);
