@@ -5,13 +5,21 @@ import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { handler as sendSlow } from "../../../functions/attempts/send-slow.ts";
 import { type Delivery, type PendingDelivery, parkingShardOf } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
+import { ensureWakeUp } from "../../../functions/deliveries/parking-store.ts";
 import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { attemptOf, beforeRecords, givenParked, type SentMessage, watchMessages } from "../../support/attempts.ts";
+import {
+  attemptOf,
+  beforeRecords,
+  carriedDelivery,
+  givenParked,
+  type SentMessage,
+  watchMessages,
+} from "../../support/attempts.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
@@ -456,6 +464,40 @@ describe("an empty parking", () => {
   });
 });
 
+test("a wake-up is not removed when a delivery was parked during the visit and its sender ended before the call", async () => {
+  await openCircuit();
+  await givenParked(webhook, 1, new Date());
+  await wakeUp();
+  await wakeUp();
+  clock.advance(600);
+  await sweep({}, enoughTime);
+  const calls = takeCalls();
+  let parked: Delivery[] = [];
+  interceptDynamo(async ({ command, input }, proceed) => {
+    const isHandOver = command === "UpdateItemCommand" && String(input.UpdateExpression).includes("REMOVE empty_since");
+    if (isHandOver && parked.length > 0) throw new Error("the process ends");
+    const output = await proceed();
+    if (command === "QueryCommand" && parked.length === 0) {
+      parked = [carriedDelivery(webhook)];
+      await expect(ensureParked(parked)).rejects.toThrow("the process ends");
+    }
+    return output;
+  });
+  await handle(firstOf(calls).call);
+  restoreAws();
+  sent = watchMessages();
+  // The sweep wakes the webhook after the lease of the drain.
+  clock.advance(180);
+  await sweep({}, enoughTime);
+  await wakeUp();
+  expect(await statusesNow(parked)).toEqual(["succeeded"]);
+});
+
+async function ensureParked(rows: Delivery[]): Promise<void> {
+  for (const row of rows) await deliveries.insertParked(row as PendingDelivery, at(0));
+  await ensureWakeUp(webhook, new Date());
+}
+
 test("an empty parking of a webhook whose circuit is open is visited at the time of the next probe", async () => {
   await openCircuit();
   const [parked] = await givenParked(webhook, 1, new Date());
@@ -466,18 +508,26 @@ test("an empty parking of a webhook whose circuit is open is visited at the time
   expect(await wakeUpNow()).toMatchObject({ due_at: at(60), empty_since: at(0) });
 });
 
-test("a delivery of another webhook in the same partition is left alone", async () => {
-  await openCircuit();
-  const { webhook: other } = await givenWebhook({ url: receiver.url });
-  const parked = await givenParked(webhook, 2, new Date());
-  const calls = takeCalls();
-  const strangers = await givenParked(other, 2, new Date());
-  const shard = parkingShardOf(webhook.id);
-  await Promise.all(strangers.map((row) => changeShard(row, shard)));
-  await handle(firstOf(calls).call);
-  expect(requestedIds().toSorted()).toEqual(idsOf(parked).toSorted());
-  expect(await statusesNow(strangers)).toEqual(["pending", "pending"]);
-});
+test.each<[string, () => Promise<unknown>, Delivery["status"]]>([
+  ["sends", async () => {}, "succeeded"],
+  ["cancels", () => webhooks.remove(webhook.project_id, webhook.id), "cancelled"],
+])(
+  "a drain that %s its deliveries leaves those of another webhook in the same partition alone",
+  async (_, change, status) => {
+    await openCircuit();
+    const { webhook: other } = await givenWebhook({ url: receiver.url });
+    const parked = await givenParked(webhook, 2, new Date());
+    const calls = takeCalls();
+    const strangers = await givenParked(other, 2, new Date());
+    const shard = parkingShardOf(webhook.id);
+    await Promise.all(strangers.map((row) => changeShard(row, shard)));
+    await change();
+    await handle(firstOf(calls).call);
+    expect(await statusesNow(parked)).toEqual([status, status]);
+    expect(requestedIds().filter((id) => idsOf(strangers).includes(id))).toEqual([]);
+    expect(await statusesNow(strangers)).toEqual(["pending", "pending"]);
+  },
+);
 
 /** Moves a row to another partition of the index. */
 async function changeShard({ webhook_id, id }: Delivery, shard: number): Promise<void> {
