@@ -35,6 +35,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "DashboardUrl",
     "DeliveriesTableName",
     "EventsQueueUrl",
+    "EventsTableName",
     "JwtSecretArn",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",

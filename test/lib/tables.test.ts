@@ -12,12 +12,13 @@ test("there is one table per row, with the stage in its name", () => {
   expect(names.sort()).toEqual(rows.map((row) => `prod-${row.name}`).sort());
 });
 
-test("only deliveries expire", () => {
+test("only events and deliveries expire", () => {
   const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
     const { TableName, TimeToLiveSpecification } = Properties;
     return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
   });
-  expect(expiring).toEqual([["dev-deliveries", { AttributeName: "expires_at", Enabled: true }]]);
+  const ttl = { AttributeName: "expires_at", Enabled: true };
+  expect(Object.fromEntries(expiring)).toEqual({ "dev-events": ttl, "dev-deliveries": ttl });
 });
 
 test("an index contains only keys", () => {
