@@ -1,6 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Delivery, dueAt, type PendingDelivery, SENDING_SECONDS, type Trigger } from "../deliveries/delivery.ts";
+import {
+  type Delivery,
+  dueAt,
+  isParked,
+  type PendingDelivery,
+  SENDING_SECONDS,
+  type Trigger,
+} from "../deliveries/delivery.ts";
 import { enqueue, type Lane, laneOf } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import { ensureWakeUp } from "../deliveries/parking-store.ts";
@@ -114,7 +121,7 @@ async function attemptWithSlot(request: AttemptRequest): Promise<AttemptResult> 
   const trigger = delivery.trigger ?? "schedule";
   if (!ignoresWebhookHealth(trigger)) {
     if (webhook.disabled_at !== undefined) return hold(request, delivery, isStored, webhook);
-    if (!request.isDrain && (await isParked(delivery, isStored, webhook))) return "skipped";
+    if (!request.isDrain && (await parkIfOpen(delivery, isStored, webhook))) return "skipped";
   }
   if (request.lane !== "slow" && laneOf(webhook) === "slow") return moveToSlowLane(request, delivery, isStored);
   if (request.nextProbeAt !== undefined && !(await webhooks.claimProbe(webhook, request.nextProbeAt))) return "skipped";
@@ -164,14 +171,15 @@ async function hold(
 }
 
 /** Parks a delivery while the circuit of its webhook is open. @returns false when the circuit is closed */
-async function isParked(delivery: Delivery, isStored: boolean, webhook: Webhook): Promise<boolean> {
+async function parkIfOpen(delivery: Delivery, isStored: boolean, webhook: Webhook): Promise<boolean> {
   const circuit = checkCircuit(webhook, new Date());
   if (circuit.kind === "closed") return false;
   const probeAt = new Date(Math.max(Date.now(), circuit.probeAt.getTime())).toISOString();
-  const isWritten = isStored
-    ? await deliveries.park(delivery, probeAt)
-    : await deliveries.insertParked(delivery as PendingDelivery, probeAt);
-  if (isWritten) await ensureWakeUp(webhook, circuit.probeAt);
+  if (!isStored) await deliveries.insertParked(delivery as PendingDelivery, probeAt);
+  // A row that is parked already keeps its place before the others.
+  else if (!isParked(delivery)) await deliveries.park(delivery, probeAt);
+  // Also when the row was parked before: its sender may have ended before it wrote the wake-up.
+  await ensureWakeUp(webhook, circuit.probeAt);
   return true;
 }
 
@@ -227,6 +235,7 @@ async function send(request: AttemptRequest, inputs: AttemptInputs): Promise<Att
     retryAfter: outcome.retryAfter,
     sendingId,
     hasWaitedForSlot: (request.waits ?? 0) > 0,
+    isDrain: request.isDrain ?? false,
   });
   await noteDuration(webhook, outcome.durationMs);
   return outcome.errorCode === undefined ? "succeeded" : "failed";

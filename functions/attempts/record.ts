@@ -34,6 +34,8 @@ export interface CompletedAttempt {
   sendingId: string;
   /** The attempt waited because too many requests to its webhook were in flight. */
   hasWaitedForSlot: boolean;
+  /** The attempt was made by a drain of its webhook. */
+  isDrain: boolean;
 }
 
 /** The last stage that the work after a request reached, with the effects that are certain by then. */
@@ -103,6 +105,7 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
     retryAfter: retry_after,
     sendingId: sending_id,
     hasWaitedForSlot: true,
+    isDrain: false,
   });
   if (stage.reached !== "completed") throw stage.error;
   log.info("attempt recorded later", { attempt: attempt.number });
@@ -189,14 +192,14 @@ const hasRequestedAttempt = ({ status, requested_at }: Delivery, { at }: Attempt
  * @returns whether the webhook was disabled
  */
 async function applyConsequences(
-  { delivery, webhook, attempt }: CompletedAttempt,
+  { delivery, webhook, attempt, isDrain }: CompletedAttempt,
   { decision, decidedAt, isDecisive, next }: RecordedOutcome,
 ): Promise<boolean> {
   if (decision.kind === "succeeded") {
     if (webhook.failing_since === undefined) return false;
-    await webhooks.clearFailing(webhook);
-    // Parked deliveries are sent now, not only after the next probe.
-    await handOver(webhook, new Date());
+    const isRecovery = await webhooks.clearFailing(webhook);
+    // Parked deliveries are sent now, not only after the next probe. A drain is sending them already.
+    if (isRecovery && !isDrain) await handOver(webhook, new Date());
     return false;
   }
   if (!delivery.test && webhook.failing_since === undefined) await webhooks.markFailing(webhook, attempt.at);

@@ -103,9 +103,9 @@ async function planDelivery(
   }
   const circuit = checkCircuit(webhook, now);
   if (circuit.kind === "open") {
-    if (await deliveries.insertParked(delivery, circuit.probeAt.toISOString())) {
-      await ensureWakeUp(webhook, circuit.probeAt);
-    }
+    await deliveries.insertParked(delivery, circuit.probeAt.toISOString());
+    // Also when the row exists: a receive of the event before may have ended before it wrote the wake-up.
+    await ensureWakeUp(webhook, circuit.probeAt);
     return [];
   }
   const lane = laneOf(webhook);
