@@ -136,7 +136,7 @@ export const endpoints = [
     file: "deliveries/recover",
     access: "admin",
     uses: {
-      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query", "UpdateItem"] },
+      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem", "Query", "UpdateItem"] },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
     timeoutSeconds: 28,

@@ -63,7 +63,8 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
     {
       id: "messages-failing",
       severity: "page",
-      meaning: "Messages have been failing for ten minutes because of a fault in this service: webhooks are not called.",
+      meaning:
+        "Messages have been failing for ten minutes because of a fault in this service: webhooks are not called.",
       // The age of SQS leaves out messages that were received three times, and dead letters appear hours later. A
       // single message fails every six minutes at most, so ten minutes always include a failure.
       metric: ownMetric(stage, "failedMessageAge", { statistic: MAXIMUM, period: TEN_MINUTES }),

@@ -119,32 +119,24 @@ function receivers({ stage, functions }: MonitoredResources): cloudwatch.IWidget
       graph("Event to success (retries included)", [latency("p50"), latency("p99")], { unit: "ms" }),
     ],
     [
-      table(
-        "Failing webhooks",
-        senders,
-        [
-          'filter message = "attempt" and outcome != "succeeded"',
-          "stats count(*) as failures, count_distinct(delivery_id) as deliveries, latest(outcome) as last_outcome, latest(delivery_id) as last_delivery by webhook_id, project_id",
-          "sort failures desc",
-          "limit 10",
-        ],
-      ),
+      table("Failing webhooks", senders, [
+        'filter message = "attempt" and outcome != "succeeded"',
+        "stats count(*) as failures, count_distinct(delivery_id) as deliveries, latest(outcome) as last_outcome, latest(delivery_id) as last_delivery by webhook_id, project_id",
+        "sort failures desc",
+        "limit 10",
+      ]),
       graph("Retries and failed deliveries", [
         perMinute(stage, "retries", "Sum", "retries"),
         perMinute(stage, "exhausted", "Sum", "failed deliveries"),
       ]),
     ],
     [
-      table(
-        "Busiest projects",
-        senders,
-        [
-          'filter message = "attempt"',
-          "stats count(*) as attempts, sum(duration_ms) / 1000 as seconds, count_distinct(webhook_id) as webhooks by project_id",
-          "sort seconds desc",
-          "limit 10",
-        ],
-      ),
+      table("Busiest projects", senders, [
+        'filter message = "attempt"',
+        "stats count(*) as attempts, sum(duration_ms) / 1000 as seconds, count_distinct(webhook_id) as webhooks by project_id",
+        "sort seconds desc",
+        "limit 10",
+      ]),
       graph("Disabled webhooks and blocked addresses", [
         perMinute(stage, "webhooksDisabled", "Sum", "disabled webhooks"),
         perMinute(stage, "blockedAddresses", "Sum", "attempts at non-public addresses"),

@@ -14,7 +14,12 @@ interface Expected {
 const expected: Record<string, Expected> = {
   events: { maxReceives: 100, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "deliveries/fan-out" },
   deliveries: { maxReceives: 100, visibilitySeconds: 360, maxMessageBytes: 262_144, consumer: "attempts/send" },
-  slowDeliveries: { maxReceives: 100, visibilitySeconds: 360, maxMessageBytes: 262_144, consumer: "attempts/send-slow" },
+  slowDeliveries: {
+    maxReceives: 100,
+    visibilitySeconds: 360,
+    maxMessageBytes: 262_144,
+    consumer: "attempts/send-slow",
+  },
 };
 const FOURTEEN_DAYS = 1_209_600;
 const ONE_MEBIBYTE = 1_048_576;

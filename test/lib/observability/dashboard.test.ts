@@ -133,10 +133,7 @@ const lines = {
   Latency: ["p50 Latency", "p99 Latency"],
   "Read units": Array(7).fill("Sum ConsumedReadCapacityUnits"),
   "Write units": Array(7).fill("Sum ConsumedWriteCapacityUnits"),
-  "Concurrent executions": [
-    "Maximum ClaimedAccountConcurrency",
-    ...Array(3).fill("Maximum ConcurrentExecutions"),
-  ],
+  "Concurrent executions": ["Maximum ClaimedAccountConcurrency", ...Array(3).fill("Maximum ConcurrentExecutions")],
 };
 
 test.each(Object.entries(lines))("%s shows these metrics, per minute", (title, expected) => {
