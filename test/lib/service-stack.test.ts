@@ -39,6 +39,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "JwtSecretArn",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",
+    "RequestBudgetsTableName",
     "UserApiKeysTableName",
     "WebhookSecretsTableName",
     "WebhooksTableName",

@@ -125,7 +125,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>]>([
   ["api-keys/list", "read a batch", getKeys],
   ["webhooks/create", "write a transaction of items that it may put", insertWebhook],
   ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
-  ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.deliveries)],
+  ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.slowDeliveries)],
   ["deliveries/fan-out", "send to a dead-letter queue that it rejects to", () => send(locations.deadLetters.events)],
   ["auth/authorizer", "read a secret", () => secretVersions(secretArn)],
 ])("%s may %s", async (file, _what, call) => {
