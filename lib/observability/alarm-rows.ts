@@ -53,7 +53,8 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
     ...pairs.map(([key, { queue }]): AlarmRow => {
       return {
         id: `${alarmIds[key]}-waiting`,
-        severity: "page",
+        // Slow receivers alone can fill the slow queue. If its sender is at fault, other alarms page.
+        severity: key === "slowDeliveries" ? "ticket" : "page",
         meaning: waitingMeaning[key],
         metric: queue.metricApproximateAgeOfOldestMessage({ period: MINUTE, statistic: MAXIMUM }),
         when: { atLeast: oldestHealthySeconds(key) + 60 },
@@ -101,7 +102,7 @@ const deadLettersMeaning: Record<QueueKey, string> = {
 const waitingMeaning: Record<QueueKey, string> = {
   events: "Deployment events have been waiting for ten minutes or more: webhooks are called late.",
   deliveries: "Deliveries that are due have not been sent: webhooks are called late.",
-  slowDeliveries: "Deliveries to slow, busy or failing webhooks that are due have not been sent: they are called late.",
+  slowDeliveries: "Deliveries to slow, busy or failing webhooks, and recoveries, have not been sent: they are late.",
 };
 
 /** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html */

@@ -42,7 +42,7 @@ export function dashboardUrl(dashboard: cloudwatch.Dashboard): string {
 }
 
 const guide = ({ stage }: MonitoredResources): string => `# Deployment webhooks, ${stage.name}: is it us or them?
-**Us** if *event to first attempt* rises, the oldest message gets older, a function has errors, the sweep lags, or there are dead letters. Receivers cannot cause any of these.
+**Us** if *event to first attempt* rises, the oldest message gets older, a function has errors, the sweep lags, or there are dead letters. Receivers cannot cause any of these, except that slow ones make the messages of \`slowDeliveries\` older.
 **Them** if all of that is normal and *attempts by outcome* shows failures. If only one or two webhooks are in the table of failing webhooks, their receivers are at fault. If many webhooks fail at once with \`dns_error\` or \`timeout\`, check our outgoing network first.
 **The API** is independent of both: 4xx responses are caused by callers, 5xx responses by us.
 Every alarm names its section of \`docs/runbook.md\`.`;

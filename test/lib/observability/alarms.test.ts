@@ -42,7 +42,7 @@ const expected = {
     missingData: "notBreaching",
     section: "deliveries-waiting",
   },
-  "page-slow-deliveries-waiting": {
+  "ticket-slow-deliveries-waiting": {
     reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deliveries-slow}",
     fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
