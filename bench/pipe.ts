@@ -34,7 +34,7 @@ const full: Plan = {
   samples: 5,
 };
 
-const BOUND = 3;
+const BOUND = 4;
 /** Max wait without a further arrival. */
 const MAX_QUIET_MS = 30_000;
 
@@ -256,10 +256,10 @@ async function settledLedger(ours: OurPipe, expected: Ledger) {
 
 const hopNames: Record<(typeof stations)[number], string> = {
   received: "publish → received by fan-out",
-  written: "→ row written",
+  written: "→ event row written",
   queued: "→ queued",
   "handed over": "→ received by sender",
-  read: "→ row read",
+  read: "→ webhook and secret read",
 };
 
 /** Returns the time of each hop: medians over all events of a load. They need not add up to the median of the total. */
@@ -268,7 +268,7 @@ async function hopsOf(ours: OurPipe, runs: { load: number; ours: DeliveryTimes[]
   const rows = runs.map(({ load, ours: all }) => {
     const journeys = all.flatMap(({ publishedAt, arrivals }) =>
       arrivals.map(({ at, event, id }) => {
-        const passed = stations.map((station) => passages.get(passage(station, station === "received" ? event : id)));
+        const passed = stations.map((station) => passages.get(passage(station, station === "read" ? id : event)));
         return [publishedAt.get(event), ...passed, at].map((time) => time ?? Number.NaN);
       }),
     );

@@ -1,11 +1,12 @@
 import { appendFileSync } from "node:fs";
 import { ReceiveMessageCommand, SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { BatchGetCommand, DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
+import { tables } from "../../functions/manifest/tables.ts";
 import { clock } from "../receivers.ts";
 
 /*
  * Traces the AWS calls of the service. Preloaded with `node --import`; writes a line `<station> <id> <time>` to the file
- * TRACE_FILE whenever an event passes a station.
+ * TRACE_FILE whenever an event passes a station: the id of the delivery at the station `read`, else that of the deployment.
  */
 
 /** The stations of an event or its delivery, in this order. */
@@ -36,20 +37,25 @@ function traceTo(file: string): void {
   onCall(SQSClient, (command, output) => {
     if (command instanceof ReceiveMessageCommand) {
       for (const { Body = "" } of (output as { Messages?: { Body?: string }[] }).Messages ?? []) {
-        const { delivery_id, deployment_id } = JSON.parse(Body);
-        note(delivery_id ? "handed over" : "received", delivery_id ?? deployment_id);
+        const { deployment_id, delivery } = JSON.parse(Body);
+        if (delivery) note("handed over", delivery.deployment_id);
+        else if (deployment_id) note("received", deployment_id);
       }
     }
     if (command instanceof SendMessageBatchCommand) {
-      for (const { MessageBody = "" } of command.input.Entries ?? [])
-        note("queued", JSON.parse(MessageBody).delivery_id);
+      for (const { MessageBody = "" } of command.input.Entries ?? []) {
+        const { delivery } = JSON.parse(MessageBody);
+        if (delivery) note("queued", delivery.deployment_id);
+      }
     }
   });
-  onCall(DynamoDBDocumentClient, (command, output) => {
-    if (command instanceof PutCommand) note("written", command.input.Item?.id);
+  onCall(DynamoDBDocumentClient, (command) => {
+    if (command instanceof PutCommand && command.input.TableName === tables.events.name) {
+      note("written", command.input.Item?.deployment_id);
+    }
     if (!(command instanceof BatchGetCommand)) return;
-    const { Responses = {} } = output as { Responses?: Record<string, Record<string, unknown>[]> };
-    for (const { id, deployment_id } of Object.values(Responses).flat()) if (deployment_id) note("read", String(id));
+    const { Keys = [] } = command.input.RequestItems?.[tables.deliveries.name] ?? {};
+    for (const { id } of Keys) note("read", id);
   });
   setInterval(() => {
     if (lines !== "") appendFileSync(file, lines);

@@ -18,7 +18,7 @@ import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
 
-/** The settings of a local run. The programs that talk to it (token, project, event, dlq, demo) read the same ones. */
+/** The settings of a local run. The programs that talk to it (token, project, event, replay, dlq, demo) read the same ones. */
 export interface LocalSettings {
   /** 0 = any free port. */
   port: number;

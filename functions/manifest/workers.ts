@@ -59,7 +59,7 @@ export const workers = [
     memoryMb: 512,
     uses: {
       tables: {
-        webhooks: ["Query", "GetItem", "ConditionCheckItem"],
+        webhooks: ["Query", "ConditionCheckItem"],
         events: ["PutItem"],
         deliveries: ["PutItem", "UpdateItem"],
       },
@@ -97,6 +97,21 @@ export const workers = [
     uses: {
       tables: { deliveries: ["UpdateItem"] },
       queries: ["deliveries/due"],
+      sendsTo: ["deliveries", "slowDeliveries"],
+    },
+  },
+  {
+    file: "deliveries/replay",
+    trigger: { kind: "invoke" },
+    // The AWS CLI waits for a response for a minute.
+    timeoutSeconds: 55,
+    memoryMb: 512,
+    uses: {
+      tables: {
+        events: ["Query"],
+        webhooks: ["Query", "ConditionCheckItem"],
+        deliveries: ["PutItem", "UpdateItem"],
+      },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
   },

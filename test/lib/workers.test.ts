@@ -19,6 +19,7 @@ const expected: Record<string, Expected> = {
   "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries", 10, 200] },
   "attempts/send-slow": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries-slow", 10, 100] },
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
+  "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
   "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
 };

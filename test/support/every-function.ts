@@ -5,7 +5,9 @@ import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
 import { type Delivery, type PendingDelivery, parkingShardOf, shardOf } from "../../functions/deliveries/delivery.ts";
 import { enqueueUnrecorded } from "../../functions/deliveries/delivery-queue.ts";
+import * as events from "../../functions/deliveries/event-store.ts";
 import { ensureWakeUp } from "../../functions/deliveries/parking-store.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../functions/platform/env.ts";
@@ -34,7 +36,7 @@ import { validBodyOf } from "./valid-bodies.ts";
  */
 export async function useEveryFunction(service: TestService): Promise<void> {
   const api = [callEveryEndpoint, useKeys, useProjects, useWebhooks, reachCaps, redeliverAndRecover];
-  const scenarios = [...api, rejectEvents, ...pipeline];
+  const scenarios = [...api, rejectEvents, replayEvents, ...pipeline];
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
   const failure = results.find((result) => result.status === "rejected");
   if (failure) throw failure.reason;
@@ -173,6 +175,21 @@ async function rejectEvents(): Promise<void> {
   await eventually(async () =>
     expect(await takeMessages("events", "dead letters")).toMatchObject([{ body: "not an event" }]),
   );
+}
+
+/** Replays an event for a webhook that is healthy, then failing, then disabled. */
+async function replayEvents(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ projectId, webhook }) => {
+    const since = secondsFromNow(-60);
+    for (const state of [{ created_at: since }, { failing_since: since }, { disabled_at: since }]) {
+      await changeWebhook(webhook, state);
+      const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId)));
+      if (!message.ok) throw new Error(message.reason);
+      await events.insert(message.event, new Date(), randomUUID());
+      const replayed = await call("deliveries/replay", { project_id: projectId, since });
+      expect(replayed).toMatchObject({ deliveries: 1, complete: true });
+    }
+  });
 }
 
 /** Branches of fan-out, send and sweep, by the response of the receiver. */
