@@ -19,14 +19,20 @@ const root = join(import.meta.dirname, "..");
 /** Upper bound for a call of the API. */
 const CALL_TIMEOUT_MS = 30_000;
 
+/** Creates an empty data directory for a service. */
+export const newDataDir = (): string => mkdtempSync(join(tmpdir(), "bench-"));
+
+export const removeDataDir = (path: string): void => rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+
 /**
- * Starts the program of `npm start` as a process with an empty data directory, which is deleted at the end. The process ends with
- * this one.
+ * Starts the program of `npm start` as a process. The process ends with this one, and `end` kills it.
+ * @param dataDir data directory, which is kept; undefined = an empty one, which is deleted at the end
  * @throws Error when it exits before it is ready
  */
-export async function startService(settings: Record<string, string> = {}): Promise<Service> {
+export async function startService(settings: Record<string, string> = {}, dataDir?: string): Promise<Service> {
   const { PATH, HOME } = process.env;
-  const DATA_DIR = mkdtempSync(join(tmpdir(), "bench-"));
+  const DATA_DIR = dataDir ?? newDataDir();
+  const removeOwn = () => dataDir === undefined && removeDataDir(DATA_DIR);
   const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
   const child = spawn(process.execPath, ["--require", endsWithParent, "bin/local.ts"], {
     cwd: root,
@@ -40,7 +46,7 @@ export async function startService(settings: Record<string, string> = {}): Promi
     if (/^ready .*$/m.test(page)) break;
   }
   if (!/^ready /m.test(page)) {
-    rmSync(DATA_DIR, { recursive: true, force: true });
+    removeOwn();
     throw new Error(`The service exited before it was ready: ${page}`);
   }
   const find = (pattern: RegExp) => pattern.exec(page)?.[1] ?? "";
@@ -53,7 +59,7 @@ export async function startService(settings: Record<string, string> = {}): Promi
     async end() {
       child.kill("SIGKILL");
       await ended;
-      rmSync(DATA_DIR, { recursive: true, force: true, maxRetries: 5 });
+      removeOwn();
     },
   };
 }
@@ -102,11 +108,11 @@ export async function subscribe(
 export async function* deliveriesOf(
   service: Service,
   webhookId: string,
-): AsyncGenerator<{ id: string; status: string }> {
+): AsyncGenerator<{ id: string; status: string; attempt_count: number }> {
   let next: string | undefined = `${webhookId}/deliveries?limit=100`;
   while (next !== undefined) {
     const response = await callApi(service, next);
-    yield* ((await response.json()) as { data: { id: string; status: string }[] }).data;
+    yield* ((await response.json()) as { data: { id: string; status: string; attempt_count: number }[] }).data;
     next = /<([^>]+)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
   }
 }

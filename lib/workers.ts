@@ -11,8 +11,12 @@ import { ServiceFunction, type StageContext } from "./service-function.ts";
 
 export type Workers = Record<(typeof workers)[number]["file"], ServiceFunction>;
 
-/** Files of the functions whose failure affects all users: every request is rejected, or no webhook is called. */
-const GRADUALLY_DEPLOYED = ["auth/authorizer", "attempts/send"];
+/**
+ * Files of the functions whose failure affects all users: every request is rejected, or no webhook is called. Both
+ * senders run the same code. If only one had an alias, moving it back to an old version would leave the bad version in
+ * the other, which gets every attempt that waits.
+ */
+const GRADUALLY_DEPLOYED = ["auth/authorizer", "attempts/send", "attempts/send-slow"];
 
 /** Creates one Lambda per row of functions/manifest/workers.ts, with its trigger. */
 export function createWorkers(scope: Construct, context: StageContext): Workers {

@@ -149,7 +149,7 @@ export const endpoints = [
       tables: {
         projects: ["GetItem"],
         webhooks: ["GetItem"],
-        deliveries: ["Query", "UpdateItem"],
+        deliveries: ["GetItem", "Query", "UpdateItem"],
         requestBudgets: ["UpdateItem"],
       },
       sendsTo: ["slowDeliveries"],

@@ -41,8 +41,8 @@ export const metrics = {
   /** Queue messages that failed because of an internal error. Each retry that fails counts again. */
   messagesFailed: { name: "MessagesFailed", unit: "Count" },
   /**
-   * Age of a queue message when it failed because of an internal error. The age that SQS reports leaves out messages
-   * that were received three times.
+   * For how long a queue message has been failing because of an internal error: from its first receive to its latest
+   * failure. The age that SQS reports leaves out messages that were received three times, and includes their delay.
    */
   failedMessageAge: { name: "FailedMessageAge", unit: "Seconds" },
   /** Messages that are not valid events and were moved to the dead-letter queue. */

@@ -32,7 +32,8 @@ async function failureOf(
     await handle();
     return [];
   } catch (error) {
-    const failedMessageAge = Math.max(0, (Date.now() - Number(attributes.SentTimestamp)) / 1000);
+    const failingMs = Date.now() - Number(attributes.ApproximateFirstReceiveTimestamp);
+    const failedMessageAge = Math.max(0, failingMs / 1000);
     log.error("message failed", error, { message_id: messageId }, { messagesFailed: 1, failedMessageAge });
     return [{ itemIdentifier: messageId }];
   }

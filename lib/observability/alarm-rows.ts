@@ -15,6 +15,7 @@ import {
   SAMPLE_COUNT,
   SUM,
   sum,
+  TEN_MINUTES,
   throttleEvents,
 } from "./metrics.ts";
 import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
@@ -37,12 +38,12 @@ export function alarmRows(monitored: MonitoredResources): AlarmRow[] {
   ];
 }
 
-function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
+function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
   const pairs = Object.entries(queues) as [QueueKey, Queues[QueueKey]][];
   return [
     ...pairs.map(([key, { deadLetters }]): AlarmRow => {
       return {
-        id: `${key}-dead-letters`,
+        id: `${alarmIds[key]}-dead-letters`,
         severity: "page",
         meaning: deadLettersMeaning[key],
         metric: deadLetters.metricApproximateNumberOfMessagesVisible({ period: MINUTE, statistic: MAXIMUM }),
@@ -51,14 +52,25 @@ function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
     }),
     ...pairs.map(([key, { queue }]): AlarmRow => {
       return {
-        id: `${key}-waiting`,
-        severity: "page",
+        id: `${alarmIds[key]}-waiting`,
+        // Slow receivers alone can fill the slow queue. If its sender is at fault, other alarms page.
+        severity: key === "slowDeliveries" ? "ticket" : "page",
         meaning: waitingMeaning[key],
         metric: queue.metricApproximateAgeOfOldestMessage({ period: MINUTE, statistic: MAXIMUM }),
         when: { atLeast: oldestHealthySeconds(key) + 60 },
         periods: 3,
       };
     }),
+    {
+      id: "messages-failing",
+      severity: "page",
+      meaning:
+        "Messages have been failing for ten minutes because of a fault in this service: webhooks are not called.",
+      // The age of SQS leaves out messages that were received three times, and dead letters appear hours later. A
+      // single message fails every six minutes at most, so ten minutes always include a failure.
+      metric: ownMetric(stage, "failedMessageAge", { statistic: MAXIMUM, period: TEN_MINUTES }),
+      when: { atLeast: 600 },
+    },
     {
       id: "queues-stuck",
       severity: "page",
@@ -70,19 +82,27 @@ function queueAlarms({ queues }: MonitoredResources): AlarmRow[] {
   ];
 }
 
+/** Beginnings of the ids of a queue's alarms. */
+const alarmIds: Record<QueueKey, string> = {
+  events: "events",
+  deliveries: "deliveries",
+  slowDeliveries: "slow-deliveries",
+};
+
 /** Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts). */
 const deadLettersMeaning: Record<QueueKey, string> = {
   events:
     "Deployment events were not turned into deliveries: their webhooks are not called until the events are redriven.",
-  deliveries: "Delivery attempts kept failing for hours because of a fault in this service: webhooks are not called.",
+  deliveries:
+    "Deliveries kept failing for ten hours because of a fault in this service: their webhooks are not called until the messages are redriven.",
   slowDeliveries:
-    "Delivery attempts to slow or failing webhooks kept failing for hours because of a fault in this service.",
+    "Deliveries to slow or failing webhooks kept failing for ten hours because of a fault in this service.",
 };
 
 const waitingMeaning: Record<QueueKey, string> = {
   events: "Deployment events have been waiting for ten minutes or more: webhooks are called late.",
   deliveries: "Deliveries that are due have not been sent: webhooks are called late.",
-  slowDeliveries: "Deliveries to slow, busy or failing webhooks that are due have not been sent.",
+  slowDeliveries: "Deliveries to slow, busy or failing webhooks, and recoveries, have not been sent: they are late.",
 };
 
 /** https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html */
@@ -232,7 +252,7 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
     {
       id: "delivery-errors",
       severity: "page",
-      meaning: "The fan-out, the sender or the sweep crashes: deliveries are minutes late and may arrive twice.",
+      meaning: "The fan-out, a sender or the sweep crashes: deliveries are minutes late and may arrive twice.",
       metric: sum(errorsOf(pipeline.map(({ file }) => file))),
       when: { atLeast: 5 },
       periods: 2,

@@ -42,22 +42,28 @@ export function dashboardUrl(dashboard: cloudwatch.Dashboard): string {
 }
 
 const guide = ({ stage }: MonitoredResources): string => `# Deployment webhooks, ${stage.name}: is it us or them?
-**Us** if *event to first attempt* rises, the oldest message gets older, a function has errors, the sweep lags, or there are dead letters. Receivers cannot cause any of these.
+**Us** if *event to first attempt* rises, the oldest message gets older, a function has errors, the sweep lags, or there are dead letters. Receivers cannot cause any of these, except that slow ones make the messages of \`slowDeliveries\` older.
 **Them** if all of that is normal and *attempts by outcome* shows failures. If only one or two webhooks are in the table of failing webhooks, their receivers are at fault. If many webhooks fail at once with \`dns_error\` or \`timeout\`, check our outgoing network first.
 **The API** is independent of both: 4xx responses are caused by callers, 5xx responses by us.
 Every alarm names its section of \`docs/runbook.md\`.`;
 
+/** Paths below `functions/`. */
+const SENDERS = ["attempts/send", "attempts/send-slow"];
+
 function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.IWidget[][] {
-  const { events, deliveries } = queues;
+  const { events, deliveries, slowDeliveries } = queues;
   const pairs = Object.entries(queues);
-  const consumers = ["deliveries/fan-out", "attempts/send"].map((file) => functionFor(functions, file));
+  const consumers = ["deliveries/fan-out", ...SENDERS].map((file) => functionFor(functions, file));
   const lateness = (statistic: string) => perMinute(stage, "eventToFirstAttempt", statistic, statistic);
   return [
     [
       graph("Event to first attempt", [lateness("p50"), lateness("p99")], { unit: "ms" }),
       graph(
         "Oldest message",
-        pairs.map(([key, { queue }]) => queue.metricApproximateAgeOfOldestMessage({ label: key, period: MINUTE })),
+        [
+          ...pairs.map(([key, { queue }]) => queue.metricApproximateAgeOfOldestMessage({ label: key, period: MINUTE })),
+          perMinute(stage, "failedMessageAge", "Maximum", "failing messages"),
+        ],
         { unit: "s" },
       ),
       graph("Messages", [
@@ -65,6 +71,9 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
         deliveries.queue.metricApproximateNumberOfMessagesVisible({ label: "deliveries waiting", period: MINUTE }),
         deliveries.queue.metricApproximateNumberOfMessagesNotVisible({ label: "deliveries in flight", period: MINUTE }),
         deliveries.queue.metricApproximateNumberOfMessagesDelayed({ label: "delayed retries", period: MINUTE }),
+        slowDeliveries.queue.metricApproximateNumberOfMessagesVisible({ label: "slow waiting", period: MINUTE }),
+        slowDeliveries.queue.metricApproximateNumberOfMessagesNotVisible({ label: "slow in flight", period: MINUTE }),
+        slowDeliveries.queue.metricApproximateNumberOfMessagesDelayed({ label: "slow delayed", period: MINUTE }),
       ]),
     ],
     [
@@ -97,7 +106,7 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
 }
 
 function receivers({ stage, functions }: MonitoredResources): cloudwatch.IWidget[][] {
-  const send = functionFor(functions, "attempts/send");
+  const senders = SENDERS.map((file) => functionFor(functions, file));
   const latency = (statistic: string) => perMinute(stage, "deliveryLatency", statistic, statistic);
   const success = perMinute(stage, "firstAttemptSuccess", "Average", "");
   return [
@@ -110,32 +119,24 @@ function receivers({ stage, functions }: MonitoredResources): cloudwatch.IWidget
       graph("Event to success (retries included)", [latency("p50"), latency("p99")], { unit: "ms" }),
     ],
     [
-      table(
-        "Failing webhooks",
-        [send],
-        [
-          'filter message = "attempt" and outcome != "succeeded"',
-          "stats count(*) as failures, count_distinct(delivery_id) as deliveries, latest(outcome) as last_outcome, latest(delivery_id) as last_delivery by webhook_id, project_id",
-          "sort failures desc",
-          "limit 10",
-        ],
-      ),
+      table("Failing webhooks", senders, [
+        'filter message = "attempt" and outcome != "succeeded"',
+        "stats count(*) as failures, count_distinct(delivery_id) as deliveries, latest(outcome) as last_outcome, latest(delivery_id) as last_delivery by webhook_id, project_id",
+        "sort failures desc",
+        "limit 10",
+      ]),
       graph("Retries and failed deliveries", [
         perMinute(stage, "retries", "Sum", "retries"),
         perMinute(stage, "exhausted", "Sum", "failed deliveries"),
       ]),
     ],
     [
-      table(
-        "Busiest projects",
-        [send],
-        [
-          'filter message = "attempt"',
-          "stats count(*) as attempts, sum(duration_ms) / 1000 as seconds, count_distinct(webhook_id) as webhooks by project_id",
-          "sort seconds desc",
-          "limit 10",
-        ],
-      ),
+      table("Busiest projects", senders, [
+        'filter message = "attempt"',
+        "stats count(*) as attempts, sum(duration_ms) / 1000 as seconds, count_distinct(webhook_id) as webhooks by project_id",
+        "sort seconds desc",
+        "limit 10",
+      ]),
       graph("Disabled webhooks and blocked addresses", [
         perMinute(stage, "webhooksDisabled", "Sum", "disabled webhooks"),
         perMinute(stage, "blockedAddresses", "Sum", "attempts at non-public addresses"),
@@ -194,7 +195,7 @@ function capacity({ functions, tables }: MonitoredResources): cloudwatch.IWidget
     [
       graph("Concurrent executions", [
         claimedConcurrency().with({ label: "whole account", period: MINUTE }),
-        ...(["auth/authorizer", "attempts/send"] as const).map((file) =>
+        ...["auth/authorizer", ...SENDERS].map((file) =>
           functionFor(functions, file).metric("ConcurrentExecutions", {
             label: file,
             statistic: "Maximum",

@@ -53,7 +53,7 @@ function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<A
   return [
     errors,
     {
-      // Only for the authorizer: the duration of the sender depends on the receivers. Cold starts are not in Duration.
+      // Only for the authorizer: the duration of a sender depends on the receivers. Cold starts are not in Duration.
       id: "slow",
       meaning: `The new version of ${file} delays every request and is rolled back.`,
       metric: math("IF(calls >= 100, duration, 0)", MINUTE, {

@@ -24,6 +24,7 @@ const deliverySettings = { RETRY_SCHEDULE: "1,60,3600", DELIVERY_GRACE_SECONDS: 
 /** The functions that read or write deliveries. */
 const usersOfDeliveries = [
   "attempts/send",
+  "attempts/send-slow",
   "deliveries/fan-out",
   "deliveries/get",
   "deliveries/list",

@@ -12,8 +12,14 @@ interface Expected {
 }
 
 const expected: Record<string, Expected> = {
-  events: { maxReceives: 5, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "deliveries/fan-out" },
-  deliveries: { maxReceives: 5, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "attempts/send" },
+  events: { maxReceives: 100, visibilitySeconds: 180, maxMessageBytes: 262_144, consumer: "deliveries/fan-out" },
+  deliveries: { maxReceives: 100, visibilitySeconds: 360, maxMessageBytes: 262_144, consumer: "attempts/send" },
+  slowDeliveries: {
+    maxReceives: 100,
+    visibilitySeconds: 360,
+    maxMessageBytes: 262_144,
+    consumer: "attempts/send-slow",
+  },
 };
 const FOURTEEN_DAYS = 1_209_600;
 const ONE_MEBIBYTE = 1_048_576;
@@ -27,10 +33,15 @@ describe.each(Object.entries<QueueRow>(queues))("%s", (key, row) => {
   const queue = dev.queue(`dev-${row.name}`);
   const deadLetters = dev.queue(`dev-${deadLetterName(row)}`);
 
-  test("moves a message to its dead-letter queue after five receives", () => {
+  test("moves a message to its dead-letter queue after a hundred receives", () => {
     const { deadLetterTargetArn, maxReceiveCount } = queue.Properties.RedrivePolicy;
     expect(dev.target(deadLetterTargetArn).id).toBe(deadLetters.id);
     expect(maxReceiveCount).toBe(maxReceives);
+  });
+
+  test("keeps a message that fails for hours before it becomes a dead letter: an outage makes none", () => {
+    const { maxReceiveCount } = queue.Properties.RedrivePolicy;
+    expect(maxReceiveCount * queue.Properties.VisibilityTimeout).toBeGreaterThanOrEqual(5 * 3_600);
   });
 
   // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html

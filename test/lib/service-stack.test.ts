@@ -36,6 +36,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "DeliveriesReplayFunctionName",
     "DeliveriesTableName",
     "EventsQueueUrl",
+    "EventsTableName",
     "JwtSecretArn",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",

@@ -12,15 +12,17 @@ test("there is one table per row, with the stage in its name", () => {
   expect(names.sort()).toEqual(rows.map((row) => `prod-${row.name}`).sort());
 });
 
-test("only deliveries and budgets expire", () => {
+test("only events, deliveries and budgets expire", () => {
   const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
     const { TableName, TimeToLiveSpecification } = Properties;
     return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
   });
-  expect(expiring).toEqual([
-    ["dev-deliveries", { AttributeName: "expires_at", Enabled: true }],
-    ["dev-request-budgets", { AttributeName: "expires_at", Enabled: true }],
-  ]);
+  const ttl = { AttributeName: "expires_at", Enabled: true };
+  expect(Object.fromEntries(expiring)).toEqual({
+    "dev-events": ttl,
+    "dev-deliveries": ttl,
+    "dev-request-budgets": ttl,
+  });
 });
 
 test("an index contains only keys", () => {

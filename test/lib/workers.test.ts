@@ -16,7 +16,8 @@ interface Expected {
 const expected: Record<string, Expected> = {
   "auth/authorizer": { timeoutSeconds: 10, memoryMb: 512 },
   "deliveries/fan-out": { timeoutSeconds: 30, memoryMb: 512, consumes: ["dev-deployment-events", 10, 50] },
-  "attempts/send": { timeoutSeconds: 30, memoryMb: 256, consumes: ["dev-deliveries", 10, 200] },
+  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries", 10, 200] },
+  "attempts/send-slow": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries-slow", 10, 100] },
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
   "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
@@ -76,7 +77,7 @@ test("Lambda logs platform lines only from level WARN", () => {
 });
 
 test("the consumer of a queue reports the messages that failed, and only those are received again", () => {
-  expect(mappings).toHaveLength(2);
+  expect(mappings).toHaveLength(3);
   for (const { Properties } of mappings) expect(Properties.FunctionResponseTypes).toEqual(["ReportBatchItemFailures"]);
 });
 
@@ -90,9 +91,9 @@ test("a missed run of the sweep is not retried", () => {
   expect(Properties.FunctionName.Ref).toBe(dev.functionFor("deliveries/sweep").id);
 });
 
-test("only the sender, which retries through its own queue, is exempt from Lambda's loop detection", () => {
+test("only the senders, which retry through their own queues, are exempt from Lambda's loop detection", () => {
   const allowed = dev.all("AWS::Lambda::Function").filter(({ Properties }) => Properties.RecursiveLoop === "Allow");
-  expect(allowed.map(fileOf)).toEqual(["attempts/send"]);
+  expect(allowed.map(fileOf).sort()).toEqual(["attempts/send", "attempts/send-slow"]);
 });
 
 describe("a gradual deployment", () => {
@@ -105,11 +106,11 @@ describe("a gradual deployment", () => {
         .filter(({ Properties }) => Properties.FunctionName.Ref === prod.functionFor(file).id),
     );
 
-  test("is used for the authorizer and the sender, in prod", () => {
+  test("is used for the authorizer and both senders, in prod", () => {
     expect(dev.all("AWS::Lambda::Alias")).toEqual([]);
     const functions = prod.all("AWS::Lambda::Alias").map(({ Properties }) => prod.target(Properties.FunctionName));
-    expect(functions.map(fileOf).sort()).toEqual(["attempts/send", "auth/authorizer"]);
-    expect(groupsOf(prod)).toHaveLength(2);
+    expect(functions.map(fileOf).sort()).toEqual(["attempts/send", "attempts/send-slow", "auth/authorizer"]);
+    expect(groupsOf(prod)).toHaveLength(3);
   });
 
   test("sends a tenth of the calls to the new version, and rolls back on an alarm, a failure or a stop", () => {
@@ -132,28 +133,29 @@ describe("a gradual deployment", () => {
     expect(names).toEqual([
       ["auth-authorizer-errors", "auth-authorizer-slow", "auth-authorizer-rejecting"],
       ["attempts-send-errors", "attempts-send-messages-failing"],
+      ["attempts-send-slow-errors", "attempts-send-slow-messages-failing"],
     ]);
   });
 
   test("keeps old versions, so that the alias can be moved back to one", () => {
-    expect(prod.all("AWS::Lambda::Version")).toHaveLength(2);
+    expect(prod.all("AWS::Lambda::Version")).toHaveLength(3);
     for (const { DeletionPolicy } of prod.all("AWS::Lambda::Version")) expect(DeletionPolicy).toBe("Retain");
   });
 
   test("ignores the alarms when it is urgent", () => {
     const isEnabled = (stack: SynthesizedStack) =>
       groupsOf(stack).map(({ Properties }) => Properties.AlarmConfiguration.Enabled);
-    expect(isEnabled(prod)).toEqual([true, true]);
-    expect(isEnabled(new SynthesizedStack("prodUrgent"))).toEqual([false, false]);
+    expect(isEnabled(prod)).toEqual([true, true, true]);
+    expect(isEnabled(new SynthesizedStack("prodUrgent"))).toEqual([false, false, false]);
   });
 
-  test("moves the alias that API Gateway and the event source mapping call", () => {
+  test("moves the aliases that API Gateway and the event source mappings call", () => {
     const authorizer = only(prod.all("AWS::ApiGateway::Authorizer"));
     expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf("auth/authorizer").id);
-    const sender = aliasOf("attempts/send");
+    const senders = ["attempts/send", "attempts/send-slow"].map(aliasOf);
     const mapped = prod
       .all("AWS::Lambda::EventSourceMapping")
       .map(({ Properties }) => JSON.stringify(Properties.FunctionName));
-    expect(mapped.filter((name) => name.includes(":live") || name.includes(sender.id))).toHaveLength(1);
+    for (const { id } of senders) expect(mapped.filter((name) => name.includes(id))).toHaveLength(1);
   });
 });

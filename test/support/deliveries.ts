@@ -110,7 +110,7 @@ export function sqsEvent(...messages: unknown[]): SQSEvent {
   const records = messages.map((message, index) => ({
     messageId: `m${index}`,
     body: typeof message === "string" ? message : JSON.stringify(message),
-    attributes: { SentTimestamp: String(Date.now()) },
+    attributes: { SentTimestamp: String(Date.now()), ApproximateFirstReceiveTimestamp: String(Date.now()) },
   }));
   return { Records: records } as unknown as SQSEvent;
 }

@@ -1,14 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
+import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
-import type { Delivery } from "../../functions/deliveries/delivery.ts";
+import { type Delivery, type PendingDelivery, parkingShardOf, shardOf } from "../../functions/deliveries/delivery.ts";
+import { enqueueUnrecorded } from "../../functions/deliveries/delivery-queue.ts";
 import * as events from "../../functions/deliveries/event-store.ts";
+import { ensureWakeUp } from "../../functions/deliveries/parking-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
-import { sqs } from "../../functions/platform/aws.ts";
-import { queueUrl } from "../../functions/platform/env.ts";
+import { dynamo, sqs } from "../../functions/platform/aws.ts";
+import { queueUrl, tableName } from "../../functions/platform/env.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
+import { interceptDynamo } from "./aws-calls.ts";
 import { changeWebhook, eventOf, givenDelivery, publish, rowOf, rowsOf, takeMessages } from "./deliveries.ts";
 import { eventually } from "./eventually.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
@@ -27,7 +31,7 @@ import { validBodyOf } from "./valid-bodies.ts";
 /**
  * Runs all scenarios at the same time.
  * @param service runs with `deliver`, a schedule of `0,0`, a grace period of one second and a `last_used_at` resolution
- * of 0
+ * of 0. Installs interceptors, which `restoreAws` removes.
  * @throws the first failure, after all scenarios have ended
  */
 export async function useEveryFunction(service: TestService): Promise<void> {
@@ -198,8 +202,15 @@ const pipeline = [
   waitForRetryAfter,
   cancelForDeletedWebhook,
   redeliverDuringAttempt,
+  recordBesideAnotherSender,
+  recordLater,
   queueForBusyWebhook,
+  useSlowWebhook,
+  drainParking,
+  removeWakeUp,
   sweepLostMessage,
+  enableDuringFanOut,
+  repeatWriteOfRecovery,
 ];
 
 async function deliverOnce(service: TestService): Promise<void> {
@@ -281,16 +292,46 @@ async function cancelForDeletedWebhook(service: TestService): Promise<void> {
 }
 
 async function redeliverDuringAttempt(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
+  await withReceiver(service, async ({ api, path, webhook }, receiver) => {
     receiver.respondWith(async (_, response) => {
       receiver.respondWith(200);
       const [delivery] = await rowsOf(webhook);
       await api.post(`${path}/deliveries/${delivery?.id}/redeliver`);
       response.writeHead(500).end();
     });
-    await publish(eventOf(projectId));
+    await overdue(webhook);
     await untilAll(webhook, ["succeeded"]);
     expect(receiver.received).toHaveLength(2);
+  });
+}
+
+/** Another sender writes the row of a first attempt while this one waits for the response. */
+async function recordBesideAnotherSender(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ projectId, webhook }, receiver) => {
+    receiver.respondWith(async ({ headers }, response) => {
+      const id = String(headers["x-service-delivery"]);
+      await givenDelivery(webhook, { id, status: "succeeded", attempt_count: 1 });
+      response.end();
+    });
+    await publish(eventOf(projectId));
+    await eventually(async () => expect(await rowsOf(webhook)).toMatchObject([{ attempt_count: 2 }]));
+  });
+}
+
+/** The outcome of a first attempt could not be recorded. */
+async function recordLater(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ projectId, webhook }) => {
+    const delivery = { ...(await overdue(webhook)), id: randomUUID() } as PendingDelivery;
+    const attempt = {
+      number: 1,
+      at: delivery.created_at,
+      duration_ms: 5,
+      status_code: 200,
+      trigger: "schedule",
+    } as const;
+    const ids = { project_id: projectId, webhook_id: webhook.id, delivery_id: delivery.id };
+    await enqueueUnrecorded({ kind: "unrecorded", ...ids, delivery, attempt, sending_id: "sender" }, 0);
+    await untilAll(webhook, ["succeeded", "succeeded"]);
   });
 }
 
@@ -300,13 +341,93 @@ async function queueForBusyWebhook(service: TestService): Promise<void> {
       await sleep(1_000);
       response.end();
     });
-    await Promise.all(Array.from({ length: 6 }, () => publish(eventOf(projectId))));
-    await untilAll(webhook, Array(6).fill("succeeded"));
+    await Promise.all(Array.from({ length: 12 }, () => publish(eventOf(projectId))));
+    await untilAll(webhook, Array(12).fill("succeeded"));
+  });
+}
+
+async function useSlowWebhook(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook }) => {
+    await changeWebhook(webhook, { slow_since: secondsFromNow(0) });
+    const old = await givenDelivery(webhook, { status: "succeeded" });
+    await givenDelivery(webhook, { status: "failed", attempt_count: 3 });
+    await publish(eventOf(projectId));
+    await expectStatus(api.post(`${path}/test`, { event: "deploy.failed" }), 202);
+    await expectStatus(api.post(`${path}/deliveries/${old.id}/redeliver`), 202);
+    await expectStatus(api.post(`${path}/recover`, { since: secondsFromNow(-60) }), 202);
+    await untilAll(webhook, Array(4).fill("succeeded"));
+  });
+}
+
+/** The drain of a webhook that is failing, of a disabled one and of a deleted one. */
+async function drainParking(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ webhook }) => {
+    await changeWebhook(webhook, { failing_since: secondsFromNow(-600) });
+    await Promise.all([parked(webhook), parked(webhook)]);
+    await ensureWakeUp(webhook, new Date());
+    await untilAll(webhook, ["succeeded", "succeeded"]);
+  });
+  await withReceiver(service, async ({ api, path, webhook }) => {
+    await expectStatus(api.patch(path, { enabled: false }), 200);
+    const delivery = await parked(webhook);
+    await ensureWakeUp(webhook, new Date());
+    await untilStatus(delivery, "held");
+  });
+  await withReceiver(service, async ({ api, path, webhook }) => {
+    await expectStatus(api.delete(path), 204);
+    const delivery = await parked(webhook);
+    await ensureWakeUp(webhook, new Date());
+    await untilStatus(delivery, "cancelled");
+  });
+}
+
+/** The sweep finds the wake-up of a parking that has been empty for long. */
+async function removeWakeUp(service: TestService): Promise<void> {
+  const { webhook, projectId } = await newScenario(service);
+  const { id } = webhook;
+  const TableName = tableName("deliveries");
+  const Key = { webhook_id: `wake-up:${id}`, id };
+  const due = { due_shard: shardOf(id), due_at: secondsFromNow(-60), empty_since: secondsFromNow(-660) };
+  const Item = { ...Key, ...due, project_id: projectId, handovers: 1, parkings: 1 };
+  await dynamo().send(new PutCommand({ TableName, Item }));
+  await eventually(async () => {
+    const found = await dynamo().send(new GetCommand({ TableName, Key, ConsistentRead: true }));
+    expect(found.Item).toBeUndefined();
   });
 }
 
 async function sweepLostMessage(service: TestService): Promise<void> {
   await withReceiver(service, async ({ webhook }) => untilStatus(await overdue(webhook), "succeeded"));
+}
+
+/** The webhook is enabled after fan-out has read it as disabled. */
+async function enableDuringFanOut(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook }) => {
+    await expectStatus(api.patch(path, { enabled: false }), 200);
+    interceptDynamo(async ({ command, input }, send) => {
+      const isInsertHeld = command === "TransactWriteItemsCommand" && JSON.stringify(input).includes(webhook.id);
+      if (isInsertHeld) await api.patch(path, { enabled: true });
+      return send();
+    });
+    await publish(eventOf(projectId));
+    await untilAll(webhook, ["succeeded"]);
+  });
+}
+
+/** The response to a write was lost, so the SDK repeats it. */
+async function repeatWriteOfRecovery(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, webhook }) => {
+    await givenDelivery(webhook, { status: "failed", attempt_count: 3 });
+    interceptDynamo(async ({ command, input }, send) => {
+      const text = JSON.stringify(input);
+      const isRecovery =
+        command === "UpdateItemCommand" && text.includes(webhook.id) && text.includes("requested_at = ");
+      if (isRecovery) await send();
+      return send();
+    });
+    expect((await api.post(`${path}/recover`, { since: secondsFromNow(-60) })).body.data).toMatchObject({ count: 1 });
+    await untilAll(webhook, ["succeeded"]);
+  });
 }
 
 async function withReceiver(
@@ -326,6 +447,9 @@ const secondsFromNow = (seconds: number): string => new Date(Date.now() + second
 /** Stores a delivery that is overdue and has no message. */
 const overdue = (webhook: Scenario["webhook"], changes: Partial<Delivery> = {}) =>
   givenDelivery(webhook, { at: new Date(Date.now() - 600_000), ...changes });
+
+/** Stores a delivery in the parking of its webhook. */
+const parked = (webhook: Scenario["webhook"]) => overdue(webhook, { due_shard: parkingShardOf(webhook.id) });
 
 const untilStatus = (delivery: Delivery, status: Delivery["status"]) =>
   eventually(async () => expect((await rowOf(delivery)).status).toBe(status));

@@ -31,25 +31,29 @@ test("the deliveries table has its keys, its index of keys only and its time to 
 });
 
 test.each([
-  ["events", "deployment-events-dlq"],
-  ["deliveries", "deliveries-dlq"],
-] as const)("the queue %s hides a message for 180 s and moves it to %s after 5 receives", async (key, deadLetters) => {
-  const attributesOf = async (QueueUrl: string) =>
-    (await sqs().send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] }))).Attributes ?? {};
-  const attributes = await attributesOf(queueUrl(key));
-  expect(attributes).toMatchObject({
-    VisibilityTimeout: "180",
-    MessageRetentionPeriod: "1209600",
-    MaximumMessageSize: "262144",
-  });
-  const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(attributes.RedrivePolicy ?? "{}");
-  expect(Number(maxReceiveCount)).toBe(5);
-  expect(deadLetterTargetArn.endsWith(`-${deadLetters}`)).toBe(true);
-  expect(await attributesOf(deadLetterUrl(key))).toMatchObject({
-    MessageRetentionPeriod: "1209600",
-    MaximumMessageSize: "1048576",
-  });
-});
+  ["events", "180", "deployment-events-dlq"],
+  ["deliveries", "360", "deliveries-dlq"],
+  ["slowDeliveries", "360", "deliveries-slow-dlq"],
+] as const)(
+  "the queue %s hides a message for %s s and moves it to %s after 100 receives",
+  async (key, seconds, dlq) => {
+    const attributesOf = async (QueueUrl: string) =>
+      (await sqs().send(new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["All"] }))).Attributes ?? {};
+    const attributes = await attributesOf(queueUrl(key));
+    expect(attributes).toMatchObject({
+      VisibilityTimeout: seconds,
+      MessageRetentionPeriod: "1209600",
+      MaximumMessageSize: "262144",
+    });
+    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(attributes.RedrivePolicy ?? "{}");
+    expect(Number(maxReceiveCount)).toBe(100);
+    expect(deadLetterTargetArn.endsWith(`-${dlq}`)).toBe(true);
+    expect(await attributesOf(deadLetterUrl(key))).toMatchObject({
+      MessageRetentionPeriod: "1209600",
+      MaximumMessageSize: "1048576",
+    });
+  },
+);
 
 test("creating them again changes nothing", async () => {
   const tables = await createTables(dynamo(), "again-");

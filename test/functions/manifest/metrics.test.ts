@@ -50,9 +50,9 @@ async function deliver(waitedMs: number, url = receiver.url) {
   const [record] = sqsEvent(eventOf(webhook.project_id)).Records;
   const SentTimestamp = String(Date.now() - waitedMs);
   await fanOut({ Records: [{ ...record, attributes: { SentTimestamp } } as never] });
-  const [delivery] = await rowsOf(webhook);
   expect(lines).toEqual([]);
   await send(sqsEvent(...(await takeDueAttempts())));
+  const [delivery] = await rowsOf(webhook);
   return { webhook, delivery: delivery as Delivery };
 }
 
@@ -121,20 +121,32 @@ describe("an attempt", () => {
     expect(metricsIn(lines)).toMatchObject({ attempts: [1], blockedAddresses: [1] });
   });
 
-  test("that could not be recorded is logged, but no metric of its delivery is written", async () => {
-    const { webhook } = await givenWebhook({ url: receiver.url });
-    const delivery = await givenDelivery(webhook);
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "UpdateItemCommand") throw new Error("DynamoDB is down");
-      return send();
-    });
-    await send(sqsEvent(dueAttempt(delivery)));
-    expect(lines).toMatchObject([
-      { level: "info", message: "attempt", delivery_id: delivery.id },
-      { level: "error", message: "message failed", message_id: "m0", delivery_id: delivery.id, webhook_id: webhook.id },
-    ]);
-    expect(metricsIn(lines)).toEqual({ attempts: [1], messagesFailed: [1] });
-  });
+  test.each<[string, string, () => void, object]>([
+    ["the outcome is enqueued", "attempt not recorded, enqueued to be recorded later", () => {}, {}],
+    [
+      "the outcome cannot be enqueued either, the message fails",
+      "message failed",
+      () => interceptSqs(() => Promise.reject(new Error("SQS is down"))),
+      { messagesFailed: [1], failedMessageAge: [expect.any(Number)] },
+    ],
+  ])(
+    "that could not be recorded is logged without a metric of its delivery; %s",
+    async (_, failed, prepare, counted) => {
+      const { webhook } = await givenWebhook({ url: receiver.url });
+      const delivery = await givenDelivery(webhook);
+      interceptDynamo(async ({ input }, send) => {
+        if (/\battempts = /.test(String(input.UpdateExpression))) throw new Error("DynamoDB is down");
+        return send();
+      });
+      prepare();
+      await send(sqsEvent(dueAttempt(delivery)));
+      expect(lines.filter(({ message }) => message !== "enqueue failed")).toMatchObject([
+        { level: "info", message: "attempt", delivery_id: delivery.id },
+        { level: "error", message: failed, delivery_id: delivery.id, webhook_id: webhook.id },
+      ]);
+      expect(metricsIn(lines)).toEqual({ attempts: [1], ...counted });
+    },
+  );
 
   test("is neither made nor logged for a webhook that is disabled, down or deleted", async () => {
     const held = await givenWebhook({ url: receiver.url });
@@ -147,7 +159,9 @@ describe("an attempt", () => {
     const others = await Promise.all([givenDelivery(held.webhook), givenDelivery(deleted)]);
     await send(sqsEvent(...[postponed, ...others].map((delivery) => dueAttempt(delivery))));
     expect(receiver.received).toEqual([]);
-    expect(lines).toEqual([]);
+    expect(lines.map(({ message }) => message)).toEqual(["delivery cancelled, its webhook is deleted"]);
+    expect(metricsIn(lines)).toEqual({});
+    lines.length = 0;
     // Later it does not count as a first attempt, because the receiver caused the delay.
     await changeWebhook(down.webhook, { failing_since: new Date().toISOString() });
     await send(sqsEvent(dueAttempt(postponed)));
@@ -191,17 +205,17 @@ describe("an attempt", () => {
     const { webhook } = await givenWebhook({ url: receiver.url });
     const release: (() => void)[] = [];
     receiver.respondWith((_, response) => void release.push(() => response.end()));
-    const deliveries = await Promise.all(Array.from({ length: 6 }, () => givenDelivery(webhook)));
+    const deliveries = await Promise.all(Array.from({ length: 11 }, () => givenDelivery(webhook)));
     const batch = send(sqsEvent(...deliveries.map((delivery) => dueAttempt(delivery))));
-    await receiver.waitFor(5);
-    const waiting = await new Promise<{ waited_for_slot?: boolean }>((resolve) => {
+    await receiver.waitFor(10);
+    const waiting = await new Promise<{ waits?: number }>((resolve) => {
       interceptSqs(async ({ input }, pass) => {
         const [entry] = (input as { Entries: { MessageBody: string }[] }).Entries;
         resolve(JSON.parse(entry?.MessageBody ?? ""));
         return pass();
       });
     });
-    expect(waiting).toMatchObject({ attempt: 1, waited_for_slot: true });
+    expect(waiting).toMatchObject({ attempt: 1, waits: 1 });
     for (const end of release) end();
     await batch;
     receiver.respondWith(200);
@@ -223,7 +237,7 @@ test("an invalid event is counted as rejected after it was moved to the dead-let
   lines.length = 0;
   interceptSqs(() => Promise.reject(new Error("SQS is down")));
   await fanOut(sqsEvent("junk"));
-  expect(metricsIn(lines)).toEqual({ messagesFailed: [1] });
+  expect(metricsIn(lines)).toEqual({ messagesFailed: [1], failedMessageAge: [expect.any(Number)] });
 });
 
 describe("a sweep", () => {
@@ -325,9 +339,9 @@ describe("the cost of logs and metrics", () => {
   } satisfies Record<"succeeded" | FailureCode, true>;
   const reasons = ["unauthorized", "invalid_token", "token_expired", "invalid_api_key"] satisfies ErrorCode[];
   const values: Record<string, number> = { outcome: Object.keys(outcomes).length, reason: reasons.length };
-  test("a stage has at most 26 billed metrics", () => {
+  test("a stage has at most 27 billed metrics", () => {
     const rows: MetricRow[] = (Object.keys(metrics) as MetricKey[]).map((key) => metrics[key]);
     const counts = rows.map(({ dimension }) => 1 + (dimension === undefined ? 0 : (values[dimension] ?? Number.NaN)));
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(26);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(27);
   });
 });

@@ -69,6 +69,7 @@ test("each table has its keys, indexes and ttl", () => {
       partitionKey: "webhook_id",
       isSecret: true,
     },
+    events: { env: "EVENTS_TABLE", name: "events", partitionKey: "project_id", sortKey: "id", ttl: "expires_at" },
     deliveries: {
       env: "DELIVERIES_TABLE",
       name: "deliveries",
@@ -88,12 +89,28 @@ test("each table has its keys, indexes and ttl", () => {
 });
 
 test("each queue has its visibility timeout, maxReceives, message size and retention", () => {
-  const row = { visibilitySeconds: 180, maxReceives: 5, maxMessageBytes: 262_144 };
+  const row = { visibilitySeconds: 360, maxReceives: 100, maxMessageBytes: 262_144 };
   expect(queues).toEqual<Record<keyof typeof queues, QueueRow>>({
-    events: { env: "EVENTS_QUEUE_URL", deadLetterEnv: "EVENTS_DLQ_URL", name: "deployment-events", ...row },
+    events: {
+      env: "EVENTS_QUEUE_URL",
+      deadLetterEnv: "EVENTS_DLQ_URL",
+      name: "deployment-events",
+      ...row,
+      visibilitySeconds: 180,
+    },
     deliveries: { env: "DELIVERIES_QUEUE_URL", deadLetterEnv: "DELIVERIES_DLQ_URL", name: "deliveries", ...row },
+    slowDeliveries: {
+      env: "SLOW_DELIVERIES_QUEUE_URL",
+      deadLetterEnv: "SLOW_DELIVERIES_DLQ_URL",
+      name: "deliveries-slow",
+      ...row,
+    },
   });
-  expect(Object.values(queues).map(deadLetterName)).toEqual(["deployment-events-dlq", "deliveries-dlq"]);
+  expect(Object.values(queues).map(deadLetterName)).toEqual([
+    "deployment-events-dlq",
+    "deliveries-dlq",
+    "deliveries-slow-dlq",
+  ]);
   expect({ retentionSeconds, deadLetterMaxMessageBytes }).toEqual({
     retentionSeconds: 1_209_600,
     deadLetterMaxMessageBytes: 1_048_576,
@@ -116,7 +133,12 @@ test("each worker has its trigger, timeout and memory", () => {
     {
       file: "attempts/send",
       trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 200 },
-      limits: "30 s, 256 MB",
+      limits: "60 s, 256 MB",
+    },
+    {
+      file: "attempts/send-slow",
+      trigger: { kind: "queue", queue: "slowDeliveries", batchSize: 10, maxConcurrency: 100 },
+      limits: "60 s, 256 MB",
     },
     { file: "deliveries/sweep", trigger: { kind: "everyMinutes", minutes: 1 }, limits: "55 s, 512 MB" },
     { file: "deliveries/replay", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
@@ -129,7 +151,7 @@ test("the visibility timeout of a queue is at least six times the timeout of its
   const consumers = workerRows.flatMap(({ trigger, timeoutSeconds }) =>
     trigger.kind === "queue" ? [{ queue: trigger.queue, timeoutSeconds }] : [],
   );
-  expect(consumers.map(({ queue }) => queue).sort()).toEqual(["deliveries", "events"]);
+  expect(consumers.map(({ queue }) => queue).sort()).toEqual(["deliveries", "events", "slowDeliveries"]);
   for (const { queue, timeoutSeconds } of consumers) {
     expect(queues[queue].visibilitySeconds).toBeGreaterThanOrEqual(6 * timeoutSeconds);
   }
@@ -195,6 +217,7 @@ test("each metric has its name, unit and dimension", () => {
     blockedAddresses: { name: "BlockedAddresses", unit: "Count" },
     rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimension: "reason" },
     messagesFailed: { name: "MessagesFailed", unit: "Count" },
+    failedMessageAge: { name: "FailedMessageAge", unit: "Seconds" },
     rejectedEvents: { name: "RejectedEvents", unit: "Count" },
     sweepLag: { name: "SweepLag", unit: "Seconds" },
     redriven: { name: "Redriven", unit: "Count" },

@@ -1,9 +1,11 @@
 import { setImmediate as immediate } from "node:timers/promises";
+import type { SQSRecord } from "aws-lambda";
 import { log, logSink } from "../../../functions/platform/log.ts";
 import { sqsConsumer } from "../../../functions/platform/sqs-consumer.ts";
 import { sqsEvent } from "../../support/deliveries.ts";
+import { type LoggedLine, metricsIn } from "../../support/metrics.ts";
 
-let lines: unknown[];
+let lines: LoggedLine[];
 beforeEach(() => {
   lines = [];
   logSink.write = (level, line) => lines.push({ level, ...line });
@@ -43,6 +45,18 @@ test.each<[string, (body: string) => Promise<void>]>([
     { level: "error", message: "message failed", message_id: "m3", error: { message: "handler failed" } },
     { message: "metrics", MessagesFailed: [1, 1] },
   ]);
+});
+
+test("a failed message reports for how long it has been failing, not for how long it waited before", async () => {
+  const [record] = sqsEvent("bad").Records;
+  const hoursAgo = (hours: number) => String(Date.now() - hours * 3_600_000);
+  const attributes = { SentTimestamp: hoursAgo(2), ApproximateFirstReceiveTimestamp: hoursAgo(1) };
+  await sqsConsumer(() => Promise.reject(new Error("handler failed")))({
+    Records: [{ ...record, attributes } as SQSRecord],
+  });
+  const { failedMessageAge: [seconds = 0] = [] } = metricsIn(lines);
+  expect(seconds).toBeGreaterThanOrEqual(3_600);
+  expect(seconds).toBeLessThan(3_700);
 });
 
 test("the failure of a message is logged with its own tags only", async () => {

@@ -24,6 +24,12 @@ const expected = {
     missingData: "notBreaching",
     section: "deliveries-dead-letters",
   },
+  "page-slow-deliveries-dead-letters": {
+    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-slow-dlq}",
+    fires: ">= 1, for 1 x 60 s",
+    missingData: "notBreaching",
+    section: "slow-deliveries-dead-letters",
+  },
   "page-events-waiting": {
     reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deployment-events}",
     fires: ">= 600, for 3 x 60 s",
@@ -32,21 +38,37 @@ const expected = {
   },
   "page-deliveries-waiting": {
     reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deliveries}",
-    fires: ">= 1500, for 3 x 60 s",
+    fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-waiting",
+  },
+  "ticket-slow-deliveries-waiting": {
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deliveries-slow}",
+    fires: ">= 2040, for 3 x 60 s",
+    missingData: "notBreaching",
+    section: "slow-deliveries-waiting",
+  },
+  "page-messages-failing": {
+    reads: "Maximum of FailedMessageAge {stage=prod}",
+    fires: ">= 600, for 1 x 600 s",
+    missingData: "notBreaching",
+    section: "messages-failing",
   },
   "page-queues-stuck": {
     reads: {
       expression:
         "IF(((eventsVisible + eventsReceived) > 0 AND eventsDone < 1) OR " +
-        "((deliveriesVisible + deliveriesReceived) > 0 AND deliveriesDone < 1), 1, 0)",
+        "((deliveriesVisible + deliveriesReceived) > 0 AND deliveriesDone < 1) OR " +
+        "((slowDeliveriesVisible + slowDeliveriesReceived) > 0 AND slowDeliveriesDone < 1), 1, 0)",
       eventsVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deployment-events}",
       eventsReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deployment-events}",
       eventsDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deployment-events}",
       deliveriesVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries}",
       deliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deliveries}",
       deliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deliveries}",
+      slowDeliveriesVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-slow}",
+      slowDeliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deliveries-slow}",
+      slowDeliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deliveries-slow}",
     },
     fires: ">= 1, for 5 x 60 s",
     missingData: "notBreaching",
@@ -122,10 +144,11 @@ const expected = {
   },
   "page-delivery-errors": {
     reads: {
-      expression: "m0 + m1 + m2",
+      expression: "m0 + m1 + m2 + m3",
       m0: "Sum of Errors {FunctionName=deliveries/fan-out}",
       m1: "Sum of Errors {FunctionName=attempts/send}",
-      m2: "Sum of Errors {FunctionName=deliveries/sweep}",
+      m2: "Sum of Errors {FunctionName=attempts/send-slow}",
+      m3: "Sum of Errors {FunctionName=deliveries/sweep}",
     },
     fires: ">= 5, for 2 x 300 s",
     missingData: "notBreaching",
@@ -140,14 +163,15 @@ const expected = {
   },
   "page-function-throttles": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6",
+      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7",
       m0: "Sum of Throttles {FunctionName=auth/authorizer}",
       m1: "Sum of Throttles {FunctionName=deliveries/fan-out}",
       m2: "Sum of Throttles {FunctionName=attempts/send}",
-      m3: "Sum of Throttles {FunctionName=deliveries/sweep}",
-      m4: "Sum of Throttles {FunctionName=deliveries/replay}",
-      m5: "Sum of Throttles {FunctionName=projects/upsert-member}",
-      m6: "Sum of Throttles {FunctionName=api-keys/provision}",
+      m3: "Sum of Throttles {FunctionName=attempts/send-slow}",
+      m4: "Sum of Throttles {FunctionName=deliveries/sweep}",
+      m5: "Sum of Throttles {FunctionName=deliveries/replay}",
+      m6: "Sum of Throttles {FunctionName=projects/upsert-member}",
+      m7: "Sum of Throttles {FunctionName=api-keys/provision}",
     },
     fires: ">= 10, for 1 x 300 s",
     missingData: "notBreaching",
@@ -166,15 +190,16 @@ const expected = {
   },
   "ticket-table-read-throttles": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + 0 * beat",
+      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8 + 0 * beat",
       m0: "Sum of ReadThrottleEvents {TableName=prod-api-keys}",
       m1: "Sum of ReadThrottleEvents {TableName=prod-user-api-keys}",
       m2: "Sum of ReadThrottleEvents {TableName=prod-projects}",
       m3: "Sum of ReadThrottleEvents {TableName=prod-webhooks}",
       m4: "Sum of ReadThrottleEvents {TableName=prod-webhook-secrets}",
-      m5: "Sum of ReadThrottleEvents {TableName=prod-deliveries}",
-      m6: "Sum of ReadThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
-      m7: "Sum of ReadThrottleEvents {TableName=prod-request-budgets}",
+      m5: "Sum of ReadThrottleEvents {TableName=prod-events}",
+      m6: "Sum of ReadThrottleEvents {TableName=prod-deliveries}",
+      m7: "Sum of ReadThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
+      m8: "Sum of ReadThrottleEvents {TableName=prod-request-budgets}",
       // The heartbeat: the sum always has data, so that the alarm ends.
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
@@ -184,15 +209,16 @@ const expected = {
   },
   "ticket-table-write-throttles": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + 0 * beat",
+      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8 + 0 * beat",
       m0: "Sum of WriteThrottleEvents {TableName=prod-api-keys}",
       m1: "Sum of WriteThrottleEvents {TableName=prod-user-api-keys}",
       m2: "Sum of WriteThrottleEvents {TableName=prod-projects}",
       m3: "Sum of WriteThrottleEvents {TableName=prod-webhooks}",
       m4: "Sum of WriteThrottleEvents {TableName=prod-webhook-secrets}",
-      m5: "Sum of WriteThrottleEvents {TableName=prod-deliveries}",
-      m6: "Sum of WriteThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
-      m7: "Sum of WriteThrottleEvents {TableName=prod-request-budgets}",
+      m5: "Sum of WriteThrottleEvents {TableName=prod-events}",
+      m6: "Sum of WriteThrottleEvents {TableName=prod-deliveries}",
+      m7: "Sum of WriteThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
+      m8: "Sum of WriteThrottleEvents {TableName=prod-request-budgets}",
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
     fires: ">= 100, for 2 x 300 s",
@@ -212,6 +238,16 @@ test("a stage has exactly the expected alarms", () => {
     return [id.replace(/\d+$/, "*"), { ...summary, reads: "the sum of Sum of Errors" }];
   });
   expect(Object.fromEntries(found)).toEqual(expected);
+});
+
+test("a message that keeps failing is seen in every period of messages-failing", () => {
+  const { Period, Threshold } = named("messages-failing").Properties;
+  for (const { name } of Object.values<QueueRow>(queues)) {
+    const { VisibilityTimeout } = prod.queue(`prod-${name}`).Properties;
+    expect(Period).toBeGreaterThan(VisibilityTimeout);
+    // One repeat after a fault does not fire.
+    expect(Threshold).toBeGreaterThan(VisibilityTimeout);
+  }
 });
 
 test("all stages have the same alarms", () => {
@@ -286,11 +322,17 @@ describe("the topic", () => {
   });
 });
 
+const idOf: Record<string, string> = {
+  events: "events",
+  deliveries: "deliveries",
+  slowDeliveries: "slow-deliveries",
+};
+
 describe.each(Object.entries<QueueRow>(queues))("the queue %s", (key, row) => {
   test("does not fire for the longest delay and three failures of a single message", () => {
     const { VisibilityTimeout } = prod.queue(`prod-${row.name}`).Properties;
-    const maxDelaySeconds = key === "deliveries" ? 900 : 0;
-    expect(named(`${key}-waiting`).Properties.Threshold).toBeGreaterThan(maxDelaySeconds + 3 * VisibilityTimeout);
+    const maxDelaySeconds = key === "events" ? 0 : 900;
+    expect(named(`${idOf[key]}-waiting`).Properties.Threshold).toBeGreaterThan(maxDelaySeconds + 3 * VisibilityTimeout);
   });
 
   test.each([

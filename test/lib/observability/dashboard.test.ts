@@ -67,7 +67,7 @@ test("the dashboard shows a metric with its own dimension as one line per value"
 });
 
 test("the dashboard shows every queue, its dead letters and every table", () => {
-  expect(titled("Oldest message").metrics).toHaveLength(Object.keys(queues).length);
+  expect(titled("Oldest message").metrics).toHaveLength(Object.keys(queues).length + 1);
   expect(titled("Dead letters").metrics.length).toBeGreaterThan(Object.keys(queues).length);
   for (const title of ["Read units", "Write units"]) {
     expect(titled(title).metrics).toHaveLength(Object.keys(tables).length);
@@ -95,10 +95,12 @@ describe("tables of log queries", () => {
 
   test("query the log groups of the functions that write these lines", () => {
     for (const title of ["Failing webhooks", "Busiest projects"]) {
-      expect(titled(title).query).toMatch(/^SOURCE 'WorkersAttemptsSendLogs\w{8}' \|/);
+      expect(titled(title).query).toMatch(
+        /^SOURCE 'WorkersAttemptsSendLogs\w{8}' \| SOURCE 'WorkersAttemptsSendSlowLogs\w{8}' \|/,
+      );
     }
     expect(titled("Failed messages (internal errors, received again)").query).toMatch(
-      /FanOutLogs\w{8}.*AttemptsSendLogs/,
+      /FanOutLogs\w{8}.*AttemptsSendLogs\w{8}.*AttemptsSendSlowLogs/,
     );
   });
 });
@@ -106,18 +108,20 @@ describe("tables of log queries", () => {
 /** The lines of each graph that does not follow from the rows: `<statistic> <metric>`, or the expression. */
 const lines = {
   "Event to first attempt": ["p50 EventToFirstAttempt", "p99 EventToFirstAttempt"],
-  "Oldest message": ["Maximum ApproximateAgeOfOldestMessage", "Maximum ApproximateAgeOfOldestMessage"],
+  "Oldest message": [...Array(3).fill("Maximum ApproximateAgeOfOldestMessage"), "Maximum FailedMessageAge"],
   Messages: [
     "Maximum ApproximateNumberOfMessagesVisible",
     "Maximum ApproximateNumberOfMessagesVisible",
     "Maximum ApproximateNumberOfMessagesNotVisible",
     "Maximum ApproximateNumberOfMessagesDelayed",
+    "Maximum ApproximateNumberOfMessagesVisible",
+    "Maximum ApproximateNumberOfMessagesNotVisible",
+    "Maximum ApproximateNumberOfMessagesDelayed",
   ],
-  "Function throttles": Array(6).fill("Sum Throttles"),
+  "Function throttles": Array(8).fill("Sum Throttles"),
   Sweep: ["Maximum SweepLag", "Sum Redriven"],
   "Dead letters": [
-    "Maximum ApproximateNumberOfMessagesVisible",
-    "Maximum ApproximateNumberOfMessagesVisible",
+    ...Array(3).fill("Maximum ApproximateNumberOfMessagesVisible"),
     "Sum RejectedEvents",
     "Sum MessagesFailed",
   ],
@@ -127,13 +131,9 @@ const lines = {
   "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
   Requests: ["SampleCount Count", "Sum 4XXError", "Sum 5XXError"],
   Latency: ["p50 Latency", "p99 Latency"],
-  "Read units": Array(7).fill("Sum ConsumedReadCapacityUnits"),
-  "Write units": Array(7).fill("Sum ConsumedWriteCapacityUnits"),
-  "Concurrent executions": [
-    "Maximum ClaimedAccountConcurrency",
-    "Maximum ConcurrentExecutions",
-    "Maximum ConcurrentExecutions",
-  ],
+  "Read units": Array(8).fill("Sum ConsumedReadCapacityUnits"),
+  "Write units": Array(8).fill("Sum ConsumedWriteCapacityUnits"),
+  "Concurrent executions": ["Maximum ClaimedAccountConcurrency", ...Array(3).fill("Maximum ConcurrentExecutions")],
 };
 
 test.each(Object.entries(lines))("%s shows these metrics, per minute", (title, expected) => {

@@ -8,6 +8,7 @@ const named = (id: string) => only(alarms.filter((alarm) => nameOf(alarm) === `t
 /** The dimensions of an alias: its metrics count the new version and the old one. */
 const ofAuthorizer = "{FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
 const ofSender = "{FunctionName=attempts/send, Resource=attempts/send:live}";
+const ofSlowSender = "{FunctionName=attempts/send-slow, Resource=attempts/send-slow:live}";
 
 const expected = {
   "auth-authorizer-errors": {
@@ -36,6 +37,13 @@ const expected = {
   },
   // Lambda does not count failed messages as Errors.
   "attempts-send-messages-failing": { only: "Sum of MessagesFailed {stage=prod}", threshold: ">= 3" },
+  "attempts-send-slow-errors": {
+    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
+    errors: `Sum of Errors ${ofSlowSender}`,
+    calls: `Sum of Invocations ${ofSlowSender}`,
+    threshold: ">= 1",
+  },
+  "attempts-send-slow-messages-failing": { only: "Sum of MessagesFailed {stage=prod}", threshold: ">= 3" },
 };
 
 test("the rollback alarms are these, and each fires after one minute as listed", () => {
