@@ -32,8 +32,18 @@ async function failureOf(
     await handle();
     return [];
   } catch (error) {
-    const failedMessageAge = Math.max(0, (Date.now() - Number(attributes.SentTimestamp)) / 1000);
+    const failedMessageAge = ageSeconds(attributes.SentTimestamp);
     log.error("message failed", error, { message_id: messageId }, { messagesFailed: 1, failedMessageAge });
     return [{ itemIdentifier: messageId }];
   }
+}
+
+/**
+ * Returns the age of a message in seconds.
+ * @param sentTimestamp when SQS received it, in milliseconds since the epoch
+ * @returns undefined when the time is missing
+ */
+function ageSeconds(sentTimestamp: string | undefined): number | undefined {
+  const age = (Date.now() - Number(sentTimestamp)) / 1000;
+  return Number.isNaN(age) ? undefined : Math.max(0, age);
 }
