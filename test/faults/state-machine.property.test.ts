@@ -5,7 +5,7 @@ import fc from "fast-check";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import type { DeliveryMessage } from "../../functions/deliveries/delivery-queue.ts";
 import type { Outcome } from "../../functions/receivers/receiver-client.ts";
-import { type AwsCall, interceptDynamo, interceptSqs, restoreAws } from "../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs, restoreAws } from "../support/aws-calls.ts";
 import { eventOf, pipelineRecord, removeWakeUp, rowsOf, wakeUpOf } from "../support/deliveries.ts";
 import { newScenario, type Scenario } from "../support/scenario.ts";
 
@@ -32,6 +32,7 @@ const resultOf: Record<OutcomeName, Omit<Outcome, "durationMs">> = {
 /** Instead of two seconds. */
 const SLOW_AFTER_MS = 5;
 const SLOW_RESPONSE_MS = 25;
+const SENDING_MS = 25_000;
 
 let respond: (headers: Record<string, string>, body: string) => Promise<Outcome>;
 jest.unstable_mockModule("../../functions/receivers/receiver-client-pool.ts", () => ({
@@ -49,12 +50,11 @@ const { startTestService } = await import("../support/service.ts");
 /**
  * A fault of one invocation, at its nth call to AWS. `crash`: this call and all later ones fail, before or after the
  * nth takes effect, and the message is not deleted. `failure`: only this call fails. `repeat`: this call took effect,
- * its answer was lost, and the SDK repeats it.
+ * its answer was lost, and the SDK repeats it. `overtaken`: other things happen just before this call.
  */
-interface Fault {
-  kind: "crash before" | "crash after" | "failure" | "repeat";
-  nth: number;
-}
+type Fault =
+  | { kind: "crash before" | "crash after" | "failure" | "repeat"; nth: number }
+  | { kind: "overtaken"; nth: number; by: Meanwhile[] };
 
 type Change = "sweep" | "redeliver" | "recover" | "disable" | "enable" | "delete";
 /** What happens while the receiver has a request. `send`: another sender gets the same or another message. */
@@ -70,13 +70,6 @@ type Step =
   | { kind: "jump"; seconds: number }
   | { kind: Change };
 
-const fault: fc.Arbitrary<Fault | undefined> = fc.option(
-  fc.record({
-    kind: fc.constantFrom<Fault["kind"]>("crash before", "crash after", "failure", "repeat"),
-    nth: fc.nat(5),
-  }),
-  { nil: undefined, freq: 2 },
-);
 const change = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom<Change>("sweep", "redeliver", "recover", "disable", "enable") },
   { weight: 1, arbitrary: fc.constant<Change>("delete") },
@@ -91,6 +84,25 @@ const meanwhile: fc.Arbitrary<Meanwhile> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: "jump" as const, seconds: 40 }) },
   { weight: 1, arbitrary: fc.constant({ kind: "publish again" as const }) },
 );
+const nth = fc.nat(5);
+const fault: fc.Arbitrary<Fault | undefined> = fc.oneof(
+  { weight: 2, arbitrary: fc.constant(undefined) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constantFrom("crash before" as const, "crash after" as const, "failure" as const, "repeat" as const),
+      nth,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("overtaken" as const),
+      nth,
+      by: fc.array(meanwhile, { minLength: 1, maxLength: 2 }),
+    }),
+  },
+);
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 12,
@@ -99,7 +111,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       message,
       outcome,
       meanwhile: fc.oneof(
-        { weight: 3, arbitrary: fc.constant([]) },
+        { weight: 3, arbitrary: fc.constant<Meanwhile[]>([]) },
         { weight: 2, arbitrary: fc.array(meanwhile, { minLength: 1, maxLength: 3 }) },
       ),
       fault,
@@ -144,6 +156,7 @@ const plenty = { getRemainingTimeInMillis: () => 60_000 };
 interface Invocation {
   fault: Fault | undefined;
   calls: number;
+  history: History;
 }
 const invocation = new AsyncLocalStorage<Invocation | undefined>();
 const isCrash = (fault: Fault | undefined): boolean => fault?.kind.startsWith("crash") === true;
@@ -155,6 +168,7 @@ async function withFault<Output>(makeCall: () => Promise<Output>): Promise<Outpu
   const { kind, nth } = current.fault;
   const number = current.calls++;
   const isMeant = number === nth;
+  if (isMeant && current.fault.kind === "overtaken") await current.history.overtake(current.fault.by);
   if (isMeant && (kind === "crash after" || kind === "repeat")) await makeCall();
   const isFailing = isCrash(current.fault) ? number >= nth : isMeant && kind === "failure";
   if (isFailing) throw Object.assign(new Error("injected"), { name: "ThrottlingException" });
@@ -189,6 +203,8 @@ class History {
   isDeleted = false;
   wasEverDisabled = false;
   #requests = 0;
+  /** Until when the senders of requests in flight have claimed their attempts. */
+  readonly #claims = new Set<number>();
   readonly #path: string;
 
   constructor({ projectId, path }: Scenario) {
@@ -228,7 +244,7 @@ class History {
     const { lane, messageId, receives } = queued;
     const record = pipelineRecord(lane === "events" ? this.event : queued.message, { messageId, receives });
     const handle = { events: fanOut, normal: send, slow: sendSlow }[lane];
-    const { batchItemFailures } = await invocation.run({ fault, calls: 0 }, () =>
+    const { batchItemFailures } = await invocation.run({ fault, calls: 0, history: this }, () =>
       handle({ Records: [record] }, plenty),
     );
     if (batchItemFailures.length === 0 && !isCrash(fault)) queued.isDeleted = true;
@@ -267,9 +283,13 @@ class History {
       if (row?.status === "succeeded" && this.requestedAttempts === requested) {
         this.faults.push("a request after a success");
       }
-      for (const each of meanwhile.splice(0)) {
-        await invocation.run(undefined, () => this.meanwhile(each)).catch((error: unknown) => this.faults.push(error));
-      }
+      const isClaimed = row !== undefined || queued.receives > 1;
+      const [inFlight, now] = [this.#claims.size, Date.now()];
+      if (isClaimed && [...this.#claims].some((until) => until > now)) this.faults.push("two senders of one attempt");
+      const until = now + SENDING_MS + inFlight / 1_000;
+      if (isClaimed) this.#claims.add(until);
+      await this.overtake(meanwhile.splice(0));
+      this.#claims.delete(until);
       // A drain sends one request after the other, each with a time of its own.
       jest.setSystemTime(Date.now() + 1);
       if (outcome.startsWith("slow")) await sleep(SLOW_RESPONSE_MS);
@@ -278,6 +298,13 @@ class History {
     };
     await this.#receive(queued, fault);
     respond = outer;
+  }
+
+  /** Runs steps while a sender waits for the answer of its receiver or of AWS. */
+  async overtake(steps: Meanwhile[]): Promise<void> {
+    for (const each of steps) {
+      await invocation.run(undefined, () => this.meanwhile(each)).catch((error: unknown) => this.faults.push(error));
+    }
   }
 
   async meanwhile(next: Meanwhile): Promise<void> {
@@ -336,13 +363,19 @@ class History {
       expect(await wakeUpOf(scenario.webhook)).toBeDefined();
     }
     const wasRequested = this.requestedAttempts > requested;
-    const changes = next.kind === "send" ? next.meanwhile.map(({ kind }) => kind) : [next.kind];
+    const changes = "fault" in next && next.fault?.kind === "overtaken" ? [] : changesOf(next);
     // A requested attempt stays pending, whatever the result of the attempt in flight.
     if (wasRequested && changes.length === 1 && changes[0] === "redeliver") expect(status).toBe("pending");
     const isEnded = before !== undefined && before.status !== "pending";
     if (isEnded && !wasRequested && attempts.length === before.attempt_count) {
       expect([status, row.next_attempt_at]).toEqual([before.status, undefined]);
     }
+  }
+
+  /** Expects that the webhook is disabled at the moment at which its delivery becomes held: `recover` finds it then. */
+  async checkHeld(): Promise<void> {
+    const webhook = await invocation.run(undefined, () => webhooks.find(scenario.projectId, scenario.webhook.id));
+    if (webhook && webhook.disabled_at === undefined) this.faults.push("held for an enabled webhook");
   }
 
   /** Expects that each answered request is in the log once, less what a crash swallowed, and nothing else. */
@@ -398,10 +431,13 @@ class History {
   }
 }
 
+const changesOf = (step: Step): string[] =>
+  step.kind === "send" ? step.meanwhile.map(({ kind }) => kind) : [step.kind];
+
 const sent = (outcome: OutcomeName, ...meanwhile: Meanwhile[]): Step => {
   return { kind: "send", message: 0, outcome, meanwhile, fault: undefined };
 };
-const faulty = (outcome: OutcomeName, kind: Fault["kind"], nth: number): Step => {
+const faulty = (outcome: OutcomeName, kind: "failure", nth: number): Step => {
   return { kind: "send", message: 0, outcome, meanwhile: [], fault: { kind, nth } };
 };
 const again = { kind: "send", message: 0 } as const;
@@ -461,6 +497,9 @@ const rare: Record<string, Step[]> = {
   ],
 };
 
+/** Matches the input of a write by which a delivery becomes held, not that of one whose condition is that it is held. */
+const WRITES_HELD = /":held"|":?status":"held"/;
+
 async function run(steps: Step[], first: Fault | undefined): Promise<void> {
   jest.setSystemTime(new Date("2026-03-01T12:00:00Z"));
   scenario = await createScenario();
@@ -479,7 +518,13 @@ async function run(steps: Step[], first: Fault | undefined): Promise<void> {
       return { Successful: [] };
     }),
   );
-  interceptDynamo((_: AwsCall, send) => withFault(() => send()));
+  interceptDynamo((call, send) =>
+    withFault(async () => {
+      const output = await send();
+      if (WRITES_HELD.test(JSON.stringify(call.input))) await history.checkHeld();
+      return output;
+    }),
+  );
   await history.do({ kind: "publish", isNewMessage: true, fault: first });
   for (const next of steps) await history.do(next);
   await history.end();
