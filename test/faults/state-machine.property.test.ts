@@ -231,6 +231,8 @@ class History {
   async publish(isNewMessage: boolean, fault?: Fault): Promise<void> {
     const known = this.events.at(-1);
     const isNew = isNewMessage || known === undefined;
+    // An operator has moved the messages before from the dead-letter queue: they have a new id.
+    if (isNew) for (const moved of this.events) moved.isDeleted = true;
     const queued: QueuedMessage = isNew
       ? { lane: "events", messageId: `e${this.events.length}`, receives: 0, isDeleted: false }
       : known;
@@ -280,7 +282,7 @@ class History {
       if (webhook?.disabled_at !== undefined && !isRequested) {
         this.faults.push("a request after the webhook was disabled");
       }
-      if (row?.status === "succeeded" && this.requestedAttempts === requested) {
+      if (row && hasSucceeded(row) && this.requestedAttempts === requested) {
         this.faults.push("a request after a success");
       }
       const isClaimed = row !== undefined || queued.receives > 1;
@@ -292,7 +294,10 @@ class History {
       this.#claims.delete(until);
       // A drain sends one request after the other, each with a time of its own.
       jest.setSystemTime(Date.now() + 1);
-      if (outcome.startsWith("slow")) await sleep(SLOW_RESPONSE_MS);
+      if (outcome.startsWith("slow")) {
+        await sleep(SLOW_RESPONSE_MS);
+        if (!fault && !(await this.readRow())) this.faults.push("no row while a slow receiver is asked");
+      }
       this.answered.set(request, { isSwallowed: isCrash(fault) });
       return { ...resultOf[outcome], durationMs: request };
     };
@@ -431,6 +436,10 @@ class History {
   }
 }
 
+/** Returns whether an attempt succeeded after the last request of a user. */
+const hasSucceeded = ({ attempts = [], requested_at = "" }: Delivery): boolean =>
+  attempts.some(({ error_code, at }) => error_code === undefined && at > requested_at);
+
 const changesOf = (step: Step): string[] =>
   step.kind === "send" ? step.meanwhile.map(({ kind }) => kind) : [step.kind];
 
@@ -439,6 +448,9 @@ const sent = (outcome: OutcomeName, ...meanwhile: Meanwhile[]): Step => {
 };
 const faulty = (outcome: OutcomeName, kind: "failure", nth: number): Step => {
   return { kind: "send", message: 0, outcome, meanwhile: [], fault: { kind, nth } };
+};
+const overtaken = (nth: number, ...by: Meanwhile[]): Step => {
+  return { kind: "send", message: 0, outcome: "200", meanwhile: [], fault: { kind: "overtaken", nth, by } };
 };
 const again = { kind: "send", message: 0 } as const;
 const publish: Step = { kind: "publish", isNewMessage: true, fault: undefined };
@@ -480,6 +492,17 @@ const rare: Record<string, Step[]> = {
     { kind: "send", message: 1, outcome: "200", meanwhile: [], fault: undefined },
   ],
   "deleted while carried": [{ kind: "delete" }, sent("200"), publish],
+  "held while its webhook is enabled": [{ kind: "disable" }, overtaken(1, { kind: "enable" }), sent("200")],
+  "carried by a repeated message that two senders have": [
+    { kind: "send", message: 0, outcome: "200", meanwhile: [], fault: { kind: "crash before", nth: 1 } },
+    sent("200", { ...again, outcome: "200" }),
+  ],
+  "recorded as a success while a retry is planned": [
+    sent("slow 200", { kind: "jump", seconds: 40 }, { ...again, outcome: "500" }),
+    { kind: "jump", seconds: 1_000 },
+    { kind: "sweep" },
+    sent("200"),
+  ],
   "parked, probed and drained": [
     sent("500"),
     { kind: "jump", seconds: 40 },
