@@ -202,6 +202,7 @@ class History {
   requestedAttempts = 0;
   isDeleted = false;
   wasEverDisabled = false;
+  enabledCount = 0;
   #requests = 0;
   /** Until when the senders of requests in flight have claimed their attempts. */
   readonly #claims = new Set<number>();
@@ -265,11 +266,12 @@ class History {
     meanwhile: Meanwhile[] = [],
     fault?: Fault,
   ): Promise<void> {
-    const [wasDeleted, row, webhook, requested] = [
+    const [wasDeleted, row, webhook, requested, enabled] = [
       this.isDeleted,
       await this.readRow(),
       await invocation.run(undefined, () => webhooks.find(scenario.projectId, scenario.webhook.id)),
       this.requestedAttempts,
+      this.enabledCount,
     ];
     const outer = respond;
     respond = async (headers, body) => {
@@ -279,7 +281,7 @@ class History {
       if (body !== JSON.stringify(this.event)) this.faults.push("a wrong body");
       if (wasDeleted) this.faults.push("a request after the webhook was deleted");
       const isRequested = row?.trigger === "redeliver" || this.requestedAttempts > requested;
-      if (webhook?.disabled_at !== undefined && !isRequested) {
+      if (webhook?.disabled_at !== undefined && this.enabledCount === enabled && !isRequested) {
         this.faults.push("a request after the webhook was disabled");
       }
       if (row && hasSucceeded(row) && this.requestedAttempts === requested) {
@@ -341,6 +343,7 @@ class History {
     expect(status === 404).toBe(this.isDeleted);
     if (kind === "delete") this.isDeleted = true;
     if (kind === "disable") this.wasEverDisabled = true;
+    if (kind === "enable") this.enabledCount += 1;
     // A redelivery that is already due stays unchanged, so it is not a new request.
     const isNew = (await this.readRow())?.requested_at !== before?.requested_at;
     if (kind === "recover" && status === 202) expect(body.data.count).toBe(isNew ? 1 : 0);
