@@ -1,5 +1,5 @@
 import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo, isConditionFailed } from "../platform/aws.ts";
+import { dynamo, isConditionFailed, storedValue } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import type { Delivery } from "./delivery.ts";
 
@@ -35,12 +35,17 @@ export async function findDue(
   return { rows: (Items ?? []) as DueKey[], ...(LastEvaluatedKey && { next: LastEvaluatedKey }) };
 }
 
-/** A row that was claimed: a delivery, or the wake-up of a webhook (parking-store.ts). */
-export type ClaimedRow = Delivery & { due_at: string; handovers: number };
+/** The attributes of a claimed row that its message needs: of a delivery, or the wake-up of a webhook (parking-store.ts). */
+export type ClaimedRow = Pick<Delivery, "project_id" | "webhook_id" | "id" | "attempt_count"> & {
+  due_at: string;
+  handovers: number;
+};
 
 /**
  * Claims a due row: moves its due time to `until`, the end of the lease, and counts the hand-over. If the message is
  * lost, the row is due again at that time.
+ * @param until in ISO 8601, with a random fraction of a second: two sweeps with an equal one may both get the row, which
+ * costs a message, not a request
  * @returns the row, or undefined when it has changed since it was read, or a sender is sending its attempt
  */
 export async function claim({ webhook_id, id, due_at }: DueKey, until: string): Promise<ClaimedRow | undefined> {
@@ -58,12 +63,22 @@ export async function claim({ webhook_id, id, due_at }: DueKey, until: string): 
           ":one": 1,
         },
         ReturnValues: "ALL_NEW",
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
     return Attributes as ClaimedRow;
   } catch (error) {
-    if (isConditionFailed(error)) return undefined;
-    throw error;
+    if (!isConditionFailed(error)) throw error;
+    // Equal when the SDK has repeated a claim that took effect.
+    if (storedValue(error, "due_at") !== until) return undefined;
+    return {
+      project_id: storedValue(error, "project_id") ?? "",
+      webhook_id,
+      id,
+      attempt_count: Number(storedValue(error, "attempt_count") ?? 0),
+      due_at: until,
+      handovers: Number(storedValue(error, "handovers") ?? 0),
+    };
   }
 }
 

@@ -29,14 +29,11 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
       messageId,
       isFirst: !(Number(attributes.ApproximateReceiveCount) > 1),
     };
-    let outgoing: Outgoing[] = [];
-    let sent: Promise<void>;
-    try {
-      outgoing = await fanOut(message.event, receipt);
-    } finally {
-      sent = outbox.add(outgoing);
-    }
-    await sent;
+    const [planned] = await Promise.allSettled([fanOut(message.event, receipt)]);
+    const { outgoing, failure } =
+      planned.status === "fulfilled" ? planned.value : { outgoing: [], failure: { error: planned.reason as unknown } };
+    await outbox.add(outgoing);
+    if (failure) throw failure.error;
   })(batch);
 }
 
@@ -49,8 +46,15 @@ interface Receipt {
   isFirst: boolean;
 }
 
-/** Plans the deliveries of an event. @returns the messages to send */
-async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }: Receipt): Promise<Outgoing[]> {
+interface FanOut {
+  /** The messages to send, also when the delivery to another webhook failed. */
+  outgoing: Outgoing[];
+  /** The first error; absent when all deliveries are planned. */
+  failure?: { error: unknown };
+}
+
+/** Plans the deliveries of an event. */
+async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }: Receipt): Promise<FanOut> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
   const [found, row] = await Promise.all([
     webhooks.list(event.project_id),
@@ -64,6 +68,8 @@ async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }
       .map((webhook) => planDelivery(event, webhook, receivedAt, isNew)),
   );
   const failure = planned.find((each) => each.status === "rejected");
-  if (failure) throw failure.reason;
-  return planned.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+  return {
+    outgoing: planned.flatMap((each) => (each.status === "fulfilled" ? each.value : [])),
+    ...(failure && { failure: { error: failure.reason as unknown } }),
+  };
 }

@@ -75,7 +75,8 @@ function maxLagSeconds(results: ShardResult[]): number | undefined {
 async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boolean): Promise<ShardResult> {
   const result: ShardResult = { redriven: 0 };
   const now = new Date();
-  const leaseEnd = addSeconds(now, GRACES_PER_LEASE * settings.deliveryGraceSeconds());
+  // The random fraction of a second tells the claims of two sweeps apart.
+  const leaseEnd = addSeconds(now, GRACES_PER_LEASE * settings.deliveryGraceSeconds() + Math.random());
   let after: DueCursor | undefined;
   try {
     while (hasTime()) {

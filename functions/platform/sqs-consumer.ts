@@ -32,9 +32,18 @@ async function failureOf(
     await handle();
     return [];
   } catch (error) {
-    const failingMs = Date.now() - Number(attributes.ApproximateFirstReceiveTimestamp);
-    const failedMessageAge = Math.max(0, failingMs / 1000);
+    const failedMessageAge = ageSeconds(attributes.ApproximateFirstReceiveTimestamp);
     log.error("message failed", error, { message_id: messageId }, { messagesFailed: 1, failedMessageAge });
     return [{ itemIdentifier: messageId }];
   }
+}
+
+/**
+ * Returns the seconds since a time.
+ * @param timestamp milliseconds since the epoch
+ * @returns undefined when the time is missing
+ */
+function ageSeconds(timestamp: string | undefined): number | undefined {
+  const age = (Date.now() - Number(timestamp)) / 1000;
+  return Number.isNaN(age) ? undefined : Math.max(0, age);
 }

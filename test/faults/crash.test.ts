@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
+import { find as findWebhook } from "../../functions/webhooks/webhook-store.ts";
 import { type CrashRig, startCrashRig } from "../support/crash-rig.ts";
-import { eventOf, givenDelivery, givenWebhook, rowsOf } from "../support/deliveries.ts";
+import { changeWebhook, eventOf, givenDelivery, givenWebhook, rowsOf, wakeUpOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Trap } from "../support/fault-proxy.ts";
 import { type Received, type Receiver, startReceiver } from "../support/receiver.ts";
@@ -68,16 +69,26 @@ function killOnReceipt(nth: number): Promise<void> {
 }
 
 /**
- * Makes messages and rows due and restarts the process.
+ * Makes messages, rows and wake-ups due and restarts the process.
  * @returns per delivery, the number of requests that arrived and were not recorded
  */
 async function restart(webhooks: Webhook[]): Promise<Map<string, number>> {
   await rig.kill();
   const rows = await rowsOfAll(webhooks);
-  const unrecorded = new Map(rows.map(({ id, attempt_count }) => [id, arrivalsOf(id) - attempt_count]));
-  await rig.expireLeases(rows.filter(({ status }) => status === "pending"));
+  const recorded = new Map(rows.map(({ id, attempt_count }) => [id, attempt_count]));
+  const arrived = new Set(receiver.received.map(idOf));
+  const unrecorded = new Map([...arrived].map((id) => [id, arrivalsOf(id) - (recorded.get(id) ?? 0)]));
+  const wakeUps = (await Promise.all(webhooks.map(wakeUpOf))).flatMap((wakeUp) => wakeUp ?? []);
+  await rig.expireLeases([...rows.filter(({ status }) => status === "pending"), ...wakeUps]);
+  await Promise.all(webhooks.map(expireProbe));
   await rig.start();
   return unrecorded;
+}
+
+/** Makes the next probe of a failing webhook due. */
+async function expireProbe({ project_id, id }: Webhook): Promise<void> {
+  const webhook = await findWebhook(project_id, id);
+  if (webhook?.probe_at) await changeWebhook(webhook, { probe_at: new Date().toISOString() });
 }
 
 /**
@@ -117,11 +128,7 @@ type Step = [call: string, nth: number, when: Trap["when"]];
 describe("delivers every event, and twice only if the first request was not recorded, when the process is killed", () => {
   test.each<Step>([
     ["ReceiveMessage deployment-events", 1, "after"],
-    ["Query webhooks", 1, "before"],
-    ["Query webhooks", 2, "after"],
-    ["PutItem deliveries", 1, "before"],
-    ["PutItem deliveries", 1, "after"],
-    ["PutItem deliveries", 4, "after"],
+    ["PutItem events", 2, "after"],
     ["SendMessageBatch deliveries", 1, "before"],
     ["SendMessageBatch deliveries", 1, "after"],
     ["DeleteMessageBatch deployment-events", 1, "before"],
@@ -129,11 +136,10 @@ describe("delivers every event, and twice only if the first request was not reco
     ["ReceiveMessage deliveries", 1, "after"],
     ["BatchGetItem deliveries", 1, "before"],
     ["BatchGetItem deliveries", 3, "after"],
-    ["UpdateItem deliveries", 1, "before"],
-    ["UpdateItem deliveries", 4, "before"],
-    ["UpdateItem deliveries", 1, "after"],
-    ["UpdateItem deliveries", 5, "after"],
-    ["DeleteMessageBatch deliveries", 1, "before"],
+    // The record of a delivery that had no row.
+    ["PutItem deliveries", 1, "before"],
+    ["PutItem deliveries", 1, "after"],
+    ["PutItem deliveries", 5, "after"],
     ["DeleteMessageBatch deliveries", 1, "after"],
   ])("at %s, number %i, %s the engine acts", async (call, nth, when) => {
     await rig.start();
@@ -143,6 +149,50 @@ describe("delivers every event, and twice only if the first request was not reco
     await killed;
     await expectDelivered(webhooks, [await restart(webhooks)]);
   });
+
+  test.each<Step>([
+    ["PutItem deliveries", 1, "before"],
+    ["PutItem deliveries", 4, "after"],
+    ["SendMessageBatch deliveries-slow", 1, "after"],
+    // The claim of the attempt, and its record.
+    ["UpdateItem deliveries", 1, "before"],
+    ["UpdateItem deliveries", 2, "after"],
+    ["UpdateItem deliveries", 12, "after"],
+  ])("with slow webhooks, at %s, number %i, %s the engine acts", async (call, nth, when) => {
+    await rig.start();
+    const webhooks = await twoWebhooks();
+    const slow_since = new Date().toISOString();
+    await Promise.all(webhooks.map((webhook) => changeWebhook(webhook, { slow_since })));
+    const killed = killAt({ call, nth, when });
+    await publishEvents(webhooks);
+    await killed;
+    await expectDelivered(webhooks, [await restart(webhooks)]);
+  });
+
+  test.each<[...Step, containing: string]>([
+    ["PutItem deliveries", 1, "after", ""],
+    ["UpdateItem deliveries", 1, "after", "ADD parkings"],
+    ["UpdateItem deliveries", 1, "after", "ADD handovers"],
+    ["SendMessageBatch deliveries-slow", 1, "after", ""],
+    // The drain: its claim of the wake-up, the probe, the end of the failure, the other rows.
+    ["UpdateItem deliveries", 2, "after", "ADD handovers"],
+    ["Query deliveries/due", 1, "after", "due_at <= :now"],
+    ["UpdateItem webhooks", 1, "before", "SET probe_at"],
+    ["UpdateItem webhooks", 1, "after", "SET probe_at"],
+    ["UpdateItem webhooks", 2, "after", "REMOVE failing_since"],
+  ])(
+    "with webhooks whose circuit is open, at %s, number %i, %s the engine acts %s",
+    async (call, nth, when, containing) => {
+      await rig.start();
+      const webhooks = await twoWebhooks();
+      const failing_since = new Date(Date.now() - 60_000).toISOString();
+      await Promise.all(webhooks.map((webhook) => changeWebhook(webhook, { failing_since })));
+      const killed = killAt({ call, nth, when, containing });
+      await publishEvents(webhooks);
+      await killed;
+      await expectDelivered(webhooks, [await restart(webhooks)]);
+    },
+  );
 
   test.each([1, 4])("while the receiver holds request number %i without a response", async (nth) => {
     await rig.start();
@@ -173,8 +223,8 @@ describe("delivers every event, and twice only if the first request was not reco
 
   // The steps after a failed attempt: record it, mark the webhook, enqueue the next attempt, remove the mark.
   test.each<[...Step, containing: string]>([
-    ["UpdateItem deliveries", 1, "before", '":number":{"N":"1"}'],
-    ["UpdateItem deliveries", 1, "after", '":number":{"N":"1"}'],
+    ["PutItem deliveries", 1, "before", '"attempt_count":{"N":"1"}'],
+    ["PutItem deliveries", 1, "after", '"attempt_count":{"N":"1"}'],
     ["UpdateItem webhooks", 1, "before", "SET failing_since"],
     ["UpdateItem webhooks", 1, "after", "SET failing_since"],
     ["SendMessageBatch deliveries", 1, "before", '\\"attempt\\":2'],

@@ -68,6 +68,26 @@ export function loseNextResponse(command: string): { requests: number } {
   removers.push(() => stack.remove(name));
   return sent;
 }
+/** Returns whether an AWS call is one that the test means. */
+type IsMeant = (call: AwsCall) => boolean;
+
+/** Makes the SDK repeat calls to DynamoDB that took effect, as it does when the answer is lost. */
+export const repeatDynamo = (isRepeated: IsMeant): void =>
+  interceptDynamo(async (call, send) => {
+    if (isRepeated(call)) await send();
+    return send();
+  });
+
+/** Makes calls to DynamoDB fail before they take effect. */
+export const failDynamo = (isFailing: IsMeant): void =>
+  interceptDynamo(async (call, send) => {
+    if (isFailing(call)) throw Object.assign(new Error("slow down"), { name: "ThrottlingException" });
+    return send();
+  });
+
+/** Returns whether a call has this command and a table whose name ends with `-<table>`. */
+export const isCall = ({ command, input }: AwsCall, name: string, table: string): boolean =>
+  command === `${name}Command` && String(input.TableName).endsWith(`-${table}`);
 
 /** Removes all interceptors. For `afterEach`. */
 export function restoreAws(): void {

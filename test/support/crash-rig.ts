@@ -17,11 +17,14 @@ import { freshDataDir, kill, startProgram } from "./local-run.ts";
  */
 export interface CrashRig {
   proxy: FaultProxy;
-  /** Starts the process unless it is running. Returns when it is ready or has ended. */
+  /** Starts the processes that are not running. Returns when they are ready or have ended. */
   start(): Promise<void>;
   kill(): Promise<void>;
-  /** Simulates the time after which a dead process is replaced: its messages are visible again, its rows are due. */
-  expireLeases(pending: Delivery[]): Promise<void>;
+  /**
+   * Simulates the time after which a dead process is replaced: its messages are visible again, its claims are over, and
+   * its rows and wake-ups are due.
+   */
+  expireLeases(due: Pick<Delivery, "webhook_id" | "id">[]): Promise<void>;
   publish(event: object): Promise<void>;
   /** Counts the messages in all queues and dead-letter queues. */
   messagesLeft(): number;
@@ -30,7 +33,17 @@ export interface CrashRig {
 
 const names = Object.values(queues).flatMap(({ name }) => [name, `${name}-dlq`]);
 
-export async function startCrashRig(settings: Record<string, string>): Promise<CrashRig> {
+interface RigOptions {
+  /** Processes that share the engines; default: one. */
+  processes?: number;
+  /** Time between two polls of an empty queue. */
+  shortPollMs?: number;
+}
+
+export async function startCrashRig(
+  settings: Record<string, string>,
+  { processes = 1, shortPollMs }: RigOptions = {},
+): Promise<CrashRig> {
   const dynamoEngine = await startDynamo(undefined, () => {});
   const sqsEngine = await startSqs(0, undefined);
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEngine.endpoint;
@@ -44,31 +57,35 @@ export async function startCrashRig(settings: Record<string, string>): Promise<C
       await sqs().send(new ChangeMessageVisibilityCommand(message));
     }
   };
-  const proxy = await startFaultProxy({ dynamo: dynamoEngine.endpoint, sqs: sqsEngine.endpoint });
+  const proxy = await startFaultProxy({ dynamo: dynamoEngine.endpoint, sqs: sqsEngine.endpoint }, shortPollMs);
   const endpoints = { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint, AWS_ENDPOINT_URL_SQS: proxy.endpoint };
-  const environment = { DATA_DIR: freshDataDir(), ...endpoints, ...settings };
-  let child: ChildProcess | undefined;
+  const dataDirs = Array.from({ length: processes }, freshDataDir);
+  const children: ChildProcess[] = [];
+  const startChild = async (DATA_DIR: string, index: number) => {
+    const running = children[index];
+    if (running && running.exitCode === null && running.signalCode === null) return;
+    const started = startProgram(["bin/local.ts"], { DATA_DIR, ...endpoints, ...settings });
+    children[index] = started;
+    started.stderr.resume();
+    let page = "";
+    for await (const text of started.stdout.setEncoding("utf8")) {
+      page += text;
+      if (/^ready /m.test(page)) break;
+    }
+  };
   return {
     proxy,
     async start() {
-      if (child && child.exitCode === null && child.signalCode === null) return;
-      const started = startProgram(["bin/local.ts"], environment);
-      child = started;
-      started.stderr.resume();
-      let page = "";
-      for await (const text of started.stdout.setEncoding("utf8")) {
-        page += text;
-        if (/^ready /m.test(page)) break;
-      }
+      await Promise.all(dataDirs.map(startChild));
     },
     async kill() {
-      if (child) await kill(child);
+      await Promise.all(children.map((child) => kill(child)));
       await proxy.idle();
     },
-    async expireLeases(pending) {
+    async expireLeases(due) {
       for (const queue of names) await release(queue);
       const past = new Date(Date.now() - 60_000).toISOString();
-      await Promise.all(pending.map((row) => makeDue(row, past)));
+      await Promise.all(due.map((row) => makeDue(row, past)));
     },
     async publish(event) {
       const MessageBody = JSON.stringify(event);
@@ -82,19 +99,19 @@ export async function startCrashRig(settings: Record<string, string>): Promise<C
       return counts.reduce((sum, count) => sum + count, 0);
     },
     stop: closeAfterFile(async () => {
-      if (child) await kill(child);
+      await Promise.all(children.map((child) => kill(child)));
       await proxy.close();
       await Promise.all([sqsEngine.stop(), dynamoEngine.stop()]);
     }),
   };
 }
 
-async function makeDue({ webhook_id, id }: Delivery, due_at: string): Promise<void> {
+async function makeDue({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">, due_at: string): Promise<void> {
   await dynamo().send(
     new UpdateCommand({
       TableName: tableName("deliveries"),
       Key: { webhook_id, id },
-      UpdateExpression: "SET due_at = :due",
+      UpdateExpression: "SET due_at = :due REMOVE sending_until",
       ConditionExpression: "attribute_exists(due_at)",
       ExpressionAttributeValues: { ":due": due_at },
     }),

@@ -1,11 +1,16 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import type { SQSEvent } from "aws-lambda";
-import { createDelivery, type Delivery } from "../../functions/deliveries/delivery.ts";
-import type { DueAttempt } from "../../functions/deliveries/delivery-queue.ts";
+import { DeleteCommand, GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import type { SQSEvent, SQSRecord } from "aws-lambda";
+import { createDelivery, type Delivery, type PendingDelivery } from "../../functions/deliveries/delivery.ts";
+import {
+  type DeliveryMessage,
+  type DueAttempt,
+  readDeliveryMessage,
+} from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
 import { findDue } from "../../functions/deliveries/due-index.ts";
+import type { WakeUp } from "../../functions/deliveries/parking-store.ts";
 import { type EventName, parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
@@ -49,6 +54,19 @@ export async function changeSecrets({ id }: Pick<Webhook, "id">, values: Record<
   await setAttributes(tableName("webhookSecrets"), { webhook_id: id }, values);
 }
 
+/** Writes attributes of a delivery directly, without conditions. */
+export async function changeDelivery(
+  { webhook_id, id }: Pick<Delivery, "webhook_id" | "id">,
+  values: Partial<Delivery>,
+): Promise<void> {
+  await setAttributes(tableName("deliveries"), { webhook_id, id }, values);
+}
+
+/** Writes attributes of the wake-up of a webhook directly, without conditions. */
+export async function changeWakeUp({ id }: Pick<Webhook, "id">, values: Partial<WakeUp>): Promise<void> {
+  await setAttributes(tableName("deliveries"), { webhook_id: `wake-up:${id}`, id }, values);
+}
+
 async function setAttributes(TableName: string, Key: Record<string, string>, values: object): Promise<void> {
   const names = Object.keys(values);
   await dynamo().send(
@@ -74,6 +92,13 @@ export function eventOf(projectId: string, changes: object = {}): Record<string,
   };
 }
 
+/** Returns a delivery as fan-out creates it at the time `at`. */
+export function newDelivery(webhook: Webhook, at = new Date()): PendingDelivery {
+  const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
+  if (!message.ok) throw new Error(message.reason);
+  return createDelivery(message.event, webhook, at, 120);
+}
+
 /**
  * Stores a delivery as fan-out would have done at the time `at`. With a status other than pending it has no due time,
  * as after its last attempt.
@@ -82,9 +107,7 @@ export async function givenDelivery(
   webhook: Webhook,
   { at = new Date(), ...changes }: Partial<Delivery> & { at?: Date } = {},
 ) {
-  const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
-  if (!message.ok) throw new Error(message.reason);
-  const { next_attempt_at, due_at, due_shard, ...created } = createDelivery(message.event, webhook, at, 120);
+  const { next_attempt_at, due_at, due_shard, ...created } = newDelivery(webhook, at);
   const isFinished = changes.status !== undefined && changes.status !== "pending";
   const delivery: Delivery = { ...created, ...(!isFinished && { next_attempt_at, due_at, due_shard }), ...changes };
   await deliveries.insert(delivery);
@@ -115,6 +138,25 @@ export function sqsEvent(...messages: unknown[]): SQSEvent {
   return { Records: records } as unknown as SQSEvent;
 }
 
+/** Returns the event that Lambda passes to fan-out for messages of the pipeline, each with an id of its own. */
+export const pipelineBatch = (...events: unknown[]): SQSEvent => ({
+  Records: events.map((event) => pipelineRecord(event)),
+});
+
+/**
+ * Returns the record of one message of the pipeline.
+ * @param receives how often SQS has delivered the message, this time included
+ */
+export function pipelineRecord(event: unknown, { messageId = randomUUID() as string, receives = 1 } = {}): SQSRecord {
+  const [record] = sqsEvent(event).Records;
+  if (!record) throw new Error("no record");
+  return {
+    ...record,
+    messageId,
+    attributes: { ...record.attributes, ApproximateReceiveCount: String(receives) },
+  };
+}
+
 /** Reads the signing secrets of a webhook. */
 export async function findSecrets(webhook_id: string): Promise<SigningSecrets | undefined> {
   const secret = { TableName: tableName("webhookSecrets"), Key: { webhook_id } };
@@ -139,6 +181,18 @@ export async function rowsOf({ id }: Pick<Webhook, "id">): Promise<Delivery[]> {
     }),
   );
   return Items as Delivery[];
+}
+
+/** Reads the wake-up of a webhook; undefined when it has none. */
+export async function wakeUpOf({ id }: Pick<Webhook, "id">): Promise<WakeUp | undefined> {
+  const wakeUp = { TableName: tableName("deliveries"), Key: { webhook_id: `wake-up:${id}`, id } };
+  return (await dynamo().send(new GetCommand({ ...wakeUp, ConsistentRead: true }))).Item as WakeUp | undefined;
+}
+
+/** Deletes the wake-up of a webhook, so that later sweeps do not find it. */
+export async function removeWakeUp({ id }: Pick<Webhook, "id">): Promise<void> {
+  const Key = { webhook_id: `wake-up:${id}`, id };
+  await dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key }));
 }
 
 /** Reads the ids of the rows of a shard in the `due` index. */
@@ -172,7 +226,13 @@ export async function takeMessages(queue: QueueKey, from: "queue" | "dead letter
   }
 }
 
-/** Receives and deletes all visible messages of the deliveries queue. */
+/** Receives and deletes all visible messages of the senders' queues. */
+export async function takeDeliveryMessages(): Promise<DeliveryMessage[]> {
+  const taken = await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
+  return taken.flat().map(({ body }) => readDeliveryMessage(body));
+}
+
+/** Receives and deletes all visible messages of the senders' queues, which are for rows only. */
 export async function takeDueAttempts(): Promise<DueAttempt[]> {
   const messages = [...(await takeMessages("deliveries")), ...(await takeMessages("slowDeliveries"))];
   return messages.map(({ body }) => JSON.parse(body));

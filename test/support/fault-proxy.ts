@@ -5,6 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { closeAfterFile } from "./cleanup.ts";
 
 const SHORT_POLL_MS = 10;
+/** Messages are delayed by at most a second, so that a test does not wait for the next receive of a message. */
+const MAX_DELAY_SECONDS = 1;
 
 /** The HTTP endpoints of the engines behind the proxy. */
 export interface Upstream {
@@ -30,6 +32,8 @@ export interface FaultProxy {
   /** The URL for both AWS endpoints of the service. */
   endpoint: string;
   set(trap: Trap): void;
+  /** The number of messages that the service has sent to a queue. */
+  messagesSentTo(queue: string): number;
   /** Waits until the engines have responded to all forwarded calls. Polls of a killed process have then ended. */
   idle(): Promise<void>;
   close(): Promise<void>;
@@ -41,17 +45,23 @@ interface Body {
   RequestItems?: Record<string, unknown>;
   QueueUrl?: string;
   WaitTimeSeconds?: number;
+  Entries?: { DelaySeconds?: number }[];
 }
 
-/** Starts a proxy between a service and its engines that lets a test act at any call. */
-export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
+/**
+ * Starts a proxy between a service and its engines that lets a test act at any call.
+ * @param shortPollMs time between two polls of an empty queue
+ */
+export async function startFaultProxy(upstream: Upstream, shortPollMs = SHORT_POLL_MS): Promise<FaultProxy> {
+  const sent = new Map<string, number>();
   const forwarded = new Set<Promise<unknown>>();
   let trap: Trap | undefined;
   let seen = 0;
 
   const server = http.createServer(async (request, response) => {
-    const body = await read(request);
     const target = String(request.headers["x-amz-target"]);
+    const text = await read(request);
+    const body = target.endsWith(".SendMessageBatch") ? countAndHasten(text, sent) : text;
     const isTriggered = isTriggeredBy(nameOf(target, body), body);
     const triggered = isTriggered ? trap : undefined;
     if (triggered) trap = undefined;
@@ -59,7 +69,7 @@ export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
     const origin = target.startsWith("DynamoDB") ? upstream.dynamo : upstream.sqs;
     const forward = (text: string) => post(origin, request.headers, text);
     const responding = target.endsWith(".ReceiveMessage")
-      ? poll(body, forward, () => response.destroyed)
+      ? poll(body, forward, () => response.destroyed, shortPollMs)
       : forward(body);
     track(responding);
     const result = await responding;
@@ -89,6 +99,7 @@ export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
       trap = next;
       seen = 0;
     },
+    messagesSentTo: (queue) => sent.get(queue) ?? 0,
     async idle() {
       while (forwarded.size > 0) await Promise.all(forwarded);
     },
@@ -98,6 +109,18 @@ export async function startFaultProxy(upstream: Upstream): Promise<FaultProxy> {
       await new Promise((resolve) => server.close(resolve));
     }),
   };
+}
+
+/** Counts the messages of a batch by queue. Returns the batch with shorter delays. */
+function countAndHasten(text: string, sent: Map<string, number>): string {
+  const { Entries = [], ...rest }: Body = JSON.parse(text);
+  const queue = rest.QueueUrl?.split("/").at(-1) ?? "";
+  sent.set(queue, (sent.get(queue) ?? 0) + Entries.length);
+  const hastened = Entries.map((entry) => ({
+    ...entry,
+    DelaySeconds: Math.min(MAX_DELAY_SECONDS, entry.DelaySeconds ?? 0),
+  }));
+  return JSON.stringify({ ...rest, Entries: hastened });
 }
 
 function nameOf(target: string, text: string): string {
@@ -115,13 +138,14 @@ async function poll(
   body: string,
   forward: (body: string) => Promise<EngineResponse>,
   isDisconnected: () => boolean,
+  shortPollMs: number,
 ): Promise<EngineResponse> {
   const { WaitTimeSeconds = 0, ...rest } = JSON.parse(body) as Body;
   const until = Date.now() + WaitTimeSeconds * 1000;
   while (true) {
     const result = await forward(JSON.stringify({ ...rest, WaitTimeSeconds: 0 }));
     if (result.body.includes("ReceiptHandle") || isDisconnected() || Date.now() >= until) return result;
-    await sleep(SHORT_POLL_MS);
+    await sleep(shortPollMs);
   }
 }
 

@@ -1,34 +1,77 @@
 import { randomUUID } from "node:crypto";
-import { type DueAttempt, enqueue, readDueAttempt } from "../../../functions/deliveries/delivery-queue.ts";
+import { createDelivery, type PendingDelivery } from "../../../functions/deliveries/delivery.ts";
+import {
+  type DeliveryMessage,
+  type DueAttempt,
+  enqueue,
+  enqueueFirst,
+  enqueueUnrecorded,
+  enqueueWakeUps,
+  fitsInMessage,
+  laneOf,
+  readDeliveryMessage,
+  type UnrecordedAttempt,
+  type WakeUpCall,
+} from "../../../functions/deliveries/delivery-queue.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { interceptSqs, type QueueBatch, restoreAws, watchQueue } from "../../support/aws-calls.ts";
-import { prepareDeliveries, takeDueAttempts } from "../../support/deliveries.ts";
+import {
+  eventOf,
+  prepareDeliveries,
+  takeDeliveryMessages,
+  takeDueAttempts,
+  takeMessages,
+} from "../../support/deliveries.ts";
 
 beforeAll(prepareDeliveries);
 afterEach(async () => {
   restoreAws();
-  await takeDueAttempts();
+  await takeDeliveryMessages();
 });
 
+const VALID_UNTIL = "2026-01-02T03:04:05.678Z";
 const newDeliveries = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     project_id: randomUUID(),
     webhook_id: randomUUID(),
     id: randomUUID(),
     attempt_count: index,
+    due_at: VALID_UNTIL,
   }));
 /** The due attempt of a delivery: the one after those that were made. */
-const dueOf = ({
-  project_id,
-  webhook_id,
-  id,
-  attempt_count,
-}: ReturnType<typeof newDeliveries>[number]): DueAttempt => ({
-  project_id,
-  webhook_id,
+const dueOf = ({ id, attempt_count, due_at, ...ids }: ReturnType<typeof newDeliveries>[number]): DueAttempt => ({
+  kind: "due",
+  ...ids,
   delivery_id: id,
   attempt: attempt_count + 1,
+  valid_until: due_at,
 });
 const byAttempt = (a: DueAttempt, b: DueAttempt) => a.attempt - b.attempt;
+
+/** A delivery whose event has this text. */
+function carriedDelivery(text = ""): PendingDelivery {
+  const message = parseDeploymentEvent(JSON.stringify(eventOf(randomUUID(), { data: { text } })));
+  if (!message.ok) throw new Error(message.reason);
+  return createDelivery(message.event, { id: randomUUID() }, new Date(), 120);
+}
+
+function unrecordedOf(delivery: PendingDelivery): UnrecordedAttempt {
+  const { project_id, webhook_id, id } = delivery;
+  const attempt = { number: 1, at: VALID_UNTIL, duration_ms: 12, status_code: 503, trigger: "schedule" } as const;
+  return {
+    kind: "unrecorded",
+    project_id,
+    webhook_id,
+    delivery_id: id,
+    delivery,
+    attempt: { ...attempt, error_code: "http_status" },
+    retry_after: "60",
+    sending_id: "abc",
+  };
+}
+const wakeUpCall = (): WakeUpCall => {
+  return { kind: "wake-up", project_id: randomUUID(), webhook_id: randomUUID(), handovers: 3 };
+};
 
 test.each([
   [0, []],
@@ -40,9 +83,24 @@ test.each([
 ])("the next attempts of %i deliveries are sent in batches of %j and arrive unchanged", async (count, sizes) => {
   const deliveries = newDeliveries(count);
   const batches = watchQueue();
-  await enqueue(deliveries);
+  expect(await enqueue(deliveries)).toEqual([]);
   expect(batches.map(({ Entries }) => Entries.length)).toEqual(sizes);
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
+});
+
+test("a batch has at most 250 KB, and no message is split or lost", async () => {
+  const carried = [200, 49, 2, 100, 100, 49, 49].map((kilobytes) => carriedDelivery("x".repeat(kilobytes * 1_000)));
+  const batches = watchQueue();
+  expect(await enqueueFirst(carried)).toEqual([]);
+  const sizes = batches.map(({ Entries }) => Entries.length);
+  expect(sizes.sort()).toEqual([1, 3, 3]);
+  for (const { Entries } of batches) {
+    const bytes = Entries.reduce((sum, { MessageBody }) => sum + Buffer.byteLength(MessageBody), 0);
+    expect(bytes).toBeLessThanOrEqual(250_000);
+  }
+  const taken = (await takeDeliveryMessages()).flatMap((message) => (message.kind === "first" ? message.delivery : []));
+  const byId = (a: PendingDelivery, b: PendingDelivery) => a.id.localeCompare(b.id);
+  expect(taken.sort(byId)).toEqual(carried.sort(byId));
 });
 
 test("at most ten batches are sent in parallel", async () => {
@@ -59,19 +117,39 @@ test("at most ten batches are sent in parallel", async () => {
   expect(maxInFlight).toBe(10);
 });
 
-test("a message has the delay and its webhook as message group", async () => {
-  const deliveries = newDeliveries(1);
-  const batches = watchQueue();
-  await enqueue(deliveries, 900);
-  expect(batches[0]?.Entries).toEqual(
-    deliveries.map((delivery) => ({
-      Id: "0",
-      MessageBody: JSON.stringify(dueOf(delivery)),
-      DelaySeconds: 900,
-      MessageGroupId: delivery.webhook_id,
-    })),
+describe("a message", () => {
+  const [row] = newDeliveries(1);
+  const due = row && dueOf(row);
+  const carried = carriedDelivery();
+  const [unrecorded, call] = [unrecordedOf(carried), wakeUpCall()];
+  test.each<[string, () => Promise<unknown>, "deliveries" | "slowDeliveries", DeliveryMessage | undefined, number]>([
+    ["of a row", () => enqueue(row ? [row] : []), "deliveries", due, 0],
+    ["of a row in the slow lane", () => enqueue(row ? [row] : [], { lane: "slow" }), "slowDeliveries", due, 0],
+    [
+      "of a delayed row, rounded up so that it is not early,",
+      () => enqueue(row ? [row] : [], { lane: "slow", delaySeconds: 4.1, waits: 2 }),
+      "slowDeliveries",
+      due && { ...due, waits: 2 },
+      5,
+    ],
+    ["that carries a delivery", () => enqueueFirst([carried]), "deliveries", { kind: "first", delivery: carried }, 0],
+    ["of an unrecorded attempt", () => enqueueUnrecorded(unrecorded, 15), "slowDeliveries", unrecorded, 15],
+    ["that wakes a webhook", () => enqueueWakeUps([call], 900), "slowDeliveries", call, 900],
+  ])(
+    "%s is sent to its queue, in the group of its project, and parsed as it was written",
+    async (_, send, queue, message, delay) => {
+      const batches = watchQueue();
+      await send();
+      const [entry, ...others] = batches.flatMap(({ Entries }) => Entries);
+      expect(others).toEqual([]);
+      const projectId = message?.kind === "first" ? message.delivery.project_id : message?.project_id;
+      expect(entry).toMatchObject({ DelaySeconds: delay, MessageGroupId: projectId });
+      expect(readDeliveryMessage(entry?.MessageBody ?? "")).toEqual(message);
+      // A delayed message is not visible yet.
+      expect(await takeMessages(queue)).toHaveLength(delay === 0 ? 1 : 0);
+      expect(await takeMessages(queue === "deliveries" ? "slowDeliveries" : "deliveries")).toEqual([]);
+    },
   );
-  expect(await takeDueAttempts()).toEqual([]);
 });
 
 test("only the messages that SQS rejected are sent again", async () => {
@@ -89,35 +167,72 @@ test("only the messages that SQS rejected are sent again", async () => {
       Failed: rejected.map(({ Id }) => ({ Id, Code: "ThrottlingException", SenderFault: false })),
     };
   });
-  await enqueue(deliveries);
+  expect(await enqueue(deliveries)).toEqual([]);
   expect(sizes).toEqual([4, 2, 1]);
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
 });
 
-test("a message that SQS rejects three times is left to the sweep", async () => {
-  let tries = 0;
-  interceptSqs(async () => {
-    tries++;
-    return { Failed: [{ Id: "0" }] };
+/** Makes SQS reject every message with this text. Returns the number of calls so far. */
+function rejectMessages(text: string): () => number {
+  let calls = 0;
+  interceptSqs(async ({ command, input }, send) => {
+    if (command !== "SendMessageBatchCommand") return send();
+    calls += 1;
+    const { Entries } = input as unknown as QueueBatch;
+    const isRejected = ({ MessageBody }: QueueBatch["Entries"][number]) => MessageBody.includes(text);
+    const accepted = Entries.filter((entry) => !isRejected(entry));
+    const output = accepted.length > 0 ? await send({ ...input, Entries: accepted }) : {};
+    return { ...output, Failed: Entries.filter(isRejected).map(({ Id }) => ({ Id, Code: "InternalError" })) };
   });
-  await enqueue(newDeliveries(1));
-  expect(tries).toBe(3);
+  return () => calls;
+}
+
+test("a message that SQS rejects three times is returned to the caller, the others are not", async () => {
+  const rows = newDeliveries(3);
+  const [, rejected] = rows;
+  const calls = rejectMessages(rejected?.id ?? "");
+  expect(await enqueue(rows)).toEqual([rejected]);
+  expect(calls()).toBe(3);
+  restoreAws();
+  const [first, second] = [carriedDelivery(), carriedDelivery()];
+  rejectMessages(second.id);
+  expect(await enqueueFirst([first, second])).toEqual([second]);
+  restoreAws();
+  const [call, other] = [wakeUpCall(), wakeUpCall()];
+  rejectMessages(call.webhook_id);
+  expect(await enqueueWakeUps([call, other])).toEqual([call]);
+  restoreAws();
+  const unrecorded = unrecordedOf(first);
+  expect(await enqueueUnrecorded(unrecorded, 0)).toBe(true);
+  rejectMessages(unrecorded.sending_id);
+  expect(await enqueueUnrecorded(unrecorded, 0)).toBe(false);
 });
 
-test("a batch that fails as a whole does not stop the next batch", async () => {
+test("a batch that fails as a whole is returned to the caller, and the next batch is sent", async () => {
   let calls = 0;
   interceptSqs(async (_, send) => {
     if (calls++ === 0) throw new Error("SQS is unavailable");
     return send();
   });
   const deliveries = newDeliveries(12);
-  await enqueue(deliveries);
+  expect(await enqueue(deliveries)).toEqual(deliveries.slice(0, 10));
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.slice(10).map(dueOf));
 });
 
-test("a message is parsed as it was written, and unknown fields are ignored", () => {
-  const [attempt] = newDeliveries(1).map(dueOf);
-  expect(readDueAttempt(JSON.stringify({ ...attempt, added: true }))).toEqual(attempt);
+test("a message may carry a delivery of up to 60,000 bytes in all", () => {
+  const overhead = Buffer.byteLength(JSON.stringify({ kind: "first", delivery: carriedDelivery() }));
+  const fits = (length: number, text = "x") => fitsInMessage(carriedDelivery(text.repeat(length)));
+  expect([fits(60_000 - overhead), fits(60_001 - overhead)]).toEqual([true, false]);
+  expect(fits(30_001, "ü")).toBe(false);
+});
+
+test("a webhook that is marked as slow has the slow lane", () => {
+  expect([laneOf({}), laneOf({ slow_since: VALID_UNTIL })]).toEqual(["normal", "slow"]);
+});
+
+test("a message with unknown fields is accepted, so that a newer version may add some", () => {
+  const [message] = newDeliveries(1).map(dueOf);
+  expect(readDeliveryMessage(JSON.stringify({ ...message, added: true }))).toEqual({ ...message, added: true });
 });
 
 test.each([
@@ -125,8 +240,10 @@ test.each([
   ["an empty text", ""],
   ["null", "null"],
   ["an array", "[]"],
-  ["an object without ids", '{"attempt":1}'],
-  ["an attempt that is a string", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], attempt: "1" })],
+  ["an object without ids", '{"kind":"due","attempt":1}'],
+  ["a carried delivery without ids", '{"kind":"first","delivery":{}}'],
+  ["no kind", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], kind: undefined })],
+  ["an unknown kind", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], kind: "other" })],
 ])("a message with %s throws", (_, message) => {
-  expect(() => readDueAttempt(message)).toThrow();
+  expect(() => readDeliveryMessage(message)).toThrow();
 });

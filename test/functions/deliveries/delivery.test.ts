@@ -3,8 +3,12 @@ import {
   createDelivery,
   dueAt,
   expiresAt,
+  held,
+  isParked,
   MAX_ATTEMPTS,
   MAX_QUEUE_DELAY_SECONDS,
+  parkingShardOf,
+  shardOf,
 } from "../../../functions/deliveries/delivery.ts";
 import { deliveryIdOf, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { settings } from "../../../functions/platform/env.ts";
@@ -46,11 +50,10 @@ test("a new delivery is pending, planned for now, due after the grace period and
   });
 });
 
-test("a delivery to a disabled webhook is held and has no due time", () => {
-  const disabled: Webhook = { ...webhook, disabled_at: now.toISOString(), disabled_reason: "gone" };
-  const delivery = createDelivery(newEvent(), disabled, now, 120);
-  expect(delivery.status).toBe("held");
-  for (const field of ["next_attempt_at", "due_shard", "due_at"]) expect(delivery).not.toHaveProperty(field);
+test("a held delivery has no planned attempt and no due time", () => {
+  const created = createDelivery(newEvent(), webhook, now, 120);
+  const { next_attempt_at, due_at, due_shard, ...rest } = created;
+  expect(held(created)).toEqual({ ...rest, status: "held" });
 });
 
 test("a test delivery is marked as one and is pending even when the webhook is disabled", () => {
@@ -66,6 +69,17 @@ test("a test delivery is marked as one and is pending even when the webhook is d
 test("deliveries spread over all 32 shards of the due index", () => {
   const shards = Array.from({ length: 1_000 }, () => createDelivery(newEvent(), webhook, now, 120).due_shard);
   expect([...new Set(shards)].sort((a = 0, b = 0) => a - b)).toEqual([...Array(32).keys()]);
+});
+
+test("a webhook has a parking of its own, beyond the shards that the sweep reads", () => {
+  const ids = Array.from({ length: 1_000 }, () => randomUUID());
+  const shards = ids.map(parkingShardOf);
+  expect(new Set(shards).size).toBe(1_000);
+  expect(Math.min(...shards)).toBeGreaterThanOrEqual(32);
+  expect(Math.max(...shards)).toBeLessThan(Number.MAX_SAFE_INTEGER);
+  expect(ids.map(parkingShardOf)).toEqual(shards);
+  expect(shards.map((due_shard) => isParked({ due_shard }))).toEqual(shards.map(() => true));
+  expect([...ids.map((id) => isParked({ due_shard: shardOf(id) })), isParked({})]).not.toContain(true);
 });
 
 test.each([

@@ -3,13 +3,25 @@ import { jest } from "@jest/globals";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
 import { claim, findDue } from "../../../functions/deliveries/due-index.ts";
+import { ensureWakeUp } from "../../../functions/deliveries/parking-store.ts";
 import { handler } from "../../../functions/deliveries/sweep.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
-import { interceptDynamo, interceptSqs, restoreAws, watchDynamo, watchQueue } from "../../support/aws-calls.ts";
 import {
+  interceptDynamo,
+  interceptSqs,
+  isCall,
+  type QueueBatch,
+  repeatDynamo,
+  restoreAws,
+  watchDynamo,
+  watchQueue,
+} from "../../support/aws-calls.ts";
+import {
+  changeDelivery,
+  changeWakeUp,
   dueAttempt,
   dueIds,
   givenDelivery,
@@ -17,10 +29,13 @@ import {
   prepareDeliveries,
   rowOf,
   rowsOf,
+  takeDeliveryMessages,
   takeDueAttempts,
+  wakeUpOf,
 } from "../../support/deliveries.ts";
 
 const LEASE_MS = 900_000;
+const REJECTED_RETRY_MS = 60_000;
 const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
 const sweep = (context = enoughTime) => handler({}, context);
 const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000);
@@ -35,7 +50,7 @@ afterEach(async () => {
   delete process.env.DELIVERY_GRACE_SECONDS;
   // Leave nothing due for the next test.
   await sweep();
-  await takeDueAttempts();
+  await takeDeliveryMessages();
 });
 
 /** Runs `act` after the sweep has read the index and before it claims the row. */
@@ -48,16 +63,16 @@ function beforeClaim(delivery: Delivery, act: () => Promise<unknown>): void {
   });
 }
 
-test("the sweep enqueues a lost message again after its due time", async () => {
+test("the sweep enqueues a lost message again after its due time, valid until the end of the lease", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
   await sweep();
-  expect(await takeDueAttempts()).toEqual([dueAttempt(lost)]);
+  expect(await takeDueAttempts()).toEqual([dueAttempt(await rowOf(lost))]);
 });
 
 test("the sweep enqueues the attempt after those that were made", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5), attempt_count: 3 });
   await sweep();
-  expect(await takeDueAttempts()).toEqual([dueAttempt(lost, 4)]);
+  expect(await takeDueAttempts()).toEqual([dueAttempt(await rowOf(lost), 4)]);
 });
 
 test("the sweep does not change a row that is not due yet", async () => {
@@ -74,30 +89,60 @@ test("the sweep finds due rows in all 32 shards", async () => {
   expect(await takeDueAttempts()).toHaveLength(32);
 });
 
-test("the sweep enqueues a row again after its lease of 15 minutes, not before", async () => {
+/** Expects the row to be due after this many milliseconds, or up to a second later, counted from a moment since `from`. */
+function expectLease({ due_at = "" }: Delivery, leaseMs: number, from: number): void {
+  expect(Date.parse(due_at)).toBeGreaterThanOrEqual(from + leaseMs);
+  expect(Date.parse(due_at)).toBeLessThanOrEqual(Date.now() + leaseMs + 1_000);
+}
+
+/** Makes a row due and sweeps. Returns the row. */
+async function sweepAgain(delivery: Delivery): Promise<Delivery> {
+  await changeDelivery(delivery, { due_at: minutesAgo(1).toISOString() });
+  await sweep();
+  return rowOf(delivery);
+}
+
+test("the sweep counts a hand-over and enqueues a row again after its lease of 15 minutes, not before", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
   const before = Date.now();
   await sweep();
-  const { due_at = "", ...row } = await rowOf(lost);
-  expect(Date.parse(due_at)).toBeGreaterThanOrEqual(before + LEASE_MS);
-  expect(Date.parse(due_at)).toBeLessThanOrEqual(Date.now() + LEASE_MS);
-  expect({ ...row, due_at: lost.due_at }).toEqual(lost);
+  const row = await rowOf(lost);
+  expectLease(row, LEASE_MS, before);
+  expect(row).toEqual({ ...lost, due_at: row.due_at, handovers: 1 });
   await sweep();
-  expect(await takeDueAttempts()).toEqual([dueAttempt(lost)]);
-
-  await claim({ ...lost, due_at }, minutesAgo(1).toISOString());
-  await sweep();
-  expect(await takeDueAttempts()).toEqual([dueAttempt(lost)]);
+  expect(await takeDueAttempts()).toEqual([dueAttempt(row)]);
+  expect(await takeDueAttempts()).toEqual([]);
+  expect(await sweepAgain(lost)).toMatchObject({ handovers: 2 });
+  expect(await takeDueAttempts()).toHaveLength(1);
 });
 
-test("the sweep has a lease of 7.5 grace periods", async () => {
+test("the lease is 7.5 grace periods, doubles with each hand-over of the same attempt, and has an upper bound", async () => {
   process.env.DELIVERY_GRACE_SECONDS = "10";
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
+  for (const seconds of [75, 150, 300, 600, 1_200, 1_200]) {
+    const before = Date.now();
+    const row = await sweepAgain(lost);
+    expectLease(row, seconds * 1_000, before);
+    expect(await takeDueAttempts()).toEqual([dueAttempt(row)]);
+  }
+  const attempt = { number: 1, at: new Date().toISOString(), duration_ms: 1, trigger: "schedule" } as const;
+  const due = { due_at: minutesAgo(1).toISOString(), due_shard: lost.due_shard ?? 0 };
+  const next = { status: "pending", nextAttemptAt: due.due_at, due } as const;
+  expect(await deliveries.recordAttempt(await rowOf(lost), attempt, next, "a")).toBe(true);
   const before = Date.now();
   await sweep();
-  const dueAt = Date.parse((await rowOf(lost)).due_at ?? "");
-  expect(dueAt).toBeGreaterThanOrEqual(before + 75_000);
-  expect(dueAt).toBeLessThanOrEqual(Date.now() + 75_000);
+  expectLease(await rowOf(lost), 75_000, before);
+});
+
+test("a row whose attempt is being sent is not enqueued until the time of the sender is over", async () => {
+  const soon = new Date(Date.now() + 20_000).toISOString();
+  const sending = await givenDelivery(webhook, { at: minutesAgo(5), sending_until: soon, sending_id: "a" });
+  await sweep();
+  expect(await takeDueAttempts()).toEqual([]);
+  expect(await rowOf(sending)).toEqual(sending);
+  await changeDelivery(sending, { sending_until: minutesAgo(0).toISOString() });
+  await sweep();
+  expect(await takeDueAttempts()).toHaveLength(1);
 });
 
 test("the sweep enqueues a row once when two sweeps run at the same time", async () => {
@@ -126,9 +171,9 @@ describe("a row that has changed since the index was read", () => {
   test.each<[string, deliveries.NextState]>([
     ["it succeeded", { status: "succeeded" }],
     ["it failed", { status: "failed" }],
-    ["another attempt was made", { status: "pending", nextAttemptAt: soon, dueAt: soon }],
+    ["another attempt was made", { status: "pending", nextAttemptAt: soon, due: { due_at: soon, due_shard: 3 } }],
   ])("because %s is not enqueued", async (_, next) => {
-    beforeClaim(lost, () => deliveries.recordAttempt(lost, attempt, next));
+    beforeClaim(lost, () => deliveries.recordAttempt(lost, attempt, next, "a"));
     await sweep();
     expect(await takeDueAttempts()).toEqual([]);
     expect(await rowOf(lost)).toMatchObject({ status: next.status, attempt_count: 1 });
@@ -230,12 +275,76 @@ test("the sweep reads no page when 5 s or less are left, and leaves the rest due
   expect(await takeDueAttempts()).toHaveLength(50);
 });
 
-test("the sweep leaves a row due after its lease when SQS is unavailable", async () => {
+describe("when SQS does not accept a message", () => {
+  test.each<[string, number]>([
+    ["of the first hand-over", 0],
+    ["of a later hand-over with a longer lease", 3],
+  ])("%s, its row is due again after a minute", async (_, handovers) => {
+    const rows = await Promise.all(
+      [1, 2].map(() => givenDelivery(webhook, { at: minutesAgo(5), due_shard: 3, handovers })),
+    );
+    const [rejected, accepted] = rows;
+    interceptSqs(async ({ input }, send) => {
+      const { Entries } = input as unknown as QueueBatch;
+      const failed = Entries.filter(({ MessageBody }) => MessageBody.includes(rejected?.id ?? ""));
+      const others = Entries.filter((entry) => !failed.includes(entry));
+      const output = others.length > 0 ? await send({ ...input, Entries: others }) : {};
+      return { ...output, Failed: failed.map(({ Id }) => ({ Id, Code: "InternalError" })) };
+    });
+    const before = Date.now();
+    await sweep();
+    restoreAws();
+    if (!rejected || !accepted) throw new Error("no rows");
+    expectLease(await rowOf(rejected), REJECTED_RETRY_MS, before);
+    expectLease(await rowOf(accepted), LEASE_MS * Math.max(1, 2 ** handovers), before);
+    expect(await takeDueAttempts()).toEqual([dueAttempt(await rowOf(accepted))]);
+  });
+
+  test("of any row, all are due again after a minute, and the run succeeds", async () => {
+    const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
+    interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
+    const before = Date.now();
+    await sweep();
+    expectLease(await rowOf(lost), REJECTED_RETRY_MS, before);
+    expect(await dueIds(lost.due_shard ?? -1)).toContain(lost.id);
+  });
+});
+
+describe("the wake-up of a webhook with parked deliveries", () => {
+  test("is enqueued as a call for the drain, and its parked rows are not enqueued", async () => {
+    const parked = await givenDelivery(webhook, { at: minutesAgo(5) });
+    expect(await deliveries.park(parked, new Date().toISOString())).toBe(true);
+    await ensureWakeUp(webhook, minutesAgo(1));
+    // Without the call that was enqueued when the wake-up was written.
+    await takeDeliveryMessages();
+    await changeWakeUp(webhook, { due_at: minutesAgo(1).toISOString() });
+    const before = await wakeUpOf(webhook);
+    await sweep();
+    const [call, ...others] = await takeDeliveryMessages();
+    const handovers = (before?.handovers ?? 0) + 1;
+    expect(call).toEqual({ kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, handovers });
+    expect(others).toEqual([]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ handovers });
+    expect((await rowOf(parked)).handovers).toBeUndefined();
+  });
+
+  test("is due again after a minute when SQS does not accept the call", async () => {
+    await ensureWakeUp(webhook, minutesAgo(1));
+    await changeWakeUp(webhook, { due_at: minutesAgo(1).toISOString() });
+    interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
+    const before = Date.now();
+    await sweep();
+    const { due_at = "" } = (await wakeUpOf(webhook)) ?? {};
+    expect(Date.parse(due_at)).toBeGreaterThanOrEqual(before + REJECTED_RETRY_MS);
+    expect(Date.parse(due_at)).toBeLessThanOrEqual(Date.now() + REJECTED_RETRY_MS);
+  });
+});
+
+test("a claim that the SDK repeats because its answer was lost is enqueued", async () => {
   const lost = await givenDelivery(webhook, { at: minutesAgo(5) });
-  interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
+  repeatDynamo((call) => isCall(call, "UpdateItem", "deliveries"));
   await sweep();
-  expect(await rowOf(lost)).toMatchObject({ status: "pending", due_at: expect.stringMatching(/Z$/) });
-  expect(await dueIds(lost.due_shard ?? -1)).toContain(lost.id);
+  expect(await takeDueAttempts()).toEqual([dueAttempt(await rowOf(lost))]);
 });
 
 test("the sweep throws when DynamoDB is unavailable, so that the alarm fires", async () => {

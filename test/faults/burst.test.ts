@@ -1,0 +1,59 @@
+import { randomUUID } from "node:crypto";
+import { type CrashRig, startCrashRig } from "../support/crash-rig.ts";
+import { eventOf, givenWebhook, rowsOf } from "../support/deliveries.ts";
+import { eventually } from "../support/eventually.ts";
+import { type Receiver, startReceiver } from "../support/receiver.ts";
+
+/*
+ * A burst that the receiver takes longer to work off than the grace period of the sweep: three processes share the
+ * engines, and no delivery is sent twice.
+ */
+
+const EVENTS = 600;
+const RESPONSE_MS = 300;
+
+let rig: CrashRig;
+let receiver: Receiver;
+beforeAll(async () => {
+  const settings = { RETRY_SCHEDULE: "0,0", DELIVERY_GRACE_SECONDS: "5" };
+  rig = await startCrashRig(settings, { processes: 3, shortPollMs: 100 });
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  await rig.stop();
+  await receiver.close();
+});
+
+test("600 deliveries to a receiver that takes 300 ms arrive once each, and no row collects messages", async () => {
+  const { webhook } = await givenWebhook({ url: receiver.url, projectId: randomUUID() });
+  let inFlight = 0;
+  let maxInFlight = 0;
+  receiver.respondWith((_, response) => {
+    inFlight += 1;
+    maxInFlight = Math.max(maxInFlight, inFlight);
+    setTimeout(() => {
+      inFlight -= 1;
+      response.end();
+    }, RESPONSE_MS);
+  });
+  await rig.start();
+  const startedAt = performance.now();
+  await Promise.all(Array.from({ length: EVENTS }, () => rig.publish(eventOf(webhook.project_id))));
+  const rows = await eventually(async () => {
+    const found = await rowsOf(webhook);
+    expect(found.filter(({ status }) => status === "succeeded")).toHaveLength(EVENTS);
+    return found;
+  });
+  await eventually(() => expect(rig.messagesLeft()).toBe(0));
+  const ids = receiver.received.map(({ headers }) => headers["webhook-id"]);
+  const messages = rig.proxy.messagesSentTo("deliveries") + rig.proxy.messagesSentTo("deliveries-slow");
+  if (process.env.FAULT_REPORT) {
+    const seconds = Math.round((performance.now() - startedAt) / 1_000);
+    console.table({ requests: ids.length, deliveries: new Set(ids).size, messages, maxInFlight, seconds });
+  }
+  expect({ requests: ids.length, deliveries: new Set(ids).size }).toEqual({ requests: EVENTS, deliveries: EVENTS });
+  expect(rows.map(({ attempt_count }) => attempt_count)).toEqual(Array(EVENTS).fill(1));
+  // The first message of each, and a few for those that found no free slot.
+  expect(messages).toBeGreaterThanOrEqual(EVENTS);
+  expect(messages).toBeLessThanOrEqual(3 * EVENTS);
+});

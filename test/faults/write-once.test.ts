@@ -1,0 +1,122 @@
+import { GetQueueAttributesCommand, SetQueueAttributesCommand } from "@aws-sdk/client-sqs";
+import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
+import { sqs } from "../../functions/platform/aws.ts";
+import { queueUrl } from "../../functions/platform/env.ts";
+import { failDynamo, interceptSqs, isCall, restoreAws } from "../support/aws-calls.ts";
+import { eventOf, givenWebhook, publish, rowsOf, takeMessages } from "../support/deliveries.ts";
+import { eventually } from "../support/eventually.ts";
+import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+/*
+ * A delivery is written once, after its request, so until then its message is all there is: outages of DynamoDB and
+ * duplicates of events must neither lose nor repeat it. Time is shortened: a failed message is visible again after a
+ * second, and a message is delayed by at most a second.
+ */
+
+const allQueues = Object.keys(queues) as QueueKey[];
+const EVENTS = 20;
+
+let service: TestService;
+let receiver: Receiver;
+beforeAll(async () => {
+  process.env.RETRY_SCHEDULE = "0,0";
+  service = await startTestService({ deliver: true });
+  for (const queue of allQueues) {
+    const Attributes = { VisibilityTimeout: "1" };
+    await sqs().send(new SetQueueAttributesCommand({ QueueUrl: queueUrl(queue), Attributes }));
+  }
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+  interceptSqs(async ({ command, input }, send) => {
+    if (command !== "SendMessageBatchCommand") return send();
+    const entries = input.Entries as { DelaySeconds: number }[];
+    return send({
+      ...input,
+      Entries: entries.map((entry) => ({ ...entry, DelaySeconds: Math.min(1, entry.DelaySeconds) })),
+    });
+  });
+});
+afterEach(async () => {
+  restoreAws();
+  await receiver.close();
+});
+
+/** The number of requests by delivery. */
+const requestCounts = () =>
+  [...Map.groupBy(receiver.received, ({ headers }) => headers["webhook-id"]).values()].map(({ length }) => length);
+
+async function expectDelivered(webhook: Parameters<typeof rowsOf>[0], count: number): Promise<void> {
+  await eventually(async () => {
+    const rows = await rowsOf(webhook);
+    expect(rows.map(({ status, attempt_count }) => [status, attempt_count])).toEqual(
+      Array(count).fill(["succeeded", 1]),
+    );
+  });
+}
+
+/** Counts the messages in the senders' queues: visible, delayed and in flight. */
+async function messagesLeft(): Promise<number> {
+  const counts = await Promise.all(
+    (["deliveries", "slowDeliveries"] as const).map(async (queue) => {
+      const { Attributes } = await sqs().send(
+        new GetQueueAttributesCommand({ QueueUrl: queueUrl(queue), AttributeNames: ["All"] }),
+      );
+      const counted = Object.entries(Attributes ?? {}).filter(([name]) => name.startsWith("ApproximateNumberOf"));
+      return counted.reduce((sum, [, count]) => sum + Number(count), 0);
+    }),
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+const deadLetters = async () =>
+  (await Promise.all(allQueues.map((queue) => takeMessages(queue, "dead letters")))).flat();
+
+test("while every put of a delivery is throttled, each gets one request, and all are recorded in the end", async () => {
+  const { webhook } = await givenWebhook({ url: receiver.url });
+  // Ten minutes are two receives of a message: its visibility timeout is 360 s.
+  let throttled = 0;
+  failDynamo((call) => {
+    const isThrottled = isCall(call, "PutItem", "deliveries") && throttled < 4 * EVENTS;
+    if (isThrottled) throttled += 1;
+    return isThrottled;
+  });
+  await Promise.all(Array.from({ length: EVENTS }, () => publish(eventOf(webhook.project_id))));
+  await expectDelivered(webhook, EVENTS);
+  expect(throttled).toBe(4 * EVENTS);
+  expect(requestCounts()).toEqual(Array(EVENTS).fill(1));
+  expect(await deadLetters()).toEqual([]);
+});
+
+test("an outage of DynamoDB of 30 minutes makes no dead letter, and all is delivered after it, once", async () => {
+  const { webhook } = await givenWebhook({ url: receiver.url });
+  // In 30 minutes an event is received ten times (180 s), and a delivery five times (360 s).
+  const failed = { fanOut: 0, send: 0 };
+  const [limitFanOut, limitSend] = [10 * EVENTS, 5 * EVENTS];
+  failDynamo((call) => {
+    if (failed.fanOut < limitFanOut) {
+      if (isCall(call, "PutItem", "events")) failed.fanOut += 1;
+      return isCall(call, "PutItem", "events") || isCall(call, "Query", "webhooks");
+    }
+    const isSend = call.command === "BatchGetItemCommand" && failed.send < limitSend;
+    if (isSend) failed.send += 1;
+    return isSend;
+  });
+  await Promise.all(Array.from({ length: EVENTS }, () => publish(eventOf(webhook.project_id))));
+  await expectDelivered(webhook, EVENTS);
+  expect(failed).toEqual({ fanOut: limitFanOut, send: limitSend });
+  expect(requestCounts()).toEqual(Array(EVENTS).fill(1));
+  expect(await deadLetters()).toEqual([]);
+});
+
+test("200 events that are each published twice at once lead to one row and one request each", async () => {
+  const { webhook } = await givenWebhook({ url: receiver.url });
+  const events = Array.from({ length: 200 }, () => eventOf(webhook.project_id));
+  await Promise.all(events.flatMap((event) => [publish(event), publish(event)]));
+  await expectDelivered(webhook, events.length);
+  // The second message of each, delayed by a second here instead of 30, finds that nothing is left to do.
+  await eventually(async () => expect(await messagesLeft()).toBe(0));
+  expect(requestCounts()).toEqual(Array(events.length).fill(1));
+});
