@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Bench, figure, interleave, median, type Result, ratios, spread, type Table } from "./harness.ts";
 import { type Ledger, type OurPipe, type Pipe, passage, startInMemory, startOurs } from "./pipe/pipes.ts";
-import { stations } from "./pipe/trace.ts";
+import { eventStations, stations } from "./pipe/trace.ts";
 import { type Arrival, clock, type Receivers, startReceivers } from "./receivers.ts";
 
 /*
@@ -256,10 +256,10 @@ async function settledLedger(ours: OurPipe, expected: Ledger) {
 
 const hopNames: Record<(typeof stations)[number], string> = {
   received: "publish → received by fan-out",
-  written: "→ row written",
+  written: "→ event row written",
   queued: "→ queued",
   "handed over": "→ received by sender",
-  read: "→ row read",
+  read: "→ webhook read",
 };
 
 /** Returns the time of each hop: medians over all events of a load. They need not add up to the median of the total. */
@@ -268,7 +268,9 @@ async function hopsOf(ours: OurPipe, runs: { load: number; ours: DeliveryTimes[]
   const rows = runs.map(({ load, ours: all }) => {
     const journeys = all.flatMap(({ publishedAt, arrivals }) =>
       arrivals.map(({ at, event, id }) => {
-        const passed = stations.map((station) => passages.get(passage(station, station === "received" ? event : id)));
+        const passed = stations.map((station) =>
+          passages.get(passage(station, eventStations.includes(station) ? event : id)),
+        );
         return [publishedAt.get(event), ...passed, at].map((time) => time ?? Number.NaN);
       }),
     );

@@ -8,9 +8,15 @@ import { clock } from "../receivers.ts";
  * TRACE_FILE whenever an event passes a station.
  */
 
-/** The stations of an event or its delivery, in this order. */
+/**
+ * The stations of an event and its delivery, in this order: received by fan-out, event row written, delivery queued,
+ * received by the sender, webhook read. The row of a delivery is written after its request.
+ */
 export const stations = ["received", "written", "queued", "handed over", "read"] as const;
 export type Station = (typeof stations)[number];
+
+/** The stations that an event passes. The others are passed by its delivery. */
+export const eventStations: readonly Station[] = ["received", "written"];
 
 /** Interval of writes to the file. */
 export const FLUSH_MS = 200;
@@ -19,6 +25,15 @@ let lines = "";
 const note = (station: Station, id: string) => {
   lines += `${station}\t${id}\t${clock()}\n`;
 };
+
+interface Message {
+  deployment_id?: string;
+  delivery_id?: string;
+  delivery?: { id: string };
+}
+
+/** Returns the id of the delivery of a message; undefined for an event. */
+const deliveryIdOf = ({ delivery, delivery_id }: Message): string | undefined => delivery?.id ?? delivery_id;
 
 type Send = (command: unknown, ...rest: unknown[]) => Promise<unknown>;
 
@@ -36,20 +51,24 @@ function traceTo(file: string): void {
   onCall(SQSClient, (command, output) => {
     if (command instanceof ReceiveMessageCommand) {
       for (const { Body = "" } of (output as { Messages?: { Body?: string }[] }).Messages ?? []) {
-        const { delivery_id, deployment_id } = JSON.parse(Body);
-        note(delivery_id ? "handed over" : "received", delivery_id ?? deployment_id);
+        const message: Message = JSON.parse(Body);
+        const deliveryId = deliveryIdOf(message);
+        note(deliveryId ? "handed over" : "received", deliveryId ?? message.deployment_id ?? "");
       }
     }
     if (command instanceof SendMessageBatchCommand) {
       for (const { MessageBody = "" } of command.input.Entries ?? [])
-        note("queued", JSON.parse(MessageBody).delivery_id);
+        note("queued", deliveryIdOf(JSON.parse(MessageBody)) ?? "");
     }
   });
-  onCall(DynamoDBDocumentClient, (command, output) => {
-    if (command instanceof PutCommand) note("written", command.input.Item?.id);
+  onCall(DynamoDBDocumentClient, (command) => {
+    if (command instanceof PutCommand) {
+      const { webhook_id, deployment_id } = command.input.Item ?? {};
+      if (webhook_id === undefined) note("written", deployment_id);
+    }
     if (!(command instanceof BatchGetCommand)) return;
-    const { Responses = {} } = output as { Responses?: Record<string, Record<string, unknown>[]> };
-    for (const { id, deployment_id } of Object.values(Responses).flat()) if (deployment_id) note("read", String(id));
+    const keys = Object.values(command.input.RequestItems ?? {}).flatMap(({ Keys = [] }) => Keys);
+    for (const { webhook_id, id } of keys) if (webhook_id !== undefined && id !== undefined) note("read", id);
   });
   setInterval(() => {
     if (lines !== "") appendFileSync(file, lines);
