@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
 import { SLOW_AFTER_MS } from "../functions/attempts/slow-mark.ts";
+import { settings } from "../functions/platform/env.ts";
 import { checkCircuit } from "../functions/webhooks/circuit-breaker.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, type Config, setupOf } from "./billed-time.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
@@ -178,13 +179,15 @@ const wakeUpLines = (usage: Usage, calls: number, elsewhereMs: number, config: C
   ...linesOf({ what: "drain", file: "attempts/send-slow", usage, calls, elsewhereMs }, config),
 ];
 
-/** Returns the bill of a webhook whose receiver is down for a month, however many deliveries wait for it. */
+/** Returns the bill of a receiver that is down until its webhook is disabled, however many deliveries wait for it. */
 export function downLines({ parking }: Units, config: Config): Line[] {
+  const seconds = settings.disableAfterSeconds();
   const now = new Date();
-  const circuit = checkCircuit({ failing_since: new Date(now.getTime() - 7 * 24 * 3_600_000).toISOString() }, now);
-  if (circuit.kind !== "open") throw new Error("The circuit is closed after a week of failures");
+  // The longest interval. The probes of the first hour, which are more frequent, are left out.
+  const circuit = checkCircuit({ failing_since: new Date(now.getTime() - seconds * 1000).toISOString() }, now);
+  if (circuit.kind !== "open") throw new Error("The circuit of a receiver that is down is closed");
   const probeSeconds = (Date.parse(circuit.nextProbeAt) - now.getTime()) / 1000;
-  return wakeUpLines(parking.probe, SECONDS_A_MONTH / probeSeconds, config.receiverMs, config);
+  return wakeUpLines(parking.probe, seconds / probeSeconds, config.receiverMs, config);
 }
 
 /** Returns the additional bill when a share of a million deliveries fails: the attempts that a successful delivery does not need. */
@@ -604,7 +607,7 @@ function inUse(units: Units): [string, number][] {
   return [
     ["in full use: KMS calls for the table keys", dollarsFor("kmsRequest", stage.tableUses * (SECONDS_A_MONTH / 300))],
     [
-      "for each receiver that is down all month, however many deliveries wait for it",
+      `for each receiver that is down for ${settings.disableAfterSeconds() / 86_400} days and then disabled, however many deliveries wait for it`,
       dollars(downLines(units, asDeployed(units))),
     ],
     ["in full use: secret reads by ten authorizers", dollarsFor("secretRead", 10 * 2 * (SECONDS_A_MONTH / 300))],

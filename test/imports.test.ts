@@ -177,7 +177,7 @@ const pure = [
   "access/membership",
   "api-keys/api-key",
   "attempts/attempt-metrics",
-  "attempts/circuit-breaker",
+  "webhooks/circuit-breaker",
   "attempts/retry",
   "auth/credential",
   "auth/hs256",

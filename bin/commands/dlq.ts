@@ -11,9 +11,9 @@ send a delivery twice, because the id of a delivery is derived from its event.`,
   words: "list|redrive",
   options: {
     queue: {
-      value: "deployment-events|deliveries",
+      value: "deployment-events|deliveries|deliveries-slow",
       about: "only the dead letters of this queue",
-      shownDefault: "both",
+      shownDefault: "all",
     },
     stage: {
       value: "<stage on AWS>",

@@ -6,6 +6,7 @@ import {
   deliverySchema,
   recoveryResultSchema,
 } from "../../functions/deliveries/delivery-response-schema.ts";
+import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
 import type { endpoints } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
@@ -48,6 +49,12 @@ export const tags = {
     "Events sent to a webhook: the payload, the responses, and the time of the next attempt. Kept for 30 days.",
   Events: "The requests that receivers get.",
 };
+
+/** The sentence on the budget that a request uses. */
+function budgetNote(request: BudgetedRequest): string {
+  const budget = `of ${REQUEST_BUDGET} a minute for test deliveries, redeliveries and recoveries`;
+  return `Counts ${requestCosts[request]} toward the project's budget ${budget}; beyond it, returns 429 \`rate_limited\`.`;
+}
 
 const name = { minLength: 1, maxLength: 100, description: "1 to 100 characters, without control characters." };
 
@@ -158,7 +165,9 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "sendTestDelivery",
     tag: "Deliveries",
     summary: "Send a sample event",
-    description: "One attempt, immediately, independent of the subscribed events, even if the webhook is disabled.",
+    description:
+      "One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. " +
+      budgetNote("test"),
     fields: { event: { description: "The event to simulate." } },
     example: { event: "deploy.failed" },
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
@@ -202,7 +211,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "Send a delivery again",
     description:
       "Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry " +
-      `schedule starts again. A delivery with ${MAX_ATTEMPTS} or more attempts is not sent again.`,
+      `schedule starts again. A delivery with ${MAX_ATTEMPTS} or more attempts is not sent again. ${budgetNote("redeliver")}`,
     response: { status: 202, schema: deliverySchema, example: examples.redelivered },
     errors: ["conflict"],
   },
@@ -211,14 +220,20 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Deliveries",
     summary: "Send failed and held deliveries again",
     description:
-      "Sends the deliveries of events since a time, oldest first, with the same ids, at most 10,000 per call. To continue after " +
-      "this limit, repeat the call. Enable a disabled webhook first.",
+      "Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after " +
+      "reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as " +
+      `\`cursor\`. Enable a disabled webhook first. ${budgetNote("recover")}`,
     fields: {
       since: { description: "Time of the earliest event, with its time zone." },
       status: { description: "Only deliveries with this status. Default: both." },
+      cursor: {
+        description:
+          "Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from " +
+          "that call's.",
+      },
     },
     example: { since: "2026-11-20T00:00:00Z", status: "failed" },
-    response: { status: 202, schema: recoveryResultSchema, example: { count: 12 } },
+    response: { status: 202, schema: recoveryResultSchema, example: { count: 12, complete: true, next_cursor: null } },
     errors: ["conflict"],
   },
 };

@@ -79,8 +79,11 @@ protect() {
     aws dynamodb update-table --table-name "$TABLE" --deletion-protection-enabled > /dev/null &&
     wait_for ACTIVE table_state "$TABLE" &&
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
-  [ "$TABLE" != "$STAGE-deliveries" ] ||
-    aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification Enabled=true,AttributeName=expires_at > /dev/null
+  case $TABLE in
+    "$STAGE-deliveries" | "$STAGE-request-budgets")
+      aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification Enabled=true,AttributeName=expires_at > /dev/null
+      ;;
+  esac
 }
 
 replace() {

@@ -268,6 +268,7 @@ function toAttempt({ attempt_count }: Delivery, trigger: Trigger, at: Date, outc
     number: attempt_count + 1,
     at: at.toISOString(),
     duration_ms: outcome.durationMs,
+    request_count: outcome.requestCount,
     status_code: outcome.statusCode,
     error_code: outcome.errorCode,
     response_excerpt: outcome.excerpt,

@@ -113,9 +113,10 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
 
 function logAttempt({ delivery, attempt, hasWaitedForSlot }: CompletedAttempt, effects: AttemptEffects): void {
   const { project_id, webhook_id, id, event, deployment_id } = delivery;
-  const { number, trigger, duration_ms, status_code, error_code } = attempt;
+  const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
-  const fields = { attempt: number, trigger, outcome: error_code ?? "succeeded", duration_ms, status_code };
+  const outcome = error_code ?? "succeeded";
+  const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
   log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot, effects));
 }
 

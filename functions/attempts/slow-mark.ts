@@ -37,7 +37,7 @@ export async function noteDuration(webhook: Webhook, durationMs: number): Promis
   await attempted(webhook, () => webhooks.clearSlow(webhook));
 }
 
-async function attempted({ project_id, id }: Webhook, write: () => Promise<boolean>): Promise<void> {
+async function attempted({ project_id, id }: Webhook, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (error) {

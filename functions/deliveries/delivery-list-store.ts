@@ -57,27 +57,48 @@ export async function listPage(
   }
 }
 
+/** Where a scan begins. */
+export interface ScanRange {
+  /** Time of the earliest event. */
+  since: Date;
+  /** The id after which to begin, if it is later than `since`. */
+  after?: string | undefined;
+}
+
+/** The rows of one query, in the order of their events. */
+interface ScannedPage {
+  /** The deliveries that were looked for. */
+  found: Delivery[];
+  rowsRead: number;
+  /** Id of the last row read; absent when the query has reached the newest delivery. */
+  lastId?: string | undefined;
+}
+
 /**
  * Yields pages of the deliveries with one of these statuses whose event is not before `since`, oldest first. Leaves out
  * test deliveries.
  */
-export async function* findByStatus(webhookId: string, since: Date, statuses: readonly DeliveryStatus[]) {
+export async function* findByStatus(
+  webhookId: string,
+  { since, after }: ScanRange,
+  statuses: readonly DeliveryStatus[],
+): AsyncGenerator<ScannedPage, void, void> {
+  // The smallest possible id of that millisecond.
+  const first = timeOrderedUuid(Math.max(0, since.getTime()), new Uint8Array(16));
+  const isContinued = after !== undefined && after >= first;
   const pages = paginateQuery(
     { client: dynamo(), pageSize: 500 },
     {
       TableName: tableName("deliveries"),
       ConsistentRead: true,
-      KeyConditionExpression: "webhook_id = :webhook AND id >= :first",
-      ExpressionAttributeValues: {
-        ":webhook": webhookId,
-        // The smallest possible id of that millisecond.
-        ":first": timeOrderedUuid(Math.max(0, since.getTime()), new Uint8Array(16)),
-      },
+      KeyConditionExpression: `webhook_id = :webhook AND id ${isContinued ? ">" : ">="} :start`,
+      ExpressionAttributeValues: { ":webhook": webhookId, ":start": isContinued ? after : first },
       ...summaryProjection,
     },
   );
-  for await (const { Items = [] } of pages) {
+  for await (const { Items = [], LastEvaluatedKey } of pages) {
     // Test deliveries are never recovered: their data is a sample.
-    yield (Items as Delivery[]).filter(({ status, test }) => statuses.includes(status) && !test);
+    const found = (Items as Delivery[]).filter(({ status, test }) => statuses.includes(status) && !test);
+    yield { found, rowsRead: Items.length, lastId: LastEvaluatedKey?.id };
   }
 }

@@ -3,6 +3,12 @@ import { eventNames, parseJsonExactly } from "../deployments/deployment-event.ts
 import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, isoTime, uuid } from "../schema/input.ts";
 import { type Delivery, type DeliveryStatus, deliveryStatuses } from "./delivery.ts";
+import {
+  RECOVERY_CURSOR_PATTERN,
+  type RecoveryPosition,
+  recoveryCursor,
+  recoveryCursorRule,
+} from "./recovery-cursor.ts";
 
 /* The API representation of deliveries, and the inputs of their endpoints. */
 
@@ -19,6 +25,7 @@ export function toDetail(delivery: Delivery) {
     number: attempt.number,
     at: attempt.at,
     duration_ms: attempt.duration_ms,
+    request_count: attempt.request_count ?? 1,
     status_code: attempt.status_code ?? null,
     error_code: attempt.error_code ?? null,
     response_excerpt: attempt.response_excerpt ?? null,
@@ -47,11 +54,22 @@ export const listQuery = z.pipe(
 );
 export type ListQuery = Pick<z.infer<typeof listQuery>, "status" | "limit" | "cursor">;
 
-/** Body of a recovery: the deliveries of events since a time, optionally with one status only. */
+/**
+ * Body of a recovery: the deliveries of events since a time, optionally with one status only, optionally from the cursor
+ * on at which an earlier call stopped.
+ */
 export const recoverInput = fields({
   since: isoTime,
   status: z.optional(z.enum(["failed", "held"], "must be failed or held")),
+  cursor: z.optional(
+    z.string(recoveryCursorRule).check(z.regex(new RegExp(RECOVERY_CURSOR_PATTERN), recoveryCursorRule)),
+  ),
 });
+
+/** Converts the outcome of one call of a recovery. @param stoppedAt absent when no delivery is left to look at */
+export function toRecoveryResult(count: number, stoppedAt: RecoveryPosition | undefined) {
+  return { count, complete: stoppedAt === undefined, next_cursor: stoppedAt ? recoveryCursor(stoppedAt) : null };
+}
 
 /** Body of a test delivery: the event to simulate. */
 export const testDeliveryInput = fields({

@@ -73,8 +73,8 @@ export function readDeliveryMessage(text: string): DeliveryMessage {
 }
 
 /**
- * The queue and the senders of a message. `slow`: for slow, busy and failing webhooks, so that they do not occupy the
- * senders of the others.
+ * The queue and the senders of a message. `slow`: for slow, busy and failing webhooks, and for recoveries, so that they
+ * do not occupy the senders of the others.
  */
 export type Lane = "normal" | "slow";
 

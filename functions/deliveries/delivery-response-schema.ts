@@ -3,7 +3,8 @@ import { eventNameSchema, payloadSchema } from "../deployments/event-payload.ts"
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import type { DeliveryStatus, Trigger } from "./delivery.ts";
-import type { toDetail, toListItem } from "./delivery-presenter.ts";
+import type { toDetail, toListItem, toRecoveryResult } from "./delivery-presenter.ts";
+import { RECOVERY_CURSOR_PATTERN } from "./recovery-cursor.ts";
 
 const inList = {
   id: id("The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt."),
@@ -34,6 +35,15 @@ export const attemptSchema = z.strictObject({
   duration_ms: z
     .number()
     .check(z.minimum(0), z.describe("Milliseconds from resolving the host name to the last byte read.")),
+  request_count: z
+    .int()
+    .check(
+      z.minimum(1),
+      z.maximum(2),
+      z.describe(
+        "The number of requests sent: 2 when a reused connection closed before a response, so that the request was sent again over a new one. The receiver may have received both.",
+      ),
+    ),
   status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
   error_code: z.nullable(
     oneOf<FailureCode>("Why the attempt failed; null for a success.", {
@@ -64,9 +74,13 @@ export const deliveryDetailSchema = z.strictObject({
   attempts: z.array(attemptSchema).check(z.describe("The attempts so far, oldest first.")),
 } satisfies FieldsOf<ShownDelivery>);
 
-/** The result of a recovery. */
+/** The result of one call of a recovery. */
 export const recoveryResultSchema = z.strictObject({
-  count: count(
-    "The number of deliveries that are sent again. A call stops at 10,000 or after 20 seconds; repeat it to continue.",
+  count: count("The number of deliveries that this call sends again."),
+  complete: flag("Whether all deliveries up to the newest were looked at. False: continue at `next_cursor`."),
+  next_cursor: z.nullable(
+    text("Where to continue: send it as `cursor`. Null when the recovery is complete.", {
+      pattern: RECOVERY_CURSOR_PATTERN,
+    }),
   ),
-});
+} satisfies FieldsOf<ReturnType<typeof toRecoveryResult>>);

@@ -66,6 +66,8 @@ export interface Attempt {
   at: string;
   /** From resolving the host name to the last byte read. */
   duration_ms: number;
+  /** Number of requests sent: 2 when the request was sent again over a new connection; absent for one. */
+  request_count?: number | undefined;
   status_code?: number | undefined;
   /** Absent for a success. */
   error_code?: FailureCode | undefined;

@@ -2,38 +2,68 @@ import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { findByStatus } from "./delivery-list-store.ts";
-import { recoverInput } from "./delivery-presenter.ts";
-import { enqueue, laneOf } from "./delivery-queue.ts";
+import type { DeliveryStatus } from "./delivery.ts";
+import { findByStatus, type ScanRange } from "./delivery-list-store.ts";
+import { recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
+import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
+import { type RecoveryPosition, readRecoveryCursor } from "./recovery-cursor.ts";
+import { chargeRequest } from "./request-budget-store.ts";
 
-/** Upper bounds for one call. The duration is well below the 29 s timeout of API Gateway. */
+/**
+ * Upper bounds for one call, checked after each page of at most 500 rows. The duration is well below the 29 s timeout of
+ * API Gateway. The rows bound what a call costs that finds nothing: with rows of a kilobyte, about 6,000 read units.
+ */
 const MAX_DELIVERIES = 10_000;
+const MAX_ROWS_READ = 25_000;
 const MAX_DURATION_MS = 20_000;
 
 /**
- * Sends failed and held deliveries of events since a time again, oldest first. A recovered delivery is pending and is
- * not found again, so the client continues a call that reached an upper bound by repeating it.
+ * Sends failed and held deliveries of events since a time again, oldest first. A call that reached an upper bound
+ * returns a cursor, with which the next call continues. `since` and `status` may change in between: a call looks at the
+ * events that are neither before `since` nor before the cursor.
  */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/recover", {
   input: recoverInput,
-  async run({ params, input: { since, status }, now }) {
+  async run({ params, input: { since, status, cursor }, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     if (webhook.disabled_at !== undefined) {
       throw new ApiError("conflict", 'The webhook is disabled. Enable it first: send PATCH with {"enabled":true}.');
     }
-    const endsAt = now.getTime() + MAX_DURATION_MS;
-    const statuses = status === undefined ? (["failed", "held"] as const) : [status];
-    let count = 0;
-    for await (const page of findByStatus(webhook.id, since, statuses)) {
-      const rescheduled = await deliveries.rescheduleAll(
-        page.slice(0, MAX_DELIVERIES - count),
-        settings.deliveryGraceSeconds(),
-      );
-      await enqueue(rescheduled, { lane: laneOf(webhook) });
-      count += rescheduled.length;
-      if (count >= MAX_DELIVERIES || Date.now() > endsAt) break;
-    }
-    return accepted({ count });
+    const after = cursor === undefined ? undefined : readRecoveryCursor(cursor, webhook.id);
+    await chargeRequest(webhook.project_id, "recover", now);
+    const { count, stoppedAt } = await sendAgain(webhook.id, { since, after }, statusesOf(status), now);
+    return accepted(toRecoveryResult(count, stoppedAt));
   },
 });
+
+const statusesOf = (status: "failed" | "held" | undefined) => (status ? [status] : (["failed", "held"] as const));
+
+/**
+ * Sends deliveries again until it reaches the newest one or an upper bound.
+ * @param start when the call started
+ * @returns the number of deliveries sent, and the last one looked at; absent when no later one exists
+ */
+async function sendAgain(
+  webhookId: string,
+  range: ScanRange,
+  statuses: readonly DeliveryStatus[],
+  start: Date,
+): Promise<{ count: number; stoppedAt?: RecoveryPosition }> {
+  const endsAt = start.getTime() + MAX_DURATION_MS;
+  let count = 0;
+  let rowsRead = 0;
+  for await (const page of findByStatus(webhookId, range, statuses)) {
+    const chosen = page.found.slice(0, MAX_DELIVERIES - count);
+    const rescheduled = await deliveries.rescheduleAll(chosen, settings.deliveryGraceSeconds());
+    // In the slow lane, because thousands of messages would hold up the deliveries of others.
+    await enqueue(rescheduled, { lane: "slow" });
+    count += rescheduled.length;
+    rowsRead += page.rowsRead;
+    const isCut = chosen.length < page.found.length;
+    const lastId = isCut ? chosen.at(-1)?.id : page.lastId;
+    const isAtBound = isCut || count >= MAX_DELIVERIES || rowsRead >= MAX_ROWS_READ || Date.now() > endsAt;
+    if (isAtBound && lastId !== undefined) return { count, stoppedAt: { webhook_id: webhookId, id: lastId } };
+  }
+  return { count };
+}

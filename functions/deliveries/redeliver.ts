@@ -4,6 +4,7 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { toListItem } from "./delivery-presenter.ts";
 import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
+import { chargeRequest } from "./request-budget-store.ts";
 
 /** Sends a delivery of any status again, under the same id. If the attempt fails, the retry schedule restarts. */
 export const handler = defineEndpoint(
@@ -11,6 +12,8 @@ export const handler = defineEndpoint(
   {
     async run({ params, now }) {
       const webhook = await webhooks.get(params.project_id, params.webhook_id);
+      // Also for an unknown delivery: whether it exists is known only after the write.
+      await chargeRequest(webhook.project_id, "redeliver", now);
       const { delivery, isNew } = await deliveries.reschedule(
         webhook.id,
         params.delivery_id,

@@ -8,12 +8,14 @@ import { createDelivery } from "./delivery.ts";
 import { testDeliveryInput, toListItem } from "./delivery-presenter.ts";
 import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
+import { chargeRequest } from "./request-budget-store.ts";
 
 /** Sends a sample event to one webhook, in one attempt. Ignores the webhook's events and whether it is disabled. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", {
   input: testDeliveryInput,
   async run({ params, input, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    await chargeRequest(webhook.project_id, "test", now);
     const sample = sampleEvent(input.event, { projectId: webhook.project_id, deploymentId: randomUUID(), now });
     const event = createDeploymentEvent(sample);
     const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");

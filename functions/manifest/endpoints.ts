@@ -102,7 +102,12 @@ export const endpoints = [
     file: "deliveries/send-test-delivery",
     access: "admin",
     uses: {
-      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["PutItem"] },
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["PutItem"],
+        requestBudgets: ["UpdateItem"],
+      },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
   },
@@ -126,7 +131,12 @@ export const endpoints = [
     file: "deliveries/redeliver",
     access: "admin",
     uses: {
-      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem", "UpdateItem"] },
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["GetItem", "UpdateItem"],
+        requestBudgets: ["UpdateItem"],
+      },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
   },
@@ -136,8 +146,13 @@ export const endpoints = [
     file: "deliveries/recover",
     access: "admin",
     uses: {
-      tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query", "UpdateItem"] },
-      sendsTo: ["deliveries", "slowDeliveries"],
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["Query", "UpdateItem"],
+        requestBudgets: ["UpdateItem"],
+      },
+      sendsTo: ["slowDeliveries"],
     },
     timeoutSeconds: 28,
   },

@@ -43,6 +43,14 @@ export const tables = {
     indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_at" }],
     ttl: "expires_at",
   },
+  /** What each project has used of its budget for requested attempts: one item per project and minute. */
+  requestBudgets: {
+    env: "REQUEST_BUDGETS_TABLE",
+    name: "request-budgets",
+    partitionKey: "project_id",
+    sortKey: "window",
+    ttl: "expires_at",
+  },
 } as const satisfies Record<string, TableRow>;
 
 export type TableKey = keyof typeof tables;

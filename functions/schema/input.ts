@@ -71,9 +71,15 @@ export const userId = z.string(orRequired("must be a string")).check(
 export function parse<Schema extends z.ZodMiniType>(schema: Schema, input: unknown): z.output<Schema> {
   const result = z.safeParse(schema, input);
   if (result.success) return result.data;
-  const details = result.error.issues.flatMap(toDetails);
+  throw invalidInput(result.error.issues.flatMap(toDetails));
+}
+
+/** Returns the error for a field whose rule a schema cannot express, because it depends on more than the input. */
+export const invalidField = (path: string, message: string): ApiError => invalidInput([{ path, message }]);
+
+function invalidInput(details: ErrorDetail[]): ApiError {
   const summary = details.map(({ path, message }) => `${path || "the body"} ${message}`).join("; ");
-  throw new ApiError("validation_error", `The input is not valid: ${summary}.`, { details });
+  return new ApiError("validation_error", `The input is not valid: ${summary}.`, { details });
 }
 
 const MAX_SHOWN_CHARACTERS = 60;

@@ -1,5 +1,4 @@
-import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo, isConditionFailed } from "../platform/aws.ts";
+import { ConditionsFailedError, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { webhookNotFound } from "./webhook-store.ts";
 
@@ -11,6 +10,11 @@ const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecret
  * Stores a new secret and keeps the last three previous ones until they expire, so that several rotations within one
  * overlap work. The update expression moves the secrets inside DynamoDB, so this function needs no permission to read
  * them.
+ *
+ * The update is a transaction, because the SDK sends it again when a response is lost, and moving the secrets twice
+ * would drop one. A repeated transaction has the same `ClientRequestToken`, for which DynamoDB writes once within ten
+ * minutes. A condition could not tell a repeat from a deleted webhook without reading the secrets.
+ * https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
  * @param expiresAt expiry of the replaced secret in ISO 8601; undefined = all previous secrets expire now
  * @throws ApiError `not_found` when the webhook has been deleted
  */
@@ -23,19 +27,21 @@ export async function rotateSecret(webhook_id: string, secret: string, expiresAt
   const names = [1, 2, 3].flatMap((slot) => [`previous_${slot}`, `previous_${slot}_expires_at`]);
   const overlap = expiresAt !== undefined;
   try {
-    await dynamo().send(
-      new UpdateCommand({
-        ...secretKey(webhook_id),
-        UpdateExpression: overlap
-          ? `SET ${[...moved, ...replaced, "#current = :secret"].join(", ")}`
-          : `SET #current = :secret REMOVE ${names.join(", ")}`,
-        ConditionExpression: "attribute_exists(webhook_id)",
-        ExpressionAttributeNames: { "#current": "current" },
-        ExpressionAttributeValues: { ":secret": secret, ...(overlap && { ":expiresAt": expiresAt, ":none": null }) },
-      }),
-    );
+    await transact({
+      secrets: {
+        Update: {
+          ...secretKey(webhook_id),
+          UpdateExpression: overlap
+            ? `SET ${[...moved, ...replaced, "#current = :secret"].join(", ")}`
+            : `SET #current = :secret REMOVE ${names.join(", ")}`,
+          ConditionExpression: "attribute_exists(webhook_id)",
+          ExpressionAttributeNames: { "#current": "current" },
+          ExpressionAttributeValues: { ":secret": secret, ...(overlap && { ":expiresAt": expiresAt, ":none": null }) },
+        },
+      },
+    });
   } catch (error) {
-    if (isConditionFailed(error)) throw webhookNotFound(error);
+    if (error instanceof ConditionsFailedError) throw webhookNotFound(error);
     throw error;
   }
 }

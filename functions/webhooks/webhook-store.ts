@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
@@ -6,6 +8,9 @@ import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type Webho
 
 /** Sort key of the item that counts the webhooks of a project. It sorts before all ids. */
 const COUNTER = "#count";
+
+/** The fields that senders write while a receiver fails. */
+const failureState = ["failing_since", "probe_at", "change_id"];
 
 const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
@@ -100,7 +105,7 @@ export async function update(
   // The failure state belongs to the receiver at the old URL.
   const removed = [
     ...(enabled === true ? ["disabled_at", "disabled_reason"] : []),
-    ...(enabled === true || url !== undefined ? ["failing_since", "probe_at"] : []),
+    ...(enabled === true || url !== undefined ? failureState : []),
     ...(url !== undefined ? ["slow_since"] : []),
   ];
   const clauses = [
@@ -158,23 +163,24 @@ export async function remove(projectId: string, id: string): Promise<void> {
 /** Records the time of the first failure after a success, unless it is set already or the URL has changed. */
 export function markFailing(webhook: Webhook, at: string): Promise<boolean> {
   const condition = "attribute_not_exists(failing_since) AND #url = :url";
-  return change(webhook, "SET failing_since = :at", condition, { ":at": at, ":url": webhook.url });
+  return changeOnce(webhook, "SET failing_since = :at", condition, { ":at": at, ":url": webhook.url });
 }
 
-/** Clears the failure state after a success. */
-export function clearFailing(webhook: Webhook): Promise<boolean> {
-  return change(webhook, "REMOVE failing_since, probe_at", "attribute_exists(failing_since)");
+/** Clears the failure state after a success. @returns whether the webhook was failing */
+export async function clearFailing(webhook: Webhook): Promise<boolean> {
+  const condition = "attribute_exists(failing_since)";
+  return (await change(webhook, `REMOVE ${failureState.join(", ")}`, condition)).isChanged;
 }
 
 /** Marks a webhook as slow, unless it is marked already or the URL has changed. */
-export function markSlow(webhook: Webhook, at: string): Promise<boolean> {
+export async function markSlow(webhook: Webhook, at: string): Promise<void> {
   const condition = "attribute_not_exists(slow_since) AND #url = :url";
-  return change(webhook, "SET slow_since = :at", condition, { ":at": at, ":url": webhook.url });
+  await change(webhook, "SET slow_since = :at", condition, { ":at": at, ":url": webhook.url });
 }
 
 /** Removes the mark of a slow webhook. */
-export function clearSlow(webhook: Webhook): Promise<boolean> {
-  return change(webhook, "REMOVE slow_since", "attribute_exists(slow_since)");
+export async function clearSlow(webhook: Webhook): Promise<void> {
+  await change(webhook, "REMOVE slow_since", "attribute_exists(slow_since)");
 }
 
 /**
@@ -184,9 +190,10 @@ export function clearSlow(webhook: Webhook): Promise<boolean> {
  */
 export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boolean> {
   const { probe_at } = webhook;
+  const set = "SET probe_at = :next";
   const values = { ":next": nextProbeAt };
-  if (probe_at === undefined) return change(webhook, "SET probe_at = :next", "attribute_not_exists(probe_at)", values);
-  return change(webhook, "SET probe_at = :next", "probe_at = :seen", { ...values, ":seen": probe_at });
+  if (probe_at === undefined) return changeOnce(webhook, set, "attribute_not_exists(probe_at)", values);
+  return changeOnce(webhook, set, "probe_at = :seen", { ...values, ":seen": probe_at });
 }
 
 /**
@@ -200,20 +207,42 @@ export function disable(webhook: Webhook, reason: DisabledReason, at: string): P
   const values = { ":at": at, ":reason": reason, ":url": webhook.url };
   const isEnabledAtSameUrl = "attribute_not_exists(disabled_at) AND #url = :url";
   const { failing_since } = webhook;
-  if (reason !== "failing" || failing_since === undefined) return change(webhook, set, isEnabledAtSameUrl, values);
-  return change(webhook, set, `${isEnabledAtSameUrl} AND failing_since = :since`, {
+  if (reason !== "failing" || failing_since === undefined) return changeOnce(webhook, set, isEnabledAtSameUrl, values);
+  return changeOnce(webhook, set, `${isEnabledAtSameUrl} AND failing_since = :since`, {
     ...values,
     ":since": failing_since,
   });
 }
 
-/** Updates a webhook if it still exists and the condition is true. Returns whether it was updated. */
+/**
+ * Changes a webhook as `change` does, and recognizes a change that it has made already: the SDK sends an update again
+ * when a response is lost, and the condition is then false. Two senders may write equal values, so each writes an id.
+ * @param set an update expression that consists of a SET clause
+ * @returns whether this call changed it
+ */
+async function changeOnce(
+  webhook: Webhook,
+  set: string,
+  condition: string,
+  values: Record<string, string>,
+): Promise<boolean> {
+  const changeId = randomUUID();
+  const result = await change(webhook, `${set}, change_id = :change`, condition, { ...values, ":change": changeId });
+  return result.isChanged || result.found?.change_id?.S === changeId;
+}
+
+type ChangeResult = { isChanged: true } | { isChanged: false; found: Record<string, AttributeValue> | undefined };
+
+/**
+ * Updates a webhook if it still exists and the condition is true.
+ * @returns whether it was updated, and if not, the webhook that exists
+ */
 async function change(
   { project_id, id }: Webhook,
   expression: string,
   condition: string,
   values?: Record<string, string>,
-): Promise<boolean> {
+): Promise<ChangeResult> {
   try {
     await dynamo().send(
       new UpdateCommand({
@@ -222,11 +251,12 @@ async function change(
         ConditionExpression: `attribute_exists(id) AND ${condition}`,
         ...(condition.includes("#url") && { ExpressionAttributeNames: { "#url": "url" } }),
         ExpressionAttributeValues: values,
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
-    return true;
+    return { isChanged: true };
   } catch (error) {
-    if (isConditionFailed(error)) return false;
+    if (isConditionFailed(error)) return { isChanged: false, found: error.Item };
     throw error;
   }
 }

@@ -20,6 +20,8 @@ export interface Webhook {
   probe_at?: string;
   /** Since when its deliveries use the queue of slow webhooks (functions/attempts/slow-mark.ts); absent = they do not. */
   slow_since?: string;
+  /** Random id of the last change by a sender; absent when none has changed the failure state or disabled it. */
+  change_id?: string;
 }
 
 /** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user. */

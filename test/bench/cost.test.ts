@@ -92,9 +92,9 @@ test("a million parked deliveries share the calls of the drains that send them",
   expect(dollars(parkedLines(parked, bare))).toBeCloseTo(events + drains + 0.625 * (3 + 3), 6);
 });
 
-test("a receiver that is down all month costs a probe every five minutes", () => {
+test("a receiver that is down costs a probe every five minutes until its webhook is disabled after five days", () => {
   const down: Units = { ...units, parking: { ...units.parking, probe: { ...none, writes: 10 } } };
-  const probes = (730 * 12) / 1_000_000;
+  const probes = (5 * 24 * 12) / 1_000_000;
   expect(dollars(downLines(down, bare))).toBeCloseTo(probes * (0.625 * 10 + 0.4 * 2 + 0.1 * 2 + 0.2), 6);
 });
 

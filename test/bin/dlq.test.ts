@@ -76,10 +76,12 @@ const arrived = (events: { deployment_id: string }[]) => {
 test("list and redrive of empty queues report that they are empty", async () => {
   expect(await dlq("list")).toEqual({
     code: 0,
-    stdout: `deployment-events: ${EMPTY}\n\ndeliveries: ${EMPTY}\n`,
+    stdout: `deployment-events: ${EMPTY}\n\ndeliveries: ${EMPTY}\n\ndeliveries-slow: ${EMPTY}\n`,
     stderr: "",
   });
-  expect((await dlq("redrive")).stdout).toBe("deployment-events: 0 redriven\ndeliveries: 0 redriven\n");
+  expect((await dlq("redrive")).stdout).toBe(
+    "deployment-events: 0 redriven\ndeliveries: 0 redriven\ndeliveries-slow: 0 redriven\n",
+  );
 });
 
 test("list shows a rejected event with the reason, and a redriven one is rejected again exactly once", async () => {

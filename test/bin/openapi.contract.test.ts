@@ -27,9 +27,11 @@ import {
   textViolations,
   undocumented,
 } from "../support/api-contract.ts";
+import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { boundaryTexts, invalid, valid } from "../support/json-arbitrary.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { givenUsedBudget } from "../support/request-budget.ts";
 import { type Response, send, startTestService, type TestService } from "../support/service.ts";
 
 /*
@@ -169,7 +171,11 @@ interface Request {
 /** Statuses and codes of all responses so far, by operation. */
 const seen = new Map<string, Set<string>>();
 
+/** Operations with a budget per project. Every request of this test finds it unused. */
+const budgeted = ["sendTestDelivery", "redeliver", "recoverDeliveries"];
+
 async function sendTo(operation: Operation, request: Request): Promise<Response> {
+  if (budgeted.includes(operation.id)) await givenUsedBudget(fixture.ids.project_id, 0);
   const existing = await existingIds(operation);
   const ids = { ...existing, ...request.otherIds };
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
@@ -210,6 +216,15 @@ function querySchema({ definition: { parameters } }: Operation): Json {
   if (!parameters) return undefined;
   const entries = parameters.map(({ name, schema }: Json) => [name, schema]);
   return { type: "object", properties: Object.fromEntries(entries) };
+}
+
+/** Fields whose values only an earlier response can give. */
+const opaqueFields: Record<string, string[]> = { recoverDeliveries: ["cursor"] };
+
+function withoutOpaqueFields({ id }: Operation, schema: Json): Json {
+  const isOpaque = (name: string) => opaqueFields[id]?.includes(name);
+  const properties = Object.entries<Json>(schema.properties).filter(([name]) => !isOpaque(name));
+  return { ...schema, properties: Object.fromEntries(properties) };
 }
 
 const successOf = ({ definition }: Operation): number =>
@@ -258,7 +273,7 @@ describe.each(operations)("$id", (operation) => {
   const schema = bodySchema(operation);
   if (schema) {
     test("accepts every body that its schema allows", async () => {
-      const requests = fc.asyncProperty(valid(schema), async (body) => {
+      const requests = fc.asyncProperty(valid(withoutOpaqueFields(operation, schema)), async (body) => {
         const { status, body: received } = await sendTo(operation, { caller: "session", text: JSON.stringify(body) });
         expect({ body, status, received }).toMatchObject({ body, status: successOf(operation) });
       });
@@ -526,6 +541,40 @@ describe("limits and states", () => {
     );
     const { body } = await sendTo(operation("redeliver"), { caller: "session" });
     expect(body.error.code).toBe("conflict");
+  });
+
+  test.each(budgeted)("%s returns a documented 429 when the budget of the project is used up", async (id) => {
+    const { project_id, webhook_id, delivery_id } = fixture.ids;
+    await givenUsedBudget(project_id, 120);
+    const webhook = `/v1/projects/${project_id}/webhooks/${webhook_id}`;
+    const paths: Record<string, string> = {
+      sendTestDelivery: `${webhook}/test`,
+      redeliver: `${webhook}/deliveries/${delivery_id}/redeliver`,
+      recoverDeliveries: `${webhook}/recover`,
+    };
+    const body = JSON.parse(exampleOf(operation(id)) ?? "{}");
+    const response = await service.as(fixture.token).post(paths[id] ?? "", body);
+    await givenUsedBudget(project_id, 0);
+    expectDocumented(operation(id), response);
+    expect(response.status).toBe(429);
+  });
+
+  test("a recovery that ends early returns a documented cursor, which the next call accepts", async () => {
+    const { webhook_id, delivery_id: id } = fixture.ids;
+    // As many rows as a call reads: creating them takes too long.
+    const Items = Array(25_000).fill({ status: "succeeded" });
+    interceptDynamo(async ({ command, input }, sendCall) => {
+      const isScan = command === "QueryCommand" && String(input.TableName).endsWith("-deliveries");
+      return isScan ? { Items, LastEvaluatedKey: { webhook_id, id } } : sendCall();
+    });
+    const since = "2026-01-01T00:00:00Z";
+    const first = await sendTo(operation("recoverDeliveries"), { caller: "session", text: JSON.stringify({ since }) });
+    restoreAws();
+    const { next_cursor: cursor, ...rest } = first.body.data;
+    expect(rest).toEqual({ count: 0, complete: false });
+    const text = JSON.stringify({ since, cursor });
+    const next = await sendTo(operation("recoverDeliveries"), { caller: "session", text });
+    expect(next.body.data).toMatchObject({ complete: true, next_cursor: null });
   });
 
   test("a disabled webhook is returned as documented, and recover returns 409", async () => {

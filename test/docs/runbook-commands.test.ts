@@ -182,9 +182,9 @@ describe("replacing a table", () => {
     expect(continueWith("CREATING CREATING ACTIVE")).toMatchObject({ code: 1, changes: ["update-table"], written: [] });
   });
 
-  test("sets the time to live of deliveries", () => {
-    const protect = `${script("restore-table.sh")} protect deliveries`;
-    expect(run(protect, { setup: "will_be table-prod-deliveries ACTIVE" }).changes).toEqual([
+  test.each(["deliveries", "request-budgets"])("sets the time to live of %s", (table) => {
+    const protect = `${script("restore-table.sh")} protect ${table}`;
+    expect(run(protect, { setup: `will_be table-prod-${table} ACTIVE` }).changes).toEqual([
       "update-table",
       "update-continuous-backups",
       "update-time-to-live",

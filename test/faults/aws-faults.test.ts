@@ -6,6 +6,7 @@ import { deadLetterUrl, queueUrl } from "../../functions/platform/env.ts";
 import { inParallel } from "../../functions/platform/parallel.ts";
 import { eventOf, rowsOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
+import { type LoggedLine, watchLog } from "../support/metrics.ts";
 import { injectFaults, type RandomFaults, withoutFaults } from "../support/random-faults.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 import { send, startTestService, type TestService } from "../support/service.ts";
@@ -64,6 +65,7 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
       user.api.post(`/v1/projects/${projectId}/webhooks`, { url: receiver.url, events: ["deploy.started"] });
     const webhooks = (await Promise.all([subscribe(), subscribe()])).map(({ body }) => body.data);
 
+    const lines = watchLog();
     faults = injectFaults(20_260_101, SHARE, reach);
     await Promise.all(Array.from({ length: EVENTS }, (_, number) => publish(eventOf(projectId, { data: { number } }))));
     const rowsNow = async () => (await withoutFaults(() => Promise.all(webhooks.map(rowsOf)))).flat();
@@ -87,6 +89,10 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
       );
       expect(attempts.filter(({ error_code }) => error_code === undefined)).toHaveLength(1);
     }
+    // An attempt that overlaps with the recorded ones may be in flight.
+    await eventually(() => {
+      for (const { id } of rows) expectLogged(id, lines);
+    });
     if (process.env.FAULT_REPORT) console.table({ ...faults.counts, requests: receiver.received.length });
   });
 
@@ -127,6 +133,18 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     expect([...statuses].filter((status) => ![200, 201, 202, 500, 503].includes(status))).toEqual([]);
   });
 });
+
+/**
+ * Expects one log line for each request that arrived, also when its attempt could not be recorded, or was recorded
+ * elsewhere first. Of an attempt with two requests, one or both have arrived.
+ */
+function expectLogged(id: string, lines: LoggedLine[]): void {
+  const requests = receiver.received.filter(({ headers }) => headers["webhook-id"] === id).length;
+  const attempts = lines.filter(({ message, delivery_id }) => message === "attempt" && delivery_id === id);
+  const sentAgain = attempts.filter(({ request_count }) => request_count === 2).length;
+  expect(requests).toBeGreaterThanOrEqual(attempts.length);
+  expect(requests).toBeLessThanOrEqual(attempts.length + sentAgain);
+}
 
 /** The kinds of faults that were injected. */
 const kindsOf = (injected: RandomFaults): string[] => Object.keys(injected.counts);

@@ -38,6 +38,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "JwtSecretArn",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",
+    "RequestBudgetsTableName",
     "UserApiKeysTableName",
     "WebhookSecretsTableName",
     "WebhooksTableName",

@@ -19,6 +19,7 @@ const expected = {
   TablesApiKeys330F873D: "Table prod-api-keys (key_hash), Retain",
   TablesDeliveries21CE5B69: "Table prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
   TablesProjectsD51E92A2: "Table prod-projects (user_id, project_id), Retain",
+  TablesRequestBudgets32CB1332: "Table prod-request-budgets (project_id, window), Retain",
   TablesUserApiKeys5AAFA72B: "Table prod-user-api-keys (user_id, id), Retain",
   TablesWebhookSecrets2A52C5DB: "Table prod-webhook-secrets (webhook_id), Retain",
   TablesWebhooks9E9DC764: "Table prod-webhooks (project_id, id), Retain",

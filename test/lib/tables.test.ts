@@ -12,12 +12,15 @@ test("there is one table per row, with the stage in its name", () => {
   expect(names.sort()).toEqual(rows.map((row) => `prod-${row.name}`).sort());
 });
 
-test("only deliveries expire", () => {
+test("only deliveries and budgets expire", () => {
   const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
     const { TableName, TimeToLiveSpecification } = Properties;
     return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
   });
-  expect(expiring).toEqual([["dev-deliveries", { AttributeName: "expires_at", Enabled: true }]]);
+  expect(expiring).toEqual([
+    ["dev-deliveries", { AttributeName: "expires_at", Enabled: true }],
+    ["dev-request-budgets", { AttributeName: "expires_at", Enabled: true }],
+  ]);
 });
 
 test("an index contains only keys", () => {

@@ -17,7 +17,7 @@ type Handler = (args: { input: unknown }) => Promise<{ output: unknown; response
 interface Stack {
   add(
     middleware: (next: Handler, context: { commandName?: string }) => Handler,
-    options: { step: "initialize"; priority: "high"; name: string },
+    options: { step: "initialize" | "finalizeRequest"; priority: "high" | "low"; name: string },
   ): void;
   remove(name: string): boolean;
 }
@@ -42,6 +42,32 @@ export const interceptDynamo = (interceptor: Interceptor): void =>
   intercept(dynamo().middlewareStack as unknown as Stack, interceptor);
 export const interceptSqs = (interceptor: Interceptor): void =>
   intercept(sqs().middlewareStack as unknown as Stack, interceptor);
+
+/**
+ * Loses the response to the next request of a command to DynamoDB: the write takes effect, and the SDK, which cannot
+ * know this, sends the same request again.
+ * @param command the name of the SDK command, such as `UpdateItemCommand`
+ * @returns the number of requests of this command that were sent from now on
+ */
+export function loseNextResponse(command: string): { requests: number } {
+  const sent = { requests: 0 };
+  const stack = dynamo().middlewareStack as unknown as Stack;
+  const name = `lost-response-${removers.length}-${Math.random()}`;
+  stack.add(
+    (next, { commandName }) =>
+      async (args) => {
+        if (commandName !== command) return next(args);
+        sent.requests += 1;
+        if (sent.requests > 1) return next(args);
+        await Promise.allSettled([next(args)]);
+        throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET", $metadata: {} });
+      },
+    // The lowest priority of this step runs for each request, after the middleware that retries.
+    { step: "finalizeRequest", priority: "low", name },
+  );
+  removers.push(() => stack.remove(name));
+  return sent;
+}
 
 /** Removes all interceptors. For `afterEach`. */
 export function restoreAws(): void {

@@ -159,7 +159,7 @@ async function redeliverAndRecover(service: TestService): Promise<void> {
     await api.patch(path, { enabled: false });
     await expectStatus(api.post(`${path}/recover`, { since }), 409);
     await api.patch(path, { enabled: true });
-    expect((await api.post(`${path}/recover`, { since })).body.data).toEqual({ count: 2 });
+    expect((await api.post(`${path}/recover`, { since })).body.data).toMatchObject({ count: 2, complete: true });
     for (const delivery of [old, failed, held]) await untilStatus(delivery, "succeeded");
   });
 }

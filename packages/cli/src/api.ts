@@ -9,7 +9,7 @@ import { note } from "./terminal.ts";
 export async function connect(
   { debug }: Globals,
   { baseUrl, token }: Session,
-  options: Pick<ClientOptions, "signal" | "maxRetries"> = {},
+  options: Pick<ClientOptions, "signal" | "maxRetries" | "maxWaitSeconds"> = {},
 ): Promise<Client> {
   // Imported here because --help and completion do not need it.
   const { createClient } = await import("../../client/src/client.ts");
@@ -17,6 +17,7 @@ export async function connect(
     baseUrl,
     token,
     parseJson: parseExactly,
+    onWait: (seconds) => note(`The service is busy or limits requests. Trying again in ${Math.ceil(seconds)} s.`),
     ...(debug && {
       onResponse: ({ method, url, status, requestId }) =>
         note(`${method} ${new URL(url).pathname} ${status} ${requestId ?? ""}`),

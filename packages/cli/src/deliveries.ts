@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { Client, DeliveryStatus, WebhookRef } from "../../client/src/client.ts";
+import type { Client, DeliveryStatus, Recovered, WebhookRef } from "../../client/src/client.ts";
 import { connect, signedIn } from "./api.ts";
 import { deliveryStatuses } from "./api-values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
@@ -88,16 +88,11 @@ export function addDeliveries(program: Command): void {
     .action(async (_options, command: Command) => {
       const options: Options & { since: string; status?: "failed" | "held" } = command.optsWithGlobals();
       const since = readSince(options.since, new Date());
-      const api = await signedIn(options);
+      const api = await connect(options, openSession(options), { maxWaitSeconds: BUDGET_WINDOW_SECONDS });
       const projectId = await findProject(api, options.project);
       const webhook = { projectId, webhookId: await findWebhook(api, projectId, options.webhook) };
-      const recovered = await api.recoverDeliveries(webhook, {
-        since,
-        ...(options.status && { status: options.status }),
-      });
-      if (options.json) return print(jsonText(recovered));
-      print(`${recovered.count} sent again.`);
-      if (recovered.count > 0) note("One call has an upper bound. Repeat the command until the count is 0.");
+      const recovered = await recoverAll(api, webhook, { since, ...(options.status && { status: options.status }) });
+      print(options.json ? jsonText(recovered) : `${recovered.count} sent again.`);
     });
 
   webhookOptions(deliveries.command("tail"), "all webhooks of the project")
@@ -120,6 +115,29 @@ export function addDeliveries(program: Command): void {
         await tail(api, webhooks, { last, json: options.json === true, signal });
       });
     });
+}
+
+/** A recovery of many calls waits for the next window of the project's budget. */
+const BUDGET_WINDOW_SECONDS = 60;
+
+/** Makes calls until the recovery is complete, and notes the progress. Returns the last result, with the total count. */
+async function recoverAll(
+  api: Client,
+  webhook: WebhookRef,
+  body: Parameters<Client["recoverDeliveries"]>[1],
+): Promise<Recovered> {
+  let count = 0;
+  try {
+    for await (const result of api.eachRecovery(webhook, body)) {
+      count += result.count;
+      if (result.complete) return { ...result, count };
+      note(`${count} sent again so far, continuing.`);
+    }
+  } catch (error) {
+    if (count > 0) note(`${count} sent again before the error. Repeat the command to continue.`);
+    throw error;
+  }
+  return { count, complete: false, next_cursor: null };
 }
 
 const selectWebhooks = async (api: Client, { project, webhook }: Options): Promise<WebhookRef[]> =>

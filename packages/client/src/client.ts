@@ -17,6 +17,7 @@ export type DeliveryStatus = Delivery["status"];
 export type DeliveryWithAttempts = Schemas["DeliveryWithAttempts"];
 export type EventName = Schemas["EventName"];
 export type Project = Schemas["Project"];
+export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookInList = Schemas["WebhookInList"];
@@ -142,8 +143,25 @@ export function createClient(options: ClientOptions) {
     getDelivery: (webhook: WebhookRef, id: string) => data(http.GET(deliveryPath, ofDelivery(webhook, id))),
     redeliver: (webhook: WebhookRef, id: string) =>
       data(http.POST(`${deliveryPath}/redeliver`, ofDelivery(webhook, id))),
+    /** Makes one call, which may end before the newest delivery: see `complete` in its result. */
     recoverDeliveries: (webhook: WebhookRef, body: BodyOf<"recoverDeliveries">) =>
       data(http.POST(`${webhookPath}/recover`, { ...ofWebhook(webhook), body })),
+    /**
+     * Recovers all matching deliveries, oldest first, and returns the result of each call. Makes the next call when its
+     * result is needed. To continue after an error, pass the last `next_cursor` as `cursor`.
+     */
+    async *eachRecovery(webhook: WebhookRef, body: BodyOf<"recoverDeliveries">): AsyncGenerator<Recovered, void, void> {
+      let { cursor } = body;
+      do {
+        const result: Recovered = await client.recoverDeliveries(webhook, {
+          ...body,
+          ...(cursor !== undefined && { cursor }),
+        });
+        yield result;
+        // A service of an earlier version returns no cursor.
+        cursor = result.next_cursor ?? undefined;
+      } while (cursor !== undefined);
+    },
   };
   return client;
 }

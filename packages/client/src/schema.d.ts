@@ -169,7 +169,7 @@ export interface paths {
     put?: never;
     /**
      * Send a sample event
-     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Requires the role `admin` in the project.
+     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project.
      */
     post: operations["sendTestDelivery"];
     delete?: never;
@@ -248,7 +248,7 @@ export interface paths {
     put?: never;
     /**
      * Send a delivery again
-     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Requires the role `admin` in the project.
+     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project.
      */
     post: operations["redeliver"];
     delete?: never;
@@ -273,7 +273,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids, at most 10,000 per call. To continue after this limit, repeat the call. Enable a disabled webhook first. Requires the role `admin` in the project.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -647,6 +647,8 @@ export interface components {
       at: string;
       /** @description Milliseconds from resolving the host name to the last byte read. */
       duration_ms: number;
+      /** @description The number of requests sent: 2 when a reused connection closed before a response, so that the request was sent again over a new one. The receiver may have received both. */
+      request_count: number;
       /** @description The status code of the response; null when no response arrived. */
       status_code: number | null;
       /**
@@ -688,8 +690,12 @@ export interface components {
       hint: string | null;
     };
     Recovered: {
-      /** @description The number of deliveries that are sent again. A call stops at 10,000 or after 20 seconds; repeat it to continue. */
+      /** @description The number of deliveries that this call sends again. */
       count: number;
+      /** @description Whether all deliveries up to the newest were looked at. False: continue at `next_cursor`. */
+      complete: boolean;
+      /** @description Where to continue: send it as `cursor`. Null when the recovery is complete. */
+      next_cursor: string | null;
     };
     /**
      * @description Name of the event.
@@ -2017,6 +2023,7 @@ export interface operations {
            *             "number": 1,
            *             "at": "2026-11-21T04:04:30.027Z",
            *             "duration_ms": 41.2,
+           *             "request_count": 1,
            *             "status_code": 503,
            *             "error_code": "http_status",
            *             "response_excerpt": "upstream is restarting",
@@ -2126,6 +2133,8 @@ export interface operations {
            * @enum {string}
            */
           status?: "failed" | "held";
+          /** @description Where to continue: the `next_cursor` of a call for the same webhook. `since` still applies, and may differ from that call's. */
+          cursor?: string;
         };
       };
     };
@@ -2144,7 +2153,9 @@ export interface operations {
           /**
            * @example {
            *       "data": {
-           *         "count": 12
+           *         "count": 12,
+           *         "complete": true,
+           *         "next_cursor": null
            *       }
            *     }
            */

@@ -198,9 +198,24 @@ function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
   const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
   const [which, setWhich] = useState<Recoverable>("both");
   const time = new Date(since);
+  const [sentCount, setSentCount] = useState(0);
+  const isClosed = useRef(false);
+  useEffect(
+    () => () => {
+      isClosed.current = true;
+    },
+    [],
+  );
   const recover = useAction(async (client) => {
     const body = { since: time.toISOString(), ...(which !== "both" && { status: which }) };
-    onDone((await client.recoverDeliveries(webhookRef, body)).count);
+    let total = 0;
+    setSentCount(0);
+    for await (const { count } of client.eachRecovery(webhookRef, body)) {
+      total += count;
+      setSentCount(total);
+      if (isClosed.current) break;
+    }
+    onDone(total);
   });
   const isReady = !Number.isNaN(time.getTime());
   return (
@@ -222,6 +237,7 @@ function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
         onChange={setWhich}
         labelOf={(value) => recoverable[value]}
       />
+      <p role="status">{sentCount > 0 && `${sentCount} sent again so far.`}</p>
     </FormDialog>
   );
 }

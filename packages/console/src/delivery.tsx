@@ -111,7 +111,7 @@ const Bar = ({ share }: { share: number }) => (
 );
 
 function AttemptItem({ attempt, slowestMs }: { attempt: Attempt; slowestMs: number }) {
-  const { number, at, duration_ms, status_code, error_code, hint, response_excerpt, trigger } = attempt;
+  const { number, at, duration_ms, request_count, status_code, error_code, hint, response_excerpt, trigger } = attempt;
   return (
     <li class={error_code === null ? "good" : "bad"}>
       <div class="line">
@@ -122,6 +122,7 @@ function AttemptItem({ attempt, slowestMs }: { attempt: Attempt; slowestMs: numb
           <span class="number fine">{duration(duration_ms)}</span>
         </span>
         {triggerMarks[trigger] && <span class="chip">{triggerMarks[trigger]}</span>}
+        {request_count > 1 && <span class="chip">{request_count} requests</span>}
         <span class="fine end">
           <Time at={at} />
         </span>

@@ -62,7 +62,7 @@ test("410 disables the webhook and holds later events; enabling sends nothing; r
   const { body } = await scenario.api.post(`${scenario.path}/recover`, {
     since,
   });
-  expect(body).toEqual({ data: { count: 3 } });
+  expect(body).toEqual({ data: { count: 3, complete: true, next_cursor: null } });
   const arrived = (await receiver.waitFor(4)).slice(1);
   const ids = arrived.map(({ headers }) => headers["webhook-id"]);
   expect(ids.toSorted()).toEqual([rejected.id, ...held.map(({ id }) => id)].sort());

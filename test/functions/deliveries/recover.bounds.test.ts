@@ -1,3 +1,4 @@
+import { ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
 import { jest } from "@jest/globals";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { findByStatus } from "../../../functions/deliveries/delivery-list-store.ts";
@@ -27,12 +28,23 @@ afterEach(async () => {
 
 const start = Date.parse("2026-03-01T00:00:00.000Z");
 
-async function recover(): Promise<number> {
-  const since = new Date(start).toISOString();
-  const { status, body } = await scenario.api.post(`${scenario.path}/recover`, { since });
-  expect(status).toBe(202);
-  return body.data.count;
+interface Result {
+  count: number;
+  complete: boolean;
+  next_cursor: string | null;
 }
+
+async function recoverFrom(cursor?: string | null): Promise<Result> {
+  const since = new Date(start).toISOString();
+  const { status, body } = await scenario.api.post(`${scenario.path}/recover`, { since, ...(cursor && { cursor }) });
+  expect({ status, fields: Object.keys(body.data) }).toEqual({
+    status: 202,
+    fields: ["count", "complete", "next_cursor"],
+  });
+  expect(body.data.next_cursor === null).toBe(body.data.complete);
+  return body.data;
+}
+const recover = async () => (await recoverFrom()).count;
 
 /** Creates deliveries with these statuses, of events one second apart from `start` on. */
 const given = (...statuses: Delivery["status"][]) =>
@@ -53,10 +65,11 @@ describe("many rows to recover", () => {
     const expected = rows.filter(({ status }) => status === "failed").map(({ id }) => id);
     const found: string[] = [];
     let pages = 0;
-    for await (const page of findByStatus(scenario.webhook.id, new Date(start), ["failed", "held"])) {
+    const range = { since: new Date(start) };
+    for await (const page of findByStatus(scenario.webhook.id, range, ["failed", "held"])) {
       pages += 1;
-      const rescheduled = await rescheduleAll(page, 120);
-      expect(rescheduled.map(({ id }) => id)).toEqual(page.map(({ id }) => id));
+      const rescheduled = await rescheduleAll(page.found, 120);
+      expect(rescheduled.map(({ id }) => id)).toEqual(page.found.map(({ id }) => id));
       found.push(...rescheduled.map(({ id }) => id));
     }
     expect(pages).toBeGreaterThan(2);
@@ -66,7 +79,7 @@ describe("many rows to recover", () => {
   });
 
   /** Recovers all, with a clock that jumps during the first page. */
-  async function recoverWhile(jumpMs: number): Promise<number> {
+  async function recoverWhile(jumpMs: number): Promise<Result> {
     const now = Date.now.bind(Date);
     let lateMs = 0;
     jest.spyOn(Date, "now").mockImplementation(() => now() + lateMs);
@@ -74,49 +87,115 @@ describe("many rows to recover", () => {
       if (command === "UpdateItemCommand") lateMs = jumpMs;
       return send();
     });
-    return await recover();
+    return await recoverFrom();
   }
 
   test("that take 10 s are recovered in one call", async () => {
     await givenMany(600);
-    expect(await recoverWhile(10_000)).toBe(600);
+    expect(await recoverWhile(10_000)).toMatchObject({ count: 600, complete: true });
   });
 
-  test("that take more than 20 s are continued by the next call", async () => {
+  test("that take more than 20 s are continued at the cursor by the next call", async () => {
     await givenMany(600);
     const first = await recoverWhile(20_001);
-    expect(first).toBeGreaterThan(0);
-    expect(first).toBeLessThan(600);
+    expect(first).toMatchObject({ complete: false });
+    expect(first.count).toBeGreaterThan(0);
+    expect(first.count).toBeLessThan(600);
     restoreAws();
     // Freeze the clock, so that the duration limit does not end the call on a slow machine.
     jest.restoreAllMocks();
     jest.spyOn(Date, "now").mockReturnValue(Date.now());
-    expect(first + (await recover())).toBe(600);
+    expect(await recoverFrom(first.next_cursor)).toEqual({
+      count: 600 - first.count,
+      complete: true,
+      next_cursor: null,
+    });
     expect(new Set(await takenIds()).size).toBe(600);
   });
 
-  test("beyond 10,000 are left to the next call", async () => {
-    const row = await givenDelivery(scenario.webhook, { status: "failed" });
-    const Items = Array.from({ length: 4_000 }, (_, index) => ({ ...row, id: `row-${index}` }));
-    let writes = 0;
-    // Creating that many rows takes too long: return three full pages as DynamoDB would.
+  test("behind thousands of succeeded ones are reached by continuing, not by repeating", async () => {
+    const rows = await givenMany(3_001, (index) => index === 3_000);
+    // Each row read counts as ten, so that a call reads 2,500 of the rows instead of 25,000.
     interceptDynamo(async ({ command, input }, send) => {
-      const isDeliveries = String(input.TableName).endsWith("-deliveries");
-      if (isDeliveries && command === "QueryCommand") return { Items, LastEvaluatedKey: { id: "more" } };
-      if (isDeliveries && command === "UpdateItemCommand") {
-        writes += 1;
-        return { Attributes: row };
-      }
-      return send();
+      const output = await send();
+      const isScan = command === "QueryCommand" && String(input.TableName).endsWith("-deliveries");
+      const Items = output.Items as Delivery[];
+      return isScan
+        ? { ...output, Items: [...Items, ...Items.flatMap((row) => Array(9).fill({ ...row, test: true }))] }
+        : output;
     });
     jest.spyOn(Date, "now").mockReturnValue(Date.now());
-    let queued = 0;
-    interceptSqs(async ({ input }) => {
-      queued += (input.Entries as unknown[]).length;
-      return {};
+    const first = await recoverFrom();
+    expect(first).toMatchObject({ count: 0, complete: false });
+    expect(await recoverFrom()).toEqual(first);
+    expect(await recoverFrom(first.next_cursor)).toEqual({ count: 1, complete: true, next_cursor: null });
+    expect(await takenIds()).toEqual([rows.at(-1)?.id]);
+  }, 120_000);
+
+  describe("in full pages of failed rows", () => {
+    const PAGE = 4_000;
+    const idOf = (index: number) => `01950000-0000-7000-8000-${String(index).padStart(12, "0")}`;
+    /** Returns the id of the delivery after which a cursor continues. */
+    const idIn = ({ next_cursor }: Result) =>
+      Buffer.from(next_cursor ?? "", "base64url")
+        .toString("hex")
+        .slice(32)
+        .replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+    let seen: { writes: number; queued: number };
+
+    /**
+     * Returns the pages of so many failed rows, as DynamoDB would: creating the rows takes too long.
+     * @param changed the indexes of rows that have changed since they were read
+     */
+    async function fakeRows(count: number, changed: number[] = []): Promise<void> {
+      const row = await givenDelivery(scenario.webhook, { status: "failed" });
+      seen = { writes: 0, queued: 0 };
+      let returned = 0;
+      interceptDynamo(async ({ command, input }, send) => {
+        const isDeliveries = String(input.TableName).endsWith("-deliveries");
+        if (isDeliveries && command === "QueryCommand") {
+          const length = Math.min(PAGE, count - returned);
+          const Items = Array.from({ length }, (_, index) => ({ ...row, id: idOf(returned + index) }));
+          returned += length;
+          return { Items, ...(returned < count && { LastEvaluatedKey: { id: idOf(returned - 1) } }) };
+        }
+        if (isDeliveries && command === "UpdateItemCommand") {
+          seen.writes += 1;
+          const { id } = input.Key as { id: string };
+          if (!changed.map(idOf).includes(id)) return { Attributes: row };
+          throw new ConditionalCheckFailedException({ message: "changed", $metadata: {} });
+        }
+        return send();
+      });
+      jest.spyOn(Date, "now").mockReturnValue(Date.now());
+      interceptSqs(async ({ input }) => {
+        seen.queued += (input.Entries as unknown[]).length;
+        return {};
+      });
+    }
+
+    test.each([
+      ["within the last page", 10_001],
+      ["within a page before the last", 40_000],
+    ])("stop after 10,000 deliveries, %s, at the last one that is sent", async (_, count) => {
+      await fakeRows(count);
+      const result = await recoverFrom();
+      expect(result).toMatchObject({ count: 10_000, complete: false });
+      expect(seen).toEqual({ writes: 10_000, queued: 10_000 });
+      expect(idIn(result)).toBe(idOf(9_999));
     });
-    expect(await recover()).toBe(10_000);
-    expect({ writes, queued }).toEqual({ writes: 10_000, queued: 10_000 });
+
+    test("are not skipped when a page is cut although fewer than 10,000 were sent", async () => {
+      await fakeRows(10_001, [8_500, 8_501, 9_999]);
+      const result = await recoverFrom();
+      expect(result).toMatchObject({ count: 9_997, complete: false });
+      expect(idIn(result)).toBe(idOf(9_999));
+    });
+
+    test("are complete after exactly 10,000 deliveries", async () => {
+      await fakeRows(10_000);
+      expect(await recoverFrom()).toEqual({ count: 10_000, complete: true, next_cursor: null });
+    });
   });
 });
 

@@ -1,5 +1,8 @@
+import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
 import { restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import { dueIds, givenDelivery, rowOf, rowsOf, takeDueAttempts } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -34,13 +37,12 @@ const start = Date.parse("2026-03-01T00:00:00.000Z");
 const since = new Date(start).toISOString();
 const post = (body?: unknown) => scenario.api.post(`${scenario.path}/recover`, body);
 
+/** Recovers in one call, which reaches the newest delivery. */
 async function recover(body: object = { since }): Promise<number> {
-  const response = await post(body);
-  expect({ status: response.status, fields: Object.keys(response.body.data) }).toEqual({
-    status: 202,
-    fields: ["count"],
-  });
-  return response.body.data.count;
+  const { status, body: response } = await post(body);
+  const { count, ...rest } = response.data;
+  expect({ status, ...rest }).toEqual({ status: 202, complete: true, next_cursor: null });
+  return count;
 }
 
 /** Creates deliveries with these statuses, of events one second apart from `start` on. */
@@ -155,6 +157,63 @@ describe("recover with since", () => {
   });
 });
 
+describe("recover with a cursor", () => {
+  const cursorAfter = ({ webhook_id, id }: Delivery) =>
+    Buffer.from((webhook_id + id).replaceAll("-", ""), "hex").toString("base64url");
+
+  test("sends only later deliveries", async () => {
+    const rows = await given("failed", "failed", "succeeded", "failed");
+    expect(await recover({ since, cursor: cursorAfter(rows[1] as Delivery) })).toBe(1);
+    expect(await takenIds()).toEqual([rows[3]?.id]);
+  });
+
+  test("continues although the delivery at the cursor has expired", async () => {
+    const rows = await given("failed", "failed");
+    const [first] = rows;
+    if (!first) throw new Error("no delivery given");
+    const Key = { webhook_id: first.webhook_id, id: first.id };
+    await dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key }));
+    expect(await recover({ since, cursor: cursorAfter(first) })).toBe(1);
+  });
+
+  test("and a later since starts at since, with an earlier one at the cursor", async () => {
+    const rows = await given("failed", "failed", "failed", "failed");
+    const cursor = cursorAfter(rows[1] as Delivery);
+    expect(await recover({ since: "2026-03-01T00:00:03Z", cursor })).toBe(1);
+    expect(await recover({ since: "2026-01-01T00:00:00Z", cursor })).toBe(1);
+    expect(await takenIds()).toEqual([rows[3]?.id, rows[2]?.id]);
+  });
+
+  test("and another status than before sends the deliveries with that status", async () => {
+    const rows = await given("failed", "held", "failed");
+    expect(await recover({ since, status: "held", cursor: cursorAfter(rows[0] as Delivery) })).toBe(1);
+    expect(await takenIds()).toEqual([rows[1]?.id]);
+  });
+
+  test.each<[string, (own: Delivery, foreign: Delivery) => unknown]>([
+    ["null", () => null],
+    ["a number", () => 7],
+    ["a list", () => ["A"]],
+    ["an empty text", () => ""],
+    ["a UUID", ({ id }) => id],
+    ["one of another webhook", (_, foreign) => cursorAfter(foreign)],
+    ["a changed webhook id", (own) => `B${cursorAfter(own).slice(1)}`.replace(/^B(?=B)/, "C")],
+    ["bits after the end", (own) => `${cursorAfter(own).slice(0, -1)}_`],
+    ["padding", (own) => `${cursorAfter(own)}=`],
+    ["a trailing line break", (own) => `${cursorAfter(own)}\n`],
+    ["the other base64 alphabet", () => "+/".repeat(21).concat("+")],
+    ["only zero bytes", () => "A".repeat(43)],
+    ["60 KB", () => "A".repeat(60_000)],
+  ])("rejects %s, and sends nothing", async (_, cursorOf) => {
+    const [own] = await given("failed");
+    const other = await newScenario(service);
+    const foreign = await givenDelivery(other.webhook, { at: new Date(start), status: "failed" });
+    if (!own) throw new Error("no delivery given");
+    expect(invalidFieldsOf(await post({ since, cursor: cursorOf(own, foreign) }))).toEqual(["cursor"]);
+    expect(await rowOf(own)).toEqual(own);
+  });
+});
+
 test("recover returns 409 for a disabled webhook, and works after enabling it", async () => {
   const rows = await given("held", "failed");
   await scenario.api.patch(scenario.path, { enabled: false });
@@ -197,5 +256,7 @@ describe("recover rejects", () => {
 });
 
 test("recover accepts an API key of an admin", async () => {
-  expect((await scenario.key.post(`${scenario.path}/recover`, { since })).body).toEqual({ data: { count: 0 } });
+  expect((await scenario.key.post(`${scenario.path}/recover`, { since })).body).toEqual({
+    data: { count: 0, complete: true, next_cursor: null },
+  });
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type http from "node:http";
+import { withGrantsOf } from "../../../bin/local/permissions.ts";
 import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
@@ -206,8 +207,9 @@ test("sixty redeliveries of one delivery in parallel lead to one request, which 
 /** Simulates the fastest queue: a message is received before the call that sends it returns. */
 function receiveAtOnce(): void {
   interceptSqs(async ({ input }) => {
-    for (const { MessageBody } of input.Entries as { MessageBody: string }[])
-      await makeAttempt(JSON.parse(MessageBody));
+    for (const { MessageBody } of input.Entries as { MessageBody: string }[]) {
+      await withGrantsOf("attempts/send", () => makeAttempt(JSON.parse(MessageBody)));
+    }
     return { Successful: [] };
   });
 }
@@ -216,7 +218,7 @@ describe("a redelivery, requested while a sender is about to", () => {
   test.each<[string, () => Promise<unknown>]>([
     ["hold the delivery, because the webhook is disabled", () => scenario.api.patch(scenario.path, { enabled: false })],
     [
-      "postpone the delivery, because the circuit is open",
+      "park the delivery, because the circuit is open",
       () =>
         changeWebhook(scenario.webhook, {
           failing_since: new Date(Date.now() - 600_000).toISOString(),

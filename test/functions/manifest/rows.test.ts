@@ -77,6 +77,13 @@ test("each table has its keys, indexes and ttl", () => {
       indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_at" }],
       ttl: "expires_at",
     },
+    requestBudgets: {
+      env: "REQUEST_BUDGETS_TABLE",
+      name: "request-budgets",
+      partitionKey: "project_id",
+      sortKey: "window",
+      ttl: "expires_at",
+    },
   });
 });
 

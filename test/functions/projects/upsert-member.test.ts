@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
+import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -8,6 +9,7 @@ beforeAll(async () => {
   service = await startTestService();
 });
 afterAll(() => service.stop());
+afterEach(restoreAws);
 
 const webhook = { url: "https://example.com/hook", events: ["deploy.failed"] };
 
@@ -27,6 +29,14 @@ test("changes nothing when it is called again", async () => {
   await sleep(5);
   expect(await upsertMember(input)).toEqual(first);
   expect((await api.get("/v1/projects")).body.data).toEqual([first]);
+});
+
+test("returns the project when the response of the table is lost and the SDK sends the write again", async () => {
+  const { api, userId } = service.user();
+  const sent = loseNextResponse("UpdateItemCommand");
+  const project = await upsertMember({ user_id: userId, project_id: randomUUID(), name: "Shop" });
+  expect(sent.requests).toBe(2);
+  expect((await api.get("/v1/projects")).body.data).toEqual([project]);
 });
 
 test("changes name and role, and keeps the time of joining", async () => {

@@ -1,6 +1,9 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import https from "node:https";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import tls from "node:tls";
 import { jest } from "@jest/globals";
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
 import { createReceiverClient, DEFAULT_LIMITS, type Limits } from "../../../functions/receivers/receiver-client.ts";
@@ -47,10 +50,13 @@ async function receiverThat(handle: (arrival: Arrival) => boolean, limits: Parti
   const client = createReceiverClient(parseCidrs(["127.0.0.0/8"]), { ...DEFAULT_LIMITS, ...limits });
   open.push(server, { close: () => void client.close() });
   const url = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/`;
-  return { seen, sockets, post: (body = "{}") => client.post(url, {}, body) };
+  const stopListening = () => void server.close();
+  return { seen, sockets, stopListening, post: (body = "{}") => client.post(url, {}, body) };
 }
 
 const success = { durationMs: expect.any(Number), statusCode: 200, excerpt: "ok" };
+/** The request was sent again over a new connection. */
+const twice = { requestCount: 2 };
 const reset = { durationMs: expect.any(Number), errorCode: "connection_reset" };
 
 const resetConnection = (socket: net.Socket) => socket.resetAndDestroy().destroyed;
@@ -63,7 +69,7 @@ describe("a receiver that closes a connection at the moment it is reused", () =>
     const { post, seen } = await receiverThat(
       ({ socket, requestOfConnection }) => requestOfConnection === 2 && close(socket),
     );
-    expect([await post(), await post(), await post()]).toEqual([success, success, success]);
+    expect([await post(), await post(), await post()]).toEqual([success, { ...success, ...twice }, success]);
     // The new connection is for that request only; the next request opens another.
     expect(seen).toEqual({ connections: 3, requests: 4 });
   });
@@ -71,8 +77,39 @@ describe("a receiver that closes a connection at the moment it is reused", () =>
   test("receives the request again at most once", async () => {
     const isFirst = ({ connection, requestOfConnection }: Arrival) => connection === 1 && requestOfConnection === 1;
     const { post, seen } = await receiverThat((arrival) => !isFirst(arrival) && resetConnection(arrival.socket));
-    expect([await post(), await post()]).toEqual([success, reset]);
+    expect([await post(), await post()]).toEqual([success, { ...reset, ...twice }]);
     expect(seen).toEqual({ connections: 2, requests: 3 });
+  });
+
+  test("over TLS receives the request again, which counts twice", async () => {
+    const [cert = "", key = ""] = ["tls-cert.pem", "tls-key.pem"].map((name) =>
+      readFileSync(new URL(`../../fixtures/${name}`, import.meta.url), "utf8"),
+    );
+    const trusted = tls.getCACertificates();
+    tls.setDefaultCACertificates([...trusted, cert]);
+    let requests = 0;
+    const server = https.createServer({ cert, key }, ({ socket }, response) => {
+      requests += 1;
+      if (requests === 2) socket.destroy();
+      else response.end("ok");
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const client = createReceiverClient(parseCidrs(["127.0.0.0/8"]));
+    open.push(server, { close: () => void client.close() }, { close: () => tls.setDefaultCACertificates(trusted) });
+    const post = () => client.post(`https://127.0.0.1:${(server.address() as net.AddressInfo).port}/`, {}, "{}");
+    expect([await post(), await post()]).toEqual([success, { ...success, ...twice }]);
+    expect(requests).toBe(3);
+  });
+
+  test("and accepts no new one is sent one request", async () => {
+    const { post, seen, stopListening } = await receiverThat(({ socket, requestOfConnection }) => {
+      if (requestOfConnection === 1) return false;
+      stopListening();
+      return resetConnection(socket);
+    });
+    expect([await post(), await post()]).toEqual([success, { ...reset, errorCode: "connection_refused" }]);
+    expect(seen).toEqual({ connections: 1, requests: 2 });
   });
 
   test.each<[string, (socket: net.Socket) => boolean]>([
@@ -100,7 +137,7 @@ describe("a receiver that closes a connection at the moment it is reused", () =>
     const outcome = await post();
     const [firstMs, secondMs] = timers.mock.calls.map(([, delayMs]) => delayMs);
     timers.mockRestore();
-    expect(outcome).toEqual({ durationMs: expect.any(Number), errorCode: "timeout" });
+    expect(outcome).toEqual({ durationMs: expect.any(Number), errorCode: "timeout", ...twice });
     expect(outcome.durationMs).toBeGreaterThanOrEqual(1_195);
     // The second request has the rest of the time. Timers may fire a millisecond early.
     expect(firstMs).toBeGreaterThan(1_200 - 300);
@@ -134,7 +171,9 @@ test("a receiver that closes idle connections receives every request once and no
     return false;
   });
   for (let sent = 0; sent < 150; sent++) {
-    expect(await post()).toEqual(success);
+    // The receiver does not read a request on a connection that it has closed, so a repeat is the only one it receives.
+    const { requestCount, ...outcome } = await post();
+    expect(outcome).toEqual(success);
     await sleep(2 + (sent % 4) / 2);
   }
   expect(seen.requests).toBe(150);

@@ -1,6 +1,7 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
+import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { changeSecrets, dueAttempt, findSecrets, givenDelivery } from "../../support/deliveries.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import {
@@ -25,6 +26,7 @@ beforeEach(async () => {
   scenario = await newScenario(service, { url: receiver.url });
 });
 afterEach(() => receiver.close());
+afterEach(restoreAws);
 
 const SECRET = /^whsec_[0-9a-f]{64}$/;
 const post = (body?: unknown) => scenario.api.post(`${scenario.path}/rotate-secret`, body);
@@ -183,6 +185,48 @@ describe("several rotations inside one overlap", () => {
     const { current } = await secretsNow();
     expect(returned).toContain(current);
     expect(verifies(current, await sendNow())).toEqual(accepted);
+  });
+});
+
+describe("when the response of the table is lost and the SDK sends the write again,", () => {
+  async function rotateWithLostResponse(body?: unknown): Promise<string> {
+    const sent = loseNextResponse("TransactWriteItemsCommand");
+    const secret = await rotate(body);
+    expect(sent.requests).toBe(2);
+    return secret;
+  }
+  const previousNow = async () => (await secretsNow()).previous.map(({ secret }) => secret);
+
+  test("a rotation moves the secrets once", async () => {
+    const older = [scenario.webhook.secret, await rotate(), await rotate()];
+    const secret = await rotateWithLostResponse();
+    expect((await secretsNow()).current).toBe(secret);
+    expect(await previousNow()).toEqual(older.toReversed());
+  });
+
+  test("a rotation keeps the overlap of the replaced secret", async () => {
+    const before = Date.now();
+    await rotateWithLostResponse({ overlap_seconds: 600 });
+    const { previous } = await secretsNow();
+    expect(previous).toEqual([{ secret: scenario.webhook.secret, expiresAt: expect.any(String) }]);
+    expect(Date.parse(previous[0]?.expiresAt ?? "")).toBeGreaterThanOrEqual(before + 600_000);
+  });
+
+  test("a rotation without overlap leaves only the new secret", async () => {
+    const secret = await rotateWithLostResponse({ overlap_seconds: 0 });
+    expect(await secretsNow()).toEqual({ current: secret, previous: [] });
+  });
+
+  test("a webhook that is deleted before the rotation is written returns 404, and stores no secret", async () => {
+    interceptDynamo(async ({ command }, send) => {
+      if (command !== "TransactWriteItemsCommand") return send();
+      restoreAws();
+      await scenario.api.delete(scenario.path);
+      loseNextResponse("TransactWriteItemsCommand");
+      return send();
+    });
+    expect(errorOf(await post())).toEqual({ status: 404, code: "not_found" });
+    expect(await findSecrets(scenario.webhook.id)).toBeUndefined();
   });
 });
 

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { ConditionsFailedError } from "../../../functions/platform/aws.ts";
-import { createWebhook, WEBHOOK_RANDOM_BYTES } from "../../../functions/webhooks/webhook.ts";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { createWebhook, WEBHOOK_RANDOM_BYTES, type Webhook } from "../../../functions/webhooks/webhook.ts";
 import {
   claimProbe,
   clearFailing,
@@ -10,13 +12,16 @@ import {
   list,
   markFailing,
   remove,
+  update,
 } from "../../../functions/webhooks/webhook-store.ts";
+import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, findSecrets } from "../../support/deliveries.ts";
 import { freshResources } from "../../support/resources.ts";
 
 /* The writes of the senders: each has a condition, because senders run concurrently with each other and with users. */
 
 beforeAll(freshResources);
+afterEach(restoreAws);
 
 const first = "2026-03-01T12:00:00.000Z";
 const second = "2026-03-01T12:01:00.000Z";
@@ -27,7 +32,14 @@ async function givenWebhook() {
   const input = { url: "https://example.com/hook", events: ["deploy.failed" as const] };
   const { webhook, secret } = createWebhook(input, project, new Date(), randomBytes(WEBHOOK_RANDOM_BYTES));
   await insert(webhook, secret);
-  return { webhook, secret, stored: () => find(webhook.project_id, webhook.id) };
+  /** Returns the stored webhook without the id of its last change. */
+  const stored = async () => {
+    const found = await find(webhook.project_id, webhook.id);
+    if (!found) return undefined;
+    const { change_id, ...rest } = found;
+    return rest;
+  };
+  return { webhook, secret, stored };
 }
 
 test("insert never replaces a webhook with the same id", async () => {
@@ -53,12 +65,12 @@ test("markFailing ignores a failure at a URL that has been replaced", async () =
   expect(await stored()).toEqual({ ...webhook, url: otherUrl });
 });
 
-test("clearFailing removes the whole failure state, once", async () => {
-  const { webhook, stored } = await givenWebhook();
-  await changeWebhook(webhook, { failing_since: first, probe_at: second });
-  expect(await clearFailing(webhook)).toBe(true);
-  expect(await stored()).toEqual(webhook);
-  expect(await clearFailing(webhook)).toBe(false);
+test("clearFailing removes the whole failure state", async () => {
+  const { webhook } = await givenWebhook();
+  await markFailing(webhook, first);
+  await claimProbe(webhook, second);
+  await clearFailing(webhook);
+  expect(await find(webhook.project_id, webhook.id)).toEqual(webhook);
 });
 
 test("claimProbe succeeds for one of several senders, for the first and for later probes", async () => {
@@ -108,8 +120,85 @@ test("no write recreates a deleted webhook", async () => {
   await remove(webhook.project_id, webhook.id);
   const failing = { ...webhook, failing_since: first };
   expect(await markFailing(webhook, first)).toBe(false);
-  expect(await clearFailing(failing)).toBe(false);
+  await clearFailing(failing);
   expect(await claimProbe(webhook, second)).toBe(false);
   expect(await disable(webhook, "gone", second)).toBe(false);
   expect(await stored()).toBeUndefined();
 });
+
+describe("when the response is lost and the SDK sends the write again,", () => {
+  test("insert stores one webhook and counts it once", async () => {
+    const sent = loseNextResponse("TransactWriteItemsCommand");
+    const { webhook, secret, stored } = await givenWebhook();
+    expect(sent.requests).toBe(2);
+    expect(await stored()).toEqual(webhook);
+    expect(await findSecrets(webhook.id)).toEqual({ current: secret, previous: [] });
+    expect(await countOf(webhook)).toBe(1);
+  });
+
+  test("remove succeeds and counts once", async () => {
+    const { webhook, stored } = await givenWebhook();
+    const sent = loseNextResponse("TransactWriteItemsCommand");
+    await remove(webhook.project_id, webhook.id);
+    expect(sent.requests).toBe(2);
+    expect(await stored()).toBeUndefined();
+    expect(await countOf(webhook)).toBe(0);
+  });
+
+  test("update returns the changed webhook", async () => {
+    const { webhook } = await givenWebhook();
+    const sent = loseNextResponse("UpdateItemCommand");
+    const updated = await update(webhook.project_id, webhook.id, { enabled: false }, first);
+    expect(sent.requests).toBe(2);
+    expect(updated).toEqual({ ...webhook, disabled_at: first, disabled_reason: "manual" });
+  });
+
+  test.each<[string, Partial<Webhook>, (webhook: Webhook) => Promise<boolean>, Partial<Webhook>]>([
+    ["markFailing", {}, (webhook) => markFailing(webhook, first), { failing_since: first }],
+    ["claimProbe, for the first probe,", {}, (webhook) => claimProbe(webhook, second), { probe_at: second }],
+    ["claimProbe, for a later probe,", { probe_at: first }, (row) => claimProbe(row, second), { probe_at: second }],
+    [
+      "disable with the reason gone",
+      {},
+      (webhook) => disable(webhook, "gone", first),
+      { disabled_at: first, disabled_reason: "gone" },
+    ],
+    [
+      "disable with the reason failing",
+      { failing_since: first },
+      (webhook) => disable(webhook, "failing", second),
+      { failing_since: first, disabled_at: second, disabled_reason: "failing" },
+    ],
+  ])("%s returns true", async (_, before, write, after) => {
+    const { webhook, stored } = await givenWebhook();
+    if (Object.keys(before).length > 0) await changeWebhook(webhook, before);
+    const sent = loseNextResponse("UpdateItemCommand");
+    expect(await write({ ...webhook, ...before })).toBe(true);
+    expect(sent.requests).toBe(2);
+    expect(await stored()).toEqual({ ...webhook, ...after });
+  });
+
+  test("clearFailing removes the failure state", async () => {
+    const { webhook, stored } = await givenWebhook();
+    await changeWebhook(webhook, { failing_since: first, probe_at: second });
+    const sent = loseNextResponse("UpdateItemCommand");
+    await clearFailing(webhook);
+    expect(sent.requests).toBe(2);
+    expect(await stored()).toEqual(webhook);
+  });
+
+  test("claimProbe returns false for a sender whose claim of the same time was too late", async () => {
+    const { webhook } = await givenWebhook();
+    expect(await claimProbe(webhook, first)).toBe(true);
+    const sent = loseNextResponse("UpdateItemCommand");
+    // The engine rejects both requests. The first rejection is lost.
+    expect(await claimProbe(webhook, first)).toBe(false);
+    expect(sent.requests).toBe(2);
+  });
+});
+
+async function countOf({ project_id }: Webhook): Promise<unknown> {
+  const Key = { project_id, id: "#count" };
+  const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("webhooks"), Key, ConsistentRead: true }));
+  return Item?.webhook_count;
+}

@@ -165,7 +165,7 @@ const expected = {
   },
   "ticket-table-read-throttles": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + 0 * beat",
+      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + 0 * beat",
       m0: "Sum of ReadThrottleEvents {TableName=prod-api-keys}",
       m1: "Sum of ReadThrottleEvents {TableName=prod-user-api-keys}",
       m2: "Sum of ReadThrottleEvents {TableName=prod-projects}",
@@ -173,6 +173,7 @@ const expected = {
       m4: "Sum of ReadThrottleEvents {TableName=prod-webhook-secrets}",
       m5: "Sum of ReadThrottleEvents {TableName=prod-deliveries}",
       m6: "Sum of ReadThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
+      m7: "Sum of ReadThrottleEvents {TableName=prod-request-budgets}",
       // The heartbeat: the sum always has data, so that the alarm ends.
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
@@ -182,7 +183,7 @@ const expected = {
   },
   "ticket-table-write-throttles": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + 0 * beat",
+      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + 0 * beat",
       m0: "Sum of WriteThrottleEvents {TableName=prod-api-keys}",
       m1: "Sum of WriteThrottleEvents {TableName=prod-user-api-keys}",
       m2: "Sum of WriteThrottleEvents {TableName=prod-projects}",
@@ -190,6 +191,7 @@ const expected = {
       m4: "Sum of WriteThrottleEvents {TableName=prod-webhook-secrets}",
       m5: "Sum of WriteThrottleEvents {TableName=prod-deliveries}",
       m6: "Sum of WriteThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
+      m7: "Sum of WriteThrottleEvents {TableName=prod-request-budgets}",
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
     fires: ">= 100, for 2 x 300 s",

@@ -127,8 +127,8 @@ const lines = {
   "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
   Requests: ["SampleCount Count", "Sum 4XXError", "Sum 5XXError"],
   Latency: ["p50 Latency", "p99 Latency"],
-  "Read units": Array(6).fill("Sum ConsumedReadCapacityUnits"),
-  "Write units": Array(6).fill("Sum ConsumedWriteCapacityUnits"),
+  "Read units": Array(7).fill("Sum ConsumedReadCapacityUnits"),
+  "Write units": Array(7).fill("Sum ConsumedWriteCapacityUnits"),
   "Concurrent executions": [
     "Maximum ClaimedAccountConcurrency",
     "Maximum ConcurrentExecutions",

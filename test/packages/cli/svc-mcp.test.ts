@@ -280,7 +280,14 @@ test("prints only the protocol to stdout, even with --debug, and exits when the 
 });
 
 describe("explain", () => {
-  const attempt = { number: 1, at: "", duration_ms: 5, response_excerpt: null, trigger: "schedule" as const };
+  const attempt = {
+    number: 1,
+    at: "",
+    duration_ms: 5,
+    request_count: 1,
+    response_excerpt: null,
+    trigger: "schedule" as const,
+  };
   const refused = { ...attempt, status_code: null, error_code: "connection_refused" as const, hint: "Start it." };
   const base = { id: "d-1", event: "deploy.failed" as const, next_attempt_at: null, test: false };
   const webhook = { id: "w-1", enabled: true, disabled_reason: null };

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSy
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
@@ -528,7 +529,11 @@ describe("deliveries", () => {
       "0 sent again.\n",
     );
     const since = new Date(Date.now() - 3_600_000).toISOString();
-    expect(json(await svc(["deliveries", "recover", "--since", since, "--json"], { env }))).toEqual({ count: 1 });
+    expect(json(await svc(["deliveries", "recover", "--since", since, "--json"], { env }))).toEqual({
+      count: 1,
+      complete: true,
+      next_cursor: null,
+    });
     await eventually(async () => {
       const { data } = (await api.get(`${path(webhook.id)}/deliveries/${delivery.id}`)).body;
       expect(data.status).toBe("succeeded");
@@ -536,6 +541,71 @@ describe("deliveries", () => {
     expect(await svc(["deliveries", "recover", "--since", "yesterday"], { env })).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("since must be an ISO 8601 time"),
+    });
+  });
+
+  describe("recover of more than one call", () => {
+    const since = "2026-11-20T00:00:00Z";
+    const webhookId = "0193f8a0-0000-7000-8000-000000000001";
+    type Response = [status: number, body: object, headers?: Record<string, string>];
+    const result = (count: number, next_cursor: string | null): Response => [
+      202,
+      { data: { count, complete: next_cursor === null, next_cursor } },
+    ];
+    const limited = (seconds: number): Response => [
+      429,
+      { error: { code: "rate_limited", message: "The budget is used up.", request_id: "r-1" } },
+      { "Retry-After": String(seconds) },
+    ];
+
+    /** Runs the command with a service that returns these responses to its calls of recover. */
+    async function recoverWith(responses: Response[], ...args: string[]) {
+      const bodies: unknown[] = [];
+      const project = { id: "0193f8a0-0000-7000-8000-000000000000", name: "shop", role: "admin" };
+      const server = http.createServer(async (request, response) => {
+        const lists: Record<string, object> = { "/v1/projects": [project] };
+        const isRecover = request.method === "POST";
+        if (isRecover) bodies.push(JSON.parse(await text(request)));
+        const data = lists[request.url ?? ""] ?? [{ id: webhookId, url: "https://example.com/", events: [] }];
+        const [status, body, headers] = isRecover ? (responses[bodies.length - 1] ?? [500, {}]) : [200, { data }];
+        response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+      });
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const SVC_BASE_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const command = ["deliveries", "recover", "--since", since, ...args];
+      const ended = await svc(command, { env: { ...env, SVC_BASE_URL } });
+      server.close().closeAllConnections();
+      return { ...ended, bodies };
+    }
+
+    test("continues until it is complete, and notes the progress", async () => {
+      const { code, stdout, stderr, bodies } = await recoverWith([
+        result(10_000, "a"),
+        result(0, "b"),
+        result(7, null),
+      ]);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: "10007 sent again.\n" });
+      expect(stderr).toBe("10000 sent again so far, continuing.\n10000 sent again so far, continuing.\n");
+      expect(bodies).toEqual([{ since }, { since, cursor: "a" }, { since, cursor: "b" }]);
+    });
+
+    test("prints the total with --json", async () => {
+      const { stdout } = await recoverWith([result(10_000, "a"), result(7, null)], "--json");
+      expect(JSON.parse(stdout)).toEqual({ count: 10_007, complete: true, next_cursor: null });
+    });
+
+    test("waits for the next window of the budget and says so", async () => {
+      const { code, stdout, stderr } = await recoverWith([result(5, "a"), limited(1), result(2, null)]);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: "7 sent again.\n" });
+      expect(stderr).toMatch(/Trying again in [12] s\./);
+    });
+
+    test("exits with 5 when the wait is too long, with the service's message and the progress", async () => {
+      const { code, stdout, stderr } = await recoverWith([result(5, "a"), limited(300)]);
+      expect({ code, stdout }).toEqual({ code: 5, stdout: "" });
+      expect(stderr).toContain("5 sent again before the error. Repeat the command to continue.\n");
+      expect(stderr).toContain("The budget is used up. (rate_limited, request r-1)\n→ Wait a moment and try again");
     });
   });
 

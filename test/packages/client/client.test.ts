@@ -14,6 +14,12 @@ import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
+async function allResults<Result>(results: AsyncIterable<Result>): Promise<Result[]> {
+  const all: Result[] = [];
+  for await (const result of results) all.push(result);
+  return all;
+}
+
 describe("with the service", () => {
   let service: TestService;
   let receiver: Receiver;
@@ -44,7 +50,7 @@ describe("with the service", () => {
       ...["redeliver", "recoverDeliveries"],
     ];
     const ids = operations.map(({ id }) => id);
-    expect(Object.keys(client).sort()).toEqual([...methods, "eachDelivery"].sort());
+    expect(Object.keys(client).sort()).toEqual([...methods, "eachDelivery", "eachRecovery"].sort());
     expect(methods.filter((name) => !ids.includes(name))).toEqual([]);
   });
 
@@ -82,7 +88,13 @@ describe("with the service", () => {
     expect(await isDone(1)).toMatchObject({ payload: { event: "deploy.failed" }, attempts: [{ trigger: "test" }] });
     expect(await client.redeliver(place, id)).toMatchObject({ id, status: "pending" });
     await isDone(2);
-    expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0 });
+    expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0, complete: true, next_cursor: null });
+  });
+
+  test("eachRecovery ends after one call when that is complete", async () => {
+    const place = await newPlace();
+    const results = await allResults(client.eachRecovery(place, { since: "2026-01-01T00:00:00Z" }));
+    expect(results).toEqual([{ count: 0, complete: true, next_cursor: null }]);
   });
 
   test("eachDelivery requests all pages, and each only when it is needed", async () => {
@@ -270,6 +282,51 @@ describe("with a stub service", () => {
     const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const client = createClient({ baseUrl, token: "svc_1", timeoutSeconds: 0.1 });
     await expect(client.listProjects()).rejects.toThrow(`No complete response from ${baseUrl} within 0.1 seconds.`);
+  });
+
+  describe("eachRecovery", () => {
+    const place = { projectId: "p", webhookId: "w" };
+    const since = "2026-11-20T00:00:00Z";
+    const result = (count: number, next_cursor: string | null): Step => [
+      202,
+      {},
+      JSON.stringify({ data: { count, complete: next_cursor === null, next_cursor } }),
+    ];
+    const bodiesOf = (requests: ReceivedRequest[]) => requests.map(({ body }) => JSON.parse(body));
+
+    test("makes calls until one is complete, each with the cursor of the one before", async () => {
+      const { client, requests } = await startStub([result(10_000, "c1"), result(0, "c2"), result(3, null)]);
+      const counts: number[] = [];
+      for await (const { count } of client.eachRecovery(place, { since, status: "failed" })) counts.push(count);
+      expect(counts).toEqual([10_000, 0, 3]);
+      expect(bodiesOf(requests)).toEqual([
+        { since, status: "failed" },
+        { since, status: "failed", cursor: "c1" },
+        { since, status: "failed", cursor: "c2" },
+      ]);
+    });
+
+    test("makes no further call when the loop ends, and begins at a given cursor", async () => {
+      const { client, requests } = await startStub([result(1, "c2"), result(1, "c3")]);
+      for await (const { next_cursor } of client.eachRecovery(place, { since, cursor: "c1" })) {
+        expect(next_cursor).toBe("c2");
+        break;
+      }
+      expect(bodiesOf(requests)).toEqual([{ since, cursor: "c1" }]);
+    });
+
+    test("waits for Retry-After and repeats the same call after a 429", async () => {
+      const { client, requests } = await startStub([result(1, "c1"), limited, result(2, null)]);
+      const results = await allResults(client.eachRecovery(place, { since }));
+      expect(results.map(({ count }) => count)).toEqual([1, 2]);
+      expect(bodiesOf(requests)).toEqual([{ since }, { since, cursor: "c1" }, { since, cursor: "c1" }]);
+    });
+
+    test("ends after a result without a cursor, as an earlier version of the service returns it", async () => {
+      const { client, requests } = await startStub([[202, {}, '{"data":{"count":1}}']]);
+      expect(await allResults(client.eachRecovery(place, { since }))).toEqual([{ count: 1 }]);
+      expect(requests).toHaveLength(1);
+    });
   });
 
   test("uses only the cursor of a Link header, not its host", async () => {

@@ -341,6 +341,23 @@ inChromium.describe("the console in Chromium", () => {
       expect(await code.textContent()).toContain("whsec_…");
     });
 
+    test("marks an attempt whose request was sent twice, and no other", async () => {
+      const { hash, projectId } = await newScenario({ url: (await newReceiver()).url });
+      const page = await signedIn(hash);
+      await page.route(/\/deliveries\/[^/?]+$/, async (route) => {
+        const response = await route.fetch();
+        const { data } = await response.json();
+        const [attempt] = data.attempts;
+        const attempts = [attempt, { ...attempt, number: 2, request_count: 2 }];
+        return route.fulfill({ response, json: { data: { ...data, attempts } } });
+      });
+      await sendEvent(projectId, {});
+      await page.getByRole("row", { name: "succeeded" }).getByRole("link").click();
+      const detail = page.getByRole("region", { name: "Delivery", exact: true });
+      await detail.getByText("2 requests", { exact: true }).waitFor();
+      expect(await detail.getByText(/requests?$/).count()).toBe(1);
+    });
+
     test("shows why each attempt failed, and a redelivery that succeeds", async () => {
       const target = await newReceiver();
       target.respondWith((_, response) => response.writeHead(503).end("down for repairs"));
@@ -520,6 +537,49 @@ inChromium.describe("the console in Chromium", () => {
         expect(Math.abs(hoursAgo - 24)).toBeLessThan(0.1);
         await page.getByText("There were no deliveries to recover.").waitFor();
       }
+    });
+
+    test("recovers call by call until it is complete, and shows the progress", async () => {
+      const { hash } = await newScenario();
+      const page = await signedIn(hash);
+      const bodies: { since: string; cursor?: string }[] = [];
+      const lastCall = Promise.withResolvers<void>();
+      await page.route("**/recover", async (route) => {
+        bodies.push(route.request().postDataJSON());
+        const isLast = bodies.length === 3;
+        if (isLast) await lastCall.promise;
+        const data = { count: isLast ? 3 : 500, complete: isLast, next_cursor: isLast ? null : `c${bodies.length}` };
+        return route.fulfill({ status: 202, json: { data } });
+      });
+      await page.getByRole("button", { name: "Recover" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "Recover" }).click();
+      await dialog.getByText("1000 sent again so far.").waitFor();
+      lastCall.resolve();
+      await page.getByText("1003 deliveries are sent again.").waitFor();
+      const [first] = bodies;
+      expect(bodies).toEqual([first, { ...first, cursor: "c1" }, { ...first, cursor: "c2" }]);
+      expect(first).toEqual({ since: expect.any(String) });
+    });
+
+    test("makes no further call of a recovery whose dialog was closed, and shows what was sent", async () => {
+      const { hash } = await newScenario();
+      const page = await signedIn(hash);
+      let calls = 0;
+      const isClosed = Promise.withResolvers<void>();
+      await page.route("**/recover", async (route) => {
+        calls += 1;
+        await isClosed.promise;
+        return route.fulfill({ status: 202, json: { data: { count: 500, complete: false, next_cursor: "c1" } } });
+      });
+      await page.getByRole("button", { name: "Recover" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByRole("button", { name: "Recover" }).click();
+      await eventually(() => expect(calls).toBe(1));
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+      isClosed.resolve();
+      await page.getByText("500 deliveries are sent again.").waitFor();
+      expect(calls).toBe(1);
     });
   });
 

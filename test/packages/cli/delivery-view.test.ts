@@ -1,0 +1,43 @@
+import { deliveryLine, deliveryPage } from "../../../packages/cli/src/delivery-view.ts";
+import type { Attempt, DeliveryWithAttempts } from "../../../packages/client/src/client.ts";
+
+const attempt: Attempt = {
+  number: 1,
+  at: "2026-11-21T12:00:01.000Z",
+  duration_ms: 15,
+  request_count: 1,
+  status_code: 200,
+  error_code: null,
+  response_excerpt: null,
+  trigger: "schedule",
+  hint: null,
+};
+const deliveryWith = (attempts: Attempt[]): DeliveryWithAttempts => ({
+  id: "d-1",
+  webhook_id: "w-1",
+  event: "deploy.started",
+  deployment_id: "x",
+  status: "succeeded",
+  test: false,
+  created_at: "2026-11-21T12:00:00.000Z",
+  next_attempt_at: null,
+  attempt_count: attempts.length,
+  payload: {
+    event: "deploy.started",
+    project_id: "p-1",
+    deployment_id: "x",
+    timestamp: "2026-11-21T12:00:00.000Z",
+    data: {},
+  },
+  attempts,
+});
+
+test.each([
+  [1, "200 in 15 ms"],
+  [2, "200 in 15 ms (2 requests)"],
+])("an attempt with a request count of %i is shown as %s, in a line and on a page", (request_count, shown) => {
+  const last = { ...attempt, request_count };
+  const delivery = deliveryWith([last]);
+  const parts = [deliveryLine(delivery, last), deliveryPage(delivery)].map((text) => text.split(/ {2,}|\n/));
+  for (const part of parts) expect(part).toContain(shown);
+});

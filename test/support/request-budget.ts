@@ -1,0 +1,36 @@
+import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo } from "../../functions/platform/aws.ts";
+import { tableName } from "../../functions/platform/env.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Sets what a project has used of its budget in this minute and the next, in which a slow test may end. */
+export async function givenUsedBudget(projectId: string, used: number): Promise<void> {
+  const thisMinute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  for (const start of [thisMinute, thisMinute + MINUTE_MS]) {
+    const Item = {
+      project_id: projectId,
+      window: new Date(start).toISOString(),
+      used,
+      expires_at: start / 1000 + 3660,
+    };
+    await dynamo().send(new PutCommand({ TableName: tableName("requestBudgets"), Item }));
+  }
+}
+
+/** Returns what a project has used, by window, oldest first. */
+export async function usedBudgets(projectId: string): Promise<number[]> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("requestBudgets"),
+      KeyConditionExpression: "project_id = :project",
+      ExpressionAttributeValues: { ":project": projectId },
+      ConsistentRead: true,
+    }),
+  );
+  return Items.map(({ used }) => used as number);
+}
+
+/** Returns what a project has used in all windows. */
+export const usedBudget = async (projectId: string): Promise<number> =>
+  (await usedBudgets(projectId)).reduce((sum, used) => sum + used, 0);
