@@ -77,6 +77,16 @@ test("a delivery whose row comes first has the calls and queue requests of the o
   expect(more).toBeCloseTo(4 * 0.625 + dollarsFor("logByte", logs * 100_000), 6);
 });
 
+test("a fan-out and a sender that write a row first wait once more for AWS", () => {
+  const waiting = { ...bare, waitMs: 1_000 };
+  const gbSeconds = (isRowFirst: boolean) =>
+    deliveryLines(units, { webhooks: 1, batch: 10, ...(isRowFirst && { isRowFirst }) }, waiting).flatMap((line) =>
+      line.what.endsWith(": time") ? line.units / 100_000 : [],
+    );
+  const [fanOut = 0, send = 0] = gbSeconds(false);
+  expect(gbSeconds(true)).toEqual([fanOut + 1, send + 1]);
+});
+
 test("a million parked deliveries share the calls of the drains that send them", () => {
   const parked: Units = {
     ...units,
