@@ -99,6 +99,11 @@ export function median(samples: number[]): number {
   return (lower + upper) / 2;
 }
 
+/** Returns the smallest sample that `percent` of all samples do not exceed. */
+export function percentile(percent: number, samples: number[]): number {
+  return inOrder(samples)[Math.ceil((percent / 100) * samples.length) - 1] ?? Number.NaN;
+}
+
 /** Formats median and range: `1.02 (0.95–1.08)`. */
 export function spread(samples: number[]): string {
   const sorted = inOrder(samples);

@@ -1,16 +1,23 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
+import { demoUser } from "../bin/local/demo-user.ts";
 
 export interface Service {
   baseUrl: string;
   eventsQueueUrl: string;
   token: string;
   projectId: string;
+  dataDir: string;
   end(): Promise<void>;
 }
+
+const root = join(import.meta.dirname, "..");
+/** Upper bound for a call of the API. */
+const CALL_TIMEOUT_MS = 30_000;
 
 /**
  * Starts the program of `npm start` as a process with an empty data directory, which is deleted at the end. The process ends with
@@ -22,7 +29,7 @@ export async function startService(settings: Record<string, string> = {}): Promi
   const DATA_DIR = mkdtempSync(join(tmpdir(), "bench-"));
   const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
   const child = spawn(process.execPath, ["--require", endsWithParent, "bin/local.ts"], {
-    cwd: join(import.meta.dirname, ".."),
+    cwd: root,
     env: { PATH, HOME, DATA_DIR, PORT: "0", SQS_PORT: "0", ...settings },
     stdio: ["pipe", "pipe", "inherit"],
   });
@@ -42,6 +49,7 @@ export async function startService(settings: Record<string, string> = {}): Promi
     eventsQueueUrl: find(/events queue +(\S+)/),
     token: find(/TOKEN=(\S+)/),
     projectId: find(/project +(\S+)/),
+    dataDir: DATA_DIR,
     async end() {
       child.kill("SIGKILL");
       await ended;
@@ -50,17 +58,32 @@ export async function startService(settings: Record<string, string> = {}): Promi
   };
 }
 
-/**
- * Calls the API below the webhooks of the project: POST with a body, GET without.
- * @throws Error with the response unless the call succeeds
- */
-export async function callApi({ baseUrl, token, projectId }: Service, path: string, body?: object): Promise<Response> {
+/** Adds a project of the same user. Returns the service with that project. */
+export async function withNewProject(service: Service): Promise<Service> {
+  const { PATH, HOME } = process.env;
+  const args = ["bin/project.ts", "--user", demoUser.userId, "--name", "Another project"];
+  const env = { PATH, HOME, DATA_DIR: service.dataDir };
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
+  return { ...service, projectId: stdout.trim() };
+}
+
+/** Calls the API below the webhooks of the project: POST with a body, GET without. Returns any response. */
+export function requestApi({ baseUrl, token, projectId }: Service, path: string, body?: object): Promise<Response> {
   const url = new URL(path, `${baseUrl}/v1/projects/${projectId}/webhooks/`).href.replace(/\/$/, "");
-  const response = await fetch(url, {
+  return fetch(url, {
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
     ...(body && { method: "POST", body: JSON.stringify(body) }),
   });
-  if (!response.ok) throw new Error(`${url} returned ${response.status}: ${await response.text()}`);
+}
+
+/**
+ * Calls the API as `requestApi` does.
+ * @throws Error with the response unless the call succeeds
+ */
+export async function callApi(service: Service, path: string, body?: object): Promise<Response> {
+  const response = await requestApi(service, path, body);
+  if (!response.ok) throw new Error(`${response.url} returned ${response.status}: ${await response.text()}`);
   return response;
 }
 

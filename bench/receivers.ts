@@ -1,9 +1,5 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
-
-/** Upper bound for a message from the process, which responds at once unless it hangs. */
-const TIMEOUT_MS = 60_000;
+import { startChild } from "./child.ts";
 
 export interface Arrival {
   /** When the headers of the request had arrived, in milliseconds since 1970. */
@@ -40,26 +36,12 @@ export const clock = (): number => performance.timeOrigin + performance.now();
 /** Starts receivers on `count` loopback addresses, in one process. */
 export async function startReceivers(count: number): Promise<Receivers> {
   const hosts = Array.from({ length: count }, (_, index) => `127.0.0.${index + 1}`);
-  const child = fork(join(import.meta.dirname, "receivers", "serve.ts"), [hosts.join(",")], { execArgv: [] });
-  const ended = once(child, "exit");
-  const nextMessage = async () => {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    return (await Promise.race([once(child, "message", { signal }), failed(ended)]))[0];
-  };
-  const port: number = await nextMessage();
+  const { ready, request, end } = await startChild<number>(join(import.meta.dirname, "receivers", "serve.ts"), {
+    args: [hosts.join(",")],
+  });
   return {
-    origins: hosts.map((host) => `http://${host}:${port}`),
-    take(secrets = {}) {
-      child.send({ secrets });
-      return nextMessage();
-    },
-    async end() {
-      if (child.connected) child.disconnect();
-      await ended;
-    },
+    origins: hosts.map((host) => `http://${host}:${ready}`),
+    take: (secrets = {}) => request({ secrets }),
+    end,
   };
-}
-
-async function failed(ended: Promise<unknown[]>): Promise<never> {
-  throw new Error(`The process of the receivers exited with ${(await ended)[0]}.`);
 }

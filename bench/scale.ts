@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { fork } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { join } from "node:path";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import type { APIGatewayProxyResult } from "aws-lambda";
@@ -16,6 +14,7 @@ import { inParallel } from "../functions/platform/parallel.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
+import { startChild } from "./child.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import type { FromSender, ToSender } from "./scale/sender.ts";
 import {
@@ -300,14 +299,10 @@ const heapFlags = [
 
 /** Measures the heap of the sender after garbage collection. It has a process of its own. */
 async function senderMemory(receiverUrl: string): Promise<Series> {
-  const child = fork(join(import.meta.dirname, "scale", "sender.ts"), {
+  const sender = await startChild<"ready">(join(import.meta.dirname, "scale", "sender.ts"), {
     execArgv: ["--expose-gc", ...heapFlags],
   });
-  const request = async <Reply extends FromSender>(message: ToSender): Promise<Reply> => {
-    child.send(message);
-    const [reply] = (await once(child, "message")) as [Reply];
-    return reply;
-  };
+  const request = <Reply extends FromSender>(message: ToSender): Promise<Reply> => sender.request(message);
   try {
     const receiving = await Promise.all(
       Array.from({ length: 20 }, () => addWebhook(randomUUID(), `${receiverUrl}/200`)),
@@ -337,7 +332,7 @@ async function senderMemory(receiverUrl: string): Promise<Series> {
       points,
     };
   } finally {
-    child.kill("SIGKILL");
+    await sender.end();
   }
 }
 

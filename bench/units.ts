@@ -338,7 +338,17 @@ export async function startEngines(): Promise<{ receiverUrl: string; stop(): Pro
   const child = spawn(process.execPath, [join(import.meta.dirname, "loopback.ts")], {
     stdio: ["pipe", "pipe", "inherit"],
   });
-  const [page] = (await once(child.stdout, "data")) as [Buffer];
+  const ended = once(child, "exit");
+  const stop = async () => {
+    child.stdin.end();
+    await ended;
+    await dynamoEngine.stop();
+  };
+  const [page] = await Promise.race([once(child.stdout, "data"), ended]);
+  if (!(page instanceof Buffer)) {
+    await stop();
+    throw new Error(`The process of queues and receivers exited with ${page}.`);
+  }
   const { sqsEndpoint, receiverUrl }: Loopback = JSON.parse(page.toString());
   Object.assign(process.env, {
     AWS_ENDPOINT_URL_DYNAMODB: dynamoEngine.endpoint,
@@ -347,15 +357,7 @@ export async function startEngines(): Promise<{ receiverUrl: string; stop(): Pro
     AWS_ACCESS_KEY_ID: "bench",
     AWS_SECRET_ACCESS_KEY: "bench",
   });
-  return {
-    receiverUrl,
-    async stop() {
-      const ended = once(child, "exit");
-      child.stdin.end();
-      await ended;
-      await dynamoEngine.stop();
-    },
-  };
+  return { receiverUrl, stop };
 }
 
 /** The one request that is priced. A new endpoint needs no entry here. */

@@ -1,12 +1,11 @@
-import { fork } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { type Endable, startChild } from "../child.ts";
 import { callApi, deliveriesOf, startService, subscribe } from "../local-service.ts";
 import type { Receivers } from "../receivers.ts";
 import { FLUSH_MS, type Station } from "./trace.ts";
@@ -20,14 +19,13 @@ export interface Event {
 }
 
 /** Accepts events and delivers them to one receiver. */
-export interface Pipe {
+export interface Pipe extends Endable {
   /** Path and secret of the receiver. */
   path: string;
   secret: string;
   newEvent(name?: "deploy.started" | "deploy.failed"): Event;
   /** Resolves when the event has been accepted. */
   publish(event: Event): Promise<unknown>;
-  end(): Promise<void>;
 }
 
 const eventOf = (project_id: string, event: string): Event => ({
@@ -59,10 +57,20 @@ export async function startOurs({ origins: [origin] }: Receivers): Promise<OurPi
   const service = await startService({ NODE_OPTIONS: `--import ${trace}`, TRACE_FILE, RETRY_SCHEDULE: "3600" });
   const { eventsQueueUrl: QueueUrl, projectId } = service;
   const path = "/ok/ours";
-  const working = await subscribe(service, `${origin}${path}`);
-  const broken = await subscribe(service, `${origin}/broken`, "deploy.failed");
   const credentials = { accessKeyId: "local", secretAccessKey: "local" };
   const sqs = new SQSClient({ endpoint: new URL(QueueUrl).origin, region: "us-east-1", credentials });
+  const subscribed = async (receiver: string, event?: string) =>
+    subscribe(service, `${origin}${receiver}`, event).catch(async (error: unknown) => {
+      await end();
+      throw error;
+    });
+  const end = async () => {
+    sqs.destroy();
+    await service.end();
+    rmSync(folder, { recursive: true });
+  };
+  const working = await subscribed(path);
+  const broken = await subscribed("/broken", "deploy.failed");
   return {
     path,
     secret: working.secret,
@@ -93,11 +101,7 @@ export async function startOurs({ origins: [origin] }: Receivers): Promise<OurPi
       }
       return passed;
     },
-    async end() {
-      sqs.destroy();
-      await service.end();
-      rmSync(folder, { recursive: true });
-    },
+    end,
   };
 }
 
@@ -107,9 +111,8 @@ export const passage = (station: Station, id: string): string => `${station} ${i
 export async function startInMemory({ origins: [origin] }: Receivers): Promise<Pipe> {
   const path = "/ok/in-memory";
   const secret = `whsec_${randomBytes(32).toString("hex")}`;
-  const child = fork(join(import.meta.dirname, "in-memory.ts"), [`${origin}${path}`, secret], { execArgv: [] });
-  const ended = once(child, "exit");
-  const [address] = await once(child, "message", { signal: AbortSignal.timeout(60_000) });
+  const file = join(import.meta.dirname, "in-memory.ts");
+  const { ready: address, end } = await startChild<string>(file, { args: [`${origin}${path}`, secret] });
   return {
     path,
     secret,
@@ -119,9 +122,6 @@ export async function startInMemory({ origins: [origin] }: Receivers): Promise<P
       const response = await fetch(`${address}/events`, { method: "POST", headers, body: JSON.stringify(event) });
       await response.text();
     },
-    async end() {
-      if (child.connected) child.disconnect();
-      await ended;
-    },
+    end,
   };
 }

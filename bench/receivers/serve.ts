@@ -7,11 +7,9 @@ import type { Arrival, Received } from "../receivers.ts";
 
 /*
  * The receivers, in a separate process, so that their CPU time is not counted. The first word of the path selects the response:
- * `/ok…` at once, `/slow…` after two seconds, `/broken…` 500. Signatures are verified with a library and node:crypto, not with
+ * `/ok…` at once, `/after/<ms>…` after so many milliseconds, `/hang…` never, `/broken…` 500. Signatures are verified with a library and node:crypto, not with
  * our own code.
  */
-
-const SLOW_MS = 2_000;
 
 let arrivals: Arrival[] = [];
 let invalid: string[] = [];
@@ -30,8 +28,10 @@ const server = http.createServer((request, response) => {
     const secret = secrets[path];
     if (secret !== undefined) verify(request, body, secret);
     response.statusCode = path.startsWith("/broken") ? 500 : 200;
-    if (path.startsWith("/slow")) setTimeout(() => response.end("ok"), SLOW_MS);
-    else response.end("ok");
+    if (path.startsWith("/hang")) return;
+    const [, waitMs = "0"] = /^\/after\/(\d+)/.exec(path) ?? [];
+    if (waitMs === "0") response.end("ok");
+    else setTimeout(() => response.end("ok"), Number(waitMs));
   });
 });
 

@@ -34,3 +34,4 @@ process.on("message", async (message: ToSender) => {
   reply({ attempts: attempts - batchItemFailures.length });
 });
 process.on("disconnect", () => process.exit());
+process.send?.("ready");

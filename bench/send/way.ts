@@ -14,18 +14,20 @@ export interface Delivery {
 export interface Way {
   /** Resolves to whether the receiver accepted the delivery. Never rejects because of a receiver. */
   send(delivery: Delivery): Promise<boolean>;
-  /** Runs before the round. Its CPU time is not counted. */
+  /** Runs before the deliveries are sent. Its CPU time is not counted. */
   prepare?(deliveries: Delivery[]): Promise<void>;
 }
 
+/** Sends to all targets equally often, in small chunks until the time is over, and one chunk at least. */
 export interface Job {
   targets: Target[];
-  count: number;
   /** The number of concurrent deliveries. */
   concurrency: number;
+  forMs: number;
 }
 
 export interface Done {
+  sent: number;
   /** User and system CPU time of this process. */
   cpuMs: number;
   wallMs: number;

@@ -6,25 +6,36 @@ import type { Delivery, Done, Job, Way } from "./way.ts";
  * this folder. Runs one job per message.
  */
 
-async function run(way: Way, { targets, count, concurrency }: Job): Promise<Done> {
-  const deliveries = Array.from({ length: count }, (_, number): Delivery => {
-    const target = targets[number % targets.length];
-    if (!target) throw new Error("The job has no targets.");
-    return { target, id: randomUUID() };
-  });
-  await way.prepare?.(deliveries);
-  const accepted: string[] = [];
-  const failed: string[] = [];
+/** Deliveries of a chunk, as a multiple of the concurrent ones. */
+const CHUNK_SHARE = 2;
+
+async function run(way: Way, { targets, concurrency, forMs }: Job): Promise<Done> {
+  const total: Done = { sent: 0, cpuMs: 0, wallMs: 0, accepted: [], failed: [] };
+  const rounds = Math.ceil((CHUNK_SHARE * concurrency) / targets.length);
+  const endsAt = performance.now() + forMs;
+  do {
+    const chunk = Array.from({ length: rounds }, () => targets).flatMap((round) =>
+      round.map((target): Delivery => ({ target, id: randomUUID() })),
+    );
+    await way.prepare?.(chunk);
+    await send(way, chunk, concurrency, total);
+  } while (performance.now() < endsAt);
+  return total;
+}
+
+/** Sends the deliveries and adds to `total`. */
+async function send(way: Way, deliveries: Delivery[], concurrency: number, total: Done): Promise<void> {
   const before = process.cpuUsage();
   const startedAt = performance.now();
   const queue = deliveries.values();
   const worker = async () => {
-    for (const delivery of queue) ((await way.send(delivery)) ? accepted : failed).push(delivery.id);
+    for (const delivery of queue) ((await way.send(delivery)) ? total.accepted : total.failed).push(delivery.id);
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
-  const wallMs = performance.now() - startedAt;
   const { user, system } = process.cpuUsage(before);
-  return { cpuMs: (user + system) / 1000, wallMs, accepted, failed };
+  total.sent += deliveries.length;
+  total.cpuMs += (user + system) / 1000;
+  total.wallMs += performance.now() - startedAt;
 }
 
 const [name] = process.argv.slice(2);

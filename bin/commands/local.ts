@@ -20,6 +20,7 @@ Prints addresses, a token and commands to try. Its last line is "ready <base URL
     "JWT_SECRET",
     "WEBHOOK_ALLOW_CIDRS",
     "RETRY_SCHEDULE",
+    "DELIVERY_BATCH_SIZE",
     "LAST_USED_RESOLUTION_SECONDS",
     "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_ENDPOINT_URL_SQS",

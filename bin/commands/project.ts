@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { membershipInput } from "../../functions/access/membership.ts";
-import { tables } from "../../functions/manifest/tables.ts";
 import { ApiError } from "../../functions/platform/errors.ts";
 import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
 import { parse } from "../../functions/schema/input.ts";
@@ -30,7 +29,6 @@ export async function main(): Promise<void> {
     const input = { user_id: user, project_id: id ?? randomUUID(), name, role };
     checkInput(input);
     await connect();
-    process.env[tables.projects.env] ??= tables.projects.name;
     const project = await upsertMember(input);
     return project.id;
   });

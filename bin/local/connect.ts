@@ -1,5 +1,6 @@
 import { GetQueueUrlCommand } from "@aws-sdk/client-sqs";
 import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
+import { tables } from "../../functions/manifest/tables.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
 import type { DeadLetterQueue } from "./dead-letters.ts";
@@ -31,7 +32,10 @@ export async function connect(): Promise<Connection> {
   }
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEndpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqsEndpoint;
-  return connection(async (name) => `${sqsEndpoint}/000000000000/${name}`);
+  const urlOf = (name: string) => `${sqsEndpoint}/000000000000/${name}`;
+  for (const { env, name } of Object.values(tables)) process.env[env] ??= name;
+  for (const { env, name } of Object.values(queues)) process.env[env] ??= urlOf(name);
+  return connection(async (name) => urlOf(name));
 }
 
 /**

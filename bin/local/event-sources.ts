@@ -16,16 +16,30 @@ export interface EventSources {
   stop(): Promise<void>;
 }
 
+/** How much of a queue this one process works on at once. */
+interface Concurrency {
+  batches: number;
+  /** Max messages of a batch. */
+  messages: number;
+}
+
 /**
- * How much of each queue this one process works on at once. Fan-out is a burst of writes: with more batches they wait for
- * each other's sockets, which the SDK reports as a failure to connect. A send lasts as long as its receiver hangs, and a
- * batch lasts as long as its slowest message, so each delivery is a batch of its own.
+ * Fan-out is a burst of writes: with more batches they wait for each other's sockets, which the SDK reports as a failure to
+ * connect.
  */
-const CONCURRENCY: Record<QueueKey, { batches: number; messages: number }> = {
-  events: { batches: 2, messages: 10 },
-  deliveries: { batches: 200, messages: 1 },
-  slowDeliveries: { batches: 100, messages: 1 },
-};
+const EVENTS: Concurrency = { batches: 2, messages: 10 };
+/** Messages in flight per queue of deliveries. */
+const DELIVERIES_IN_FLIGHT = 200;
+
+/**
+ * Returns the share of a queue. Every queue but `events` is a queue of deliveries. A send lasts as long as its receiver
+ * hangs, and a batch lasts as long as its slowest message, so deliveries wait less in small batches.
+ */
+const concurrencyOf = (queue: QueueKey, deliveryBatchSize: number): Concurrency =>
+  queue === "events"
+    ? EVENTS
+    : { batches: Math.floor(DELIVERIES_IN_FLIGHT / deliveryBatchSize), messages: deliveryBatchSize };
+
 /** A poll is never aborted, because the queue would count its messages as received. So a stop takes up to this long. */
 const POLL_SECONDS = 1;
 const STOP_WAIT_MS = 3_000;
@@ -34,18 +48,23 @@ const STOP_WAIT_MS = 3_000;
  * Starts polling the queues and running the schedule.
  * @param load loads the handler of a row
  * @param sweepEverySeconds replaces the minutes of the schedule, so that a local run does not wait a minute for a retry
+ * @param deliveryBatchSize max messages per batch of deliveries, from 1 to 10
  */
 export async function startEventSources(
   sqs: SQSClient,
   load: LoadHandler,
   sweepEverySeconds: number,
+  deliveryBatchSize = 1,
 ): Promise<EventSources> {
   const stopping = new AbortController();
   const rows: readonly WorkerRow[] = workers;
   const running = await Promise.all(
     rows.map(async (row) => {
       const handler = await load(row.file);
-      if (row.trigger.kind === "queue") return poll(sqs, row, row.trigger, handler, stopping.signal);
+      if (row.trigger.kind === "queue") {
+        const concurrency = concurrencyOf(row.trigger.queue, deliveryBatchSize);
+        return poll(sqs, row, row.trigger, handler, concurrency, stopping.signal);
+      }
       if (row.trigger.kind === "everyMinutes") return tick(row, handler, sweepEverySeconds, stopping.signal);
       return { ended: Promise.resolve() };
     }),
@@ -69,6 +88,7 @@ function poll(
   row: WorkerRow,
   { queue, batchSize, maxConcurrency }: Extract<WorkerRow["trigger"], { kind: "queue" }>,
   handler: LambdaHandler,
+  concurrency: Concurrency,
   stopping: AbortSignal,
 ): { ended: Promise<void> } {
   const QueueUrl = process.env[queues[queue].env];
@@ -85,7 +105,7 @@ function poll(
 
   return loop(async () => {
     while (!stopping.aborted) {
-      if (batches.size >= Math.min(CONCURRENCY[queue].batches, maxConcurrency)) {
+      if (batches.size >= Math.min(concurrency.batches, maxConcurrency)) {
         await Promise.race(batches);
         continue;
       }
@@ -100,7 +120,7 @@ function poll(
           }),
         );
         while (Messages.length > 0) {
-          const batch = handleBatch(Messages.splice(0, CONCURRENCY[queue].messages))
+          const batch = handleBatch(Messages.splice(0, concurrency.messages))
             .catch((error: unknown) => log.error("batch not acknowledged", error, { queue }))
             .finally(() => batches.delete(batch));
           batches.add(batch);

@@ -73,7 +73,12 @@ export async function startService(settings: LocalSettings, options: Options = {
     );
     await sqsEngine.releaseInFlight?.();
 
-    const eventSources: EventSources = await startEventSources(sqs(), load, SWEEP_EVERY_SECONDS);
+    const eventSources: EventSources = await startEventSources(
+      sqs(),
+      load,
+      SWEEP_EVERY_SECONDS,
+      settings.deliveryBatchSize,
+    );
     stops.push(() => eventSources.stop());
 
     const endpoints = { dynamoEndpoint: dynamoEngine.endpoint, sqsEndpoint: sqsEngine.endpoint };

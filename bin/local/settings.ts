@@ -18,7 +18,7 @@ import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
 
-/** The settings of a local run. The programs that talk to it (token, project, event, dlq, demo) read the same ones. */
+/** The settings of a local run. The programs that talk to it (token, project, event, replay, dlq, demo) read the same ones. */
 export interface LocalSettings {
   /** 0 = any free port. */
   port: number;
@@ -31,11 +31,15 @@ export interface LocalSettings {
   /** URL of an engine to use instead of the embedded one; undefined = the embedded one. */
   dynamoEndpoint: string | undefined;
   sqsEndpoint: string | undefined;
+  /** Max deliveries per call of the sender. */
+  deliveryBatchSize: number;
 }
 
 export const defaultPort = 3000;
 export const defaultSqsPort = 3001;
 export const defaultDataDir = ".local";
+/** The batch size of the sender on AWS. */
+const MAX_BATCH_SIZE = 10;
 const LOOPBACK_CIDRS = "127.0.0.0/8,::1/128";
 
 /** What the help pages show. docs/configuration.md lists all settings. */
@@ -46,6 +50,7 @@ export const settingsHelp = {
   JWT_SECRET: "secret that signs and verifies JWTs, 32 bytes or more (default: created once, kept in DATA_DIR)",
   WEBHOOK_ALLOW_CIDRS: `non-public ranges that webhooks may call, also by plain http; empty = none (default: ${LOOPBACK_CIDRS})`,
   RETRY_SCHEDULE: `seconds between delivery attempts (default: ${DEFAULT_SCHEDULE.join()})`,
+  DELIVERY_BATCH_SIZE: `deliveries per call of the sender, from 1 to ${MAX_BATCH_SIZE} as on AWS (default: 1)`,
   LAST_USED_RESOLUTION_SECONDS: "minimum time between two updates of a key's last_used_at (default: 60)",
   AWS_ENDPOINT_URL_DYNAMODB: "URL of a DynamoDB engine to use instead of the embedded one",
   AWS_ENDPOINT_URL_SQS: "URL of an SQS engine to use instead of the embedded one",
@@ -66,6 +71,7 @@ export function readSettings(env = process.env): LocalSettings {
     isSecretGiven: Boolean(env.JWT_SECRET),
     dynamoEndpoint: readEndpoint("AWS_ENDPOINT_URL_DYNAMODB", env.AWS_ENDPOINT_URL_DYNAMODB),
     sqsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SQS", env.AWS_ENDPOINT_URL_SQS),
+    deliveryBatchSize: readBatchSize("DELIVERY_BATCH_SIZE", env.DELIVERY_BATCH_SIZE),
   };
   hs256Key(settings.jwtSecret, "JWT_SECRET");
   return settings;
@@ -130,6 +136,15 @@ function readPort(name: string, text: string | undefined, fallback: number): num
   if (!(port <= 65_535))
     throw new SettingError(`${name} must be a port from 0 (any free one) to 65535, not "${text}".`);
   return port;
+}
+
+function readBatchSize(name: string, text: string | undefined): number {
+  if (!text) return 1;
+  const size = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(size >= 1 && size <= MAX_BATCH_SIZE)) {
+    throw new SettingError(`${name} must be a whole number from 1 to ${MAX_BATCH_SIZE}, not "${text}".`);
+  }
+  return size;
 }
 
 function readEndpoint(name: string, text: string | undefined): string | undefined {

@@ -71,6 +71,17 @@ export function toRecoveryResult(count: number, stoppedAt: RecoveryPosition | un
   return { count, complete: stoppedAt === undefined, next_cursor: stoppedAt ? recoveryCursor(stoppedAt) : null };
 }
 
+/**
+ * Input of a replay: a project, the time since which its events were received, and where to go on. A time in the future
+ * would select nothing, so it is taken for a mistake.
+ */
+export const replayInput = (now: Date) =>
+  fields({
+    project_id: uuid,
+    since: isoTime.check(z.refine((since: Date) => since <= now, "must not be in the future")),
+    cursor: z.optional(uuid),
+  });
+
 /** Body of a test delivery: the event to simulate. */
 export const testDeliveryInput = fields({
   event: z._default(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`), "deploy.succeeded"),

@@ -1,4 +1,4 @@
-import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type DeploymentEvent, eventIdOf } from "../deployments/deployment-event.ts";
 import { dynamo, isConditionFailed, storedValue } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
@@ -55,4 +55,48 @@ export async function insert(
     if (!isConditionFailed(error)) throw error;
     return storedValue(error, "message_id") === messageId ? "same message" : "other message";
   }
+}
+
+/** The attributes of an event from which its deliveries follow. */
+export type ReceivedEvent = Pick<StoredEvent, "id" | "body" | "received_at">;
+
+/** Upper bound on the rows that one query reads, whether or not they match. */
+const MAX_ROWS_READ = 1_000;
+/** DynamoDB deletes an expired row at any time after its expiry. */
+const EXPIRY_MARGIN_SECONDS = 3600;
+
+/**
+ * Reads a page of the project's events that were received at `since` or later, in the order of their ids. Strongly
+ * consistent.
+ *
+ * An id begins with the time that the pipeline wrote into the event. That time has no relation to when the event was
+ * received: the pipeline may have sent the event days later. So all events of the project are read, at most 30 days of
+ * them, and DynamoDB filters them. An event that expires within the hour is left out, because the rows of its
+ * deliveries may be deleted before it, and it would be delivered again.
+ * @param after id of an event: only later ids are read; absent = all
+ * @returns `next` is the `after` of the next page, absent on the last page. A page may be empty although more follow.
+ */
+export async function findReceived(
+  projectId: string,
+  since: Date,
+  now: Date,
+  after?: string,
+): Promise<{ events: ReceivedEvent[]; next?: string }> {
+  const { Items, LastEvaluatedKey } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("events"),
+      ConsistentRead: true,
+      KeyConditionExpression: "project_id = :project",
+      FilterExpression: "received_at >= :since AND expires_at > :expiry",
+      ExpressionAttributeValues: {
+        ":project": projectId,
+        ":since": since.toISOString(),
+        ":expiry": Math.floor(now.getTime() / 1000) + EXPIRY_MARGIN_SECONDS,
+      },
+      ProjectionExpression: "id, body, received_at",
+      Limit: MAX_ROWS_READ,
+      ...(after !== undefined && { ExclusiveStartKey: { project_id: projectId, id: after } }),
+    }),
+  );
+  return { events: (Items ?? []) as ReceivedEvent[], ...(LastEvaluatedKey && { next: LastEvaluatedKey.id as string }) };
 }

@@ -1,18 +1,12 @@
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import { type DeploymentEvent, parseDeploymentEvent } from "../deployments/deployment-event.ts";
 import { moveToDeadLetterQueue } from "../deployments/events-dlq.ts";
-import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
-import { checkCircuit } from "../webhooks/circuit-breaker.ts";
-import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { createDelivery } from "./delivery.ts";
-import { fitsInMessage, laneOf } from "./delivery-queue.ts";
-import * as deliveries from "./delivery-store.ts";
 import * as events from "./event-store.ts";
 import { Outbox, type Outgoing } from "./outbox.ts";
-import { ensureWakeUp } from "./parking-store.ts";
+import { planDelivery } from "./plan-delivery.ts";
 
 /**
  * Creates one delivery for each deployment event and subscribed webhook. The event is deleted only when its row exists
@@ -55,12 +49,6 @@ interface Receipt {
   isFirst: boolean;
 }
 
-/**
- * How long a delivery waits whose event was handed over before. Its first message usually ends it in this time, so that
- * a duplicate event leads to no second request.
- */
-const DUPLICATE_DELAY_SECONDS = 30;
-
 /** Plans the deliveries of an event. @returns the messages to send */
 async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }: Receipt): Promise<Outgoing[]> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
@@ -78,37 +66,4 @@ async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }
   const failure = planned.find((each) => each.status === "rejected");
   if (failure) throw failure.reason;
   return planned.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
-}
-
-/**
- * Plans the delivery of an event to a webhook. A healthy webhook gets a message that carries the delivery. In all other
- * cases the row comes first. A row that exists already was inserted for the same event before: its message is enqueued,
- * or the sweep will enqueue it.
- */
-async function planDelivery(
-  event: DeploymentEvent,
-  webhook: Webhook,
-  receivedAt: Date,
-  isNew: boolean,
-): Promise<Outgoing[]> {
-  const now = new Date();
-  const delaySeconds = isNew ? 0 : DUPLICATE_DELAY_SECONDS;
-  const created = createDelivery(event, webhook, now, settings.deliveryGraceSeconds() + delaySeconds);
-  const delivery = { ...created, event_received_at: receivedAt.toISOString() };
-  if (webhook.disabled_at !== undefined) {
-    const result = await deliveries.insertHeld(delivery, webhook);
-    if (result !== "changed") return [];
-    const current = await webhooks.find(webhook.project_id, webhook.id);
-    return current ? planDelivery(event, current, receivedAt, isNew) : [];
-  }
-  const circuit = checkCircuit(webhook, now);
-  if (circuit.kind === "open") {
-    await deliveries.insertParked(delivery, circuit.probeAt.toISOString());
-    // Also when the row exists: a receive of the event before may have ended before it wrote the wake-up.
-    await ensureWakeUp(webhook, circuit.probeAt);
-    return [];
-  }
-  const lane = laneOf(webhook);
-  if (isNew && lane === "normal" && fitsInMessage(delivery)) return [{ kind: "first", delivery }];
-  return (await deliveries.insert(delivery)) ? [{ kind: "due", delivery, lane, delaySeconds }] : [];
 }

@@ -2,9 +2,10 @@ import type { PendingDelivery } from "./delivery.ts";
 import { enqueue, enqueueFirst, type Lane } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
-/** A message for a sender: a delivery that the message carries, or a row. */
+/** A planned delivery: one that its message carries, a row with a message, or a held or parked row without one. */
 export type Outgoing =
   | { kind: "first"; delivery: PendingDelivery }
+  | { kind: "stored"; delivery: PendingDelivery }
   | { kind: "due"; delivery: PendingDelivery; lane: Lane; delaySeconds: number };
 
 /** Upper bound on how long an event with slow reads or writes delays the messages of the other events. */

@@ -100,6 +100,21 @@ export const workers = [
     },
   },
   {
+    file: "deliveries/replay",
+    trigger: { kind: "invoke" },
+    // The AWS CLI waits for a response for a minute.
+    timeoutSeconds: 55,
+    memoryMb: 512,
+    uses: {
+      tables: {
+        events: ["Query"],
+        webhooks: ["Query", "ConditionCheckItem"],
+        deliveries: ["PutItem", "UpdateItem"],
+      },
+      sendsTo: ["deliveries", "slowDeliveries"],
+    },
+  },
+  {
     file: "projects/upsert-member",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,

@@ -27,7 +27,7 @@ test("an unknown benchmark is an error that lists the known ones", () => {
 
 test("--help prints the usage and runs nothing", () => {
   const { stdout, status } = bench("--help");
-  expect(stdout).toMatch(/^Usage: npm run bench .*: size, cold, auth, sign, send, pipe, scale, cost\./s);
+  expect(stdout).toMatch(/^Usage: npm run bench .*: size, cold, auth, sign, send, isolation, pipe, scale, cost\./s);
   expect(stdout).not.toContain("# size");
   expect(status).toBe(0);
 });

@@ -1,7 +1,9 @@
 import { measurePipe, reconcile } from "../../bench/pipe.ts";
+import { childProcesses, whileBroken } from "../support/broken-process.ts";
+
+const plan = { loads: [20], secondsEach: 0.5, rounds: 3, warmUpEvents: 5, burst: 5, rejected: 3, samples: 2 };
 
 test("a small run has latencies and hops for every load, and its ledger balances", async () => {
-  const plan = { loads: [20], secondsEach: 0.5, rounds: 3, warmUpEvents: 5, burst: 5, rejected: 3, samples: 2 };
   const { tables, targets } = await measurePipe(plan);
   const [latency, hops, bursts, ledger] = tables.map(({ rows }) => rows);
   expect(latency).toHaveLength(1);
@@ -13,6 +15,14 @@ test("a small run has latencies and hops for every load, and its ledger balances
   // 5 to warm up, 3 rounds of 10, 3 bursts of 5.
   expect(ledger).toEqual([[55, 50, 2, 3, expect.any(Number)]]);
   expect(targets.map(({ name }) => name)).toEqual(["pipe.p50@20"]);
+});
+
+test("a start that fails leaves no process", async () => {
+  const before = childProcesses();
+  await whileBroken(`if (process.argv[1]?.endsWith("in-memory.ts")) process.exit(7)`, () =>
+    expect(measurePipe(plan)).rejects.toThrow(/^The process in-memory\.ts .* exited with 7\.$/),
+  );
+  expect(childProcesses()).toEqual(before);
 });
 
 const ok = { succeeded: 2, failed: 1, pending: 1 };

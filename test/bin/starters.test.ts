@@ -66,6 +66,7 @@ const optionsByProgram: Record<string, string[]> = {
   project: ["--user <id>", "--name <name>", "--id <uuid>", "--role admin|viewer", "(default: admin)"],
   event: ["--project <uuid>", "--event <name>", "--deployment <uuid>", "--url <url>", "deploy.succeeded"],
   dlq: ["list|redrive", "--queue deployment-events|deliveries", "--stage <stage on AWS>"],
+  replay: ["--project <uuid>", "--since <time>", "--stage <stage on AWS>", "(required)"],
   build: ["dist/"],
 };
 

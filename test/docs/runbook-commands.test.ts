@@ -82,25 +82,32 @@ function expectToStopAtEachFailure(lines: string, setup: string, check: (result:
   }
 }
 
-describe.each(["restore-table", "remove-failed-stack", "delete-api-key", "disable-webhook", "set-throttle"])(
-  "%s.sh",
-  (name) => {
-    test.each(["", "unknown", "a b c d"])("prints its usage and calls nothing with the arguments '%s'", (args) => {
-      const { code, stdout, stderr, calls } = run(`${script(`${name}.sh`)} ${args}`);
-      expect({ code, stdout, calls }).toEqual({ code: 2, stdout: "", calls: [] });
-      expect(stderr).toMatch(new RegExp(`^Usage: STAGE=prod docs/runbook/${name}\\.sh `));
-    });
+describe.each([
+  "restore-table",
+  "remove-failed-stack",
+  "delete-api-key",
+  "disable-webhook",
+  "set-throttle",
+  "replay-events",
+])("%s.sh", (name) => {
+  test.each(["", "unknown", "a b c d"])("prints its usage and calls nothing with the arguments '%s'", (args) => {
+    const { code, stdout, stderr, calls } = run(`${script(`${name}.sh`)} ${args}`);
+    expect({ code, stdout, calls }).toEqual({ code: 2, stdout: "", calls: [] });
+    expect(stderr).toMatch(new RegExp(`^Usage: STAGE=prod docs/runbook/${name}\\.sh `));
+  });
 
-    test("calls nothing without a stage", () => {
-      const args = { "restore-table": "protect webhooks", "remove-failed-stack": "list", "delete-api-key": "a b c" }[
-        name
-      ];
-      const { code, calls, stderr } = run(`unset STAGE; ${script(`${name}.sh`)} ${args ?? "1 2"}`);
-      expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
-      expect(stderr).toContain("Set the stage first, for example: export STAGE=prod");
-    });
-  },
-);
+  test("calls nothing without a stage", () => {
+    const args = {
+      "restore-table": "protect webhooks",
+      "remove-failed-stack": "list",
+      "delete-api-key": "a b c",
+      "replay-events": "2026-11-21T03:00:00Z",
+    }[name];
+    const { code, calls, stderr } = run(`unset STAGE; ${script(`${name}.sh`)} ${args ?? "1 2"}`);
+    expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
+    expect(stderr).toContain("Set the stage first, for example: export STAGE=prod");
+  });
+});
 
 test("restoring a table waits until it is active", () => {
   const { code, calls, stderr } = run(`${script("restore-table.sh")} restore webhooks 2026-11-21T03:00:00Z`);
@@ -312,6 +319,76 @@ will_be table-prod-webhooks ACTIVE`;
 
   test("stops at the first error", () => {
     expectToStopAtEachFailure(remove, setup, () => {});
+  });
+});
+
+describe("replaying events", () => {
+  const SINCE = "2026-11-21T03:00:00Z";
+  const replay = `${script("replay-events.sh")} ${SINCE}`;
+  /** The stub answers each call of the function with the next line of `answers`, and prints `FunctionError`. */
+  const setup = String.raw`
+extra() {
+  case "$1 $2" in
+    "cloudformation describe-stacks") echo replay-function ;;
+    "dynamodb scan") printf 'p-2\tp-1\np-2\n' ;;
+    "lambda invoke")
+      for file; do :; done
+      cat >> "$DIR/written"
+      next answers; printf '%s' "$state" > "$file"
+      case $state in *errorType*) echo Unhandled ;; *) echo None ;; esac ;;
+  esac
+}`;
+  const answer = (next_cursor: string | null) =>
+    JSON.stringify({ events: 2, deliveries: 1, unreadable: 0, next_cursor, complete: next_cursor === null });
+  const answers = (...lines: string[]) => `${setup}\nwill_be answers ${lines.map((line) => `'${line}'`).join(" ")}`;
+  const payloads = ({ written }: Result) => written.map((line) => JSON.parse(line));
+
+  test("calls the function for each project with webhooks once, and prints its answers", () => {
+    const result = run(replay, { setup: answers(answer(null)) });
+    expect({ code: result.code, stdout: result.stdout }).toEqual({
+      code: 0,
+      stdout: `p-1 ${answer(null)}\np-2 ${answer(null)}\n`,
+    });
+    expect(payloads(result)).toEqual([
+      { project_id: "p-1", since: SINCE },
+      { project_id: "p-2", since: SINCE },
+    ]);
+    for (const call of result.calls.filter((each) => each.startsWith("lambda"))) {
+      expect(call).toContain("--function-name replay-function");
+      expect(call).toContain("--payload fileb:///dev/stdin");
+    }
+  });
+
+  test("continues with the cursor of the answer until it is complete, for one project only", () => {
+    const result = run(`${replay} p-9`, { setup: answers(answer("c-1"), answer("c-2"), answer(null)) });
+    expect(result.code).toBe(0);
+    expect(payloads(result)).toEqual([
+      { project_id: "p-9", since: SINCE },
+      { project_id: "p-9", since: SINCE, cursor: "c-1" },
+      { project_id: "p-9", since: SINCE, cursor: "c-2" },
+    ]);
+  });
+
+  test.each([
+    ["fails", '{"errorType":"Error","errorMessage":"because"}'],
+    ["returns something else", "{}"],
+  ])("goes on with the next project when the function %s, and exits with 1", (_, failed) => {
+    const result = run(replay, { setup: answers(failed, answer(null)) });
+    expect(result.code).toBe(1);
+    expect(result.stderr).toBe("Project p-1 is not complete. Run the command again with this project.\n");
+    expect(result.stdout).toBe(`p-1 ${failed}\np-2 ${answer(null)}\n`);
+  });
+
+  test.each([1, 2])("calls no function when call %i is rejected", (failAt) => {
+    const { code, calls } = run(replay, { setup: answers(answer(null)), failAt });
+    expect({ isFailed: code !== 0, calls: calls.length }).toEqual({ isFailed: true, calls: failAt });
+  });
+
+  test("exits with 1 when a call of the function is rejected", () => {
+    const { code, stderr } = run(`${replay} p-9`, { setup: answers(answer(null)), failAt: 2 });
+    expect(code).toBe(1);
+    expect(stderr).toContain("AccessDeniedException");
+    expect(stderr).toContain("Project p-9 is not complete.");
   });
 });
 

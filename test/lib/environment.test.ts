@@ -29,6 +29,7 @@ const usersOfDeliveries = [
   "deliveries/list",
   "deliveries/recover",
   "deliveries/redeliver",
+  "deliveries/replay",
   "deliveries/send-test-delivery",
   "deliveries/sweep",
 ];

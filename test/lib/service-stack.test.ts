@@ -33,6 +33,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "ApiKeysTableName",
     "ApiUrl",
     "DashboardUrl",
+    "DeliveriesReplayFunctionName",
     "DeliveriesTableName",
     "EventsQueueUrl",
     "JwtSecretArn",

@@ -18,6 +18,7 @@ const expected: Record<string, Expected> = {
   "deliveries/fan-out": { timeoutSeconds: 30, memoryMb: 512, consumes: ["dev-deployment-events", 10, 50] },
   "attempts/send": { timeoutSeconds: 30, memoryMb: 256, consumes: ["dev-deliveries", 10, 200] },
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
+  "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
   "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
 };

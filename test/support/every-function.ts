@@ -3,6 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
+import * as events from "../../functions/deliveries/event-store.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
@@ -30,7 +32,7 @@ import { validBodyOf } from "./valid-bodies.ts";
  */
 export async function useEveryFunction(service: TestService): Promise<void> {
   const api = [callEveryEndpoint, useKeys, useProjects, useWebhooks, reachCaps, redeliverAndRecover];
-  const scenarios = [...api, rejectEvents, ...pipeline];
+  const scenarios = [...api, rejectEvents, replayEvents, ...pipeline];
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
   const failure = results.find((result) => result.status === "rejected");
   if (failure) throw failure.reason;
@@ -169,6 +171,21 @@ async function rejectEvents(): Promise<void> {
   await eventually(async () =>
     expect(await takeMessages("events", "dead letters")).toMatchObject([{ body: "not an event" }]),
   );
+}
+
+/** Replays an event for a webhook that is healthy, then failing, then disabled. */
+async function replayEvents(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ projectId, webhook }) => {
+    const since = secondsFromNow(-60);
+    for (const state of [{ created_at: since }, { failing_since: since }, { disabled_at: since }]) {
+      await changeWebhook(webhook, state);
+      const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId)));
+      if (!message.ok) throw new Error(message.reason);
+      await events.insert(message.event, new Date(), randomUUID());
+      const replayed = await call("deliveries/replay", { project_id: projectId, since });
+      expect(replayed).toMatchObject({ deliveries: 1, complete: true });
+    }
+  });
 }
 
 /** Branches of fan-out, send and sweep, by the response of the receiver. */

@@ -25,11 +25,12 @@ afterEach(async () => {
   eventSources = undefined;
 });
 
-async function start(sweepEverySeconds = 3600): Promise<void> {
+async function start(sweepEverySeconds = 3600, deliveryBatchSize?: number): Promise<void> {
   eventSources = await startEventSources(
     sqs(),
     async (file) => async (event, context) => handlers[file]?.(event, context),
     sweepEverySeconds,
+    deliveryBatchSize,
   );
 }
 
@@ -120,6 +121,26 @@ test("a delivery whose receiver hangs does not delay the others", async () => {
   await eventually(() => expect(sent.sort()).toEqual(["a", "b", "later"]));
   release();
   await eventually(() => expect(sent).toContain("hangs"));
+});
+
+test("with a batch size of ten, batches have ten deliveries and 20 run at once", async () => {
+  await Promise.all(Array.from({ length: 210 }, (_, index) => send("deliveries", String(index))));
+  let release = () => {};
+  const hanging = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const sizes: number[] = [];
+  handlers["attempts/send"] = async (event) => {
+    sizes.push(bodiesOf(event).length);
+    await hanging;
+  };
+  await start(3600, 10);
+  await eventually(() => expect(sizes).toEqual(Array(20).fill(10)));
+  // Time for another receive.
+  for (let call = 0; call < 20; call++) expect(await depth("deliveries")).toBe(210);
+  expect(sizes).toHaveLength(20);
+  release();
+  await eventually(async () => expect(await depth("deliveries")).toBe(0));
 });
 
 test("the sweep runs at once and then at the given interval, also after a run that failed", async () => {

@@ -29,12 +29,14 @@ test("without any setting the ports are 3000 and 3001, and the engines are embed
     isSecretGiven: false,
     dynamoEndpoint: undefined,
     sqsEndpoint: undefined,
+    deliveryBatchSize: 1,
   });
   expect(read({ PORT: "0", SQS_PORT: "65535", AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:4566//" })).toMatchObject({
     port: 0,
     sqsPort: 65_535,
     sqsEndpoint: "http://127.0.0.1:4566",
   });
+  expect(read({ DELIVERY_BATCH_SIZE: "10" }).deliveryBatchSize).toBe(10);
 });
 
 test("the data directory is .local in the current folder", () => {
@@ -63,6 +65,9 @@ test.each<[string, string, string | RegExp]>([
   ["PORT", "65536", 'PORT must be a port from 0 (any free one) to 65535, not "65536".'],
   ["SQS_PORT", "-1", 'SQS_PORT must be a port from 0 (any free one) to 65535, not "-1".'],
   ["JWT_SECRET", "x".repeat(31), /^JWT_SECRET .*32 bytes/],
+  ["DELIVERY_BATCH_SIZE", "0", 'DELIVERY_BATCH_SIZE must be a whole number from 1 to 10, not "0".'],
+  ["DELIVERY_BATCH_SIZE", "11", 'DELIVERY_BATCH_SIZE must be a whole number from 1 to 10, not "11".'],
+  ["DELIVERY_BATCH_SIZE", "2.5", 'DELIVERY_BATCH_SIZE must be a whole number from 1 to 10, not "2.5".'],
   ["RETRY_SCHEDULE", "5,soon", /^RETRY_SCHEDULE .*whole seconds/],
   ["LAST_USED_RESOLUTION_SECONDS", "1.5", /^LAST_USED_RESOLUTION_SECONDS .*whole seconds/],
   ["DELIVERY_GRACE_SECONDS", "x", /^DELIVERY_GRACE_SECONDS .*whole seconds/],

@@ -1,0 +1,158 @@
+import { withStarted } from "./child.ts";
+import { type Bench, figure, type Result, type Table, type Target } from "./harness.ts";
+import { type Case, cases, type Plan, startSilentDns } from "./isolation/cases.ts";
+import { IN_TIME_MS, type Measured, startTraffic, type Traffic, type Turn } from "./isolation/traffic.ts";
+import { withNewProject } from "./local-service.ts";
+
+/*
+ * Measures how much a project disturbs another one: the latency from an event to its healthy receiver while receivers of the other
+ * project are slow, dead or hang. Two services get the same healthy traffic in turns, so that other load on the machine affects
+ * both; only one of them has the other project. Deliveries are handled in batches of ten, as on AWS. Each case starts a new
+ * disturbed service, so that the queues of one case do not affect the next.
+ */
+
+const full: Plan = {
+  perSecond: 40,
+  turns: 3,
+  turnSeconds: 4,
+  maxWaitMs: 8_000,
+  slowMs: 14_000,
+  leadMs: 5_000,
+  circuitOpensAfterMs: 31_000,
+  backlog: 3_000,
+  backlogReturnsAfterMs: 30_000,
+  tests: 900,
+};
+
+const P99_BOUND = 2;
+const THROUGHPUT_BOUND = 0.9;
+const BATCH_SIZE = 10;
+const WARM_UP_SECONDS = 2;
+
+export const bench: Bench = {
+  name: "isolation",
+  about: "event → healthy receiver, while another project is slow, dead or busy",
+  run: () => measureIsolation(full),
+};
+
+/** The result of one case. */
+export interface Run {
+  name: string;
+  alone: Measured;
+  disturbed: Measured;
+  /** What the other project did. */
+  what: string;
+}
+
+export function measureIsolation(plan: Plan): Promise<Result> {
+  return withStarted(async (start) => {
+    const alone = await start(startHealthy(plan));
+    const runs: Run[] = [];
+    for (const [name, prepare] of Object.entries(cases)) runs.push(await runCase(name, prepare, alone, plan));
+    return {
+      tables: [tableOf(runs)],
+      targets: runs.flatMap(targetsOf),
+      notes: [
+        `Two services, one of them without the other project, get ${plan.perSecond} events per second in ${plan.turns} turns of ${plan.turnSeconds} s each.`,
+        `Batches of ${BATCH_SIZE} deliveries. Both services share this machine, so CPU time that the other project takes slows both.`,
+        `An event that has not arrived ${plan.maxWaitMs / 1000} s after the last one counts with the time until then.`,
+        `Throughput counts the events that arrived until ${IN_TIME_MS / 1000} s after the end of their turn.`,
+        ...busyNotes(runs),
+      ],
+      data: runs,
+    };
+  });
+}
+
+/** Starts a service with its healthy traffic, and sends some of it until hot code is compiled. */
+async function startHealthy({ perSecond }: Plan, settings: Record<string, string> = {}): Promise<Traffic> {
+  const traffic = await startTraffic({ DELIVERY_BATCH_SIZE: String(BATCH_SIZE), ...settings });
+  try {
+    const warmUp = await traffic.publish(perSecond, WARM_UP_SECONDS);
+    mustArrive(await traffic.arrivalsOf([warmUp], MAX_WAIT_ALONE_MS));
+    return traffic;
+  } catch (error) {
+    await traffic.end();
+    throw error;
+  }
+}
+
+/** Max wait for healthy events that nothing disturbs. */
+const MAX_WAIT_ALONE_MS = 30_000;
+
+/** @throws Error unless all events arrived */
+function mustArrive({ missing, sent }: Measured): void {
+  if (missing > 0) throw new Error(`${missing} of ${sent} events that nothing disturbed did not arrive.`);
+}
+
+function runCase(name: string, prepare: Case, alone: Traffic, plan: Plan): Promise<Run> {
+  return withStarted(async (start) => {
+    const dns = await start(startSilentDns());
+    const traffic = await start(startHealthy(plan, { DNS_SERVERS: dns.address }));
+    const other = await withNewProject(traffic.service);
+    const disturbance = await prepare({ plan, other, traffic, dns });
+    await disturbance.begin();
+    const pair = [alone, traffic];
+    const turns = new Map(pair.map((each): [Traffic, Turn[]] => [each, []]));
+    for (let turn = 0; turn < plan.turns; turn++) {
+      for (const each of turn % 2 === 0 ? pair : pair.toReversed()) {
+        turns.get(each)?.push(await each.publish(plan.perSecond, plan.turnSeconds));
+      }
+    }
+    const disturbed = await traffic.arrivalsOf(turns.get(traffic) ?? [], plan.maxWaitMs);
+    const undisturbed = await alone.arrivalsOf(turns.get(alone) ?? [], MAX_WAIT_ALONE_MS);
+    mustArrive(undisturbed);
+    return { name, alone: undisturbed, disturbed, what: await disturbance.end() };
+  }).catch((error: unknown) => {
+    throw new Error(`${name}: ${(error as Error).message}`, { cause: error });
+  });
+}
+
+/** Alone, a healthy event takes 20 to 100 ms at most, unless other programs use the machine. */
+const BUSY_P99_MS = 200;
+
+export const busyNotes = (runs: Run[]): string[] =>
+  runs
+    .filter(({ alone }) => alone.p99Ms > BUSY_P99_MS)
+    .map(
+      ({ name, alone }) =>
+        `The machine was busy (p99 alone ${figure(alone.p99Ms)} ms), so these ratios say little: ${name}.`,
+    );
+
+const p99Ratio = ({ alone, disturbed }: Run): number => disturbed.p99Ms / alone.p99Ms;
+const throughputRatio = ({ alone, disturbed }: Run): number => disturbed.inTime / alone.inTime;
+
+function tableOf(runs: Run[]): Table {
+  const beside = (run: Run, of: "p50Ms" | "p99Ms" | "maxMs") =>
+    `${figure(run.alone[of])} → ${figure(run.disturbed[of])}`;
+  return {
+    title: "event → first byte at the healthy receiver, ms: alone → with the other project",
+    columns: [
+      "the other project",
+      "p50",
+      "p99",
+      "max",
+      "p99 ratio",
+      "throughput ratio",
+      "not arrived",
+      "repeated",
+      "did",
+    ],
+    rows: runs.map((run) => [
+      run.name,
+      beside(run, "p50Ms"),
+      beside(run, "p99Ms"),
+      beside(run, "maxMs"),
+      p99Ratio(run),
+      throughputRatio(run),
+      `${run.disturbed.missing} of ${run.disturbed.sent}`,
+      run.disturbed.repeats,
+      run.what,
+    ]),
+  };
+}
+
+export const targetsOf = (run: Run): Target[] => [
+  { name: `isolation.p99, ${run.name}`, value: p99Ratio(run), bound: P99_BOUND },
+  { name: `isolation.throughput, ${run.name}`, value: throughputRatio(run), bound: THROUGHPUT_BOUND, atLeast: true },
+];

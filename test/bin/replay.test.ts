@@ -1,0 +1,144 @@
+import { randomUUID } from "node:crypto";
+import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import * as events from "../../functions/deliveries/event-store.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { tables } from "../../functions/manifest/tables.ts";
+import { dynamo } from "../../functions/platform/aws.ts";
+import { eventOf } from "../support/deliveries.ts";
+import { freshDataDir, kill, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
+import { send } from "../support/service.ts";
+
+/* A replay of events in a running service, as an operator starts it. */
+
+const settings = { DATA_DIR: freshDataDir() };
+let run: LocalRun;
+let projectId: string;
+let webhook: string;
+beforeAll(async () => {
+  run = await startLocalRun(settings);
+  process.env.AWS_ENDPOINT_URL_DYNAMODB = run.dynamoEndpoint;
+  process.env[tables.events.env] = tables.events.name;
+});
+beforeEach(async () => {
+  const { stdout } = await runCommand("project", ["--user", "demo-user", "--name", "Shop"], settings);
+  projectId = stdout.trim();
+  const { status, body } = await call("/webhooks", { url: "http://127.0.0.1:9/hook", events: ["deploy.started"] });
+  expect(status).toBe(201);
+  webhook = body.data.id;
+});
+afterAll(() => run.end("SIGKILL"));
+
+const call = (path: string, body?: object) =>
+  send(`${run.baseUrl}/v1/projects/${projectId}${path}`, {
+    method: body ? "POST" : "GET",
+    headers: { authorization: `Bearer ${run.token}`, "content-type": "application/json" },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+const deliveries = async () => (await call(`/webhooks/${webhook}/deliveries`)).body.data;
+
+/** Stores events as fan-out does, without their deliveries: as if their messages had been purged. */
+async function givenPurgedEvents(count: number): Promise<void> {
+  for (let stored = 0; stored < count; stored++) {
+    const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId)));
+    if (!message.ok) throw new Error(message.reason);
+    await events.insert(message.event, new Date(), randomUUID());
+  }
+}
+
+const since = () => new Date(Date.now() - 60_000).toISOString();
+const replay = (...args: string[]) => runCommand("replay", args, settings);
+
+test("creates the missing deliveries, prints how many, and creates none the second time", async () => {
+  await givenPurgedEvents(2);
+  const args = ["--project", projectId, "--since", since()];
+  expect(await replay(...args)).toEqual({
+    code: 0,
+    stdout: "2 events looked at, 2 missing deliveries created\ncomplete\n",
+    stderr: "",
+  });
+  // Its attempt follows after 30 seconds.
+  expect(await deliveries()).toMatchObject(Array(2).fill({ status: "pending", attempt_count: 0 }));
+  expect((await replay(...args)).stdout).toBe("2 events looked at, 0 missing deliveries created\ncomplete\n");
+  expect(await deliveries()).toHaveLength(2);
+});
+
+test("reads only the events of the project that were received since the time", async () => {
+  await givenPurgedEvents(1);
+  const other = await replay("--project", randomUUID(), "--since", since());
+  expect(other.stdout).toBe("0 events looked at, 0 missing deliveries created\ncomplete\n");
+  const later = await replay("--project", projectId, "--since", new Date().toISOString());
+  expect(later.stdout).toBe("0 events looked at, 0 missing deliveries created\ncomplete\n");
+  const one = await replay("--project", projectId, "--since", since());
+  expect(one.stdout).toBe("1 event looked at, 1 missing delivery created\ncomplete\n");
+});
+
+test("names an event that cannot be read, replays the others and exits with 1", async () => {
+  await givenPurgedEvents(2);
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tables.events.name,
+      ConsistentRead: true,
+      KeyConditionExpression: "project_id = :project",
+      ExpressionAttributeValues: { ":project": projectId },
+    }),
+  );
+  await dynamo().send(new PutCommand({ TableName: tables.events.name, Item: { ...Items[0], body: "{" } }));
+  const { code, stdout, stderr } = await replay("--project", projectId, "--since", since());
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(`event ${Items[0]?.id} not replayed: the message is not JSON\n`);
+  expect(stderr).toContain("2 events looked at, 1 missing delivery created\n1 could not be read: see above\n");
+  expect(await deliveries()).toHaveLength(1);
+});
+
+test("with --stage prints the command for that stage, and needs no running service", async () => {
+  const at = since();
+  const nowhere = { DATA_DIR: freshDataDir() };
+  const { code, stdout } = await runCommand(
+    "replay",
+    ["--project", projectId, "--since", at, "--stage", "prod"],
+    nowhere,
+  );
+  expect(code).toBe(0);
+  expect(stdout).toContain(`\n  STAGE=prod docs/runbook/replay-events.sh ${at} ${projectId}\n`);
+});
+
+test.each([
+  [["--since", "2026-01-31T09:30:00Z"], "--project is missing."],
+  [["--project", randomUUID()], "--since is missing."],
+  [["--project", "7", "--since", "2026-01-31T09:30:00Z"], "--project must be a UUID."],
+  [["--project", randomUUID(), "--since", "yesterday"], "--since must be an ISO 8601 time with a time zone"],
+  [["--project", randomUUID(), "--since", "2026-01-31"], "--since must be an ISO 8601 time with a time zone"],
+  [["--project", randomUUID(), "--since", "2999-01-01T00:00:00Z"], "--since must not be in the future."],
+  [["--project", randomUUID(), "--since", "2026-01-31T09:30:00Z", "--all"], "Unknown option '--all'"],
+  [
+    ["--project", randomUUID(), "--since", "2026-01-31T09:30:00Z", "--stage", "$(id)"],
+    "--stage must be the name of a stage",
+  ],
+])("%j exits with 1, names the mistake and shows the usage", async (args, message) => {
+  const { code, stdout, stderr } = await replay(...args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr.startsWith(message)).toBe(true);
+  expect(stderr).toContain("Usage: npm run --silent replay -- --project <uuid> --since <time>");
+  expect(stderr).not.toContain("    at ");
+});
+
+test("prints how to start the service when none is running", async () => {
+  const { code, stderr } = await runCommand("replay", ["--project", projectId, "--since", since()], {
+    DATA_DIR: freshDataDir(),
+  });
+  expect(code).toBe(1);
+  expect(stderr).toContain("Start it in another terminal: DATA_DIR=");
+});
+
+test("an error of the engine is one message that says how to go on", async () => {
+  const DATA_DIR = freshDataDir();
+  const stopped = await startLocalRun({ DATA_DIR });
+  const args = ["--project", stopped.projectId, "--since", since()];
+  // Reads and writes of this process fail, the run itself responds.
+  const broken = { DATA_DIR, AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:9" };
+  const { code, stdout, stderr } = await runCommand("replay", args, broken);
+  await kill(stopped.process);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^0 events looked at, 0 missing deliveries created, then stopped: .*\. Repeat the command/);
+  expect(stderr).not.toContain("    at ");
+});
