@@ -12,10 +12,12 @@ import { mintToken } from "../bin/local/mint-token.ts";
 import { upsertMember } from "../functions/access/membership-store.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
+import type { PendingDelivery } from "../functions/deliveries/delivery.ts";
 import { bundleFolder } from "../lib/names.ts";
-import { dueAttempt, givenDelivery, givenWebhook, rowOf, sqsEvent } from "../test/support/deliveries.ts";
+import { givenWebhook, rowOf, sqsEvent } from "../test/support/deliveries.ts";
 import { withDynamo } from "./dynamo.ts";
 import { type Bench, cpuOf, interleave, KB, median, ratios, spread } from "./harness.ts";
+import { firstAttempt, newDelivery } from "./units.ts";
 
 /*
  * Measures the CPU time of a cold start, from the start of the process to the end of the first DynamoDB response. Lambda gives a
@@ -117,7 +119,7 @@ async function cases(outdir: string, receiverUrl: string): Promise<Record<Exclud
       [id],
     );
   };
-  let delivery: Awaited<ReturnType<typeof givenDelivery>>;
+  let delivery: PendingDelivery;
   return {
     floor: {
       bundle: await buildFloor(outdir),
@@ -155,9 +157,9 @@ async function cases(outdir: string, receiverUrl: string): Promise<Record<Exclud
     },
     "attempts/send": {
       bundle: bundleOf("attempts/send"),
-      async prepare() {
-        delivery = await givenDelivery(webhook);
-        return sqsEvent(dueAttempt(delivery));
+      prepare() {
+        delivery = newDelivery(webhook);
+        return sqsEvent(firstAttempt(delivery));
       },
       async check(result) {
         assert.deepEqual(result, { batchItemFailures: [] });

@@ -29,7 +29,7 @@ const quotas = {
 const RATES = [1, 100, 10_000];
 /** Timeout of an attempt (functions/receivers/receiver-client.ts). */
 const HANGING_MS = 15_000;
-/** Share of deliveries that are given up, in the row about the sweep. */
+/** Share of deliveries that are given up, in the rows about the sweep and the index. */
 const FAILING = 0.05;
 
 export interface Limit {
@@ -66,17 +66,25 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
 
   const setup = (file: string) => ({ memoryMb: config.memoryMb(file), cpu: "arm" as const, hasSystemLines: true });
   const sender = mappingOf("attempts/send");
+  const slowSender = mappingOf("attempts/send-slow");
   const fanOutMapping = mappingOf("deliveries/fan-out");
-  const sendMs = (receiverMs: number) =>
-    billedMs(send, sendAlone.waits, receiverMs, setup("attempts/send"), { ...given, coldShare: 0 });
-  const fanOutMs = billedMs(fanOut.usage, alone.usage.waits, 0, setup("deliveries/fan-out"), {
-    ...given,
-    coldShare: 0,
-  });
+  const warm = { ...given, coldShare: 0 };
+  const sendMs = (receiverMs: number) => billedMs(send, sendAlone.waits, receiverMs, setup("attempts/send"), warm);
+  const slowMs = billedMs(units.rowFirst.send, sendAlone.waits + 1, HANGING_MS, setup("attempts/send-slow"), warm);
+  const fanOutMs = billedMs(fanOut.usage, alone.usage.waits, 0, setup("deliveries/fan-out"), warm);
+  const { drain } = units.parking;
+  // A drain sends ten deliveries at once.
+  const drainMs = billedMs(
+    drain.usage,
+    drain.usage.waits,
+    (drain.rows / 10) * given.receiverMs,
+    setup("attempts/send-slow"),
+    warm,
+  );
   /** Little's law: concurrency divided by duration, times the batch size. */
   const throughputOf = (atOnce: number, ms: number, batchSize: number) => (atOnce * batchSize * 1000) / ms;
-  const writes = alone.usage.writes + sendAlone.writes;
-  const indexWrites = alone.usage.indexWrites + sendAlone.indexWrites;
+  const eventWrites = alone.usage.writes;
+  const rowWrites = sendAlone.writes;
   /** CPU time only: the sweep makes the calls of a page concurrently. */
   const sweepMs =
     ((swept.usage.cpuMs - idle.cpuMs) / swept.rows) *
@@ -85,24 +93,49 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   const sweepRow = workerFor("deliveries/sweep");
   const sweptPerSecond = ((sweepRow.timeoutSeconds - 5) * 1000) / sweepMs / 60;
   const sweepsPerFailure = DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length;
+  const indexWritesPerFailure =
+    units.failedAttempts.reduce((sum, { indexWrites }) => sum + indexWrites, 0) +
+    (sweepsPerFailure * swept.usage.indexWrites) / swept.rows;
+  const indexWrites = FAILING * indexWritesPerFailure;
+  const parkedIndexWrites = units.parking.fanOut.indexWrites / 10;
 
   const limits: Limit[] = [
     {
-      name: `senders, ${sender.maxConcurrency} concurrent, every receiver hangs for 15 s`,
-      maxPerSecond: throughputOf(sender.maxConcurrency, sendMs(HANGING_MS), sender.batchSize),
+      name: `one webhook whose receiver is back and responds in ${given.receiverMs} ms: its parked deliveries`,
+      maxPerSecond: (drain.rows * 1000) / drainMs,
+      raise: "`MAX_PER_WEBHOOK` in functions/attempts/slots.ts; new events of the webhook do not wait for them",
+    },
+    {
+      name: `slow lane, ${slowSender.maxConcurrency} concurrent, every receiver hangs for 15 s`,
+      maxPerSecond: throughputOf(slowSender.maxConcurrency, slowMs, slowSender.batchSize),
       raise:
-        "`maxConcurrency` of `attempts/send` in functions/manifest/workers.ts; nothing is lost, deliveries wait in the queue",
+        "`maxConcurrency` of `attempts/send-slow` in functions/manifest/workers.ts; nothing is lost, slow webhooks wait for each other in their queue",
+    },
+    {
+      name: `senders, ${sender.maxConcurrency} concurrent, every receiver hangs for 15 s and none is marked as slow yet`,
+      maxPerSecond: throughputOf(sender.maxConcurrency, sendMs(HANGING_MS), sender.batchSize),
+      raise: "the mark raises it: two seconds after its first request, a webhook moves to the slow lane",
     },
     {
       name: `senders, ${sender.maxConcurrency} concurrent, receivers respond in ${given.receiverMs} ms`,
       maxPerSecond: throughputOf(sender.maxConcurrency, sendMs(given.receiverMs), sender.batchSize),
       raise:
-        "the same setting, up to 1,000, the maximum of an event source mapping; then AWS Support or provisioned pollers",
+        "`maxConcurrency` of `attempts/send`, up to 1,000, the maximum of an event source mapping; then AWS Support or provisioned pollers",
     },
     {
       name: "one webhook: writes to its partition of `deliveries`",
-      maxPerSecond: quotas.partitionWrites / writes,
+      maxPerSecond: quotas.partitionWrites / rowWrites,
       raise: "the key schema: spread a webhook over several partition keys and read its log from all of them",
+    },
+    {
+      name: "one project: writes to its partition of `events`",
+      maxPerSecond: quotas.partitionWrites / eventWrites,
+      raise: "the key schema: spread a project over several partition keys and read its events from all of them",
+    },
+    {
+      name: "one webhook whose circuit is open: writes to its partition of the index `due`",
+      maxPerSecond: quotas.partitionWrites / parkedIndexWrites,
+      raise: "the key schema of the parking; above it, fan-out repeats the events, and they wait in the queue",
     },
     {
       name: "one project: reads of its partition of `webhooks`",
@@ -110,9 +143,9 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
       raise: "eventually consistent reads double the limit",
     },
     {
-      name: "the table `deliveries` when new",
-      maxPerSecond: quotas.newTableWrites / writes,
-      raise: "warm throughput of the table before a launch; otherwise it doubles by itself within 30 minutes",
+      name: "the tables `events` and `deliveries` when new, each",
+      maxPerSecond: quotas.newTableWrites / Math.max(eventWrites, rowWrites),
+      raise: "warm throughput of the tables before a launch; otherwise they double by themselves within 30 minutes",
     },
     {
       name: `the sweep, when ${FAILING * 100} % of all deliveries are given up`,
@@ -125,14 +158,14 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
       raise: "`maxConcurrency` of `deliveries/fan-out` in functions/manifest/workers.ts",
     },
     {
-      name: `the ${DUE_SHARDS} partitions of the index \`due\``,
+      name: `the ${DUE_SHARDS} partitions of the index \`due\`, when ${FAILING * 100} % of all deliveries are given up`,
       maxPerSecond: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
       raise:
         "`DUE_SHARDS` in functions/deliveries/delivery.ts: increase at any time, decrease only when the index is empty",
     },
     {
-      name: "the table `deliveries`, and separately its index",
-      maxPerSecond: quotas.tableWrites / Math.max(writes, indexWrites),
+      name: "the tables `events` and `deliveries`, each",
+      maxPerSecond: quotas.tableWrites / Math.max(eventWrites, rowWrites),
       raise: "Service Quotas, DynamoDB, *Table-level write throughput limit*",
     },
     {
@@ -140,7 +173,8 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
       maxPerSecond:
         quotas.concurrency /
         (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanOutMapping.batchSize),
-      raise: "Service Quotas, Lambda, *Concurrent executions*; raise it before `maxConcurrency` exceeds 800",
+      raise:
+        "Service Quotas, Lambda, *Concurrent executions*; raise it before all `maxConcurrency` together exceed 800",
     },
   ];
   return limits.sort((a, b) => a.maxPerSecond - b.maxPerSecond);

@@ -125,7 +125,7 @@ export const prices = {
     unit: "SQS request of a fair queue, on top",
     source: "https://cloudburn.io/blog/amazon-sqs-pricing",
     evidence: "others",
-    note: "Applied to every request to a queue with a MessageGroupId, the more expensive interpretation.",
+    note: "Applied to every request about messages with a MessageGroupId (sent, received, deleted), the more expensive interpretation. Events have none.",
   },
   logByte: {
     dollars: 0.5,

@@ -6,19 +6,21 @@ import type { APIGatewayProxyResult } from "aws-lambda";
 import { fromSources } from "../bin/local/lambda.ts";
 import { createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
-import { type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
+import { type Delivery, DUE_SHARDS, parkingShardOf } from "../functions/deliveries/delivery.ts";
+import { ensureWakeUp } from "../functions/deliveries/parking-store.ts";
 import { dynamo } from "../functions/platform/aws.ts";
 import { settings, tableName } from "../functions/platform/env.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
+import * as webhooks from "../functions/webhooks/webhook-store.ts";
 import { startChild } from "./child.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import type { FromSender, ToSender } from "./scale/sender.ts";
 import {
   addWebhook,
   call,
-  dueAttempt,
+  firstAttempt,
   measureUsage,
   newDelivery,
   newEvent,
@@ -121,18 +123,51 @@ async function listKeys(): Promise<Series> {
 
 const WEBHOOKS = [1, 10, 20];
 
-async function fanOut(): Promise<Series> {
+/** @param isSlow the webhooks are marked as slow, so that their rows are written first */
+async function fanOut(isSlow: boolean): Promise<Series> {
   const points = [];
   for (const size of WEBHOOKS) {
     const projectId = randomUUID();
-    for (let count = 0; count < size; count++) await addWebhook(projectId, "https://hooks.example.com/");
+    for (let count = 0; count < size; count++) {
+      const webhook = await addWebhook(projectId, "https://hooks.example.com/");
+      if (isSlow) await webhooks.markSlow(webhook, new Date().toISOString());
+    }
     const once = () => call("deliveries/fan-out", queueEvent([JSON.stringify(newEvent(projectId))]));
     await once();
     const usage = await once();
-    assert.equal(usage.writes, size);
+    assert.equal(usage.writes, isSlow ? 1 + size : 1);
     points.push({ size, cost: usage.writes + usage.indexWrites, also: describeUsage(usage) });
   }
-  return { name: "Fan-out, by number of webhooks: writes", target: "fan-out, writes", maxExponent: 1, points };
+  return isSlow
+    ? { name: "Fan-out to slow webhooks: writes", target: "fan-out to slow webhooks, writes", maxExponent: 1, points }
+    : { name: "Fan-out, by number of webhooks: writes", target: "fan-out, writes", maxExponent: 0, points };
+}
+
+const PARKED = [10, 100, 1_000];
+
+/** Counts a probe of a receiver that is down, by the number of deliveries that wait for it. */
+async function probe(receiverUrl: string): Promise<Series> {
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  const points = [];
+  for (const size of PARKED) {
+    const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
+    await webhooks.markFailing(webhook, anHourAgo.toISOString());
+    const due_shard = parkingShardOf(webhook.id);
+    await seed(Array.from({ length: size }, () => ({ ...newDelivery(webhook, anHourAgo), due_shard })));
+    // Enqueues the first wake-up call of the webhook. The call below is the same.
+    await ensureWakeUp(webhook, new Date());
+    const wakeUp = { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, handovers: 1 };
+    const usage = await call("attempts/send-slow", queueEvent([JSON.stringify(wakeUp)]));
+    assert.equal(usage.logLines, 1, "one probe is sent");
+    const cost = usage.reads + usage.writes + usage.indexWrites;
+    points.push({ size, cost, also: describeUsage(usage) });
+  }
+  return {
+    name: "Probe of a receiver that is down, by number of parked deliveries: reads and writes",
+    target: "probe, reads and writes",
+    maxExponent: 0,
+    points,
+  };
 }
 
 /** Writes rows directly, 25 per request. */
@@ -152,33 +187,26 @@ async function seed(rows: Iterable<Delivery>): Promise<void> {
   });
 }
 
-/** Yields rows that have been due for an hour, spread evenly over the shards. */
-function* overdue(webhook: Webhook, count: number): Generator<Delivery> {
-  const anHourAgo = new Date(Date.now() - 3_600_000);
+/** Yields rows of one webhook without a planned attempt. */
+function* finished(webhook: Webhook, count: number): Generator<Delivery> {
   for (let index = 0; index < count; index++) {
-    yield { ...newDelivery(webhook, anHourAgo), due_shard: index % DUE_SHARDS };
+    const { next_attempt_at, due_shard, due_at, ...delivery } = newDelivery(webhook);
+    yield { ...delivery, status: "succeeded" };
   }
 }
 
 const LOGS = [100, 10_000, 100_000];
-const DUE = 1_000;
-/** Time for the sweep over the largest log, in which all rows are due. */
-const SWEEP_MS = 12_000;
-/** A sweep starts no page in its last five seconds. */
-const SWEEP_RESERVE_MS = 5_000;
 
-/** Measures the log and the sweep together, because seeding a hundred thousand rows twice would take too long. */
-async function logAndSweep(): Promise<[Series, Series, Series]> {
+async function deliveryLog(): Promise<Series[]> {
   const userId = randomUUID();
   const project_id = randomUUID();
   await upsertMember({ user_id: userId, project_id, name: "Web shop", role: "admin" });
-  const sweeps = [await sweep(DUE, 60_000)];
 
   const first = [];
   const failed: Series["points"] = [];
   for (const size of LOGS) {
     const webhook = await addWebhook(project_id, "https://hooks.example.com/");
-    await seed(overdue(webhook, size));
+    await seed(finished(webhook, size));
     const params = { project_id, webhook_id: webhook.id };
     await callEndpoint("deliveries/list", userId, params);
     const page = await callEndpoint("deliveries/list", userId, params);
@@ -193,7 +221,6 @@ async function logAndSweep(): Promise<[Series, Series, Series]> {
       also: `${size} rows, ${describeUsage(none.usage)}`,
     });
   }
-  sweeps.push(await sweep(0, SWEEP_MS));
   return [
     {
       name: "First page of a delivery log, by number of deliveries: reads",
@@ -207,32 +234,54 @@ async function logAndSweep(): Promise<[Series, Series, Series]> {
       maxExponent: 1,
       points: failed.filter(({ size }, index) => failed.findIndex((each) => each.size === size) === index),
     },
-    {
-      name: "Sweep, by number of enqueued rows: writes per row",
-      target: "sweep, writes per row",
-      maxExponent: 0,
-      points: sweeps,
-    },
   ];
 }
 
 const MAX_ROWS_READ = 1_000;
 
-async function sweep(rows: number, remainingMs: number): Promise<{ size: number; cost: number; also: string }> {
-  await seed(overdue(await addWebhook(randomUUID(), "https://hooks.example.com/"), rows));
-  const endsAt = performance.now() + remainingMs;
+/** Numbers of due rows. The second is more than a run can enqueue in its time here. */
+const DUE = [1_000, 20_000];
+/** A run enqueues at most a thousand rows of one webhook. */
+const DUE_PER_WEBHOOK = 200;
+const SWEEP_MS = 12_000;
+/** A sweep starts no page in its last five seconds. */
+const SWEEP_RESERVE_MS = 5_000;
+
+async function sweep(): Promise<Series> {
+  const points = [];
+  for (const rows of DUE) points.push(await sweepOnce(rows));
+  return {
+    name: "Sweep, by number of enqueued rows: writes per row",
+    target: "sweep, writes per row",
+    maxExponent: 0,
+    points,
+  };
+}
+
+/** Sweeps rows that have been due for an hour, spread evenly over the shards. */
+async function sweepOnce(rows: number): Promise<{ size: number; cost: number; also: string }> {
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  for (let seeded = 0; seeded < rows; seeded += DUE_PER_WEBHOOK) {
+    const webhook = await addWebhook(randomUUID(), "https://hooks.example.com/");
+    await seed(
+      Array.from({ length: DUE_PER_WEBHOOK }, (_, index) => {
+        return { ...newDelivery(webhook, anHourAgo), due_shard: index % DUE_SHARDS };
+      }),
+    );
+  }
+  const endsAt = performance.now() + SWEEP_MS;
   const handler = await fromSources("deliveries/sweep");
   const context = { getRemainingTimeInMillis: () => endsAt - performance.now() } as never;
   const startedAt = performance.now();
   const { usage } = await measureUsage(() => handler({}, context));
   const seconds = (performance.now() - startedAt) / 1000;
   const enqueued = usage.writes;
-  assert.ok(enqueued > 0 && (rows === 0 || enqueued === rows), `${enqueued} of ${rows} rows were enqueued`);
-  const left = seconds * 1000 > remainingMs - SWEEP_RESERVE_MS - 1_000 ? ", then it ran out of time" : "";
+  const ranOutOfTime = seconds * 1000 > SWEEP_MS - SWEEP_RESERVE_MS - 1_000;
+  assert.ok(enqueued > 0 && (ranOutOfTime || enqueued === rows), `${enqueued} of ${rows} rows were enqueued`);
   return {
     size: enqueued,
     cost: (usage.writes + usage.indexWrites) / enqueued,
-    also: `${describeUsage(usage)}; ${Math.round(enqueued / seconds)} rows per second here${left}`,
+    also: `${describeUsage(usage)}; ${Math.round(enqueued / seconds)} rows per second here${ranOutOfTime ? ", then it ran out of time" : ""}`,
   };
 }
 
@@ -255,7 +304,7 @@ async function senderMemory(receiverUrl: string): Promise<Series> {
   });
   const request = <Reply extends FromSender>(message: ToSender): Promise<Reply> => sender.request(message);
   try {
-    const webhooks = await Promise.all(
+    const receiving = await Promise.all(
       Array.from({ length: 20 }, () => addWebhook(randomUUID(), `${receiverUrl}/200`)),
     );
     const points: Series["points"] = [];
@@ -265,10 +314,9 @@ async function senderMemory(receiverUrl: string): Promise<Series> {
       // The next point takes as long as all points before it.
       if (performance.now() - startedAt > SENDER_MS / 2) break;
       while (sent < size) {
-        const some = Array.from({ length: 500 }, (_, index) => newDelivery(webhooks[index % 20] as Webhook));
-        await seed(some);
+        const some = Array.from({ length: 500 }, (_, index) => newDelivery(receiving[index % 20] as Webhook));
         for (let first = 0; first < some.length; first += 10) {
-          const batch = queueEvent(some.slice(first, first + 10).map((delivery) => dueAttempt(delivery, 1)));
+          const batch = queueEvent(some.slice(first, first + 10).map(firstAttempt));
           assert.deepEqual(await request({ batch }), { attempts: 10 });
         }
         sent += some.length;
@@ -296,7 +344,15 @@ export const bench: Bench = {
     try {
       await prepare();
       assert.equal(settings.deliveryGraceSeconds(), 120);
-      const all = [await senderMemory(engines.receiverUrl), await listKeys(), await fanOut(), ...(await logAndSweep())];
+      const all = [
+        await senderMemory(engines.receiverUrl),
+        await listKeys(),
+        await fanOut(false),
+        await fanOut(true),
+        await probe(engines.receiverUrl),
+        ...(await deliveryLog()),
+        await sweep(),
+      ];
       return {
         tables: all.map(seriesTable),
         targets: all.map(seriesTarget),

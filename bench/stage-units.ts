@@ -69,7 +69,11 @@ const VALUES = {
 type Json = any;
 
 /** The functions whose calls are priced. A new endpoint needs no entry here. */
-const PRICED = ["auth/authorizer", "projects/list", "deliveries/fan-out", "attempts/send", "deliveries/sweep"];
+const PRICED = ["auth/authorizer", "projects/list", "deliveries/fan-out"].concat(
+  "attempts/send",
+  "attempts/send-slow",
+  "deliveries/sweep",
+);
 
 const rows: readonly { uses: Grants }[] = [...endpoints, ...workers];
 

@@ -7,7 +7,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent } from "aws-lambda";
 import { startDynamo } from "../bin/local/engines.ts";
 import { createGateway } from "../bin/local/gateway.ts";
@@ -16,13 +16,15 @@ import { mintToken } from "../bin/local/mint-token.ts";
 import { createQueues, createTables } from "../bin/local/resources.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
-import { createDelivery, type Delivery, DUE_SHARDS } from "../functions/deliveries/delivery.ts";
+import { createDelivery, type Delivery, DUE_SHARDS, type PendingDelivery } from "../functions/deliveries/delivery.ts";
+import type { DeliveryMessage } from "../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../functions/deliveries/delivery-store.ts";
+import { handOver } from "../functions/deliveries/parking-store.ts";
 import { createDeploymentEvent } from "../functions/deployments/deployment-event.ts";
 import { metrics } from "../functions/manifest/metrics.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
-import { dynamo, sqs } from "../functions/platform/aws.ts";
+import { dynamo, isConditionFailed, sqs } from "../functions/platform/aws.ts";
 import { queueUrl, settings, tableName } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
@@ -86,23 +88,44 @@ export interface Units {
   /** The authorizer when it also updates `last_used_at`. */
   keyFirstUse: Usage;
   fanOut: FanOutUnits[];
-  /** Successful sends, by messages in the batch. */
+  /** Successful first attempts of deliveries that their messages carry, by messages in the batch. */
   send: { messages: number; usage: Usage }[];
-  /** The attempts of a delivery that always fails, first to last, each in a batch of one. */
+  /** Deliveries whose row is written first, here because their webhook is marked as slow: ten events, ten attempts. */
+  rowFirst: { fanOut: Usage; send: Usage };
+  /** The attempts of a delivery that always fails, first to last, each in a batch of one. Its message carries the first. */
   failedAttempts: Usage[];
   /** A success after a failure. */
   recovered: Usage;
   sweep: { rows: number; usage: Usage }[];
+  parking: ParkingUnits;
   sizes: {
     eventMessageBytes: number;
-    attemptMessageBytes: number;
+    /** A message that carries a delivery, and one that names a row. */
+    carriedMessageBytes: number;
+    dueMessageBytes: number;
     /** The bytes of one request to a receiver, without TLS. */
     requestBytes: number;
-    /** The size of a delivery row in DynamoDB: as written by fan-out, and after the successful attempt. */
+    /** The size of an event's row in DynamoDB. */
+    eventRowBytes: number;
+    /** The size of a delivery's row: before its first attempt, and after its first attempt has succeeded. */
     pendingRowBytes: number;
     succeededRowBytes: number;
   };
   stage: StageUnits;
+}
+
+/** The parking of a webhook whose circuit is open. */
+export interface ParkingUnits {
+  /** A fan-out of one event that parks its delivery and creates the wake-up of the webhook. */
+  first: Usage;
+  /** A fan-out of ten events that parks their deliveries beside others. */
+  fanOut: Usage;
+  /** A wake-up call whose probe fails. */
+  probe: Usage;
+  /** A wake-up call that sends all parked deliveries. */
+  drain: { rows: number; usage: Usage };
+  /** A wake-up call that finds the parking empty. */
+  empty: Usage;
 }
 
 /** https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html: CloudWatch adds this to each event. */
@@ -179,7 +202,13 @@ const countCapacity: Middleware =
       meter.count(commandName, [ConsumedCapacity].flat());
       return result;
     } catch (error) {
-      // A failed call consumes units too, and the error does not report them. No call should fail here.
+      if (isConditionFailed(error)) {
+        // A write whose condition fails consumes the units of the stored item, at least one, and the error does not
+        // report them. The only item here is at most the wake-up of a webhook, far smaller than 1 KB.
+        meter.usage.writes += 1;
+        throw error;
+      }
+      // Any other failed call consumes units too. None should fail here.
       throw new Error(`${commandName} failed during the count`, { cause: error });
     }
   };
@@ -261,16 +290,20 @@ export async function countUnits({ receiverUrl, repeats }: Options): Promise<Uni
   try {
     const { requests, keyFirstUse } = await countRequests(repeats, accessLogLine);
     const { fanOut, send, sizes } = await countDeliveries(receiverUrl, repeats);
+    const { usage: rowFirst, sizes: rowFirstSizes } = await countRowFirst(receiverUrl, repeats);
+    const parking = await countParking(receiverUrl);
     return {
       countedOn: new Date().toISOString().slice(0, 10),
       requests,
       keyFirstUse,
       fanOut,
       send,
+      rowFirst,
       failedAttempts: await countFailures(receiverUrl),
       recovered: await countRecovery(receiverUrl),
       sweep: [await countSweep(0), await countSweep(10 * DUE_SHARDS)],
-      sizes: { ...sizes, requestBytes: await countWireBytes() },
+      parking,
+      sizes: { ...sizes, ...rowFirstSizes, requestBytes: await countWireBytes() },
       stage: countStage(),
     };
   } finally {
@@ -397,9 +430,11 @@ export function newEvent(projectId: string) {
   };
 }
 
-export function newDelivery(webhook: Webhook, at = new Date()): Delivery {
+/** Returns a delivery as fan-out creates it. */
+export function newDelivery(webhook: Webhook, at = new Date()): PendingDelivery {
   const event = createDeploymentEvent(newEvent(webhook.project_id));
-  return createDelivery(event, webhook, at, settings.deliveryGraceSeconds());
+  const created = createDelivery(event, webhook, at, settings.deliveryGraceSeconds());
+  return { ...created, event_received_at: at.toISOString() };
 }
 
 /** Sends the priced request and counts what the authorizer and the endpoint use. */
@@ -451,13 +486,17 @@ const FAN_OUTS = [
 async function countDeliveries(
   receiverUrl: string,
   repeats: number,
-): Promise<Pick<Units, "fanOut" | "send"> & { sizes: Omit<Units["sizes"], "requestBytes"> }> {
+): Promise<
+  Pick<Units, "fanOut" | "send"> & {
+    sizes: Pick<Units["sizes"], "eventMessageBytes" | "carriedMessageBytes" | "eventRowBytes" | "succeededRowBytes">;
+  }
+> {
   const fanOuts = FAN_OUTS.map((size) => ({ size, usage: [] as Usage[] }));
   const sends = new Map<number, Usage[]>([
     [1, []],
     [10, []],
   ]);
-  const sizes = { eventMessageBytes: 0, attemptMessageBytes: 0, pendingRowBytes: 0, succeededRowBytes: 0 };
+  const sizes = { eventMessageBytes: 0, carriedMessageBytes: 0, eventRowBytes: 0, succeededRowBytes: 0 };
   for (let repeat = 0; repeat < repeats; repeat++) {
     for (const { size, usage } of fanOuts) {
       const projectId = randomUUID();
@@ -465,21 +504,15 @@ async function countDeliveries(
       for (let count = 0; count < size.webhooks; count++) {
         created.push(await addWebhook(projectId, `${receiverUrl}/200`));
       }
-      for (let count = 0; count < size.events; count++) {
-        const MessageBody = JSON.stringify(newEvent(projectId));
-        sizes.eventMessageBytes = Buffer.byteLength(MessageBody);
-        await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody }));
-      }
-      const batches = await drainQueue("events");
-      if (batches.length !== 1) throw new Error(`Expected one batch of events, got ${batches.length}`);
-      usage.push(...batches.map((batch) => batch.usage));
-      const [webhook] = created;
-      if (webhook) sizes.pendingRowBytes = await rowBytes(webhook);
+      sizes.eventMessageBytes = await publish(projectId, size.events);
+      usage.push((await consumeBatch("events")).usage);
+      sizes.eventRowBytes = await rowBytes("events", "project_id", projectId);
       for (const { messages, bytes, usage } of await drainQueue("deliveries")) {
         sends.get(messages)?.push(usage);
-        sizes.attemptMessageBytes = Math.round(bytes / messages);
+        sizes.carriedMessageBytes = Math.round(bytes / messages);
       }
-      if (webhook) sizes.succeededRowBytes = await rowBytes(webhook);
+      const [webhook] = created;
+      if (webhook) sizes.succeededRowBytes = await rowBytes("deliveries", "webhook_id", webhook.id);
     }
   }
   return {
@@ -487,6 +520,64 @@ async function countDeliveries(
     send: [...sends].map(([messages, usage]) => ({ messages, usage: medianOf(usage) })),
     sizes,
   };
+}
+
+/** Sends new events to the events queue, as the pipeline does. @returns the size of one, in bytes */
+async function publish(projectId: string, count: number): Promise<number> {
+  let bytes = 0;
+  for (let sent = 0; sent < count; sent++) {
+    const MessageBody = JSON.stringify(newEvent(projectId));
+    bytes = Buffer.byteLength(MessageBody);
+    await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody }));
+  }
+  return bytes;
+}
+
+/** Counts ten deliveries of a slow webhook: their rows are written first, and the slow senders send them. */
+async function countRowFirst(
+  receiverUrl: string,
+  repeats: number,
+): Promise<{ usage: Units["rowFirst"]; sizes: Pick<Units["sizes"], "pendingRowBytes" | "dueMessageBytes"> }> {
+  const usage = { fanOut: [] as Usage[], send: [] as Usage[] };
+  const sizes = { pendingRowBytes: 0, dueMessageBytes: 0 };
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    const projectId = randomUUID();
+    const webhook = await addWebhook(projectId, `${receiverUrl}/200`);
+    await webhooks.markSlow(webhook, new Date().toISOString());
+    await publish(projectId, 10);
+    usage.fanOut.push((await consumeBatch("events")).usage);
+    sizes.pendingRowBytes = await rowBytes("deliveries", "webhook_id", webhook.id);
+    const batch = await consumeBatch("slowDeliveries");
+    usage.send.push(batch.usage);
+    sizes.dueMessageBytes = Math.round(batch.bytes / batch.messages);
+  }
+  return { usage: { fanOut: medianOf(usage.fanOut), send: medianOf(usage.send) }, sizes };
+}
+
+const PARKED_ROWS = 100;
+
+/** Counts the parking of a webhook that has failed for an hour, and what happens to it once the receiver is back. */
+async function countParking(receiverUrl: string): Promise<ParkingUnits> {
+  const projectId = randomUUID();
+  const webhook = await addWebhook(projectId, `${receiverUrl}/500`);
+  const anHourAgo = new Date(Date.now() - 3_600_000).toISOString();
+  await webhooks.markFailing(webhook, anHourAgo);
+  const fanOut = async (events: number) => {
+    await publish(projectId, events);
+    return (await consumeBatch("events")).usage;
+  };
+  const first = await fanOut(1);
+  const more: Usage[] = [];
+  for (let parked = 0; parked < PARKED_ROWS; parked += 10) more.push(await fanOut(10));
+  const probe = (await consumeBatch("slowDeliveries")).usage;
+  // A new URL closes the circuit. The first row is no longer parked: the probe was its attempt.
+  await webhooks.update(projectId, webhook.id, { url: `${receiverUrl}/200` }, new Date().toISOString());
+  const wakeUp = async () => {
+    await handOver(webhook, new Date());
+    return (await consumeBatch("slowDeliveries")).usage;
+  };
+  const drain = { rows: PARKED_ROWS, usage: await wakeUp() };
+  return { first, fanOut: medianOf(more), probe, drain, empty: await wakeUp() };
 }
 
 interface Batch {
@@ -523,6 +614,14 @@ async function drainQueue(queue: QueueKey): Promise<Batch[]> {
   }
 }
 
+/** Like `drainQueue`. @throws Error unless all messages are in one batch */
+async function consumeBatch(queue: QueueKey): Promise<Batch> {
+  const [batch, ...others] = await drainQueue(queue);
+  if (!batch || others.length > 0)
+    throw new Error(`Expected one batch of ${queue}, got ${batch ? others.length + 1 : 0}`);
+  return batch;
+}
+
 export const queueEvent = (texts: string[]): SQSEvent =>
   ({
     Records: texts.map((body, index) => ({
@@ -548,17 +647,20 @@ export async function call(file: WorkerRow["file"], event: unknown): Promise<Usa
   return counted.usage;
 }
 
-async function rowBytes({ id }: Webhook): Promise<number> {
+/** Returns the size of the first row of a partition, in bytes. */
+async function rowBytes(table: "events" | "deliveries", partitionKey: string, value: string): Promise<number> {
   const { Items = [] } = await dynamo().send(
     new QueryCommand({
-      TableName: tableName("deliveries"),
-      KeyConditionExpression: "webhook_id = :id",
-      ExpressionAttributeValues: { ":id": id },
+      TableName: tableName(table),
+      KeyConditionExpression: `${partitionKey} = :value`,
+      ExpressionAttributeValues: { ":value": value },
       Limit: 1,
       ConsistentRead: true,
     }),
   );
-  return itemBytes(Items[0] ?? {});
+  const [row] = Items;
+  if (!row) throw new Error(`The table ${table} has no row of ${value}`);
+  return itemBytes(row);
 }
 
 /**
@@ -578,28 +680,51 @@ function valueBytes(value: unknown): number {
   return 1;
 }
 
-export const dueAttempt = ({ project_id, webhook_id, id }: Delivery, attempt: number): string =>
-  JSON.stringify({ project_id, webhook_id, delivery_id: id, attempt });
+/** Returns the message of a first attempt, which carries the delivery. */
+export const firstAttempt = (delivery: PendingDelivery): string =>
+  JSON.stringify({ kind: "first", delivery } satisfies DeliveryMessage);
+
+/** Returns the message for an attempt of a row. */
+export const dueAttempt = ({ project_id, webhook_id, id, due_at = "" }: Delivery, attempt: number): string =>
+  JSON.stringify({
+    kind: "due",
+    project_id,
+    webhook_id,
+    delivery_id: id,
+    attempt,
+    valid_until: due_at,
+  } satisfies DeliveryMessage);
 
 /** Counts all attempts of a failing delivery, without the waits of the schedule. */
 async function countFailures(receiverUrl: string): Promise<Usage[]> {
   const delivery = newDelivery(await addWebhook(randomUUID(), `${receiverUrl}/500`));
-  await deliveries.insert(delivery);
   const usage: Usage[] = [];
+  let message = firstAttempt(delivery);
   for (let attempt = 1; ; attempt++) {
-    usage.push(await call("attempts/send", queueEvent([dueAttempt(delivery, attempt)])));
+    usage.push(await call("attempts/send", queueEvent([message])));
     const row = await deliveries.find(delivery.webhook_id, delivery.id);
     if (row?.attempt_count !== attempt) throw new Error(`Attempt ${attempt} was not recorded`);
     if (row.status !== "pending") return usage;
+    message = dueAttempt(row, attempt + 1);
   }
 }
 
+/** Counts a second attempt that succeeds. */
 async function countRecovery(receiverUrl: string): Promise<Usage> {
-  const webhook = await addWebhook(randomUUID(), `${receiverUrl}/200`);
-  await webhooks.markFailing(webhook, new Date().toISOString());
+  const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
   const delivery = newDelivery(webhook);
-  await deliveries.insert(delivery);
-  return call("attempts/send", queueEvent([dueAttempt(delivery, 1)]));
+  await call("attempts/send", queueEvent([firstAttempt(delivery)]));
+  // Changes the row directly: an update by the API would also mark the webhook as healthy.
+  await dynamo().send(
+    new UpdateCommand({
+      TableName: tableName("webhooks"),
+      Key: { project_id: webhook.project_id, id: webhook.id },
+      UpdateExpression: "SET #url = :url",
+      ExpressionAttributeNames: { "#url": "url" },
+      ExpressionAttributeValues: { ":url": `${receiverUrl}/200` },
+    }),
+  );
+  return call("attempts/send", queueEvent([dueAttempt(delivery, 2)]));
 }
 
 /** Counts a sweep that finds `rows` due rows, spread evenly over the shards. */
@@ -629,8 +754,7 @@ async function countWireBytes(): Promise<number> {
       `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/deployments/production`,
     ),
   );
-  await deliveries.insert(delivery);
-  await call("attempts/send", queueEvent([dueAttempt(delivery, 1)]));
+  await call("attempts/send", queueEvent([firstAttempt(delivery)]));
   receiver.closeAllConnections();
   receiver.close();
   return bytes;

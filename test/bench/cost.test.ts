@@ -2,8 +2,11 @@ import { asDeployed, assumed, billedMs } from "../../bench/billed-time.ts";
 import {
   deliveryLines,
   documented,
+  downLines,
+  failureLines,
   inMarkdown,
   type Line,
+  parkedLines,
   readUnits,
   requestLines,
   targetsOf,
@@ -65,6 +68,58 @@ test("batches of ten share their calls and queue requests", () => {
   expect(priceAt(10)).toBeCloseTo(0.4 * (2 + 0.4) + 0.1 * 1.2 + 0.2 * 0.2, 6);
 });
 
+test("a delivery whose row comes first has the calls and queue requests of the others, and more writes", () => {
+  const priceOf = (isRowFirst: boolean) =>
+    dollars(deliveryLines(units, { webhooks: 1, batch: 10, ...(isRowFirst && { isRowFirst }) }, bare));
+  const more = priceOf(true) - priceOf(false);
+  const logs = units.rowFirst.send.logBytes - (units.send.find(({ messages }) => messages === 10)?.usage.logBytes ?? 0);
+  // Inserted and claimed, in and out of the index.
+  expect(more).toBeCloseTo(4 * 0.625 + dollarsFor("logByte", logs * 100_000), 6);
+});
+
+test("a fan-out and a sender that write a row first wait once more for AWS", () => {
+  const waiting = { ...bare, waitMs: 1_000 };
+  const gbSeconds = (isRowFirst: boolean) =>
+    deliveryLines(units, { webhooks: 1, batch: 10, ...(isRowFirst && { isRowFirst }) }, waiting).flatMap((line) =>
+      line.what.endsWith(": time") ? line.units / 100_000 : [],
+    );
+  const [fanOut = 0, send = 0] = gbSeconds(false);
+  expect(gbSeconds(true)).toEqual([fanOut + 1, send + 1]);
+});
+
+test("a million parked deliveries share the calls of the drains that send them", () => {
+  const parked: Units = {
+    ...units,
+    parking: {
+      ...units.parking,
+      fanOut: { ...none, writes: 20, indexWrites: 10 },
+      drain: { rows: 100, usage: { ...none, writes: 200, indexWrites: 100, queueRequests: 1 } },
+    },
+    sizes: { ...units.sizes, requestBytes: 0 },
+  };
+  const events = 0.4 * 1.2 + 0.2 * 0.1;
+  const drains = 0.01 * (0.4 * 3 + 0.1 * 3 + 0.2);
+  expect(dollars(parkedLines(parked, bare))).toBeCloseTo(events + drains + 0.625 * (3 + 3), 6);
+});
+
+test("a receiver that is down costs a probe every five minutes until its webhook is disabled after five days", () => {
+  const down: Units = { ...units, parking: { ...units.parking, probe: { ...none, writes: 10 } } };
+  const probes = (5 * 24 * 12) / 1_000_000;
+  expect(dollars(downLines(down, bare))).toBeCloseTo(probes * (0.625 * 10 + 0.4 * 2 + 0.1 * 2 + 0.2), 6);
+});
+
+test("a failure costs the failed attempt and the dearer success after it", () => {
+  const failing: Units = {
+    ...units,
+    send: units.send.map((each) => ({ ...each, usage: { ...none, writes: 1 } })),
+    failedAttempts: [{ ...none, writes: 2, indexWrites: 1, queueRequests: 1 }],
+    recovered: { ...none, writes: 4, indexWrites: 1 },
+    sizes: { ...units.sizes, requestBytes: 0 },
+  };
+  const attempt = 0.2 + 2 * 0.4 + 2 * 0.1;
+  expect(dollars(failureLines(failing, 1, "one", bare))).toBeCloseTo(attempt + 0.4 + 0.1 + 0.625 * (3 + 5 - 1), 6);
+});
+
 test("half the memory doubles the CPU time and not the waits", () => {
   const usage = { ...none, cpuMs: 10 };
   const given = { ...assumed, cpuFactor: 1, waitMs: 5, coldShare: 0 };
@@ -82,10 +137,15 @@ test("a delivery is cheaper with more webhooks per event and with larger batches
   expect(price(1, 10)).toBeLessThan(price(1, 1));
 });
 
-test("the price of a request is below its bound", () => {
-  const requests = targetsOf(units).filter(({ name }) => name.startsWith("request"));
-  expect(requests).toHaveLength(2);
-  for (const { value, bound } of requests) expect(value).toBeLessThanOrEqual(bound);
+test("every price and every number of writes is within its bound", () => {
+  const targets = targetsOf(units);
+  expect(targets).toHaveLength(6);
+  for (const { name, value, bound } of targets) expect({ name, isMet: value <= bound }).toEqual({ name, isMet: true });
+});
+
+test("a delivery writes its own row and its share of the event's row", () => {
+  const writes = targetsOf(units).filter(({ name }) => name.includes("writes"));
+  expect(writes.map(({ value }) => value)).toEqual([2, 1.1]);
 });
 
 test("every price has a source and states how it was verified", () => {
@@ -105,6 +165,14 @@ test("limits are sorted, and slow receivers lower the limit of the senders", () 
   const senders = (all: typeof slow) =>
     all.find(({ name }) => name.startsWith("senders") && name.includes("receivers respond"))?.maxPerSecond ?? 0;
   expect(senders(slow)).toBeLessThan(senders(limitsOf(units)));
+});
+
+test("the index limits failures only, and the slow lane is slower than the senders", () => {
+  const limitOf = (part: string, of = units) =>
+    limitsOf(of).find(({ name }) => name.includes(part))?.maxPerSecond ?? Number.NaN;
+  const noIndex = { ...units, failedAttempts: units.failedAttempts.map((each) => ({ ...each, indexWrites: 0 })) };
+  expect(limitOf("partitions of the index", noIndex)).toBeGreaterThan(limitOf("partitions of the index"));
+  expect(limitOf("slow lane")).toBeLessThan(limitOf("senders, 200 concurrent, receivers respond"));
 });
 
 test("writing the tables replaces the table with the same title and keeps the rest of the page", () => {

@@ -200,14 +200,45 @@ describe("bench/units.json", () => {
   });
 
   test("has the current units of a delivery", () => {
-    const inShort = ({ fanOut, send, sweep, failedAttempts, recovered, keyFirstUse }: Units) => ({
+    const inShort = ({ fanOut, send, sweep, rowFirst, failedAttempts, recovered, keyFirstUse }: Units) => ({
       fanOut: fanOut.map(({ usage, ...size }) => ({ ...size, ...counted(usage) })),
       send: send.map(({ usage, messages }) => ({ messages, ...counted(usage) })),
       sweep: sweep.map(({ usage, rows }) => ({ rows, ...counted(usage) })),
       failedAttempts: failedAttempts.map(counted),
-      others: [recovered, keyFirstUse].map(counted),
+      others: [rowFirst.fanOut, rowFirst.send, recovered, keyFirstUse].map(counted),
     });
     expect(inShort(written)).toEqual(inShort(now));
+  });
+
+  test("has the current units of parked deliveries", () => {
+    const inShort = ({ parking: { first, fanOut, probe, drain, empty } }: Units) => ({
+      rows: drain.rows,
+      calls: [first, fanOut, probe, drain.usage, empty].map(counted),
+    });
+    expect(inShort(written)).toEqual(inShort(now));
+  });
+
+  const perDelivery = (usage: Usage, deliveries: number) => (usage.writes + usage.indexWrites) / deliveries;
+
+  test("writes a delivery once on the happy path, and an event once", () => {
+    for (const { events, usage } of now.fanOut) expect(perDelivery(usage, events)).toBe(1);
+    for (const { messages, usage } of now.send) expect(perDelivery(usage, messages)).toBe(1);
+    expect(now.send.map(({ usage }) => usage.indexWrites)).toEqual([0, 0]);
+  });
+
+  test("writes the row first for a slow webhook: inserted, claimed and recorded, in and out of the index", () => {
+    expect(perDelivery(now.rowFirst.fanOut, 10)).toBe(1 + 2);
+    expect(perDelivery(now.rowFirst.send, 10)).toBe(1 + 2);
+  });
+
+  test("a parked delivery leads to no message", () => {
+    expect(now.parking.first.queueRequests).toBe(1);
+    expect(now.parking.fanOut.queueRequests).toBe(0);
+  });
+
+  test("the rows of the priced event are smaller than 1 KB", () => {
+    const { eventRowBytes, pendingRowBytes, succeededRowBytes } = now.sizes;
+    expect(Math.max(eventRowBytes, pendingRowBytes, succeededRowBytes)).toBeLessThan(1024);
   });
 
   /** Numbers that grow with each function: dated, so that a new endpoint does not have to update them. */
@@ -228,6 +259,8 @@ describe("bench/units.json", () => {
     ["an attempt's log line", ({ send }) => send[0]?.usage.logBytes ?? 0],
     ["a delivery on the wire", ({ sizes }) => sizes.requestBytes],
     ["a delivery's row", ({ sizes }) => sizes.succeededRowBytes],
+    ["an event's row", ({ sizes }) => sizes.eventRowBytes],
+    ["a message that carries a delivery", ({ sizes }) => sizes.carriedMessageBytes],
     ["an access log line", ({ requests }) => requests[0]?.accessLogBytes ?? 0],
     ["a response", ({ requests }) => requests[0]?.responseBytes ?? 0],
   ])("has the size of %s, to a twentieth", (_, sizeIn) => {
