@@ -3,13 +3,11 @@ import type { SQSRecord } from "aws-lambda";
 import { createTables } from "../../bin/local/resources.ts";
 import { handler } from "../../functions/attempts/send.ts";
 import { createDelivery } from "../../functions/deliveries/delivery.ts";
-import * as rows from "../../functions/deliveries/delivery-store.ts";
 import { createDeploymentEvent, parseJsonExactly } from "../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
-import { inParallel } from "../../functions/platform/parallel.ts";
 import { createWebhook, MAX_WEBHOOKS_PER_PROJECT, type Webhook } from "../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
-import { BODY, type Delivery, type Target, type Way } from "./way.ts";
+import { BODY, type Target, type Way } from "./way.ts";
 
 /* The whole attempt of the Lambda: a read of three items, the request, a write and a log line. */
 
@@ -31,20 +29,17 @@ async function webhookFor({ url, secret }: Target): Promise<Webhook> {
 const event = createDeploymentEvent(parseJsonExactly(BODY) as Parameters<typeof createDeploymentEvent>[0]);
 const GRACE_SECONDS = 3600;
 
-async function insert({ target, id }: Delivery): Promise<void> {
-  const webhook = await webhookFor(target);
-  await rows.insert({ ...createDelivery(event, webhook, new Date(), GRACE_SECONDS), id });
-}
-
 export const way: Way = {
   async prepare(deliveries) {
     for (const { target } of deliveries) await webhookFor(target);
-    await inParallel(deliveries, 50, insert);
   },
   async send({ target, id }) {
-    const { project_id, id: webhook_id } = await webhookFor(target);
-    const body = JSON.stringify({ project_id, webhook_id, delivery_id: id, attempt: 1 });
-    const { batchItemFailures } = await handler({ Records: [{ messageId: id, body } as SQSRecord] });
+    const webhook = await webhookFor(target);
+    const created = createDelivery(event, webhook, new Date(), GRACE_SECONDS);
+    const delivery = { ...created, project_id: webhook.project_id, id };
+    const body = JSON.stringify({ kind: "first", delivery });
+    const attributes = { SentTimestamp: String(Date.now()), ApproximateReceiveCount: "1" };
+    const { batchItemFailures } = await handler({ Records: [{ messageId: id, body, attributes } as SQSRecord] });
     return batchItemFailures.length === 0;
   },
 };
