@@ -156,7 +156,7 @@ async function probe(receiverUrl: string): Promise<Series> {
     await seed(Array.from({ length: size }, () => ({ ...newDelivery(webhook, anHourAgo), due_shard })));
     // Enqueues the first wake-up call of the webhook. The call below is the same.
     await ensureWakeUp(webhook, new Date());
-    const wakeUp = { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, handovers: 1 };
+    const wakeUp = { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, generation: 1 };
     const usage = await call("attempts/send-slow", queueEvent([JSON.stringify(wakeUp)]));
     assert.equal(usage.logLines, 1, "one probe is sent");
     const cost = usage.reads + usage.writes + usage.indexWrites;

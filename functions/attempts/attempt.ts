@@ -239,10 +239,11 @@ async function send(request: AttemptRequest, inputs: AttemptInputs): Promise<Att
     attempt: toAttempt(delivery, trigger, at, outcome),
     retryAfter: outcome.retryAfter,
     sendingId,
-    hasWaitedForSlot: (request.waits ?? 0) > 0,
+    hasWaited: (request.waits ?? 0) > 0 || request.lane === "slow",
     isDrain: request.isDrain ?? false,
   });
-  await noteDuration(webhook, outcome.durationMs);
+  // A connection that is refused at once does not show that the receiver responds fast.
+  await noteDuration(webhook, outcome.statusCode === undefined ? Number.POSITIVE_INFINITY : outcome.durationMs);
   return outcome.errorCode === undefined ? "succeeded" : "failed";
 }
 

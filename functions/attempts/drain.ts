@@ -28,13 +28,13 @@ type Next = { kind: "wait"; at: Date } | { kind: "empty"; visitAt?: Date };
  * Sends parked deliveries of a webhook until the receiver fails, none is left, or the time is up.
  * @param hasTime returns whether there is time for another attempt
  */
-export async function drain({ project_id, webhook_id, handovers }: WakeUpCall, hasTime: () => boolean): Promise<void> {
+export async function drain({ project_id, webhook_id, generation }: WakeUpCall, hasTime: () => boolean): Promise<void> {
   log.tag({ project_id, webhook_id });
   const key = { project_id, id: webhook_id };
-  const wakeUp = await startDrain(key, handovers);
+  const wakeUp = await startDrain(key, generation);
   if (!wakeUp) return;
   const next = await drainPages(key, hasTime);
-  if (next.kind === "wait") await handOver(key, next.at, wakeUp.handovers);
+  if (next.kind === "wait") await handOver(key, next.at, wakeUp.generation);
   else await endDrainEmpty(key, wakeUp, next.visitAt);
 }
 

@@ -32,8 +32,8 @@ export interface CompletedAttempt {
   retryAfter: string | undefined;
   /** Random id of this attempt: tells its writes from those of other senders. */
   sendingId: string;
-  /** The attempt waited because too many requests to its webhook were in flight. */
-  hasWaitedForSlot: boolean;
+  /** The attempt waited for its receiver, which was busy, slow or down. */
+  hasWaited: boolean;
   /** The attempt was made by a drain of its webhook. */
   isDrain: boolean;
 }
@@ -104,7 +104,7 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
     attempt,
     retryAfter: retry_after,
     sendingId: sending_id,
-    hasWaitedForSlot: true,
+    hasWaited: true,
     isDrain: false,
   });
   if (stage.reached !== "completed") throw stage.error;
@@ -119,13 +119,13 @@ function asBeforeRequest(row: Delivery, attempt: Attempt): Delivery {
 }
 
 function logAttempt(completed: CompletedAttempt, effects: AttemptEffects): void {
-  const { delivery, attempt, hasWaitedForSlot, isDrain } = completed;
+  const { delivery, attempt, hasWaited, isDrain } = completed;
   const { project_id, webhook_id, id, event, deployment_id } = delivery;
   const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
   const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
   const outcome = error_code ?? "succeeded";
   const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
-  log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaitedForSlot || isDrain, effects));
+  log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaited || isDrain, effects));
 }
 
 /** Records an attempt and applies its consequences. Does not throw: a failure is part of the returned stage. */

@@ -5,11 +5,10 @@ import { type AttemptRequest, delay, makeAttempt } from "./attempt.ts";
 import { recordLater } from "./record.ts";
 
 /**
- * The time that an attempt can need when DynamoDB and SQS are slow: the wait for a slot 2 s, the reads 3 s, the request
- * 15 s, its record and the message after it 9 s each, less what the SDK does at the same time. With less time left an
- * attempt is not begun: Lambda would stop it after the request, and the request would be repeated.
+ * The time that an attempt can need when DynamoDB and SQS are slow: the wait for a slot 2 s, the request 15 s, and
+ * 9 s each for the reads, the record and the message after it. With less time left an attempt is not begun: Lambda would stop it after the request, and the request would be repeated.
  */
-export const MIN_ATTEMPT_MS = 35_000;
+export const MIN_ATTEMPT_MS = 45_000;
 
 /** Handles the wake-up call of a webhook. `hasTime` returns whether there is time for another attempt. */
 type HandleWakeUp = (call: WakeUpCall, hasTime: () => boolean) => Promise<void>;

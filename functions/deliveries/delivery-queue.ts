@@ -50,8 +50,8 @@ export interface WakeUpCall {
   kind: "wake-up";
   project_id: string;
   webhook_id: string;
-  /** Only the call with the latest number counts. */
-  handovers: number;
+  /** Only the calls with the latest number count, and only the first of them. */
+  generation: number;
 }
 
 export type DeliveryMessage = DueAttempt | FirstAttempt | UnrecordedAttempt | WakeUpCall;
@@ -64,7 +64,12 @@ const kinds: readonly string[] = ["due", "first", "unrecorded", "wake-up"] satis
  * @throws Error for a message that is not valid
  */
 export function readDeliveryMessage(text: string): DeliveryMessage {
-  const message = JSON.parse(text) as { kind?: unknown; project_id?: unknown; delivery?: Partial<Delivery> };
+  // A message without a kind was enqueued by an earlier release.
+  const message = { kind: "due", ...JSON.parse(text) } as {
+    kind?: unknown;
+    project_id?: unknown;
+    delivery?: Partial<Delivery>;
+  };
   const isKnown = typeof message.kind === "string" && kinds.includes(message.kind);
   if (!isKnown || typeof (message.project_id ?? message.delivery?.project_id) !== "string") {
     throw new Error("The message is not a valid message of this queue.");

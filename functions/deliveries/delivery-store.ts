@@ -183,7 +183,7 @@ async function rescheduleWhen(
         ...keyOf(key),
         UpdateExpression:
           "SET #status = :pending, #trigger = :trigger, requested_at = :nextAttemptAt, " +
-          "attempts_before_schedule = attempt_count, next_attempt_at = :nextAttemptAt, due_at = :dueAt, due_shard = :dueShard, expires_at = :expiresAt",
+          "attempts_before_schedule = attempt_count, next_attempt_at = :nextAttemptAt, due_at = :dueAt, due_shard = :dueShard, expires_at = :expiresAt REMOVE handovers",
         ConditionExpression: `${condition.expression} AND attempt_count < :max`,
         ExpressionAttributeNames: { "#status": "status", "#trigger": "trigger" },
         ExpressionAttributeValues: {
@@ -306,7 +306,7 @@ export function recordOvertaken(delivery: Delivery, attempt: Attempt, sendingId:
     pendingWithNewRequest(delivery),
     delivery,
     {
-      expression: `SET attempt_count = :number, attempts_before_schedule = :number, ${appendAttempt}, sending_id = :sendingId REMOVE sending_until`,
+      expression: `SET attempt_count = :number, attempts_before_schedule = :number, ${appendAttempt}, sending_id = :sendingId REMOVE sending_until, handovers`,
       values: { ...attemptValues(attempt, attempt.number), ":sendingId": sendingId },
     },
     isRecordedBy(sendingId, attempt.number),
@@ -364,7 +364,7 @@ export function park(delivery: Delivery, probeAt: string): Promise<boolean> {
   const { webhook_id, next_attempt_at = "" } = delivery;
   // The order of the parked rows is that of their planned attempts.
   const due = { due_shard: parkingShardOf(webhook_id), due_at: next_attempt_at };
-  return changePending(delivery, { status: "pending", nextAttemptAt: probeAt, due });
+  return changePending(delivery, { status: "pending", nextAttemptAt: probeAt, due }, { remove: ["handovers"] });
 }
 
 /** Inserts a delivery into the parking of its webhook. @returns false when the row already exists */
@@ -382,7 +382,8 @@ export function insertParked(delivery: PendingDelivery, probeAt: string): Promis
  * Cancels a delivery of a deleted webhook.
  * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
  */
-export const cancel = (delivery: Delivery): Promise<boolean> => changePending(delivery, { status: "cancelled" });
+export const cancel = (delivery: Delivery): Promise<boolean> =>
+  changePending(delivery, { status: "cancelled" }, { remove: ["sending_until", "handovers"] });
 
 /**
  * Holds a delivery of a disabled webhook, in one transaction with a check that the webhook is still disabled.
@@ -396,7 +397,7 @@ export async function hold(delivery: Delivery, webhook: Webhook): Promise<boolea
       delivery: {
         Update: {
           ...keyOf(delivery),
-          UpdateExpression: "SET #status = :held REMOVE next_attempt_at, due_shard, due_at",
+          UpdateExpression: "SET #status = :held REMOVE next_attempt_at, due_shard, due_at, sending_until, handovers",
           ConditionExpression: expression,
           ExpressionAttributeNames: { "#status": "status" },
           ExpressionAttributeValues: { ...values, ":held": "held" },

@@ -54,7 +54,7 @@ export interface Delivery {
   /** Until when one sender may be sending this attempt, and a random id of that sender. No other sender sends it. */
   sending_until?: string;
   sending_id?: string;
-  /** How often the sweep has enqueued the next attempt; absent for never. */
+  /** How often the sweep has enqueued the planned attempt; absent for never. */
   handovers?: number;
   /** Expiry time in epoch seconds. DynamoDB deletes the row after it. */
   expires_at: number;
@@ -98,8 +98,8 @@ export const DUE_SHARDS = 32;
 /** The longest delay of an SQS message: 15 minutes. Later attempts wait in the `due` index. */
 export const MAX_QUEUE_DELAY_SECONDS = 900;
 
-/** Max time that a sender needs for one attempt and its record: the deadline of the request and ten seconds. */
-export const SENDING_SECONDS = 25;
+/** Max time that a sender needs for one attempt: the claim, the request of 15 s and the record, each write up to 9 s. */
+export const SENDING_SECONDS = 35;
 
 /** Keys of a row in the `due` index. */
 export type Due = Required<Pick<Delivery, "due_shard" | "due_at">>;
@@ -159,13 +159,17 @@ export function shardOf(id: string): number {
   return createHash("sha256").update(id).digest().readUInt32BE() % DUE_SHARDS;
 }
 
+/** Beyond all shards of the sweep, however many there are. Never change it: parked rows would not be found again. */
+const FIRST_PARKING_SHARD = 1_000_000;
+
 /**
  * Returns the partition of the `due` index for the parked deliveries of a webhook: a number beyond the shards of the
  * sweep. Two webhooks share one with a probability of one in 2^48; their rows are told apart by the webhook's id.
  */
 export function parkingShardOf(webhookId: string): number {
-  return DUE_SHARDS + createHash("sha256").update(webhookId).digest().readUIntBE(0, 6);
+  return FIRST_PARKING_SHARD + createHash("sha256").update(webhookId).digest().readUIntBE(0, 6);
 }
 
 /** Returns whether a row waits in the parking of its webhook. */
-export const isParked = ({ due_shard }: Pick<Delivery, "due_shard">): boolean => (due_shard ?? 0) >= DUE_SHARDS;
+export const isParked = ({ due_shard }: Pick<Delivery, "due_shard">): boolean =>
+  (due_shard ?? 0) >= FIRST_PARKING_SHARD;

@@ -39,6 +39,8 @@ export async function findDue(
 export type ClaimedRow = Pick<Delivery, "project_id" | "webhook_id" | "id" | "attempt_count"> & {
   due_at: string;
   handovers: number;
+  /** Of a wake-up: the number of its latest call. */
+  generation?: number;
 };
 
 /**
@@ -78,6 +80,7 @@ export async function claim({ webhook_id, id, due_at }: DueKey, until: string): 
       attempt_count: Number(storedValue(error, "attempt_count") ?? 0),
       due_at: until,
       handovers: Number(storedValue(error, "handovers") ?? 0),
+      generation: Number(storedValue(error, "generation") ?? 0),
     };
   }
 }

@@ -25,8 +25,10 @@ export interface WakeUp {
   project_id: string;
   due_shard: number;
   due_at: string;
-  /** How often the sweep or a drain has handed the webhook over. Only the message with this number counts. */
-  handovers: number;
+  /** Number of the latest wake-up call. The first drain that starts with it makes all calls up to it void. */
+  generation: number;
+  /** How often the sweep has repeated that call; absent for never. */
+  handovers?: number;
   /** How often a sender has written this item after it parked a row. */
   parkings: number;
   /** When a drain found the parking empty; absent while rows may be parked. */
@@ -66,18 +68,19 @@ export async function ensureWakeUp(webhook: WebhookKey, at: Date): Promise<void>
     new UpdateCommand({
       ...keyOf(webhook),
       UpdateExpression:
-        "SET project_id = :project, due_shard = :shard, due_at = if_not_exists(due_at, :at) ADD parkings :one",
+        "SET project_id = :project, due_shard = :shard, due_at = if_not_exists(due_at, :at), generation = if_not_exists(generation, :none) ADD parkings :one",
       ExpressionAttributeValues: {
         ":project": webhook.project_id,
         ":shard": shardOf(webhook.id),
         ":at": new Date(Math.max(at.getTime(), now)).toISOString(),
+        ":none": 0,
         ":one": 1,
       },
       ReturnValues: "ALL_NEW",
     }),
   );
-  const { handovers = 0, empty_since } = Attributes as Partial<WakeUp>;
-  if (handovers === 0 || empty_since !== undefined) await handOver(webhook, at);
+  const { generation, empty_since } = Attributes as WakeUp;
+  if (generation === 0 || empty_since !== undefined) await handOver(webhook, at);
   if (writtenAt.size >= MAX_REMEMBERED) writtenAt.clear();
   writtenAt.set(webhook.id, now);
 }
@@ -87,13 +90,13 @@ const MAX_DELAY_SECONDS = 900;
 
 /**
  * Enqueues a wake-up call of a webhook for the time `at`, if its wake-up exists. All calls before it become void.
- * @param expected the number of hand-overs of the caller's wake-up; undefined = any
+ * @param expected the generation of the caller's wake-up; undefined = any
  */
 export async function handOver(webhook: WebhookKey, at: Date, expected?: number): Promise<void> {
   const afterSeconds = Math.min(MAX_DELAY_SECONDS, Math.max(0, (at.getTime() - Date.now()) / 1000));
   const moved = await changeWakeUp(
     webhook,
-    "SET due_at = :at REMOVE empty_since ADD handovers :one",
+    "SET due_at = :at REMOVE empty_since, handovers ADD generation :one",
     { ":at": addSeconds(new Date(), afterSeconds + leaseSeconds()), ":one": 1 },
     expected,
   );
@@ -102,7 +105,7 @@ export async function handOver(webhook: WebhookKey, at: Date, expected?: number)
     kind: "wake-up",
     project_id: moved.project_id,
     webhook_id: webhook.id,
-    handovers: moved.handovers,
+    generation: moved.generation,
   } as const;
   // A call that is not accepted is left to the sweep.
   await enqueueWakeUps([call], afterSeconds);
@@ -113,12 +116,17 @@ const leaseSeconds = () => Math.max(60, settings.deliveryGraceSeconds());
 
 /**
  * Starts a drain.
- * @param handovers number of the wake-up call
+ * @param generation number of the wake-up call
  * @returns the wake-up, with a number of its own; undefined when the call is void
  */
-export function startDrain(webhook: WebhookKey, handovers: number): Promise<WakeUp | undefined> {
+export function startDrain(webhook: WebhookKey, generation: number): Promise<WakeUp | undefined> {
   const until = addSeconds(new Date(), leaseSeconds() + 60);
-  return changeWakeUp(webhook, "SET due_at = :until ADD handovers :one", { ":until": until, ":one": 1 }, handovers);
+  return changeWakeUp(
+    webhook,
+    "SET due_at = :until REMOVE handovers ADD generation :one",
+    { ":until": until, ":one": 1 },
+    generation,
+  );
 }
 
 /**
@@ -126,22 +134,22 @@ export function startDrain(webhook: WebhookKey, handovers: number): Promise<Wake
  * empty for long enough and no row was parked since the drain started.
  */
 export async function endDrainEmpty(webhook: WebhookKey, wakeUp: WakeUp, visitAt?: Date): Promise<void> {
-  const { handovers, parkings, empty_since } = wakeUp;
+  const { generation, parkings, empty_since } = wakeUp;
   const now = new Date();
   const isLongEmpty = empty_since !== undefined && addSeconds(now, -EMPTY_SECONDS) >= empty_since;
   if (!isLongEmpty) {
     const latest = addSeconds(now, EMPTY_SECONDS);
     const at = visitAt && visitAt.toISOString() < latest ? visitAt.toISOString() : latest;
     const expression = "SET due_at = :at, empty_since = if_not_exists(empty_since, :now)";
-    await changeWakeUp(webhook, expression, { ":at": at, ":now": now.toISOString() }, handovers);
+    await changeWakeUp(webhook, expression, { ":at": at, ":now": now.toISOString() }, generation);
     return;
   }
   try {
     await dynamo().send(
       new DeleteCommand({
         ...keyOf(webhook),
-        ConditionExpression: "handovers = :handovers AND parkings = :parkings AND empty_since = :emptySince",
-        ExpressionAttributeValues: { ":handovers": handovers, ":parkings": parkings, ":emptySince": empty_since },
+        ConditionExpression: "generation = :generation AND parkings = :parkings AND empty_since = :emptySince",
+        ExpressionAttributeValues: { ":generation": generation, ":parkings": parkings, ":emptySince": empty_since },
       }),
     );
   } catch (error) {
@@ -156,7 +164,7 @@ async function changeWakeUp(
   values: Record<string, string | number>,
   expected?: number,
 ): Promise<WakeUp | undefined> {
-  const isExpected = expected === undefined ? "" : " AND handovers = :expected";
+  const isExpected = expected === undefined ? "" : " AND generation = :expected";
   try {
     const { Attributes } = await dynamo().send(
       new UpdateCommand({

@@ -106,12 +106,12 @@ async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boo
 
 /** Enqueues claimed rows. A row whose message is not accepted is due again after a minute, not after its lease. */
 async function handOver(claimed: ClaimedRow[], now: Date): Promise<void> {
-  const [wakeUps, rows] = [claimed.filter(isWakeUp), claimed.filter((row) => !isWakeUp(row))];
-  const leased = await Promise.all(rows.map((row) => extendLease(row, now)));
-  const calls = wakeUps.map(({ project_id, id, handovers }) => {
-    return { kind: "wake-up", project_id, webhook_id: id, handovers } as const;
+  const leased = await Promise.all(claimed.map((row) => extendLease(row, now)));
+  const [wakeUps, rows] = [leased.filter(isWakeUp), leased.filter((row) => !isWakeUp(row))];
+  const calls = wakeUps.map(({ project_id, id, generation = 0 }) => {
+    return { kind: "wake-up", project_id, webhook_id: id, generation } as const;
   });
-  const [rejectedRows, rejectedCalls] = await Promise.all([enqueue(leased), enqueueWakeUps(calls)]);
+  const [rejectedRows, rejectedCalls] = await Promise.all([enqueue(rows), enqueueWakeUps(calls)]);
   const rejected = [
     ...rejectedRows,
     ...wakeUps.filter((_, index) => rejectedCalls.some((call) => call === calls[index])),

@@ -26,7 +26,7 @@ export type Trigger =
   | { kind: "invoke" };
 
 /**
- * An attempt needs up to 35 s when DynamoDB and SQS are slow: see MIN_ATTEMPT_MS in attempts/sender.ts. A message that a
+ * An attempt needs up to 45 s when DynamoDB and SQS are slow: see MIN_ATTEMPT_MS in attempts/sender.ts. A message that a
  * sender cannot begin in time goes back to the queue.
  */
 const SENDER_TIMEOUT_SECONDS = 60;

@@ -388,7 +388,7 @@ async function removeWakeUp(service: TestService): Promise<void> {
   const TableName = tableName("deliveries");
   const Key = { webhook_id: `wake-up:${id}`, id };
   const due = { due_shard: shardOf(id), due_at: secondsFromNow(-60), empty_since: secondsFromNow(-660) };
-  const Item = { ...Key, ...due, project_id: projectId, handovers: 1, parkings: 1 };
+  const Item = { ...Key, ...due, project_id: projectId, generation: 1, parkings: 1 };
   await dynamo().send(new PutCommand({ TableName, Item }));
   await eventually(async () => {
     const found = await dynamo().send(new GetCommand({ TableName, Key, ConsistentRead: true }));

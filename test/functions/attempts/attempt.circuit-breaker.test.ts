@@ -96,7 +96,7 @@ describe.each([
         lane: "slow",
         delaySeconds: Math.max(0, probeInSeconds ?? 0),
         group: webhook.project_id,
-        message: { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, handovers: 1 },
+        message: { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, generation: 1 },
       },
     ]);
     // If the call is lost, the sweep wakes the webhook after the grace period.
@@ -153,7 +153,7 @@ test("a webhook whose wake-up could not be written is woken when the message is 
   sent = watchMessages();
   expect(await send(message)).toEqual({ batchItemFailures: [] });
   expect(sent).toMatchObject([{ message: { kind: "wake-up", webhook_id: webhook.id } }]);
-  expect(await wakeUpNow()).toMatchObject({ handovers: 1 });
+  expect(await wakeUpNow()).toMatchObject({ generation: 1 });
 });
 
 test("a webhook whose wake-up call SQS rejects is left to the sweep", async () => {

@@ -130,7 +130,7 @@ describe("while the circuit is open", () => {
     await handle(call);
     clock.advance(60);
     await handle(call);
-    await handle({ ...call, handovers: call.handovers - 1 });
+    await handle({ ...call, generation: call.generation - 1 });
     expect(requestedIds()).toHaveLength(1);
   });
 

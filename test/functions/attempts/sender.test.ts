@@ -44,14 +44,14 @@ afterEach(async () => {
 });
 
 test("an attempt needs 35 seconds", () => {
-  expect(MIN_ATTEMPT_MS).toBe(35_000);
+  expect(MIN_ATTEMPT_MS).toBe(45_000);
 });
 
 describe.each(Object.entries(lanes))("the sender of the %s lane, with 34 s left", (_, handler) => {
   test("sends nothing for a row, and enqueues its attempt again", async () => {
     const sent = watchMessages();
     const delivery = await givenDelivery(webhook);
-    expect(await handler(sqsEvent(dueAttempt(delivery)), left(34_000))).toEqual(allDone);
+    expect(await handler(sqsEvent(dueAttempt(delivery)), left(44_000))).toEqual(allDone);
     expect(receiver.received).toEqual([]);
     expect(await rowOf(delivery)).toEqual(delivery);
     expect(sent).toMatchObject([{ lane: "slow", delaySeconds: 0, message: dueAttempt(delivery) }]);
@@ -60,7 +60,7 @@ describe.each(Object.entries(lanes))("the sender of the %s lane, with 34 s left"
   test("writes the row of a carried delivery, and enqueues its attempt", async () => {
     const sent = watchMessages();
     const delivery = carriedDelivery(webhook);
-    expect(await handler(sqsEvent(firstAttempt(delivery)), left(34_000))).toEqual(allDone);
+    expect(await handler(sqsEvent(firstAttempt(delivery)), left(44_000))).toEqual(allDone);
     expect(receiver.received).toEqual([]);
     const row = await rowOf(delivery);
     expect(row).toMatchObject({ status: "pending", attempt_count: 0 });
@@ -70,7 +70,7 @@ describe.each(Object.entries(lanes))("the sender of the %s lane, with 34 s left"
   test("drops a stale message", async () => {
     const sent = watchMessages();
     const delivery = await givenDelivery(webhook);
-    await handler(sqsEvent({ ...dueAttempt(delivery), valid_until: inSeconds(-1) }), left(34_000));
+    await handler(sqsEvent({ ...dueAttempt(delivery), valid_until: inSeconds(-1) }), left(44_000));
     expect(sent).toEqual([]);
     expect(await rowOf(delivery)).toEqual(delivery);
   });
@@ -80,14 +80,14 @@ test.each(Object.entries(lanes))("the sender of the %s lane sends with 35 s left
   const delivery = await givenDelivery(webhook);
   const carried = carriedDelivery(webhook);
   const batch = sqsEvent(dueAttempt(delivery), firstAttempt(carried));
-  expect(await handler(batch, left(35_000))).toEqual(allDone);
+  expect(await handler(batch, left(45_000))).toEqual(allDone);
   for (const each of [delivery, carried]) expect(await rowOf(each)).toMatchObject({ status: "succeeded" });
 });
 
 test("an attempt that was put off for want of time does not count as one that waited for its receiver", async () => {
   const sent = watchMessages();
   const delivery = await givenDelivery(webhook);
-  await send(sqsEvent(dueAttempt(delivery)), left(34_000));
+  await send(sqsEvent(dueAttempt(delivery)), left(44_000));
   expect(sent.map(({ message }) => message)).toEqual([dueAttempt(delivery)]);
 });
 
@@ -96,15 +96,15 @@ test("a drain without time hands over without a request", async () => {
   const sent = watchMessages();
   const [parked] = await givenParked(webhook, 1, new Date());
   const [call] = sent.splice(0);
-  expect(await sendSlow(sqsEvent(call?.message), left(34_000))).toEqual(allDone);
+  expect(await sendSlow(sqsEvent(call?.message), left(44_000))).toEqual(allDone);
   expect(receiver.received).toEqual([]);
   expect(sent).toMatchObject([{ lane: "slow", delaySeconds: 0, message: { kind: "wake-up" } }]);
-  await sendSlow(sqsEvent(sent[0]?.message), left(35_000));
+  await sendSlow(sqsEvent(sent[0]?.message), left(45_000));
   expect(await rowOf(parked ?? carriedDelivery(webhook))).toMatchObject({ status: "succeeded" });
 });
 
 test("a wake-up call in the normal lane goes back to the queue", async () => {
-  const call = { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, handovers: 1 };
+  const call = { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, generation: 1 };
   expect(await send(sqsEvent(call))).toEqual({ batchItemFailures: [{ itemIdentifier: "m0" }] });
 });
 
@@ -138,25 +138,25 @@ describe("the claim of a row", () => {
     expect(receiver.received).toHaveLength(2);
   });
 
-  test("of a sender that ended without a record ends after 25 s", async () => {
+  test("of a sender that ended without a record ends after 35 s", async () => {
     receiver.respondWith(200);
     const clock = fakeDate();
     const delivery = await givenDelivery(webhook);
     const now = new Date();
-    expect(await deliveries.claimSending(delivery, "crashed", now, inSeconds(25))).toBe(true);
-    clock.advance(24.9);
+    expect(await deliveries.claimSending(delivery, "crashed", now, inSeconds(35))).toBe(true);
+    clock.advance(34.9);
     expect(await makeAttempt(attemptOf(delivery))).toBe("skipped");
     expect(receiver.received).toEqual([]);
     clock.advance(0.1);
     expect(await makeAttempt(attemptOf(delivery))).toBe("succeeded");
   });
 
-  test("lasts 25 s", async () => {
+  test("lasts 35 s", async () => {
     fakeDate();
     const delivery = await givenDelivery(webhook);
     const sending = makeAttempt(attemptOf(delivery));
     await receiver.waitFor(1);
-    expect(await rowOf(delivery)).toMatchObject({ sending_until: inSeconds(25), sending_id: expect.any(String) });
+    expect(await rowOf(delivery)).toMatchObject({ sending_until: inSeconds(35), sending_id: expect.any(String) });
     waiting[0]?.end();
     await sending;
   });
@@ -169,7 +169,7 @@ describe("the claim of a row", () => {
     const sent = watchMessages();
     await sweep({}, left(50_000));
     expect(sent).toEqual([]);
-    clock.advance(25);
+    clock.advance(35);
     await sweep({}, left(50_000));
     expect(sent).toMatchObject([{ message: { kind: "due", delivery_id: delivery.id, attempt: 1 } }]);
     waiting[0]?.end();

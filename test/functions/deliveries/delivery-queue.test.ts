@@ -70,7 +70,7 @@ function unrecordedOf(delivery: PendingDelivery): UnrecordedAttempt {
   };
 }
 const wakeUpCall = (): WakeUpCall => {
-  return { kind: "wake-up", project_id: randomUUID(), webhook_id: randomUUID(), handovers: 3 };
+  return { kind: "wake-up", project_id: randomUUID(), webhook_id: randomUUID(), generation: 3 };
 };
 
 test.each([
@@ -242,8 +242,12 @@ test.each([
   ["an array", "[]"],
   ["an object without ids", '{"kind":"due","attempt":1}'],
   ["a carried delivery without ids", '{"kind":"first","delivery":{}}'],
-  ["no kind", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], kind: undefined })],
   ["an unknown kind", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], kind: "other" })],
 ])("a message with %s throws", (_, message) => {
   expect(() => readDeliveryMessage(message)).toThrow();
+});
+
+test("a message without a kind, of an earlier release, is a due attempt", () => {
+  const due = { project_id: randomUUID(), webhook_id: randomUUID(), delivery_id: randomUUID(), attempt: 2 };
+  expect(readDeliveryMessage(JSON.stringify(due))).toEqual({ kind: "due", ...due });
 });

@@ -36,13 +36,13 @@ afterEach(() => {
 });
 
 /** Records the wake-up calls that are enqueued, with their delays. */
-function watchCalls(): () => { handovers: number; delaySeconds: number }[] {
+function watchCalls(): () => { generation: number; delaySeconds: number }[] {
   const batches = watchQueue();
   return () =>
     batches.flatMap(({ Entries }) =>
       Entries.map(({ MessageBody, DelaySeconds }) => {
-        const { handovers }: WakeUpCall = JSON.parse(MessageBody);
-        return { handovers, delaySeconds: DelaySeconds };
+        const { generation }: WakeUpCall = JSON.parse(MessageBody);
+        return { generation, delaySeconds: DelaySeconds };
       }),
     );
 }
@@ -98,13 +98,13 @@ describe("ensureWakeUp", () => {
       id: webhook.id,
       project_id: webhook.project_id,
       due_shard: shardOf(webhook.id),
-      handovers: 1,
+      generation: 1,
       parkings: 1,
     });
     expect(isWakeUp(wakeUp)).toBe(true);
     // The sweep enqueues it again a grace period after the call.
     expect(Math.abs(Date.parse(due_at) - at.getTime() - 120_000)).toBeLessThan(1_000);
-    expect(calls()).toEqual([{ handovers: 1, delaySeconds: 100 }]);
+    expect(calls()).toEqual([{ generation: 1, delaySeconds: 100 }]);
     expect(units.filter(({ command }) => command === "UpdateItemCommand")).toHaveLength(2);
     // No list of the webhook's deliveries contains it.
     expect(await rowsOf(webhook)).toEqual([]);
@@ -118,8 +118,8 @@ describe("ensureWakeUp", () => {
     later(31_000);
     await ensureWakeUp(webhook, new Date(Date.now()));
     const { due_at: __, ...after } = await existingWakeUp();
-    expect(after).toEqual({ ...before, parkings: 2, handovers: 2 });
-    expect(calls()).toEqual([{ handovers: 2, delaySeconds: 0 }]);
+    expect(after).toEqual({ ...before, parkings: 2, generation: 2 });
+    expect(calls()).toEqual([{ generation: 2, delaySeconds: 0 }]);
   });
 
   test("leaves the call of a wake-up that is planned already, and counts that rows were parked", async () => {
@@ -145,18 +145,18 @@ describe("a wake-up call", () => {
   test("is delayed by at most 15 minutes; the sweep enqueues the next one", async () => {
     const calls = watchCalls();
     await handOver(webhook, secondsFromNow(5_000));
-    expect(calls()).toEqual([{ handovers: 2, delaySeconds: 900 }]);
+    expect(calls()).toEqual([{ generation: 2, delaySeconds: 900 }]);
     expect(Math.abs(Date.parse((await existingWakeUp()).due_at) - Date.now() - 1_020_000)).toBeLessThan(1_000);
   });
 
   test("becomes void when the webhook is handed over again, or a drain has started", async () => {
-    const { handovers } = await existingWakeUp();
+    const { generation } = await existingWakeUp();
     await handOver(webhook, new Date());
-    expect(await startDrain(webhook, handovers)).toBeUndefined();
-    const drains = await Promise.all([1, 2, 3].map(() => startDrain(webhook, handovers + 1)));
-    expect(drains.filter((drain) => drain !== undefined)).toMatchObject([{ handovers: handovers + 2 }]);
+    expect(await startDrain(webhook, generation)).toBeUndefined();
+    const drains = await Promise.all([1, 2, 3].map(() => startDrain(webhook, generation + 1)));
+    expect(drains.filter((drain) => drain !== undefined)).toMatchObject([{ generation: generation + 2 }]);
     const calls = watchCalls();
-    await handOver(webhook, new Date(), handovers + 1);
+    await handOver(webhook, new Date(), generation + 1);
     expect(calls()).toEqual([]);
   });
 
@@ -180,8 +180,8 @@ describe("a wake-up call", () => {
 describe("an empty parking", () => {
   /** Starts a drain that finds the parking empty, and runs `during` before its end. */
   async function visit({ visitAt, during }: { visitAt?: Date; during?: () => Promise<unknown> } = {}): Promise<void> {
-    const { handovers } = await existingWakeUp();
-    const drain = await startDrain(webhook, handovers);
+    const { generation } = await existingWakeUp();
+    const drain = await startDrain(webhook, generation);
     if (!drain) throw new Error("the call is void");
     await during?.();
     await endDrainEmpty(webhook, drain, visitAt);
