@@ -4,6 +4,7 @@ import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl } from "../../functions/platform/env.ts";
 import { inParallel } from "../../functions/platform/parallel.ts";
+import { interceptSqs, restoreAws } from "../support/aws-calls.ts";
 import { changeDelivery, eventOf, rowsOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import { injectFaults, type RandomFaults, withoutFaults } from "../support/random-faults.ts";
@@ -36,6 +37,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   faults?.stop();
+  restoreAws();
   await receiver.close();
 });
 
@@ -65,6 +67,13 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
       user.api.post(`/v1/projects/${projectId}/webhooks`, { url: receiver.url, events: ["deploy.started"] });
     const webhooks = (await Promise.all([subscribe(), subscribe()])).map(({ body }) => body.data);
 
+    // An event that is received again waits for a second, not for 30.
+    interceptSqs(async ({ command, input }, send) => {
+      if (command !== "SendMessageBatchCommand") return send();
+      const entries = input.Entries as { DelaySeconds: number }[];
+      const Entries = entries.map((entry) => ({ ...entry, DelaySeconds: Math.min(1, entry.DelaySeconds) }));
+      return send({ ...input, Entries });
+    });
     faults = injectFaults(20_260_101, SHARE, reach);
     await Promise.all(Array.from({ length: EVENTS }, (_, number) => publish(eventOf(projectId, { data: { number } }))));
     const rowsNow = async () => (await withoutFaults(() => Promise.all(webhooks.map(rowsOf)))).flat();
