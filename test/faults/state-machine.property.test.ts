@@ -231,11 +231,15 @@ class History {
   async do(next: Step): Promise<void> {
     const before = this.row;
     const requested = this.requestedAttempts;
+    const requests = this.#requests;
     if (next.kind === "send") await this.send(next);
     else if (next.kind === "publish") await this.publish(next.isNewMessage, next.fault);
     else await this.meanwhile(next);
     this.row = await this.readRow();
     await this.check(before, next, requested);
+    // An older attempt that is recorded later is not the requested one.
+    const isWaiting = before?.status === "pending" && before.trigger === "redeliver" && this.#requests === requests;
+    if (isWaiting && this.row?.status !== "cancelled") expect(this.row?.trigger).toBe("redeliver");
   }
 
   async publish(isNewMessage: boolean, fault?: Fault): Promise<void> {
@@ -507,6 +511,14 @@ const rare: Record<string, Step[]> = {
     { kind: "redeliver" },
     sent("200"),
     { kind: "send", message: 1, outcome: "200", meanwhile: [], fault: undefined },
+  ],
+  "redelivered before an older attempt is recorded": [
+    sent("500"),
+    { kind: "jump", seconds: 25 },
+    faulty("500", "failure", 2),
+    { kind: "redeliver" },
+    { kind: "send", message: 1, outcome: "200", meanwhile: [], fault: undefined },
+    sent("200"),
   ],
   "deleted while carried": [{ kind: "delete" }, sent("200"), publish],
   "held while its webhook is enabled": [{ kind: "disable" }, overtaken(1, { kind: "enable" }), sent("200")],
