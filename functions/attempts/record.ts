@@ -166,7 +166,8 @@ async function write(completed: CompletedAttempt, next: deliveries.NextState): P
   if (!isStored) {
     if (await deliveries.insertAttempted(delivery as PendingDelivery, attempt, next, sendingId)) return true;
   }
-  const isNext = attempt.number === delivery.attempt_count + 1;
+  // An attempt that is recorded later may be older than one that a user has requested since.
+  const isNext = attempt.number === delivery.attempt_count + 1 && !hasRequestedAttempt(delivery, attempt);
   if (isNext && (await deliveries.recordAttempt(delivery, attempt, next, sendingId))) return true;
   if (isNext && (await deliveries.recordOvertaken(delivery, attempt, sendingId))) {
     await enqueue([{ ...delivery, attempt_count: attempt.number }], { lane: laneOf(webhook) });
