@@ -10,6 +10,7 @@ import {
 } from "../deliveries/delivery.ts";
 import { enqueue, type Lane, laneOf } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
+import { hold } from "../deliveries/hold.ts";
 import { ensureWakeUp } from "../deliveries/parking-store.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
@@ -124,7 +125,7 @@ async function attemptWithSlot(request: AttemptRequest): Promise<AttemptResult> 
 
   const trigger = delivery.trigger ?? "schedule";
   if (!ignoresWebhookHealth(trigger)) {
-    if (webhook.disabled_at !== undefined) return hold(request, delivery, isStored, webhook);
+    if (webhook.disabled_at !== undefined) return holdOrAttempt(request, delivery, isStored);
     if (!request.isDrain && (await parkIfOpen(delivery, isStored, webhook))) return "skipped";
   }
   if (request.lane !== "slow" && laneOf(webhook) === "slow") return moveToSlowLane(request, delivery, isStored);
@@ -161,17 +162,10 @@ async function cancelWithoutSecret(
 /** Redeliveries and test deliveries are sent even when the webhook is disabled or its circuit is open. */
 const ignoresWebhookHealth = (trigger: Trigger): boolean => trigger === "redeliver" || trigger === "test";
 
-/** Holds a delivery of a disabled webhook. Attempts it again when the webhook was enabled meanwhile. */
-async function hold(
-  request: AttemptRequest,
-  delivery: Delivery,
-  isStored: boolean,
-  webhook: Webhook,
-): Promise<AttemptResult> {
-  const isHeld = isStored
-    ? await deliveries.hold(delivery, webhook)
-    : (await deliveries.insertHeld(delivery as PendingDelivery, webhook)) === "held";
-  return isHeld ? "skipped" : attemptWithSlot(request);
+/** Holds a delivery of a disabled webhook. Attempts it again when it has changed or the webhook was enabled meanwhile. */
+async function holdOrAttempt(request: AttemptRequest, delivery: Delivery, isStored: boolean): Promise<AttemptResult> {
+  const { kind } = await hold(delivery, isStored, async () => (await readForAttempt(request)).webhook);
+  return kind === "held" ? "skipped" : attemptWithSlot(request);
 }
 
 /** Parks a delivery while the circuit of its webhook is open. @returns false when the circuit is closed */

@@ -1,6 +1,7 @@
 import type { WakeUpCall } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import type { DueCursor, DueKey } from "../deliveries/due-index.ts";
+import { hold } from "../deliveries/hold.ts";
 import { endDrainEmpty, findParked, handOver, startDrain } from "../deliveries/parking-store.ts";
 import { log } from "../platform/log.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
@@ -78,26 +79,29 @@ async function inPage(rows: DueKey[], process: (row: DueKey) => Promise<AttemptR
 
 /** Attempts a parked delivery. Holds it when the webhook is disabled, cancels it when the webhook is deleted. */
 async function endOrAttempt(
-  { project_id, id }: WebhookKey,
+  key: WebhookKey,
   row: DueKey,
   webhook: Webhook | undefined,
   nextProbeAt: string | undefined,
 ): Promise<AttemptResult> {
-  if (webhook && webhook.disabled_at === undefined) {
-    return makeAttempt({
-      project_id,
-      webhook_id: id,
-      delivery_id: row.id,
-      lane: "slow",
-      isDrain: true,
-      ...(nextProbeAt !== undefined && { nextProbeAt }),
-    });
+  if (!webhook || webhook.disabled_at !== undefined) {
+    const delivery = await deliveries.find(row.webhook_id, row.id);
+    if (delivery?.status !== "pending") return "skipped";
+    if (!webhook) {
+      await deliveries.cancel(delivery);
+      return "skipped";
+    }
+    const { kind } = await hold(delivery, true, () => webhooks.find(key.project_id, key.id));
+    if (kind !== "reopened") return "skipped";
   }
-  const delivery = await deliveries.find(row.webhook_id, row.id);
-  if (delivery?.status !== "pending") return "skipped";
-  if (webhook) await deliveries.hold(delivery, webhook);
-  else await deliveries.cancel(delivery);
-  return "skipped";
+  return makeAttempt({
+    project_id: key.project_id,
+    webhook_id: key.id,
+    delivery_id: row.id,
+    lane: "slow",
+    isDrain: true,
+    ...(nextProbeAt !== undefined && { nextProbeAt }),
+  });
 }
 
 const secondsFromNow = (seconds: number): Date => new Date(Date.now() + seconds * 1000);

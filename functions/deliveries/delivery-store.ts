@@ -1,23 +1,14 @@
 import { GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import {
-  ConditionsFailedError,
-  dynamo,
-  isConditionFailed,
-  storedValue,
-  type TransactItem,
-  transact,
-} from "../platform/aws.ts";
+import { dynamo, isConditionFailed, storedValue } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { inParallel } from "../platform/parallel.ts";
-import type { Webhook } from "../webhooks/webhook.ts";
 import {
   type Attempt,
   type Delivery,
   type DeliveryStatus,
   type Due,
   expiresAt,
-  held,
   MAX_ATTEMPTS,
   nextAttemptNow,
   type PendingDelivery,
@@ -60,39 +51,6 @@ export async function insert(delivery: Delivery): Promise<boolean> {
     return isOwnWrite && storedValue(error, "attempt_count") === String(delivery.attempt_count);
   }
 }
-
-/**
- * Inserts a held delivery of a disabled webhook, in one transaction with a check that the webhook is still disabled:
- * otherwise a recovery after the webhook was enabled would not find the row.
- * @returns `exists` when the row already exists, `changed` when the webhook was enabled or deleted
- */
-export async function insertHeld(delivery: PendingDelivery, webhook: Webhook): Promise<"held" | "exists" | "changed"> {
-  try {
-    await transact({
-      webhook: stillDisabled(webhook),
-      delivery: {
-        Put: {
-          TableName: tableName("deliveries"),
-          Item: held(delivery),
-          ConditionExpression: "attribute_not_exists(id)",
-        },
-      },
-    });
-    return "held";
-  } catch (error) {
-    if (!(error instanceof ConditionsFailedError)) throw error;
-    return error.items.includes("webhook") ? "changed" : "exists";
-  }
-}
-
-const stillDisabled = ({ project_id, id, disabled_at }: Webhook): TransactItem => ({
-  ConditionCheck: {
-    TableName: tableName("webhooks"),
-    Key: { project_id, id },
-    ConditionExpression: "disabled_at = :disabledAt",
-    ExpressionAttributeValues: { ":disabledAt": disabled_at },
-  },
-});
 
 /** Returns a delivery, or undefined when the webhook has no delivery with this id. Strongly consistent. */
 export async function find(webhook_id: string, id: string): Promise<Delivery | undefined> {
@@ -386,30 +344,11 @@ export const cancel = (delivery: Delivery): Promise<boolean> =>
   changePending(delivery, { status: "cancelled" }, { remove: ["sending_until", "handovers"] });
 
 /**
- * Holds a delivery of a disabled webhook, in one transaction with a check that the webhook is still disabled.
- * @returns false when the webhook or the delivery is no longer as read
+ * Holds a delivery of a disabled webhook. To be called by `hold` in hold.ts only.
+ * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
  */
-export async function hold(delivery: Delivery, webhook: Webhook): Promise<boolean> {
-  const { expression, values } = pendingWithoutNewRequest(delivery);
-  try {
-    await transact({
-      webhook: stillDisabled(webhook),
-      delivery: {
-        Update: {
-          ...keyOf(delivery),
-          UpdateExpression: "SET #status = :held REMOVE next_attempt_at, due_shard, due_at, sending_until, handovers",
-          ConditionExpression: expression,
-          ExpressionAttributeNames: { "#status": "status" },
-          ExpressionAttributeValues: { ...values, ":held": "held" },
-        },
-      },
-    });
-    return true;
-  } catch (error) {
-    if (error instanceof ConditionsFailedError) return false;
-    throw error;
-  }
-}
+export const hold = (delivery: Delivery): Promise<boolean> =>
+  changePending(delivery, { status: "held" }, { remove: ["sending_until", "handovers"] });
 
 function changePending(
   delivery: Delivery,

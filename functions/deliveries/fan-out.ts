@@ -2,6 +2,7 @@ import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import { type DeploymentEvent, parseDeploymentEvent } from "../deployments/deployment-event.ts";
 import { moveToDeadLetterQueue } from "../deployments/events-dlq.ts";
 import { log } from "../platform/log.ts";
+import { allEnded } from "../platform/parallel.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import * as events from "./event-store.ts";
@@ -56,10 +57,7 @@ interface FanOut {
 /** Plans the deliveries of an event. */
 async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }: Receipt): Promise<FanOut> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
-  const [found, row] = await Promise.all([
-    webhooks.list(event.project_id),
-    events.insert(event, receivedAt, messageId),
-  ]);
+  const [found, row] = await allEnded([webhooks.list(event.project_id), events.insert(event, receivedAt, messageId)]);
   // The SDK may have repeated the insert. After another receive or with another message, deliveries may have been sent.
   const isNew = row === "inserted" || (row === "same message" && isFirst);
   const planned = await Promise.allSettled(

@@ -6,6 +6,7 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { createDelivery } from "./delivery.ts";
 import { fitsInMessage, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
+import { hold } from "./hold.ts";
 import type { Outgoing } from "./outbox.ts";
 import { ensureWakeUp } from "./parking-store.ts";
 
@@ -33,11 +34,12 @@ export async function planDelivery(
   const created = createDelivery(event, webhook, now, settings.deliveryGraceSeconds() + delaySeconds);
   const delivery = { ...created, event_received_at: receivedAt.toISOString() };
   if (webhook.disabled_at !== undefined) {
-    const result = await deliveries.insertHeld(delivery, webhook);
-    if (result === "held") return [{ kind: "stored", delivery }];
-    if (result === "exists") return [];
-    const current = (await webhooks.list(webhook.project_id)).find(({ id }) => id === webhook.id);
-    return current ? planDelivery(event, current, receivedAt, isNew) : [];
+    const result = await hold(delivery, false, async () =>
+      (await webhooks.list(webhook.project_id)).find(({ id }) => id === webhook.id),
+    );
+    if (result.kind === "held") return [{ kind: "stored", delivery }];
+    if (result.kind === "changed") return [];
+    return [{ kind: "due", delivery: result.delivery, lane: laneOf(webhook), delaySeconds: 0 }];
   }
   const circuit = checkCircuit(webhook, now);
   if (circuit.kind === "open") {

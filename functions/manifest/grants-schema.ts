@@ -5,14 +5,7 @@ import type { TableKey, tables } from "./tables.ts";
  * The DynamoDB actions that can be granted on a table, by their IAM names. A transaction needs the actions of its
  * items. `Scan` is left out on purpose: it reads a whole table.
  */
-export type TableAction =
-  | "GetItem"
-  | "BatchGetItem"
-  | "Query"
-  | "PutItem"
-  | "UpdateItem"
-  | "DeleteItem"
-  | "ConditionCheckItem";
+export type TableAction = "GetItem" | "BatchGetItem" | "Query" | "PutItem" | "UpdateItem" | "DeleteItem";
 
 export const readActions: readonly TableAction[] = ["GetItem", "BatchGetItem", "Query"];
 

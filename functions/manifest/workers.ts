@@ -37,8 +37,7 @@ const SENDER_MEMORY_MB = 256;
 const sending = {
   tables: {
     deliveries: ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
-    // ConditionCheckItem: a delivery is held in one transaction with a check that the webhook is still disabled.
-    webhooks: ["BatchGetItem", "UpdateItem", "ConditionCheckItem"],
+    webhooks: ["BatchGetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
   },
   sendsTo: ["deliveries", "slowDeliveries"],
@@ -59,7 +58,7 @@ export const workers = [
     memoryMb: 512,
     uses: {
       tables: {
-        webhooks: ["Query", "ConditionCheckItem"],
+        webhooks: ["Query"],
         events: ["PutItem"],
         deliveries: ["PutItem", "UpdateItem"],
       },
@@ -109,7 +108,7 @@ export const workers = [
     uses: {
       tables: {
         events: ["Query"],
-        webhooks: ["Query", "ConditionCheckItem"],
+        webhooks: ["Query"],
         deliveries: ["PutItem", "UpdateItem"],
       },
       sendsTo: ["deliveries", "slowDeliveries"],

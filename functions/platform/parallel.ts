@@ -13,3 +13,14 @@ export async function inParallel<Item, Result>(
   await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
   return results;
 }
+
+/**
+ * Waits until all promises have ended, also after one has failed, so that no call outlives the invocation of a function.
+ * @throws the error of the first promise that failed
+ */
+export async function allEnded<const Promises extends readonly Promise<unknown>[]>(
+  promises: Promises,
+): Promise<{ -readonly [Index in keyof Promises]: Awaited<Promises[Index]> }> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}

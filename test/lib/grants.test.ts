@@ -76,7 +76,6 @@ test("no function may scan a table, administer resources or use other services",
   const actions = rows.flatMap(({ file }) => dev.grants(file)).map((grant) => grant.split(" on ")[0]);
   expect([...new Set(actions)].sort()).toEqual([
     "dynamodb:BatchGetItem",
-    "dynamodb:ConditionCheckItem",
     "dynamodb:DeleteItem",
     "dynamodb:GetItem",
     "dynamodb:PutItem",

@@ -89,6 +89,22 @@ export const failDynamo = (isFailing: IsMeant): void =>
 export const isCall = ({ command, input }: AwsCall, name: string, table: string): boolean =>
   command === `${name}Command` && String(input.TableName).endsWith(`-${table}`);
 
+/** Returns whether a call writes a held delivery. */
+export const isHold = ({ command, input }: AwsCall): boolean =>
+  /^(Put|Update)ItemCommand$/.test(command) && JSON.stringify(input).includes('"held"');
+
+/** Runs `act` once, before the first write of a held delivery. */
+export function beforeHold(act: () => Promise<unknown>): void {
+  let hasActed = false;
+  interceptDynamo(async (call, send) => {
+    if (isHold(call) && !hasActed) {
+      hasActed = true;
+      await act();
+    }
+    return send();
+  });
+}
+
 /** Removes all interceptors. For `afterEach`. */
 export function restoreAws(): void {
   for (const remove of removers.splice(0)) remove();

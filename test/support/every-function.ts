@@ -12,7 +12,7 @@ import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../functions/platform/env.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
-import { interceptDynamo } from "./aws-calls.ts";
+import { interceptDynamo, isHold } from "./aws-calls.ts";
 import { changeWebhook, eventOf, givenDelivery, publish, rowOf, rowsOf, takeMessages } from "./deliveries.ts";
 import { eventually } from "./eventually.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
@@ -404,9 +404,8 @@ async function sweepLostMessage(service: TestService): Promise<void> {
 async function enableDuringFanOut(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, path, projectId, webhook }) => {
     await expectStatus(api.patch(path, { enabled: false }), 200);
-    interceptDynamo(async ({ command, input }, send) => {
-      const isInsertHeld = command === "TransactWriteItemsCommand" && JSON.stringify(input).includes(webhook.id);
-      if (isInsertHeld) await api.patch(path, { enabled: true });
+    interceptDynamo(async (call, send) => {
+      if (isHold(call) && JSON.stringify(call.input).includes(webhook.id)) await api.patch(path, { enabled: true });
       return send();
     });
     await publish(eventOf(projectId));

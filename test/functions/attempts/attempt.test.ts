@@ -11,7 +11,14 @@ import { bodySignature } from "../../../functions/receivers/signature.ts";
 import { generateSecret, type Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { attemptOf, watchMessages } from "../../support/attempts.ts";
-import { interceptDynamo, interceptSqs, type QueueBatch, restoreAws, watchQueue } from "../../support/aws-calls.ts";
+import {
+  beforeHold,
+  interceptDynamo,
+  interceptSqs,
+  type QueueBatch,
+  restoreAws,
+  watchQueue,
+} from "../../support/aws-calls.ts";
 import {
   changeSecrets,
   changeWebhook,
@@ -362,16 +369,6 @@ describe("a redelivery that is requested after the sender has read the row", () 
 
 describe("a webhook that is enabled after the sender has read it as disabled", () => {
   /** Changes the webhook before the first transaction, which would hold the delivery. */
-  const beforeHold = (change: () => Promise<unknown>) => {
-    let isChanged = false;
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "TransactWriteItemsCommand" && !isChanged) {
-        isChanged = true;
-        await change();
-      }
-      return send();
-    });
-  };
   const enable = () => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, new Date().toISOString());
   const disable = () => webhooks.update(webhook.project_id, webhook.id, { enabled: false }, new Date().toISOString());
   const requests = {

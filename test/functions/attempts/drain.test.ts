@@ -20,7 +20,7 @@ import {
   type SentMessage,
   watchMessages,
 } from "../../support/attempts.ts";
-import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { beforeHold, interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   dueIds,
@@ -357,16 +357,9 @@ describe("a change of the webhook while deliveries are parked", () => {
     expect(await statusesNow(parked)).toEqual(["failed", ...Array(24).fill("held")]);
   });
 
-  test("enabled before a hold is written: the delivery stays parked and is sent at the next wake-up", async () => {
+  test("enabled before a hold is written: the delivery is sent all the same", async () => {
     await changeWebhook(webhook, { disabled_at: at(-1), disabled_reason: "manual" });
-    let isEnabled = false;
-    interceptDynamo(async ({ command }, proceed) => {
-      if (command === "TransactWriteItemsCommand" && !isEnabled) {
-        isEnabled = true;
-        await webhooks.update(webhook.project_id, webhook.id, { enabled: true }, at(0));
-      }
-      return proceed();
-    });
+    beforeHold(() => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, at(0)));
     await wakeUp();
     expect(await statusesNow(parked)).not.toContain("held");
     await wakeUp();

@@ -10,6 +10,7 @@ import { tableName } from "../../../functions/platform/env.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
+  beforeHold,
   failDynamo,
   interceptDynamo,
   interceptSqs,
@@ -237,30 +238,17 @@ describe("for a disabled webhook", () => {
     expect(await takeDeliveryMessages()).toEqual([]);
   });
 
-  /** Runs `act` between the read of the webhooks and the write of the held row. */
-  function beforeHold(act: () => Promise<unknown>): void {
-    let hasActed = false;
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "TransactWriteItemsCommand" && !hasActed) {
-        hasActed = true;
-        await act();
-      }
-      return send();
-    });
-  }
-
   test("that is enabled before the row is written, the delivery is sent", async () => {
     beforeHold(() => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, new Date().toISOString()));
     expect(await publish(eventOf(webhook.project_id))).toEqual(allDone);
-    expect(await takenSummary()).toEqual([["first", webhook.id]]);
-    expect(await rowsOf(webhook)).toEqual([]);
+    expect(await takenSummary()).toEqual([["due", webhook.id]]);
+    expect(await rowsOf(webhook)).toMatchObject([{ status: "pending" }]);
   });
 
-  test("that is deleted before the row is written, there is no delivery", async () => {
+  test("that is deleted before the row is written, nothing is enqueued", async () => {
     beforeHold(() => webhooks.remove(webhook.project_id, webhook.id));
     expect(await publish(eventOf(webhook.project_id))).toEqual(allDone);
     expect(await takeDeliveryMessages()).toEqual([]);
-    expect(await rowsOf(webhook)).toEqual([]);
   });
 });
 

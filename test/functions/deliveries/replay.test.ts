@@ -8,7 +8,7 @@ import { deliveryIdOf, eventIdOf, parseDeploymentEvent } from "../../../function
 import { dynamo, sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../../functions/platform/env.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import { beforeHold, interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
@@ -236,15 +236,9 @@ describe("a webhook", () => {
     await changeWebhook(webhook, { disabled_at: ago(1_000), disabled_reason: "manual" });
     // Another caller than the replay, with other grants.
     const outside = AsyncLocalStorage.snapshot();
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "TransactWriteItemsCommand") {
-        restoreAws();
-        await outside(() =>
-          webhooks.update(webhook.project_id, webhook.id, { enabled: true }, new Date().toISOString()),
-        );
-      }
-      return send();
-    });
+    beforeHold(() =>
+      outside(() => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, new Date().toISOString())),
+    );
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 1 }));
     expect(await rowsOf(webhook)).toMatchObject([{ status: "pending" }]);
   });

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { inParallel } from "../../../functions/platform/parallel.ts";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { allEnded, inParallel } from "../../../functions/platform/parallel.ts";
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 
@@ -55,4 +55,14 @@ test("rethrows an error", async () => {
 
 test("processes items that are undefined or null", async () => {
   expect(await inParallel([undefined, null], 2, async (item) => String(item))).toEqual(["undefined", "null"]);
+});
+
+test("allEnded throws the first error, but only when the other promises have ended", async () => {
+  let hasEnded = false;
+  const slow = sleep(20).then(() => {
+    hasEnded = true;
+  });
+  await expect(allEnded([slow, Promise.reject(new Error("first"))])).rejects.toThrow("first");
+  expect(hasEnded).toBe(true);
+  expect(await allEnded([Promise.resolve(1), Promise.resolve("two")])).toEqual([1, "two"]);
 });
