@@ -10,6 +10,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
+import { jest } from "@jest/globals";
+import { FetchError } from "aws-jwt-verify/error";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
 import { verifyJwt } from "../../../functions/auth/verify-jwt.ts";
@@ -90,7 +92,15 @@ const hmac = (header: object, secret: string | Buffer) => {
 const reencode = (token: string) =>
   token.replace(/.$/, (last) => ({ A: "B", Q: "R", g: "h", w: "x" })[last] ?? `not canonical: ${last}`);
 
-const verify = (token: string) => verifyJwt(token, new Date());
+/** All but the clock. */
+const allTimers: NonNullable<
+  Exclude<Parameters<typeof jest.useFakeTimers>[0], { legacyFakeTimers: true }>
+>["doNotFake"] = [
+  ...(["setTimeout", "clearTimeout", "setInterval", "clearInterval", "setImmediate", "clearImmediate"] as const),
+  ...(["nextTick", "queueMicrotask", "performance", "hrtime"] as const),
+];
+const verify = (token: string, afterSeconds = 0) => verifyJwt(token, new Date(Date.now() + afterSeconds * 1000));
+const unknownKid = () => sign("RS256", claims(), { alg: "RS256", kid: randomUUID() });
 const apiError = (code: string) => ({ name: "ApiError", code });
 
 describe.each(algorithms)("a token signed with %s", (alg) => {
@@ -209,13 +219,57 @@ describe("the issuer's keys", () => {
     expect(requestedPaths).toHaveLength(2);
   });
 
-  test("are not fetched for every token with an unknown key", async () => {
+  test("are fetched again when a token names a new key, two seconds after a token with an unknown key", async () => {
+    issuerResponse.body = { keys: [jwkOf("RS256")] };
+    await expect(verify(unknownKid())).rejects.toMatchObject(apiError("invalid_token"));
+    issuerResponse.body = published();
+    expect(await verify(sign("EdDSA"), 2)).toBe("user-1");
+    expect(requestedPaths).toHaveLength(2);
+  });
+
+  test("are not fetched for every token with an unknown key, and such a token may be valid", async () => {
+    await expect(verify(unknownKid())).rejects.toMatchObject(apiError("invalid_token"));
     for (let tokens = 0; tokens < 20; tokens++) {
-      const token = sign("RS256", claims(), { alg: "RS256", kid: randomUUID() });
-      await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
+      await expect(verify(unknownKid(), 1)).rejects.toMatchObject({ ...apiError("service_unavailable"), status: 503 });
     }
     expect(requestedPaths).toHaveLength(1);
+    expect(await verify(sign("RS256"), 1)).toBe("user-1");
+  });
+
+  test("are fetched at most every two seconds for tokens with random keys", async () => {
+    for (let second = 0; second < 20; second += 0.25) await verify(unknownKid(), second).catch(() => {});
+    expect(requestedPaths).toHaveLength(10);
+  });
+
+  test("reject a token at once whose key was just looked up", async () => {
+    const token = unknownKid();
+    for (const second of [0, 0.5, 1.5]) {
+      await expect(verify(token, second)).rejects.toMatchObject(apiError("invalid_token"));
+    }
+    expect(requestedPaths).toHaveLength(1);
+  });
+
+  test("are not fetched again for a token of another issuer", async () => {
     expect(await verify(sign("RS256"))).toBe("user-1");
+    const token = sign("RS256", { ...claims(), iss: origin }, { alg: "RS256", kid: randomUUID() });
+    for (const second of [1, 10]) {
+      await expect(verify(token, second)).rejects.toMatchObject(apiError("invalid_token"));
+    }
+    expect(requestedPaths).toHaveLength(1);
+  });
+
+  test.each([
+    ["removed", () => ({ keys: [jwkOf("ES256")] })],
+    [
+      "replaced under its kid",
+      () => ({ keys: [{ ...makePairs.RS256?.().publicKey.export({ format: "jwk" }), kid: "RS256" }] }),
+    ],
+  ])("that the issuer has %s are trusted for less than five minutes", async (_title, after) => {
+    expect(await verify(sign("RS256"))).toBe("user-1");
+    issuerResponse.body = after();
+    expect(await verify(sign("RS256"), 299)).toBe("user-1");
+    await expect(verify(sign("RS256"), 300)).rejects.toMatchObject(apiError("invalid_token"));
+    expect(requestedPaths).toHaveLength(2);
   });
 
   test("are not used if they are for encryption", async () => {
@@ -223,10 +277,32 @@ describe("the issuer's keys", () => {
     await expect(verify(sign("RS256"))).rejects.toMatchObject(apiError("invalid_token"));
   });
 
-  test("that are cached are used while the issuer is down", async () => {
+  /** Returns a token that is issued so many seconds from now. */
+  const issuedIn = (second: number) =>
+    sign("RS256", { ...claims(), iat: nowSeconds() + second, exp: nowSeconds() + second + 3600 });
+
+  test("that are cached are used while the issuer is down, until no older token is valid", async () => {
     expect(await verify(sign("RS256"))).toBe("user-1");
     issuerResponse = { status: 500, body: "" };
+    for (const second of [10, 300, 3600, 3899]) expect(await verify(issuedIn(second), second)).toBe("user-1");
+    await expect(verify(issuedIn(3900), 3900)).rejects.toBeInstanceOf(FetchError);
+    issuerResponse = { status: 200, body: published() };
+    expect(await verify(issuedIn(3930), 3930)).toBe("user-1");
+  });
+
+  test("are requested every half a minute while the issuer is down", async () => {
     expect(await verify(sign("RS256"))).toBe("user-1");
+    issuerResponse = { status: 500, body: "" };
+    for (let second = 300; second < 420; second++) expect(await verify(sign("RS256"), second)).toBe("user-1");
+    expect(requestedPaths).toHaveLength(5);
+  });
+
+  test("are requested every five seconds while the issuer is down and none are cached", async () => {
+    issuerResponse = { status: 500, body: "" };
+    for (let second = 0; second < 20; second++) {
+      await expect(verify(unknownKid(), second)).rejects.toBeInstanceOf(FetchError);
+    }
+    expect(requestedPaths).toHaveLength(4);
   });
 
   test.each<[string, () => void]>([
@@ -256,7 +332,12 @@ describe("the issuer's keys", () => {
       }
       if (process.env.JWKS_URI !== undefined) return;
       issuerResponse = { status: 200, body: published() };
-      expect(await authorizer(event)).toMatchObject({ principalId: "user-1" });
+      jest.useFakeTimers({ now: Date.now() + 5_000, doNotFake: allTimers });
+      try {
+        expect(await authorizer(event)).toMatchObject({ principalId: "user-1" });
+      } finally {
+        jest.useRealTimers();
+      }
     },
   );
 });
