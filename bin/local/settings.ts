@@ -93,6 +93,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   functionSettings.disableAfterSeconds();
   functionSettings.jwtMaxLifetimeSeconds();
   functionSettings.jwtClockSkewSeconds();
+  functionSettings.jwtRequiresIssuedAt();
   checkJwks();
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);

@@ -71,6 +71,7 @@ test.each<[string, string, string | RegExp]>([
   ["JWT_CLOCK_SKEW_SECONDS", "x", /^JWT_CLOCK_SKEW_SECONDS .*whole seconds/],
   ["WEBHOOK_ALLOW_CIDRS", "everything", /^WEBHOOK_ALLOW_CIDRS.*"everything"/],
   ["JWKS_URI", "https://idp.example.com/keys", /^JWKS_URI has no effect without JWKS_ISSUER\./],
+  ["JWT_REQUIRES_ISSUED_AT", "yes", 'JWT_REQUIRES_ISSUED_AT must be true or false, not "yes"'],
   ["DNS_SERVERS", "dns.example.com", /^DNS_SERVERS must hold addresses such as .+, not "dns\.example\.com"\.$/],
   ["DNS_SERVERS", "127.0.0.1, 1.2.3", /^DNS_SERVERS .* not "1\.2\.3"/],
   ["DNS_SERVERS", "127.0.0.1:0", /^DNS_SERVERS .* not "127\.0\.0\.1:0"/],
@@ -121,7 +122,15 @@ test.each(["127.0.0.1", "127.0.0.1:1", "::1", "[::1]", "[::1]:65535", " 127.0.0.
 test("JWKS_URI is accepted with JWKS_ISSUER", () => {
   process.env.JWKS_ISSUER = "https://idp.example.com";
   process.env.JWKS_URI = "https://idp.example.com/keys";
+  process.env.JWKS_AUDIENCE = "api";
   expect(() => setFunctionDefaults({ jwtSecret: "x".repeat(32) })).not.toThrow();
+});
+
+test("JWKS_ISSUER is rejected without JWKS_AUDIENCE", () => {
+  process.env.JWKS_ISSUER = "https://idp.example.com";
+  expect(() => setFunctionDefaults({ jwtSecret: "x".repeat(32) })).toThrow(
+    /^JWKS_AUDIENCE is not set\. .*any other application/,
+  );
 });
 
 test("an empty value of any other setting means its default", () => {

@@ -57,8 +57,9 @@ beforeAll(async () => {
 beforeEach(() => {
   // Keys are cached per issuer, so each test uses its own issuer.
   issuer = `${origin}/${randomUUID()}`;
-  for (const name of ["JWT_SECRET", "JWKS_URI", "JWKS_AUDIENCE"]) delete process.env[name];
+  for (const name of ["JWT_SECRET", "JWKS_URI", "JWKS_SHARES_USERS"]) delete process.env[name];
   process.env.JWKS_ISSUER = issuer;
+  process.env.JWKS_AUDIENCE = "api";
   issuerResponse = { status: 200, body: published() };
   requestedPaths = [];
 });
@@ -69,8 +70,10 @@ afterAll(() => {
 });
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+/** The id of the user `user-1` of the issuer. */
+const userId = () => `${issuer}#user-1`;
 const nowSeconds = () => Math.floor(Date.now() / 1000);
-const claims = () => ({ sub: "user-1", iss: issuer, iat: nowSeconds(), exp: nowSeconds() + 3600 });
+const claims = () => ({ sub: "user-1", iss: issuer, aud: "api", iat: nowSeconds(), exp: nowSeconds() + 3600 });
 
 function sign(
   alg: string,
@@ -83,8 +86,8 @@ function sign(
   const signature = signWith(key?.asymmetricKeyType === "ed25519" ? null : "sha256", Buffer.from(input), options);
   return `${input}.${signature.toString("base64url")}`;
 }
-const hmac = (header: object, secret: string | Buffer) => {
-  const input = `${encode(header)}.${encode(claims())}`;
+const hmac = (header: object, secret: string | Buffer, payload: object = claims()) => {
+  const input = `${encode(header)}.${encode(payload)}`;
   return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
 };
 
@@ -93,9 +96,7 @@ const reencode = (token: string) =>
   token.replace(/.$/, (last) => ({ A: "B", Q: "R", g: "h", w: "x" })[last] ?? `not canonical: ${last}`);
 
 /** All but the clock. */
-const allTimers: NonNullable<
-  Exclude<Parameters<typeof jest.useFakeTimers>[0], { legacyFakeTimers: true }>
->["doNotFake"] = [
+const allTimers = [
   ...(["setTimeout", "clearTimeout", "setInterval", "clearInterval", "setImmediate", "clearImmediate"] as const),
   ...(["nextTick", "queueMicrotask", "performance", "hrtime"] as const),
 ];
@@ -105,12 +106,12 @@ const apiError = (code: string) => ({ name: "ApiError", code });
 
 describe.each(algorithms)("a token signed with %s", (alg) => {
   test("by the issuer is accepted, and the keys are fetched once", async () => {
-    for (let tokens = 0; tokens < 5; tokens++) expect(await verify(sign(alg))).toBe("user-1");
+    for (let tokens = 0; tokens < 5; tokens++) expect(await verify(sign(alg))).toBe(userId());
     expect(requestedPaths).toEqual([`${new URL(issuer).pathname}/.well-known/jwks.json`]);
   });
 
   test("is accepted when its nbf is half a minute in the future", async () => {
-    expect(await verify(sign(alg, { ...claims(), nbf: nowSeconds() + 30 }))).toBe("user-1");
+    expect(await verify(sign(alg, { ...claims(), nbf: nowSeconds() + 30 }))).toBe(userId());
   });
 
   test.each<[string, string, () => string]>([
@@ -148,8 +149,7 @@ describe.each(algorithms)("a token signed with %s", (alg) => {
   });
 
   test("is accepted only for the configured audience", async () => {
-    process.env.JWKS_AUDIENCE = "api";
-    expect(await verify(sign(alg, { ...claims(), aud: ["web", "api"] }))).toBe("user-1");
+    expect(await verify(sign(alg, { ...claims(), aud: ["web", "api"] }))).toBe(userId());
     for (const aud of ["web", [], undefined]) {
       await expect(verify(sign(alg, { ...claims(), aud }))).rejects.toMatchObject(apiError("invalid_token"));
     }
@@ -200,6 +200,19 @@ describe("an HS256 token", () => {
   test("signed with the shared secret is accepted when an issuer is configured too", async () => {
     process.env.JWT_SECRET = randomBytes(32).toString("hex");
     expect(await verify(hmac({ alg: "HS256" }, process.env.JWT_SECRET))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
+  });
+
+  test("never signs in as a user of the issuer", async () => {
+    process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    const token = hmac({ alg: "HS256" }, process.env.JWT_SECRET, { ...claims(), sub: userId() });
+    await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
+  });
+
+  test("signs in as the same user as a token of the issuer with JWKS_SHARES_USERS", async () => {
+    process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    process.env.JWKS_SHARES_USERS = "true";
+    expect(await verify(hmac({ alg: "HS256" }, process.env.JWT_SECRET))).toBe("user-1");
     expect(await verify(sign("RS256"))).toBe("user-1");
   });
 });
@@ -207,15 +220,15 @@ describe("an HS256 token", () => {
 describe("the issuer's keys", () => {
   test("are fetched from JWKS_URI if it is set", async () => {
     process.env.JWKS_URI = `${issuer}/other/place.json`;
-    expect(await verify(sign("ES256"))).toBe("user-1");
+    expect(await verify(sign("ES256"))).toBe(userId());
     expect(requestedPaths).toEqual([new URL(process.env.JWKS_URI).pathname]);
   });
 
   test("are fetched again for a new key", async () => {
     issuerResponse.body = { keys: [jwkOf("RS256")] };
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse.body = published();
-    expect(await verify(sign("EdDSA"))).toBe("user-1");
+    expect(await verify(sign("EdDSA"))).toBe(userId());
     expect(requestedPaths).toHaveLength(2);
   });
 
@@ -223,7 +236,7 @@ describe("the issuer's keys", () => {
     issuerResponse.body = { keys: [jwkOf("RS256")] };
     await expect(verify(unknownKid())).rejects.toMatchObject(apiError("invalid_token"));
     issuerResponse.body = published();
-    expect(await verify(sign("EdDSA"), 2)).toBe("user-1");
+    expect(await verify(sign("EdDSA"), 2)).toBe(userId());
     expect(requestedPaths).toHaveLength(2);
   });
 
@@ -233,7 +246,7 @@ describe("the issuer's keys", () => {
       await expect(verify(unknownKid(), 1)).rejects.toMatchObject({ ...apiError("service_unavailable"), status: 503 });
     }
     expect(requestedPaths).toHaveLength(1);
-    expect(await verify(sign("RS256"), 1)).toBe("user-1");
+    expect(await verify(sign("RS256"), 1)).toBe(userId());
   });
 
   test("are fetched at most every two seconds for tokens with random keys", async () => {
@@ -250,7 +263,7 @@ describe("the issuer's keys", () => {
   });
 
   test("are not fetched again for a token of another issuer", async () => {
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
     const token = sign("RS256", { ...claims(), iss: origin }, { alg: "RS256", kid: randomUUID() });
     for (const second of [1, 10]) {
       await expect(verify(token, second)).rejects.toMatchObject(apiError("invalid_token"));
@@ -265,9 +278,9 @@ describe("the issuer's keys", () => {
       () => ({ keys: [{ ...makePairs.RS256?.().publicKey.export({ format: "jwk" }), kid: "RS256" }] }),
     ],
   ])("that the issuer has %s are trusted for less than five minutes", async (_title, after) => {
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse.body = after();
-    expect(await verify(sign("RS256"), 299)).toBe("user-1");
+    expect(await verify(sign("RS256"), 299)).toBe(userId());
     await expect(verify(sign("RS256"), 300)).rejects.toMatchObject(apiError("invalid_token"));
     expect(requestedPaths).toHaveLength(2);
   });
@@ -282,18 +295,18 @@ describe("the issuer's keys", () => {
     sign("RS256", { ...claims(), iat: nowSeconds() + second, exp: nowSeconds() + second + 3600 });
 
   test("that are cached are used while the issuer is down, until no older token is valid", async () => {
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse = { status: 500, body: "" };
-    for (const second of [10, 300, 3600, 3899]) expect(await verify(issuedIn(second), second)).toBe("user-1");
+    for (const second of [10, 300, 3600, 3899]) expect(await verify(issuedIn(second), second)).toBe(userId());
     await expect(verify(issuedIn(3900), 3900)).rejects.toBeInstanceOf(FetchError);
     issuerResponse = { status: 200, body: published() };
-    expect(await verify(issuedIn(3930), 3930)).toBe("user-1");
+    expect(await verify(issuedIn(3930), 3930)).toBe(userId());
   });
 
   test("are requested every half a minute while the issuer is down", async () => {
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse = { status: 500, body: "" };
-    for (let second = 300; second < 420; second++) expect(await verify(sign("RS256"), second)).toBe("user-1");
+    for (let second = 300; second < 420; second++) expect(await verify(sign("RS256"), second)).toBe(userId());
     expect(requestedPaths).toHaveLength(5);
   });
 
@@ -334,7 +347,7 @@ describe("the issuer's keys", () => {
       issuerResponse = { status: 200, body: published() };
       jest.useFakeTimers({ now: Date.now() + 5_000, doNotFake: allTimers });
       try {
-        expect(await authorizer(event)).toMatchObject({ principalId: "user-1" });
+        expect(await authorizer(event)).toMatchObject({ principalId: userId() });
       } finally {
         jest.useRealTimers();
       }
