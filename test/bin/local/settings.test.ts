@@ -2,7 +2,7 @@ import { Resolver } from "node:dns";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
+import { protectFiles, readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
 import { settings as functionSettings } from "../../../functions/platform/env.ts";
 import { SettingError } from "../../../functions/platform/errors.ts";
 
@@ -56,6 +56,31 @@ test("the secret is created once, and only its owner can read it", () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(statSync(dataDir).mode & 0o777).toBe(0o700);
   expect(read({ JWT_SECRET: "x".repeat(32) })).toMatchObject({ jwtSecret: "x".repeat(32), isSecretGiven: true });
+});
+
+test("all files of the service are readable by their owner only, whatever the umask and whatever they were before", () => {
+  const umask = process.umask(0);
+  try {
+    const dir = join(scratch, "shared");
+    mkdirSync(join(dir, "sqs"), { recursive: true, mode: 0o755 });
+    const own = [
+      "jwt-secret",
+      "running.json",
+      "service.log",
+      "dynamodb.sqlite",
+      "dynamodb.sqlite-wal",
+      "sqs/fauxqs.db",
+    ];
+    for (const name of [...own, "notes.txt"]) writeFileSync(join(dir, name), "");
+    protectFiles(dir);
+    writeFileSync(join(dir, "created-later"), "");
+    const modeOf = (name: string) => statSync(join(dir, name)).mode & 0o777;
+    for (const name of [...own, "created-later"]) expect([name, modeOf(name)]).toEqual([name, 0o600]);
+    expect(modeOf("sqs")).toBe(0o700);
+    expect(modeOf("notes.txt")).toBe(0o666);
+  } finally {
+    process.umask(umask);
+  }
 });
 
 test.each<[string, string, string | RegExp]>([
