@@ -48,9 +48,11 @@ function credentialSettings({ jwt, jwks, apiKeys }: Stage): Variables {
     JWT_AUDIENCE: jwt?.audience,
     JWT_MAX_LIFETIME_SECONDS: jwt?.maxLifetimeSeconds?.toString(),
     JWT_CLOCK_SKEW_SECONDS: jwt?.clockSkewSeconds?.toString(),
+    JWT_REQUIRES_ISSUED_AT: jwt?.requiresIssuedAt?.toString(),
     JWKS_ISSUER: jwks?.issuer,
     JWKS_URI: jwks?.uri,
     JWKS_AUDIENCE: jwks?.audience,
+    JWKS_SHARES_USERS: jwks?.sharesUsers?.toString(),
     LAST_USED_RESOLUTION_SECONDS: apiKeys?.lastUsedResolutionSeconds?.toString(),
   };
 }

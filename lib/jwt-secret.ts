@@ -1,4 +1,4 @@
-import { RemovalPolicy } from "aws-cdk-lib";
+import { Annotations, RemovalPolicy } from "aws-cdk-lib";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
@@ -14,7 +14,9 @@ import type { Workers } from "./workers.ts";
  * secret starts with a random value: no token is valid until the operator stores the provider's key. With an empty or
  * well-known initial value, anyone could sign a valid token.
  */
-export function createJwtSecret(scope: Construct, { jwt, keepsData }: Stage, key?: KmsKey): ISecret {
+export function createJwtSecret(scope: Construct, stage: Stage, key?: KmsKey): ISecret {
+  const { jwt, keepsData } = stage;
+  warnWithoutRequiredClaims(scope, stage);
   if (jwt?.secretArn !== undefined) return existingSecret(scope, jwt.secretArn, jwt.secretKmsKeyArn);
   return new Secret(scope, "JwtSecret", {
     description:
@@ -32,6 +34,16 @@ function existingSecret(scope: Construct, secretCompleteArn: string, keyArn: str
     secretCompleteArn,
     ...(encryptionKey && { encryptionKey }),
   });
+}
+
+/** Warns at synthesis when a stage that keeps data accepts tokens that the provider signed for another purpose. */
+function warnWithoutRequiredClaims(scope: Construct, { jwt, keepsData }: Stage): void {
+  const missing = (["issuer", "audience"] as const).filter((option) => jwt?.[option] === undefined);
+  if (!keepsData || missing.length === 0) return;
+  Annotations.of(scope).addWarningV2(
+    "jwt-without-required-claims",
+    `Every token signed with the JWT secret is accepted as a sign-in, also one that was issued for another application or environment. Set ${missing.map((option) => `jwt.${option}`).join(" and ")} in lib/stages.ts.`,
+  );
 }
 
 /** Lets the functions that use the secret read it, and sets its ARN in their environment. */

@@ -81,10 +81,26 @@ const stageSchema = z.strictObject({
       maxLifetimeSeconds: positive.optional(),
       /** Accepted clock difference; absent = 60. */
       clockSkewSeconds: seconds.optional(),
+      /** Rejects tokens without `iat`, whose age is unknown; absent = accepts them. */
+      requiresIssuedAt: z.boolean().optional(),
     })
     .optional(),
-  /** A second issuer, whose JWTs are verified with its public keys; absent = none. `uri` is the address of the keys. */
-  jwks: z.strictObject({ issuer, uri: issuer.optional(), audience: z.string().min(1).optional() }).optional(),
+  /** A second issuer, whose JWTs are verified with its public keys; absent = none. */
+  jwks: z
+    .strictObject({
+      issuer,
+      /** Address of the keys; absent = `<issuer>/.well-known/jwks.json`. */
+      uri: issuer.optional(),
+      /** Required `aud`: the issuer signs tokens for other applications with the same keys. */
+      audience: z.string("is required: tokens for other applications of the issuer would be accepted").min(1),
+      /**
+       * Whether a `sub` of this issuer is the same user as the same `sub` of the provider with the shared secret;
+       * absent = another user, with the id `<issuer>#<sub>`. A change gives all users of this issuer other ids: they
+       * lose their keys and memberships.
+       */
+      sharesUsers: z.boolean().optional(),
+    })
+    .optional(),
   /** Maximum staleness of `last_used_at` while an API key is in use; absent = 60. */
   apiKeys: z.strictObject({ lastUsedResolutionSeconds: seconds.optional() }).optional(),
   deliveries: z

@@ -13,6 +13,7 @@ import { connect } from "../local/connect.ts";
 import { hasServiceSignature, hasStandardSignature, startReceiver } from "../local/demo-receiver.ts";
 import { demoUser, seedDemoUser } from "../local/demo-user.ts";
 import { mintToken } from "../local/mint-token.ts";
+import { printableText } from "../local/printable.ts";
 import { findRunning } from "../local/running-service.ts";
 import { allowsLocalReceivers, readSettings, setFunctionDefaults, settingRows } from "../local/settings.ts";
 import { startCommand } from "../local/shell-commands.ts";
@@ -161,7 +162,7 @@ function step(title: string, request: string): void {
 }
 
 function show(text: string): void {
-  console.log(`   ${text}`);
+  console.log(`   ${printableText(text)}`);
 }
 
 function style(name: "bold" | "dim" | "green" | "red", text: string): string {

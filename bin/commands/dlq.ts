@@ -1,6 +1,7 @@
 import { command, UsageError } from "../local/command.ts";
 import { connect, connectToStage } from "../local/connect.ts";
 import { type DeadLetter, listDeadLetters, redriveDeadLetters } from "../local/dead-letters.ts";
+import { printable } from "../local/printable.ts";
 import { settingRows } from "../local/settings.ts";
 
 const help = {
@@ -51,7 +52,8 @@ export async function main(): Promise<void> {
 function page(name: string, messages: DeadLetter[]): string {
   if (messages.length === 0) return `${name}: the dead-letter queue is empty`;
   const rows = messages.map(
-    ({ sentAt, reason, body }) => `  ${sentAt}  ${reason}\n    ${body.slice(0, 500).replaceAll(/\s+/g, " ")}`,
+    ({ sentAt, reason, body }) =>
+      `  ${sentAt}  ${printable(reason)}\n    ${printable(body.slice(0, 500).replaceAll(/\s+/g, " "))}`,
   );
   return `${name}: ${messages.length} in the dead-letter queue\n${rows.join("\n")}`;
 }

@@ -1,3 +1,4 @@
+import { printableText } from "../local/printable.ts";
 import { help, readSmokeOptions, UsageError, usage } from "../smoke/options.ts";
 import { smoke } from "../smoke/run.ts";
 
@@ -25,7 +26,7 @@ export async function main(): Promise<void> {
     if (options === "help") {
       console.log(help);
     } else {
-      const hasPassed = await smoke(options, console.log, interrupt.signal);
+      const hasPassed = await smoke(options, (line) => console.log(printableText(line)), interrupt.signal);
       process.exitCode = interrupt.signal.aborted ? 130 : hasPassed ? 0 : 1;
     }
   } catch (error) {

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { ApiError, SettingError } from "../../functions/platform/errors.ts";
+import { printableText } from "./printable.ts";
 import { StartError } from "./start-error.ts";
 
 /** The arguments of a program do not match its usage. */
@@ -58,12 +59,12 @@ export async function command<const Accepted extends Options>(
     }
     const { values, words } = readArguments(program, args);
     const text = await run(values, words);
-    if (text !== undefined) console.log(text);
+    if (text !== undefined) console.log(printableText(text));
   } catch (error) {
     const isCallersError = [StartError, SettingError, ApiError, UsageError].some((type) => error instanceof type);
     if (!isCallersError) throw error;
     const usage = error instanceof UsageError ? `\nUsage: ${usageOf(program)}` : "";
-    console.error(`${(error as Error).message}${usage}`);
+    console.error(printableText(`${(error as Error).message}${usage}`));
     process.exitCode = 1;
   }
 }

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import http from "node:http";
 import { createRequire } from "node:module";
 import net from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type FauxqsServer, startFauxqs } from "fauxqs";
 import { StartError } from "./start-error.ts";
 
@@ -15,36 +16,74 @@ export interface Engine {
 const START_TIMEOUT_MS = 10_000;
 
 /**
- * Starts DynamoDB: the `dynoxide` binary over one SQLite file, on a free port of 127.0.0.1.
+ * Ports that no browser connects to, whatever a page asks for. The DynamoDB engine needs one: it accepts any signature and
+ * lets every web page read its responses, and has no option against either. https://fetch.spec.whatwg.org/#port-blocking
+ */
+const PORTS_CLOSED_TO_BROWSERS = [
+  ...[1719, 1720, 1723, 3659, 4190, 5060, 5061, 6000, 6566],
+  ...[6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080],
+];
+
+/** Returns the addresses to try in turn. On Linux all of 127.0.0.0/8 is this machine, so there is always a free one. */
+function dynamoAddresses(): { host: string; port: number }[] {
+  const anyLoopback = ["127", randomInt(256), randomInt(256), randomInt(2, 255)].join(".");
+  const hosts = process.platform === "linux" ? ["127.0.0.1", anyLoopback] : ["127.0.0.1"];
+  const start = randomInt(PORTS_CLOSED_TO_BROWSERS.length);
+  const ports = [...PORTS_CLOSED_TO_BROWSERS.slice(start), ...PORTS_CLOSED_TO_BROWSERS.slice(0, start)];
+  return hosts.flatMap((host) => ports.map((port) => ({ host, port })));
+}
+
+/**
+ * Starts DynamoDB: the `dynoxide` binary over one SQLite file, at a loopback address that browsers refuse to call.
  * @param dataDir folder of the data; undefined = in memory
  * @param onExit called when the engine ends on its own
  * @throws StartError when this platform has no engine, or the engine does not start
  */
 export async function startDynamo(dataDir: string | undefined, onExit: () => void): Promise<Engine> {
   const binary = dynoxidePath();
-  const port = await freePort();
   const data = dataDir === undefined ? [] : ["--db-path", join(dataDir, "dynamodb.sqlite")];
-  const child = spawnTied(binary, ["serve", "--host", "127.0.0.1", "--port", String(port), ...data]);
-  let isStopping = false;
-  child.on("exit", () => isStopping || onExit());
-  const stop = async () => {
-    isStopping = true;
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once("exit", resolve));
-    child.stdin?.end();
-    await ended;
-  };
-  const startedAt = Date.now();
-  while (!(await isListening(port))) {
-    if (child.exitCode !== null || Date.now() - startedAt > START_TIMEOUT_MS) {
-      await stop();
-      throw new StartError(
-        `The embedded DynamoDB engine did not start. Check that ${dataDir ?? "its binary"} can be used, and start again.`,
-      );
+  for (const { host, port } of dynamoAddresses()) {
+    const child = spawnTied(binary, ["serve", "--host", host, "--port", String(port), ...data]);
+    const started = await startOf(child);
+    if (started === "port in use") continue;
+    if (started === "listening") {
+      let isStopping = false;
+      child.on("exit", () => isStopping || onExit());
+      const stop = () => {
+        isStopping = true;
+        return stopTied(child);
+      };
+      return { endpoint: `http://${host}:${port}`, stop };
     }
-    await sleep(5);
+    await stopTied(child);
+    throw new StartError(
+      `The embedded DynamoDB engine did not start. Check that ${dataDir ?? "its binary"} can be used, and start again.`,
+    );
   }
-  return { endpoint: `http://127.0.0.1:${port}`, stop };
+  throw new StartError(
+    `The embedded DynamoDB engine did not start: the ports that browsers cannot call (${PORTS_CLOSED_TO_BROWSERS.join(", ")}) are all in use. Stop another local run, or ${OTHER_ENGINE}.`,
+  );
+}
+
+type Start = "listening" | "port in use" | "failed";
+
+/** Waits for what the engine reports. A connection would prove nothing: another program may listen at that address. */
+function startOf(child: ChildProcessWithoutNullStreams): Promise<Start> {
+  return new Promise((resolve) => {
+    let output = "";
+    const timer = setTimeout(() => finish("failed"), START_TIMEOUT_MS);
+    const finish = (start: Start) => {
+      clearTimeout(timer);
+      resolve(start);
+    };
+    const read = (text: Buffer) => {
+      output = (output + text).slice(-1_000);
+      if (output.includes("listening on")) finish("listening");
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.once("close", () => finish(output.includes("in use") ? "port in use" : "failed"));
+  });
 }
 
 /** Platforms whose engine package npm installs: package.json lists them as optional dependencies. */
@@ -78,19 +117,23 @@ function dynoxidePath(): string {
  * input to close, which the operating system guarantees, then kills the program. The program runs in a session of its own:
  * Ctrl-C reaches only this process, so the engine is there until requests in flight are finished.
  */
-function spawnTied(binary: string, args: string[]): ChildProcess {
+function spawnTied(binary: string, args: string[]): ChildProcessWithoutNullStreams {
   const script = 'exec 3<&0; "$@" & engine=$!; (cat <&3; kill "$engine" 2>/dev/null) & wait "$engine"';
-  const child = spawn("/bin/sh", ["-c", script, "engine", binary, ...args], {
-    stdio: ["pipe", "ignore", "ignore"],
-    detached: true,
-  });
-  child.once("exit", () => child.stdin?.end());
+  const child = spawn("/bin/sh", ["-c", script, "engine", binary, ...args], { detached: true });
+  child.once("exit", () => child.stdin.end());
   return child;
 }
 
+async function stopTied(child: ChildProcessWithoutNullStreams): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.stdin.end();
+  await ended;
+}
+
 /**
- * Starts SQS: `fauxqs` in this process, stored in SQLite. fauxqs listens on all interfaces whatever host it is given, so its
- * call to `listen` gets the loopback address while it starts.
+ * Starts SQS: `fauxqs` in this process, stored in SQLite. fauxqs listens on all interfaces whatever host it is given and
+ * answers every web page, so its call to `listen` gets the loopback address and a guard while it starts.
  * @param port 0 = any free port
  * @param dataDir folder of the messages; undefined = in memory
  * @throws StartError when the port is in use
@@ -102,6 +145,7 @@ export async function startSqs(port: number, dataDir: string | undefined): Promi
   net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
     const [options, ...rest] = args;
     const isOptions = typeof options === "object" && options !== null && "port" in options;
+    if (this instanceof http.Server) refuseWebPages(this);
     return Reflect.apply(listen, this, isOptions ? [{ ...options, host: "127.0.0.1" }, ...rest] : args);
   };
   try {
@@ -119,6 +163,32 @@ export async function startSqs(port: number, dataDir: string | undefined): Promi
   }
 }
 
+/** Makes a server answer 403 to requests that a web page causes, and pass on all others. */
+function refuseWebPages(server: http.Server): void {
+  const listeners = server.listeners("request");
+  server.removeAllListeners("request");
+  server.on("request", (request: http.IncomingMessage, response: http.ServerResponse) => {
+    if (!isFromWebPage(request)) {
+      for (const listener of listeners) Reflect.apply(listener, server, [request, response]);
+      return;
+    }
+    const message =
+      "This engine is for programs on this machine, not for web pages. Call it at 127.0.0.1 or localhost.";
+    response.writeHead(403, { "Content-Type": "application/json" }).end(JSON.stringify({ message }));
+  });
+}
+
+const LOOPBACK_HOST = /^(127\.\d+\.\d+\.\d+|\[::1\]|([\w-]+\.)*localhost)(:\d+)?$/i;
+
+/**
+ * A browser sends `Origin` with each request that a page of another site makes with a method other than GET and HEAD, and
+ * `Sec-Fetch-Site` with all. A page can share an origin with this server only under a name of its own (DNS rebinding).
+ */
+function isFromWebPage({ headers }: http.IncomingMessage): boolean {
+  const { host = "", origin, "sec-fetch-site": site = "none" } = headers;
+  return origin !== undefined || site !== "none" || !LOOPBACK_HOST.test(host);
+}
+
 /**
  * Makes fauxqs accept characters beyond U+FFFF, such as emoji, as SQS does: its pattern (2.4.1) lacks the Unicode flag.
  * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
@@ -134,17 +204,6 @@ async function acceptAllCharacters(): Promise<void> {
 /** @param setting the environment variable that holds the port */
 export const portInUse = (setting: string, port: number): string =>
   `Port ${port} is in use by another program. Stop that program, or choose another port with ${setting}.`;
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = net.createServer();
-    probe.once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address() as net.AddressInfo;
-      probe.close(() => resolve(port));
-    });
-  });
-}
 
 function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {

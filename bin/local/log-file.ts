@@ -12,7 +12,7 @@ import { unusableDataDir } from "./settings.ts";
 export function logToFile(dataDir: string): string {
   const path = join(dataDir, "service.log");
   try {
-    closeSync(openSync(path, "a"));
+    closeSync(openSync(path, "a", 0o600));
   } catch (error) {
     throw unusableDataDir(dataDir, error);
   }

@@ -15,7 +15,7 @@ import { homePage } from "./home-page.ts";
 import { fromSources, type LoadHandler } from "./lambda.ts";
 import { createQueues, createTables } from "./resources.ts";
 import { findRunning, publishRunning, unpublishRunning } from "./running-service.ts";
-import { allowsLocalReceivers, type LocalSettings, setFunctionDefaults } from "./settings.ts";
+import { allowsLocalReceivers, type LocalSettings, protectFiles, setFunctionDefaults } from "./settings.ts";
 import { StartError } from "./start-error.ts";
 
 export interface RunningService {
@@ -45,6 +45,7 @@ export async function startService(settings: LocalSettings, options: Options = {
       `The service at ${running.baseUrl} already uses the data directory ${dataDir}. Stop it, or set another DATA_DIR.`,
     );
   }
+  protectFiles(dataDir);
   setFunctionDefaults(settings);
   const load = options.load ?? fromSources;
   const home = (baseUrl: string) => homePage(baseUrl, settings, functionSettings.webhookAllowCidrs());

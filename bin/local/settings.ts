@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import {
   accessSync,
+  chmodSync,
   constants,
   existsSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   statSync,
   unlinkSync,
@@ -99,6 +101,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   functionSettings.disableAfterSeconds();
   functionSettings.jwtMaxLifetimeSeconds();
   functionSettings.jwtClockSkewSeconds();
+  functionSettings.jwtRequiresIssuedAt();
   checkJwks();
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
@@ -178,6 +181,24 @@ function createFolder(path: string): void {
     const isThere = (error as NodeJS.ErrnoException).code === "EEXIST" && statSync(path).isDirectory();
     if (!isThere) throw error;
   }
+}
+
+/** What a service stores in its data directory, which may hold other files too. */
+const OWN_FILES = /^(jwt-secret|running\.json|service\.log|dynamodb\.sqlite.*|sqs)$/;
+
+/**
+ * Lets only their owner read the files that a service has stored in its data directory, and those that this process and its
+ * engines will create, whatever the umask.
+ */
+export function protectFiles(dataDir: string): void {
+  process.umask(0o077);
+  for (const name of readdirSync(dataDir).filter((name) => OWN_FILES.test(name))) protect(join(dataDir, name));
+}
+
+function protect(path: string): void {
+  const isFolder = statSync(path).isDirectory();
+  chmodSync(path, isFolder ? 0o700 : 0o600);
+  if (isFolder) for (const name of readdirSync(path)) protect(join(path, name));
 }
 
 const reasonsByErrorCode: Record<string, string> = {

@@ -1,45 +1,143 @@
 import { JwtVerifier } from "aws-jwt-verify";
 import {
   FetchError,
-  JwksNotAvailableInCacheError,
   JwksValidationError,
   JwkValidationError,
   JwtBaseError,
   JwtExpiredError,
+  KidNotFoundInJwksError,
 } from "aws-jwt-verify/error";
+import { SimpleJwksCache } from "aws-jwt-verify/jwk";
+import { decomposeUnverifiedJwt } from "aws-jwt-verify/jwt";
 import { settings } from "../platform/env.ts";
+import { ApiError } from "../platform/errors.ts";
+import { log } from "../platform/log.ts";
 import { tokenExpired } from "./jwt-claims.ts";
 
+/*
+ * Tokens of an issuer that publishes its keys. The keys are cached here and not by the library, which would trust a key
+ * until the process ends, although the issuer has removed it.
+ */
+
+/** Time after which the keys are fetched again: the longest that a removed key is trusted while the issuer responds. */
+const REFRESH_AFTER_MS = 5 * 60_000;
+/**
+ * Minimum time between two fetches for tokens with unknown keys: callers choose the kid. Short, because a token may be
+ * signed with a key that the issuer has just published; clients retry a 503 after a second.
+ */
+const MIN_LOOKUP_INTERVAL_MS = 2_000;
+/** Time for which a failed fetch is not repeated, because it takes up to six seconds of a request. */
+const FAILURE_BACKOFF_MS = { withKeys: 30_000, withoutKeys: 5_000 };
+
 type Jwks = NonNullable<ReturnType<typeof settings.jwks>>;
+
+interface IssuerKeys {
+  source: string;
+  verifier: ReturnType<typeof verifierFor>;
+  fetchedAt: number;
+  /** The kids that were looked up in these keys without success. */
+  missing: Set<string>;
+}
+
+let cached: IssuerKeys | undefined;
+let failed: { source: string; error: unknown; at: number } | undefined;
+/** Used for its requests only: parallel ones become one. */
+const fetcher = new SimpleJwksCache();
 
 const verifierFor = ({ issuer, uri, audience }: Jwks) =>
   JwtVerifier.create({ issuer, audience, jwksUri: uri, graceSeconds: settings.jwtClockSkewSeconds() });
 
-let cached: { uri: string; verifier: ReturnType<typeof verifierFor> } | undefined;
+const sourceOf = ({ issuer, uri, audience }: Jwks) => JSON.stringify([issuer, uri, audience]);
 
 /** Errors of the library when the issuer's keys are unavailable: no response, or a response without valid keys. */
-const issuerErrors = [FetchError, JwksNotAvailableInCacheError, JwksValidationError, JwkValidationError];
+const issuerErrors = [FetchError, JwksValidationError, JwkValidationError];
 
 /** Codes of the errors that Node throws for a signature of a length or kind that does not fit the key. */
 const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)$/;
 
 /**
  * Returns the payload of a token that is signed by the configured issuer, or undefined for any other token. Public keys
- * are fetched from JWKS_URI (by default `<issuer>/.well-known/jwks.json`) when a token names an unknown key.
- * @throws ApiError `token_expired`
+ * are fetched from JWKS_URI (by default `<issuer>/.well-known/jwks.json`) every five minutes, and when a token names an
+ * unknown key.
+ * @throws ApiError `token_expired`; or `service_unavailable` when the token names an unknown key, too soon after another
+ *   such token for another fetch
  * @throws FetchError or another of `issuerErrors` when the issuer's keys are unavailable; the token may be valid
  */
-export async function verifyWithJwks(token: string): Promise<unknown> {
+export async function verifyWithJwks(token: string, now: Date): Promise<unknown> {
   const jwks = settings.jwks();
   if (jwks === undefined) return undefined;
-  if (cached?.uri !== jwks.uri) cached = { uri: jwks.uri, verifier: verifierFor(jwks) };
   try {
-    return await cached.verifier.verify(token);
+    return verify(token, await currentKeys(jwks, now)) ?? verify(token, await keysForUnknownKid(jwks, token, now));
   } catch (error) {
     if (error instanceof JwtExpiredError) throw tokenExpired();
     if (issuerErrors.some((kind) => error instanceof kind)) throw error;
     if (error instanceof JwtBaseError || unfitSignatureCode.test((error as NodeJS.ErrnoException).code ?? ""))
       return undefined;
+    throw error;
+  }
+}
+
+/** Returns the payload, or undefined when the token names a key that is not one of these. */
+function verify(token: string, keys: IssuerKeys | undefined): unknown {
+  try {
+    return keys?.verifier.verifySync(token);
+  } catch (error) {
+    if (error instanceof KidNotFoundInJwksError) return undefined;
+    throw error;
+  }
+}
+
+/** Returns the keys to verify with, fetched at most five minutes ago unless the issuer does not respond. */
+async function currentKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
+  if (cached?.source !== sourceOf(jwks)) return fetchKeys(jwks, now);
+  const age = now.getTime() - cached.fetchedAt;
+  if (age < REFRESH_AFTER_MS) return cached;
+  try {
+    return await fetchKeys(jwks, now);
+  } catch (error) {
+    // Serve the stale keys while the issuer does not respond, until no token is left that it signed with them before.
+    if (age >= REFRESH_AFTER_MS + settings.jwtMaxLifetimeSeconds() * 1000) throw error;
+    return cached;
+  }
+}
+
+/**
+ * Returns newly fetched keys for a token that names an unknown key; undefined = the issuer does not have the key either.
+ * @throws ApiError `service_unavailable` too soon after a fetch for another token whose key is unknown
+ */
+async function keysForUnknownKid(jwks: Jwks, token: string, now: Date): Promise<IssuerKeys | undefined> {
+  const { header, payload } = decomposeUnverifiedJwt(token);
+  // Unverified, but enough to reject: a token of another issuer needs no fetch.
+  if (payload.iss !== jwks.issuer) return undefined;
+  const kid = String(header.kid);
+  if (cached !== undefined) {
+    const isFetchedForThisToken = cached.fetchedAt >= now.getTime();
+    if (isFetchedForThisToken) cached.missing.add(kid);
+    const isLookupRecent = cached.missing.size > 0 && now.getTime() - cached.fetchedAt < MIN_LOOKUP_INTERVAL_MS;
+    if (isLookupRecent && cached.missing.has(kid)) return undefined;
+    if (isLookupRecent) {
+      throw new ApiError("service_unavailable", "The key of the JWT cannot be looked up at the moment. Try again.");
+    }
+  }
+  const keys = await fetchKeys(jwks, now);
+  if (verify(token, keys) === undefined) keys.missing.add(kid);
+  return keys;
+}
+
+async function fetchKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
+  const source = sourceOf(jwks);
+  const backoff = FAILURE_BACKOFF_MS[cached?.source === source ? "withKeys" : "withoutKeys"];
+  if (failed?.source === source && now.getTime() - failed.at < backoff) throw failed.error;
+  try {
+    const published = await fetcher.getJwks(jwks.uri);
+    const verifier = verifierFor(jwks);
+    verifier.cacheJwks(published);
+    cached = { source, verifier, fetchedAt: now.getTime(), missing: new Set() };
+    failed = undefined;
+    return cached;
+  } catch (error) {
+    failed = { source, error, at: now.getTime() };
+    log.error("keys of the issuer could not be fetched", error);
     throw error;
   }
 }

@@ -21,32 +21,59 @@ export interface ClaimRules {
   maxLifetimeSeconds: number;
   /** Accepted difference between the clocks of the provider and of this service. It does not extend the expiry. */
   clockSkewSeconds: number;
+  /** Whether a token without `iat` is rejected. Its age is unknown: it may have been valid for longer. */
+  requiresIssuedAt: boolean;
 }
 
 export const invalidToken = (message: string, options?: ErrorOptions) =>
   new ApiError("invalid_token", message, options);
+const invalidClaim = (claim: string) => invalidToken(`The ${claim} claim of the JWT is missing or invalid.`);
 export const tokenExpired = () => new ApiError("token_expired", "The JWT has expired. Sign in again.");
 
 /**
- * Returns the user id in the claims of a token with a valid signature.
+ * Returns the subject in the claims of a token with a valid signature.
  * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
  */
-export function userIdFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
+export function subjectFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
   const parsed = z.safeParse(claims, payload);
   if (!parsed.success) {
     const claim = parsed.error.issues[0]?.path[0];
-    throw invalidToken(
-      claim === undefined ? "The JWT has no claims." : `The ${String(claim)} claim of the JWT is missing or invalid.`,
-    );
+    throw claim === undefined ? invalidToken("The JWT has no claims.") : invalidClaim(String(claim));
   }
   const { sub, exp, iat, nbf } = parsed.data;
   const nowSeconds = now.getTime() / 1000;
   const latestStart = nowSeconds + rules.clockSkewSeconds;
   if (exp <= nowSeconds) throw tokenExpired();
+  if (iat === undefined && rules.requiresIssuedAt) throw invalidClaim("iat");
   if (iat !== undefined && iat > latestStart) throw invalidToken("The JWT was issued in the future.");
   if (nbf !== undefined && nbf > latestStart) throw invalidToken("The JWT is not valid yet.");
   if (exp > (iat ?? nowSeconds) + rules.maxLifetimeSeconds + rules.clockSkewSeconds) {
     throw invalidToken(`The lifetime of the JWT is too long. The maximum is ${rules.maxLifetimeSeconds} seconds.`);
   }
+  return sub;
+}
+
+/*
+ * Two providers may use the same `sub` for different people, so the ids of an issuer's users begin with the issuer. The
+ * other provider (HS256) cannot issue a token for such an id.
+ */
+const prefixOf = (issuer: string) => `${issuer}#`;
+
+/**
+ * Returns the user id of a subject of an issuer with public keys: `<issuer>#<sub>`.
+ * @throws ApiError `invalid_token` when the id is longer than a user id may be
+ */
+export function userIdOfIssuer(sub: string, issuer: string): string {
+  const { success, data } = z.safeParse(userId, prefixOf(issuer) + sub);
+  if (!success) throw invalidClaim("sub");
+  return data;
+}
+
+/**
+ * Returns the user id of a subject of the provider with the shared secret: the subject.
+ * @throws ApiError `invalid_token` when it has the form of a user id of the other issuer
+ */
+export function userIdOfProvider(sub: string, otherIssuer: string): string {
+  if (sub.startsWith(prefixOf(otherIssuer))) throw invalidClaim("sub");
   return sub;
 }

@@ -33,6 +33,13 @@ function seconds(name: string, fallback: number): number {
   return text === undefined ? fallback : wholeSeconds(name, text);
 }
 
+/** @throws SettingError when the text is neither true nor false */
+function flag(name: string): boolean {
+  const text = optional(name) ?? "false";
+  if (text !== "true" && text !== "false") throw new SettingError(`${name} must be true or false, not "${text}"`);
+  return text === "true";
+}
+
 export const tableName = (table: TableKey): string => required(tables[table].env);
 export const queueUrl = (queue: QueueKey): string => required(queues[queue].env);
 export const deadLetterUrl = (queue: QueueKey): string => required(queues[queue].deadLetterEnv);
@@ -82,14 +89,26 @@ export const settings = {
   jwtMaxLifetimeSeconds: () => seconds("JWT_MAX_LIFETIME_SECONDS", DEFAULT_JWT_MAX_LIFETIME_SECONDS),
   /** Accepted difference between the clocks of the identity provider and of this service. */
   jwtClockSkewSeconds: () => seconds("JWT_CLOCK_SKEW_SECONDS", DEFAULT_JWT_CLOCK_SKEW_SECONDS),
-  /** The issuer whose public keys verify tokens; undefined = not configured. `audience: null` = any audience. */
-  jwks(): { issuer: string; uri: string; audience: string | null } | undefined {
+  /** Whether a JWT without the claim `iat` is rejected. */
+  jwtRequiresIssuedAt: () => flag("JWT_REQUIRES_ISSUED_AT"),
+  /**
+   * The issuer whose public keys verify tokens; undefined = not configured. `sharesUsers`: whether its subjects are the
+   * same users as those of HS256 tokens.
+   * @throws SettingError when the address of the keys is not an https URL, or the audience is not set
+   */
+  jwks(): { issuer: string; uri: string; audience: string; sharesUsers: boolean } | undefined {
     const issuer = optional("JWKS_ISSUER");
     if (issuer === undefined) return undefined;
     const uri = optional("JWKS_URI") ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
     if (!/^https:\/\//.test(uri) || !URL.canParse(uri)) {
       throw new SettingError(`JWKS_URI (by default derived from JWKS_ISSUER) must be an https URL, not "${uri}"`);
     }
-    return { issuer, uri, audience: optional("JWKS_AUDIENCE") ?? null };
+    const audience = optional("JWKS_AUDIENCE");
+    if (audience === undefined) {
+      throw new SettingError(
+        "JWKS_AUDIENCE is not set. Set it to the audience (aud) of the tokens for this API: without it, tokens that the issuer signs for any other application would be accepted.",
+      );
+    }
+    return { issuer, uri, audience, sharesUsers: flag("JWKS_SHARES_USERS") };
   },
 };

@@ -12,6 +12,16 @@ export function hostOf({ hostname }: URL): string {
 }
 
 /**
+ * Returns a URL as it is requested: host in lower case, addresses in decimal, without default port and dot segments. A URL
+ * without a path remains as it is: `https://example.com` and `https://example.com/` are the same (RFC 3986, section 6.2.3).
+ * @param text an absolute URL
+ */
+export function normalizedUrl(text: string): string {
+  const { href } = new URL(text);
+  return href === `${text}/` ? text : href;
+}
+
+/**
  * Validates the URL of a receiver. Names are not resolved: a name that does not resolve today may do so tomorrow, and
  * the address is checked at every delivery.
  * @param allowed ranges that the operator allowed for local use; they also allow plain http and `localhost`
@@ -23,6 +33,9 @@ export function validateReceiverUrl(text: string, allowed: Cidr[]): string | und
   // the URL that is requested.
   if (!/^[\x21-\x7e]+$/.test(text)) return "must not contain spaces, control characters or unencoded Unicode";
   const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url && url.href.length > MAX_URL_CHARACTERS) {
+    return `must be at most ${MAX_URL_CHARACTERS} characters long with its special characters encoded`;
+  }
   if (!url || !/^https?:\/\//i.test(text)) return "must be an absolute URL that starts with https://";
   if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
   const host = hostOf(url);

@@ -62,6 +62,7 @@ export const userId = z.string(orRequired("must be a string")).check(
     `must have 1 to ${MAX_USER_ID_CHARACTERS} characters`,
   ),
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
 );
 
 /**

@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { type EventName, eventNames } from "../deployments/deployment-event.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
-import { validateReceiverUrl } from "../receivers/receiver-url.ts";
+import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
 import { fields, orRequired } from "../schema/input.ts";
 
 export interface Webhook {
@@ -40,12 +40,16 @@ const eventList = z.pipe(
   z.transform((names: EventName[]) => [...new Set(names)]),
 );
 
+/** The output is the URL as it is requested, so that responses show where deliveries go. */
 const receiverUrl = (allowed: Cidr[]) =>
-  z.string(orRequired("must be a string")).check(
-    z.superRefine((text, context) => {
-      const message = validateReceiverUrl(text, allowed);
-      if (message !== undefined) context.addIssue({ code: "custom", message });
-    }),
+  z.pipe(
+    z.string(orRequired("must be a string")).check(
+      z.superRefine((text, context) => {
+        const message = validateReceiverUrl(text, allowed);
+        if (message !== undefined) context.addIssue({ code: "custom", message });
+      }),
+    ),
+    z.transform(normalizedUrl),
   );
 
 /** @param allowed private address ranges that the operator allowed for local use */

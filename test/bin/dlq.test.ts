@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { GetQueueAttributesCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { GetQueueAttributesCommand, PurgeQueueCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { eventually } from "../support/eventually.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
@@ -72,6 +72,14 @@ const arrived = (events: { deployment_id: string }[]) => {
   const ids = receiver.received.map(({ body }) => JSON.parse(body).deployment_id);
   return events.map(({ deployment_id }) => ids.filter((id) => id === deployment_id).length);
 };
+
+test("list shows the control characters of a message, and sends none to the terminal", async () => {
+  await put("deployment-events-dlq", '{"\u007f\u009b2J": "\u202eevil"}');
+  const stdout = await listThat("deployment-events", /evil/);
+  expect(stdout).toContain('{"\\u007f\\u009b2J": "\\u202eevil"}');
+  expect(stdout).not.toMatch(/[\u007f-\u009f\u202e]/);
+  await sqs.send(new PurgeQueueCommand({ QueueUrl: urlOf("deployment-events-dlq") }));
+});
 
 test("list and redrive of empty queues report that they are empty", async () => {
   expect(await dlq("list")).toEqual({

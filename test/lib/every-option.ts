@@ -15,8 +15,14 @@ export const everyOption = {
     audience: "platform",
     maxLifetimeSeconds: 1_800,
     clockSkewSeconds: 10,
+    requiresIssuedAt: true,
   },
-  jwks: { issuer: "https://sso.example.com/", uri: "https://sso.example.com/keys", audience: "platform" },
+  jwks: {
+    issuer: "https://sso.example.com/",
+    uri: "https://sso.example.com/keys",
+    audience: "platform",
+    sharesUsers: true,
+  },
   apiKeys: { lastUsedResolutionSeconds: 300 },
   deliveries: { retrySchedule: [1, 60, 3_600], graceSeconds: 300, disableAfterSeconds: 86_400 },
   domain: {

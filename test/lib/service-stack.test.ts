@@ -69,8 +69,11 @@ describe("the JWT secret", () => {
   });
 });
 
-test("a stage that keeps data and has no alarm email causes a warning", () => {
+test("a stage that keeps data causes warnings without an alarm email, and without a required issuer and audience", () => {
   expect(prod.synthesis.warnings).toEqual([
+    expect.stringMatching(
+      /^Every token signed with the JWT secret is accepted .* Set jwt\.issuer and jwt\.audience in/,
+    ),
     expect.stringMatching(/^No one receives the alarms of this stage\. Set alarmEmail in lib\/stages\.ts/),
   ]);
   expect(every.synthesis.warnings).toEqual([]);

@@ -28,16 +28,26 @@ function hasColors(stream: NodeJS.WriteStream): boolean {
   return isWanted && WriteStream.prototype.getColorDepth() > 2;
 }
 
+/** Prints a result. Only its line breaks, tabs and styles act on the terminal. */
 export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${withoutControls(text)}\n`);
 }
 
+/** Prints any other text. Only its line breaks, tabs and styles act on the terminal. */
 export function note(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${withoutControls(text)}\n`);
 }
 
 // Control characters, line separators and bidirectional overrides. Names, URLs and responses are written by others.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu;
+// An own style, or a character that may act on the terminal.
+const STYLE_OR_UNPRINTABLE =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin with ESC
+  /\u001b\[(?:1|2|22|31|32|33|35|39)m|(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu;
+
+/** Escapes what no formatting function has: an error code or a request id, for example, which a server chooses. */
+const withoutControls = (text: string): string =>
+  text.replace(STYLE_OR_UNPRINTABLE, (found) => (found.length > 1 ? found : printable(found)));
 
 /** Escapes the characters of untrusted text that would act on the terminal, line breaks included. */
 export const printable = (text: string): string =>

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
@@ -68,6 +68,19 @@ test("listens on 127.0.0.1 and on no other address", async () => {
     expect(await canConnect("127.0.0.1", port)).toBe(true);
     // Also a loopback address: a server that listens on all interfaces accepts connections here.
     expect(await canConnect("127.0.0.2", port)).toBe(false);
+  }
+});
+
+test("stores nothing that another user of this machine can read", async () => {
+  const umask = process.umask(0);
+  try {
+    const dataDir = freshDataDir();
+    await start({ DATA_DIR: dataDir });
+    const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" });
+    expect(files).toEqual(expect.arrayContaining(["dynamodb.sqlite", "jwt-secret", "running.json", "sqs/fauxqs.db"]));
+    expect(files.filter((name) => statSync(join(dataDir, name)).mode & 0o077)).toEqual([]);
+  } finally {
+    process.umask(umask);
   }
 });
 

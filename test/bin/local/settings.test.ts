@@ -2,7 +2,7 @@ import { Resolver } from "node:dns";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
+import { protectFiles, readSettings, setFunctionDefaults, unusableDataDir } from "../../../bin/local/settings.ts";
 import { settings as functionSettings } from "../../../functions/platform/env.ts";
 import { SettingError } from "../../../functions/platform/errors.ts";
 
@@ -60,6 +60,31 @@ test("the secret is created once, and only its owner can read it", () => {
   expect(read({ JWT_SECRET: "x".repeat(32) })).toMatchObject({ jwtSecret: "x".repeat(32), isSecretGiven: true });
 });
 
+test("all files of the service are readable by their owner only, whatever the umask and whatever they were before", () => {
+  const umask = process.umask(0);
+  try {
+    const dir = join(scratch, "shared");
+    mkdirSync(join(dir, "sqs"), { recursive: true, mode: 0o755 });
+    const own = [
+      "jwt-secret",
+      "running.json",
+      "service.log",
+      "dynamodb.sqlite",
+      "dynamodb.sqlite-wal",
+      "sqs/fauxqs.db",
+    ];
+    for (const name of [...own, "notes.txt"]) writeFileSync(join(dir, name), "");
+    protectFiles(dir);
+    writeFileSync(join(dir, "created-later"), "");
+    const modeOf = (name: string) => statSync(join(dir, name)).mode & 0o777;
+    for (const name of [...own, "created-later"]) expect([name, modeOf(name)]).toEqual([name, 0o600]);
+    expect(modeOf("sqs")).toBe(0o700);
+    expect(modeOf("notes.txt")).toBe(0o666);
+  } finally {
+    process.umask(umask);
+  }
+});
+
 test.each<[string, string, string | RegExp]>([
   ["PORT", "eighty", 'PORT must be a port from 0 (any free one) to 65535, not "eighty".'],
   ["PORT", "65536", 'PORT must be a port from 0 (any free one) to 65535, not "65536".'],
@@ -76,6 +101,7 @@ test.each<[string, string, string | RegExp]>([
   ["JWT_CLOCK_SKEW_SECONDS", "x", /^JWT_CLOCK_SKEW_SECONDS .*whole seconds/],
   ["WEBHOOK_ALLOW_CIDRS", "everything", /^WEBHOOK_ALLOW_CIDRS.*"everything"/],
   ["JWKS_URI", "https://idp.example.com/keys", /^JWKS_URI has no effect without JWKS_ISSUER\./],
+  ["JWT_REQUIRES_ISSUED_AT", "yes", 'JWT_REQUIRES_ISSUED_AT must be true or false, not "yes"'],
   ["DNS_SERVERS", "dns.example.com", /^DNS_SERVERS must hold addresses such as .+, not "dns\.example\.com"\.$/],
   ["DNS_SERVERS", "127.0.0.1, 1.2.3", /^DNS_SERVERS .* not "1\.2\.3"/],
   ["DNS_SERVERS", "127.0.0.1:0", /^DNS_SERVERS .* not "127\.0\.0\.1:0"/],
@@ -126,7 +152,15 @@ test.each(["127.0.0.1", "127.0.0.1:1", "::1", "[::1]", "[::1]:65535", " 127.0.0.
 test("JWKS_URI is accepted with JWKS_ISSUER", () => {
   process.env.JWKS_ISSUER = "https://idp.example.com";
   process.env.JWKS_URI = "https://idp.example.com/keys";
+  process.env.JWKS_AUDIENCE = "api";
   expect(() => setFunctionDefaults({ jwtSecret: "x".repeat(32) })).not.toThrow();
+});
+
+test("JWKS_ISSUER is rejected without JWKS_AUDIENCE", () => {
+  process.env.JWKS_ISSUER = "https://idp.example.com";
+  expect(() => setFunctionDefaults({ jwtSecret: "x".repeat(32) })).toThrow(
+    /^JWKS_AUDIENCE is not set\. .*any other application/,
+  );
 });
 
 test("an empty value of any other setting means its default", () => {

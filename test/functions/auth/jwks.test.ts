@@ -10,6 +10,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
+import { jest } from "@jest/globals";
+import { FetchError } from "aws-jwt-verify/error";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
 import { verifyJwt } from "../../../functions/auth/verify-jwt.ts";
@@ -55,8 +57,9 @@ beforeAll(async () => {
 beforeEach(() => {
   // Keys are cached per issuer, so each test uses its own issuer.
   issuer = `${origin}/${randomUUID()}`;
-  for (const name of ["JWT_SECRET", "JWKS_URI", "JWKS_AUDIENCE"]) delete process.env[name];
+  for (const name of ["JWT_SECRET", "JWKS_URI", "JWKS_SHARES_USERS"]) delete process.env[name];
   process.env.JWKS_ISSUER = issuer;
+  process.env.JWKS_AUDIENCE = "api";
   issuerResponse = { status: 200, body: published() };
   requestedPaths = [];
 });
@@ -67,8 +70,10 @@ afterAll(() => {
 });
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+/** The id of the user `user-1` of the issuer. */
+const userId = () => `${issuer}#user-1`;
 const nowSeconds = () => Math.floor(Date.now() / 1000);
-const claims = () => ({ sub: "user-1", iss: issuer, iat: nowSeconds(), exp: nowSeconds() + 3600 });
+const claims = () => ({ sub: "user-1", iss: issuer, aud: "api", iat: nowSeconds(), exp: nowSeconds() + 3600 });
 
 function sign(
   alg: string,
@@ -81,8 +86,8 @@ function sign(
   const signature = signWith(key?.asymmetricKeyType === "ed25519" ? null : "sha256", Buffer.from(input), options);
   return `${input}.${signature.toString("base64url")}`;
 }
-const hmac = (header: object, secret: string | Buffer) => {
-  const input = `${encode(header)}.${encode(claims())}`;
+const hmac = (header: object, secret: string | Buffer, payload: object = claims()) => {
+  const input = `${encode(header)}.${encode(payload)}`;
   return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
 };
 
@@ -90,17 +95,23 @@ const hmac = (header: object, secret: string | Buffer) => {
 const reencode = (token: string) =>
   token.replace(/.$/, (last) => ({ A: "B", Q: "R", g: "h", w: "x" })[last] ?? `not canonical: ${last}`);
 
-const verify = (token: string) => verifyJwt(token, new Date());
+/** All but the clock. */
+const allTimers = [
+  ...(["setTimeout", "clearTimeout", "setInterval", "clearInterval", "setImmediate", "clearImmediate"] as const),
+  ...(["nextTick", "queueMicrotask", "performance", "hrtime"] as const),
+];
+const verify = (token: string, afterSeconds = 0) => verifyJwt(token, new Date(Date.now() + afterSeconds * 1000));
+const unknownKid = () => sign("RS256", claims(), { alg: "RS256", kid: randomUUID() });
 const apiError = (code: string) => ({ name: "ApiError", code });
 
 describe.each(algorithms)("a token signed with %s", (alg) => {
   test("by the issuer is accepted, and the keys are fetched once", async () => {
-    for (let tokens = 0; tokens < 5; tokens++) expect(await verify(sign(alg))).toBe("user-1");
+    for (let tokens = 0; tokens < 5; tokens++) expect(await verify(sign(alg))).toBe(userId());
     expect(requestedPaths).toEqual([`${new URL(issuer).pathname}/.well-known/jwks.json`]);
   });
 
   test("is accepted when its nbf is half a minute in the future", async () => {
-    expect(await verify(sign(alg, { ...claims(), nbf: nowSeconds() + 30 }))).toBe("user-1");
+    expect(await verify(sign(alg, { ...claims(), nbf: nowSeconds() + 30 }))).toBe(userId());
   });
 
   test.each<[string, string, () => string]>([
@@ -138,8 +149,7 @@ describe.each(algorithms)("a token signed with %s", (alg) => {
   });
 
   test("is accepted only for the configured audience", async () => {
-    process.env.JWKS_AUDIENCE = "api";
-    expect(await verify(sign(alg, { ...claims(), aud: ["web", "api"] }))).toBe("user-1");
+    expect(await verify(sign(alg, { ...claims(), aud: ["web", "api"] }))).toBe(userId());
     for (const aud of ["web", [], undefined]) {
       await expect(verify(sign(alg, { ...claims(), aud }))).rejects.toMatchObject(apiError("invalid_token"));
     }
@@ -190,6 +200,19 @@ describe("an HS256 token", () => {
   test("signed with the shared secret is accepted when an issuer is configured too", async () => {
     process.env.JWT_SECRET = randomBytes(32).toString("hex");
     expect(await verify(hmac({ alg: "HS256" }, process.env.JWT_SECRET))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
+  });
+
+  test("never signs in as a user of the issuer", async () => {
+    process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    const token = hmac({ alg: "HS256" }, process.env.JWT_SECRET, { ...claims(), sub: userId() });
+    await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
+  });
+
+  test("signs in as the same user as a token of the issuer with JWKS_SHARES_USERS", async () => {
+    process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    process.env.JWKS_SHARES_USERS = "true";
+    expect(await verify(hmac({ alg: "HS256" }, process.env.JWT_SECRET))).toBe("user-1");
     expect(await verify(sign("RS256"))).toBe("user-1");
   });
 });
@@ -197,25 +220,69 @@ describe("an HS256 token", () => {
 describe("the issuer's keys", () => {
   test("are fetched from JWKS_URI if it is set", async () => {
     process.env.JWKS_URI = `${issuer}/other/place.json`;
-    expect(await verify(sign("ES256"))).toBe("user-1");
+    expect(await verify(sign("ES256"))).toBe(userId());
     expect(requestedPaths).toEqual([new URL(process.env.JWKS_URI).pathname]);
   });
 
   test("are fetched again for a new key", async () => {
     issuerResponse.body = { keys: [jwkOf("RS256")] };
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse.body = published();
-    expect(await verify(sign("EdDSA"))).toBe("user-1");
+    expect(await verify(sign("EdDSA"))).toBe(userId());
     expect(requestedPaths).toHaveLength(2);
   });
 
-  test("are not fetched for every token with an unknown key", async () => {
+  test("are fetched again when a token names a new key, two seconds after a token with an unknown key", async () => {
+    issuerResponse.body = { keys: [jwkOf("RS256")] };
+    await expect(verify(unknownKid())).rejects.toMatchObject(apiError("invalid_token"));
+    issuerResponse.body = published();
+    expect(await verify(sign("EdDSA"), 2)).toBe(userId());
+    expect(requestedPaths).toHaveLength(2);
+  });
+
+  test("are not fetched for every token with an unknown key, and such a token may be valid", async () => {
+    await expect(verify(unknownKid())).rejects.toMatchObject(apiError("invalid_token"));
     for (let tokens = 0; tokens < 20; tokens++) {
-      const token = sign("RS256", claims(), { alg: "RS256", kid: randomUUID() });
-      await expect(verify(token)).rejects.toMatchObject(apiError("invalid_token"));
+      await expect(verify(unknownKid(), 1)).rejects.toMatchObject({ ...apiError("service_unavailable"), status: 503 });
     }
     expect(requestedPaths).toHaveLength(1);
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    expect(await verify(sign("RS256"), 1)).toBe(userId());
+  });
+
+  test("are fetched at most every two seconds for tokens with random keys", async () => {
+    for (let second = 0; second < 20; second += 0.25) await verify(unknownKid(), second).catch(() => {});
+    expect(requestedPaths).toHaveLength(10);
+  });
+
+  test("reject a token at once whose key was just looked up", async () => {
+    const token = unknownKid();
+    for (const second of [0, 0.5, 1.5]) {
+      await expect(verify(token, second)).rejects.toMatchObject(apiError("invalid_token"));
+    }
+    expect(requestedPaths).toHaveLength(1);
+  });
+
+  test("are not fetched again for a token of another issuer", async () => {
+    expect(await verify(sign("RS256"))).toBe(userId());
+    const token = sign("RS256", { ...claims(), iss: origin }, { alg: "RS256", kid: randomUUID() });
+    for (const second of [1, 10]) {
+      await expect(verify(token, second)).rejects.toMatchObject(apiError("invalid_token"));
+    }
+    expect(requestedPaths).toHaveLength(1);
+  });
+
+  test.each([
+    ["removed", () => ({ keys: [jwkOf("ES256")] })],
+    [
+      "replaced under its kid",
+      () => ({ keys: [{ ...makePairs.RS256?.().publicKey.export({ format: "jwk" }), kid: "RS256" }] }),
+    ],
+  ])("that the issuer has %s are trusted for less than five minutes", async (_title, after) => {
+    expect(await verify(sign("RS256"))).toBe(userId());
+    issuerResponse.body = after();
+    expect(await verify(sign("RS256"), 299)).toBe(userId());
+    await expect(verify(sign("RS256"), 300)).rejects.toMatchObject(apiError("invalid_token"));
+    expect(requestedPaths).toHaveLength(2);
   });
 
   test("are not used if they are for encryption", async () => {
@@ -223,10 +290,32 @@ describe("the issuer's keys", () => {
     await expect(verify(sign("RS256"))).rejects.toMatchObject(apiError("invalid_token"));
   });
 
-  test("that are cached are used while the issuer is down", async () => {
-    expect(await verify(sign("RS256"))).toBe("user-1");
+  /** Returns a token that is issued so many seconds from now. */
+  const issuedIn = (second: number) =>
+    sign("RS256", { ...claims(), iat: nowSeconds() + second, exp: nowSeconds() + second + 3600 });
+
+  test("that are cached are used while the issuer is down, until no older token is valid", async () => {
+    expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse = { status: 500, body: "" };
-    expect(await verify(sign("RS256"))).toBe("user-1");
+    for (const second of [10, 300, 3600, 3899]) expect(await verify(issuedIn(second), second)).toBe(userId());
+    await expect(verify(issuedIn(3900), 3900)).rejects.toBeInstanceOf(FetchError);
+    issuerResponse = { status: 200, body: published() };
+    expect(await verify(issuedIn(3930), 3930)).toBe(userId());
+  });
+
+  test("are requested every half a minute while the issuer is down", async () => {
+    expect(await verify(sign("RS256"))).toBe(userId());
+    issuerResponse = { status: 500, body: "" };
+    for (let second = 300; second < 420; second++) expect(await verify(sign("RS256"), second)).toBe(userId());
+    expect(requestedPaths).toHaveLength(5);
+  });
+
+  test("are requested every five seconds while the issuer is down and none are cached", async () => {
+    issuerResponse = { status: 500, body: "" };
+    for (let second = 0; second < 20; second++) {
+      await expect(verify(unknownKid(), second)).rejects.toBeInstanceOf(FetchError);
+    }
+    expect(requestedPaths).toHaveLength(4);
   });
 
   test.each<[string, () => void]>([
@@ -256,7 +345,12 @@ describe("the issuer's keys", () => {
       }
       if (process.env.JWKS_URI !== undefined) return;
       issuerResponse = { status: 200, body: published() };
-      expect(await authorizer(event)).toMatchObject({ principalId: "user-1" });
+      jest.useFakeTimers({ now: Date.now() + 5_000, doNotFake: allTimers });
+      try {
+        expect(await authorizer(event)).toMatchObject({ principalId: userId() });
+      } finally {
+        jest.useRealTimers();
+      }
     },
   );
 });

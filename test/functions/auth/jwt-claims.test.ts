@@ -1,4 +1,9 @@
-import { type ClaimRules, userIdFromClaims } from "../../../functions/auth/jwt-claims.ts";
+import {
+  type ClaimRules,
+  subjectFromClaims,
+  userIdOfIssuer,
+  userIdOfProvider,
+} from "../../../functions/auth/jwt-claims.ts";
 import { settings } from "../../../functions/platform/env.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
@@ -6,12 +11,13 @@ const second = now.getTime() / 1000;
 const valid = { sub: "user-1", iat: second, exp: second + 3600 };
 const { iat: _, ...withoutIat } = valid;
 
-const rules: ClaimRules = { maxLifetimeSeconds: 3600, clockSkewSeconds: 60 };
+const rules: ClaimRules = { maxLifetimeSeconds: 3600, clockSkewSeconds: 60, requiresIssuedAt: false };
 
-test("the defaults are a lifetime of an hour and a clock skew of a minute", () => {
+test("the defaults are a lifetime of an hour, a clock skew of a minute, and an optional iat", () => {
   const defaults = {
     maxLifetimeSeconds: settings.jwtMaxLifetimeSeconds(),
     clockSkewSeconds: settings.jwtClockSkewSeconds(),
+    requiresIssuedAt: settings.jwtRequiresIssuedAt(),
   };
   expect(defaults).toEqual(rules);
 });
@@ -28,13 +34,13 @@ test.each<[string, object]>([
   ["an nbf in the past", { ...valid, nbf: 0 }],
   ["unknown claims", { ...valid, email: "user@example.com", admin: true, jti: "1", aud: ["x"] }],
 ])("accepts claims with %s", (_title, payload) => {
-  expect(userIdFromClaims(payload, now, rules)).toBe("user-1");
+  expect(subjectFromClaims(payload, now, rules)).toBe("user-1");
 });
 
 test.each(["x", "auth0|1234", "u".repeat(255), "usér-\u{1F680}", "00000000-0000-0000-0000-000000000000"])(
   "returns the user id %s",
   (sub) => {
-    expect(userIdFromClaims({ ...valid, sub }, now, rules)).toBe(sub);
+    expect(subjectFromClaims({ ...valid, sub }, now, rules)).toBe(sub);
   },
 );
 
@@ -52,6 +58,11 @@ test.each<[string, unknown, string, RegExp]>([
   ["a sub that is an array", { ...valid, sub: ["user-1"] }, "invalid_token", /sub/],
   ["a sub that is an object", { ...valid, sub: { id: "user-1" } }, "invalid_token", /sub/],
   ["a sub of 256 characters", { ...valid, sub: "u".repeat(256) }, "invalid_token", /sub/],
+  ["a sub with a newline", { ...valid, sub: "user-1\n" }, "invalid_token", /sub/],
+  ["a sub with an escape sequence", { ...valid, sub: "\u001b[2Juser" }, "invalid_token", /sub/],
+  ["a sub with a C1 control character", { ...valid, sub: "user\u009b1" }, "invalid_token", /sub/],
+  ["a sub with a zero byte", { ...valid, sub: "user\0" }, "invalid_token", /sub/],
+  ["a sub that reverses the text", { ...valid, sub: "user\u202e1" }, "invalid_token", /sub/],
   ["a sub that is not valid Unicode", { ...valid, sub: "\ud800" }, "invalid_token", /sub/],
   ["no exp", { ...valid, exp: undefined }, "invalid_token", /exp/],
   ["an exp that is null", { ...valid, exp: null }, "invalid_token", /exp/],
@@ -88,18 +99,18 @@ test.each<[string, unknown, string, RegExp]>([
   ["an nbf 61 seconds ahead", { ...valid, nbf: second + 61 }, "invalid_token", /not valid yet/],
   ["an nbf that is a string", { ...valid, nbf: "0" }, "invalid_token", /nbf/],
 ])("throws for claims with %s", (_title, payload, code, message) => {
-  expect(() => userIdFromClaims(payload, now, rules)).toThrow(
+  expect(() => subjectFromClaims(payload, now, rules)).toThrow(
     expect.objectContaining({ code, message: expect.stringMatching(message) }),
   );
 });
 
 test.each<[ClaimRules, number, boolean]>([
-  [{ maxLifetimeSeconds: 600, clockSkewSeconds: 0 }, 600, true],
-  [{ maxLifetimeSeconds: 600, clockSkewSeconds: 0 }, 601, false],
-  [{ maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 610, true],
-  [{ maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 611, false],
+  [{ ...rules, maxLifetimeSeconds: 600, clockSkewSeconds: 0 }, 600, true],
+  [{ ...rules, maxLifetimeSeconds: 600, clockSkewSeconds: 0 }, 601, false],
+  [{ ...rules, maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 610, true],
+  [{ ...rules, maxLifetimeSeconds: 600, clockSkewSeconds: 10 }, 611, false],
 ])("with the rules %j, a lifetime of %d seconds is accepted: %s", (rules, lifetime, expected) => {
-  const check = () => userIdFromClaims({ ...valid, exp: second + lifetime }, now, rules);
+  const check = () => subjectFromClaims({ ...valid, exp: second + lifetime }, now, rules);
   if (expected) expect(check()).toBe("user-1");
   else expect(check).toThrow("lifetime of the JWT is too long");
 });
@@ -107,8 +118,38 @@ test.each<[ClaimRules, number, boolean]>([
 test("the error message contains no value of a claim", () => {
   expect.assertions(1);
   try {
-    userIdFromClaims({ ...valid, sub: { secret: "value" } }, now, rules);
+    subjectFromClaims({ ...valid, sub: { secret: "value" } }, now, rules);
   } catch (error) {
     expect((error as Error).message).toBe("The sub claim of the JWT is missing or invalid.");
   }
+});
+
+test("with requiresIssuedAt, claims without an iat are rejected, and others are accepted", () => {
+  const strict = { ...rules, requiresIssuedAt: true };
+  expect(() => subjectFromClaims(withoutIat, now, strict)).toThrow("The iat claim of the JWT is missing or invalid.");
+  expect(subjectFromClaims(valid, now, strict)).toBe("user-1");
+});
+
+describe("the user id", () => {
+  const issuer = "https://idp.example.com/";
+
+  test("of an issuer's subject begins with the issuer", () => {
+    expect(userIdOfIssuer("user-1", issuer)).toBe("https://idp.example.com/#user-1");
+  });
+
+  test("of the provider's subject is the subject", () => {
+    for (const sub of ["user-1", "#user-1", issuer, "https://idp.example.com#user-1"]) {
+      expect(userIdOfProvider(sub, issuer)).toBe(sub);
+    }
+  });
+
+  test("of an issuer's subject is never one of the provider's", () => {
+    expect(() => userIdOfProvider(userIdOfIssuer("user-1", issuer), issuer)).toThrow("The sub claim of the JWT");
+  });
+
+  test("has at most 255 characters, the issuer included", () => {
+    const room = 255 - issuer.length - 1;
+    expect(userIdOfIssuer("u".repeat(room), issuer)).toHaveLength(255);
+    expect(() => userIdOfIssuer("u".repeat(room + 1), issuer)).toThrow("The sub claim of the JWT");
+  });
 });

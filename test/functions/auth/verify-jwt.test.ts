@@ -16,7 +16,14 @@ function sign(payload: unknown, header: unknown = hs256, key: string = secret, h
   return `${input}.${createHmac(hash, key).update(input).digest("base64url")}`;
 }
 
-const SETTINGS = ["JWT_SECRET", "JWT_SECRET_ARN", "JWT_ISSUER", "JWT_AUDIENCE", "JWKS_ISSUER"];
+const SETTINGS = [
+  "JWT_SECRET",
+  "JWT_SECRET_ARN",
+  "JWT_ISSUER",
+  "JWT_AUDIENCE",
+  "JWT_REQUIRES_ISSUED_AT",
+  "JWKS_ISSUER",
+];
 beforeEach(() => {
   for (const name of SETTINGS) delete process.env[name];
   process.env.JWT_SECRET = secret;
@@ -47,6 +54,14 @@ test("accepts unknown header fields and claims", async () => {
 
 test("accepts a token whose nbf is half a minute in the future", async () => {
   expect(await verifyJwt(sign({ ...claims, nbf: nowSeconds + 30 }), now)).toBe("user-1");
+});
+
+test("rejects a token without an iat if JWT_REQUIRES_ISSUED_AT is true", async () => {
+  const token = sign({ sub: claims.sub, exp: claims.exp });
+  expect(await verifyJwt(token, now)).toBe("user-1");
+  process.env.JWT_REQUIRES_ISSUED_AT = "true";
+  await expect(verifyJwt(token, now)).rejects.toMatchObject({ code: "invalid_token" });
+  expect(await verifyJwt(sign(claims), now)).toBe("user-1");
 });
 
 test("accepts a token of 8 KB", async () => {

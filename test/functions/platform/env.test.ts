@@ -110,27 +110,29 @@ test.each<[string, string[]]>([
 test.each<[string, Record<string, string>, unknown]>([
   ["no issuer", { JWKS_ISSUER: "", JWKS_URI: "https://idp.example.com/keys" }, undefined],
   [
-    "an issuer",
-    { JWKS_ISSUER: "https://idp.example.com" },
+    "an issuer and an audience",
+    { JWKS_ISSUER: "https://idp.example.com", JWKS_AUDIENCE: "api" },
     {
       issuer: "https://idp.example.com",
       uri: "https://idp.example.com/.well-known/jwks.json",
-      audience: null,
+      audience: "api",
+      sharesUsers: false,
     },
   ],
   [
     "an issuer with a trailing slash",
-    { JWKS_ISSUER: "https://idp.example.com/" },
+    { JWKS_ISSUER: "https://idp.example.com/", JWKS_AUDIENCE: "api", JWKS_SHARES_USERS: "true" },
     {
       issuer: "https://idp.example.com/",
       uri: "https://idp.example.com/.well-known/jwks.json",
-      audience: null,
+      audience: "api",
+      sharesUsers: true,
     },
   ],
   [
     "an issuer, a URI and an audience",
     { JWKS_ISSUER: "https://idp.example.com", JWKS_URI: "https://keys.example.com/x.json", JWKS_AUDIENCE: "api" },
-    { issuer: "https://idp.example.com", uri: "https://keys.example.com/x.json", audience: "api" },
+    { issuer: "https://idp.example.com", uri: "https://keys.example.com/x.json", audience: "api", sharesUsers: false },
   ],
 ])("settings.jwks for %s", (_title, environment, expected) => {
   Object.assign(process.env, environment);
@@ -173,3 +175,26 @@ function readSetting(name: string): unknown {
       throw new Error(`readSetting has no case for ${name}`);
   }
 }
+
+test.each(["", "api"])("settings.jwks throws for an issuer with the audience %j only if it is empty", (audience) => {
+  Object.assign(process.env, { JWKS_ISSUER: "https://idp.example.com", JWKS_AUDIENCE: audience });
+  if (audience) expect(settings.jwks()?.audience).toBe("api");
+  else expect(() => settings.jwks()).toThrow(/^JWKS_AUDIENCE is not set/);
+});
+
+test.each([
+  [undefined, false],
+  ["", false],
+  ["false", false],
+  ["true", true],
+])("JWT_REQUIRES_ISSUED_AT=%j is read as %j", (text, expected) => {
+  if (text !== undefined) process.env.JWT_REQUIRES_ISSUED_AT = text;
+  expect(settings.jwtRequiresIssuedAt()).toBe(expected);
+});
+
+test.each(["1", "TRUE", "yes"])("JWT_REQUIRES_ISSUED_AT=%j is rejected", (text) => {
+  process.env.JWT_REQUIRES_ISSUED_AT = text;
+  expect(() => settings.jwtRequiresIssuedAt()).toThrow(
+    new SettingError(`JWT_REQUIRES_ISSUED_AT must be true or false, not "${text}"`),
+  );
+});

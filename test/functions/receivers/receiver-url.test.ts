@@ -1,5 +1,5 @@
 import { parseCidrs } from "../../../functions/receivers/receiver-address.ts";
-import { hostOf, validateReceiverUrl } from "../../../functions/receivers/receiver-url.ts";
+import { hostOf, normalizedUrl, validateReceiverUrl } from "../../../functions/receivers/receiver-url.ts";
 
 const allowed = parseCidrs(["127.0.0.0/8", "::1/128"]);
 const longUrl = (length: number) => "https://example.com/".padEnd(length, "x");
@@ -39,6 +39,11 @@ const CREDENTIALS = "must not contain a user name or password";
 
 test.each([
   ["longer than 2048 characters", longUrl(2049), "must be at most 2048 characters long"],
+  [
+    "longer than 2048 characters when encoded",
+    `https://example.com/${'"'.repeat(1000)}`,
+    "must be at most 2048 characters long with its special characters encoded",
+  ],
   ["plain http", "http://example.com/hook", SCHEME],
   ["plain http to a public address", "http://8.8.8.8/", SCHEME],
   ["plain http to a private address", "http://10.0.0.1/", SCHEME],
@@ -160,4 +165,21 @@ test.each([
   ["https://example.com:8443/", "example.com"],
 ])("the host of %s is %s", (url, host) => {
   expect(hostOf(new URL(url))).toBe(host);
+});
+
+test.each([
+  ["https://example.com", "https://example.com"],
+  ["https://example.com/", "https://example.com/"],
+  ["https://example.com?x=1", "https://example.com/?x=1"],
+  ["https://EXAMPLE.com", "https://example.com/"],
+  ["https://example.com:443", "https://example.com/"],
+  ["https://example.com/a/./b/../c", "https://example.com/a/c"],
+  ["https://example.com/a\\b", "https://example.com/a/b"],
+  ["https://134744072/", "https://8.8.8.8/"],
+  ["https://[2606:4700:4700:0::1111]/", "https://[2606:4700:4700::1111]/"],
+  ["https://example.com/%7Eme?q='<>'", "https://example.com/%7Eme?q=%27%3C%3E%27"],
+])("normalizedUrl returns the URL that is requested: %s is %s", (text, expected) => {
+  expect(normalizedUrl(text)).toBe(expected);
+  expect(normalizedUrl(expected)).toBe(expected);
+  expect(new URL(expected).href).toBe(new URL(text).href);
 });

@@ -63,10 +63,15 @@ test("removes duplicate events", async () => {
   expect(body.data.events).toEqual(["deploy.failed"]);
 });
 
-test("stores the URL unchanged", async () => {
+test.each([
+  ["HTTPS://Example.com:443/a/../b?x=%7e#part", "https://example.com/b?x=%7e#part"],
+  ["https://example.com\\@8.8.8.8/", "https://example.com/@8.8.8.8/"],
+  ["https://0x8.0x8.2056/hook", "https://8.8.8.8/hook"],
+  ["https://example.com/hook", "https://example.com/hook"],
+  ["https://example.com", "https://example.com"],
+])("stores and returns %s as it is requested: %s", async (sent, expected) => {
   const { create } = await projectOfAdmin();
-  const odd = "HTTPS://Example.com:443/a/../b?x=%7e#part";
-  expect((await create({ url: odd, events })).body.data.url).toBe(odd);
+  expect((await create({ url: sent, events })).body.data.url).toBe(expected);
 });
 
 test("converts the id of the project in the path to lower case", async () => {

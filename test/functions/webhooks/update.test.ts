@@ -75,7 +75,7 @@ describe("disabling", () => {
 
   test("is not undone by a change of another field", async () => {
     await change({ enabled: false });
-    const { body } = await change({ url: "https://example.com/fixed" });
+    const { body } = await change({ url: "HTTPS://Example.com:443/old/../fixed" });
     expect(body.data).toMatchObject({ enabled: false, disabled_reason: "manual", url: "https://example.com/fixed" });
   });
 });

@@ -1,4 +1,5 @@
-import { jsonText, printable } from "../../../packages/cli/src/terminal.ts";
+import { jest } from "@jest/globals";
+import { jsonText, note, print, printable, styled } from "../../../packages/cli/src/terminal.ts";
 
 /* What text of others may do to a terminal. */
 
@@ -29,4 +30,32 @@ test.each(harmful)("jsonText escapes %s, and stays JSON", (_, character) => {
 
 test("printable leaves other text unchanged", () => {
   for (const text of ["", "Grüße, 世界 🚀", "a\\b", "‏שלום"]) expect(printable(text)).toBe(text);
+});
+
+describe.each([
+  ["print", print, process.stdout],
+  ["note", note, process.stderr],
+] as const)("%s", (_name, write, stream) => {
+  function written(text: string): string {
+    const spy = jest.spyOn(stream, "write").mockReturnValue(true);
+    write(text);
+    const output = spy.mock.calls.map(([chunk]) => String(chunk)).join("");
+    spy.mockRestore();
+    return output;
+  }
+
+  test.each(harmful.filter(([, character]) => character !== "\n"))("escapes %s", (_, character) => {
+    const code = character.charCodeAt(0).toString(16).padStart(4, "0");
+    expect(written(`a${character}[2Jb`)).toBe(`a\\u${code}[2Jb\n`);
+  });
+
+  test("keeps line breaks, tabs and styles, and no other escape sequence", () => {
+    process.env.FORCE_COLOR = "1";
+    const text = `${styled("bold", "title")}\n\tline`;
+    delete process.env.FORCE_COLOR;
+    expect(written(text)).toBe(`${text}\n`);
+    for (const sequence of ["\u001b[8mhidden", "\u001b[1;5mx", "\u001b]0;title\u0007", "\u001b[H"]) {
+      expect(written(sequence)).not.toContain("\u001b");
+    }
+  });
 });
