@@ -1,4 +1,5 @@
-import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import * as lambda from "aws-cdk-lib/aws-lambda";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/manifest/queues.ts";
 import { workers } from "../../functions/manifest/workers.ts";
@@ -120,18 +121,22 @@ function oldestHealthySeconds(key: QueueKey): number {
 }
 
 /**
- * Returns 1 if any queue has messages and deletes none. The errors of the consumer cannot show this: if it reports
+ * Returns how many queues have messages and delete none. The errors of the consumer cannot show this: if it reports
  * every message as a batch item failure, Lambda counts no error.
+ *
+ * A count may have no data while it is 0, and a comparison with no data is not documented. Therefore 0 times the number
+ * of visible messages is added, which every active queue reports, and the queues are added instead of compared: a queue
+ * without any data counts as 0 and does not hide the others.
  */
 function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpression {
   const used: Record<string, cloudwatch.IMetric> = {};
-  const isStuck = pairs.map(([key, { queue }]) => {
+  const stuck = pairs.map(([key, { queue }]) => {
     used[`${key}Visible`] = queue.metricApproximateNumberOfMessagesVisible({ statistic: MAXIMUM });
     used[`${key}Received`] = queue.metricNumberOfMessagesReceived({ statistic: SUM });
     used[`${key}Done`] = queue.metricNumberOfMessagesDeleted({ statistic: SUM });
-    return `((${key}Visible + ${key}Received) > 0 AND ${key}Done < 1)`;
+    return `IF((${key}Visible + ${key}Received) > 0 AND (${key}Done + 0 * ${key}Visible) < 1, 1, 0)`;
   });
-  return math(`IF(${isStuck.join(" OR ")}, 1, 0)`, MINUTE, used);
+  return math(stuck.join(" + "), MINUTE, used);
 }
 
 /**
@@ -297,12 +302,8 @@ function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
       meaning: "The account uses 80 % of its Lambda concurrency: at 100 % requests fail and deliveries wait.",
       metric: math("100 * claimed / SERVICE_QUOTA(running)", FIVE_MINUTES, {
         claimed: claimedConcurrency(),
-        running: new cloudwatch.Metric({
-          namespace: "AWS/Usage",
-          metricName: "ConcurrentExecutions",
-          dimensionsMap: { Type: "Resource", Service: "Lambda", Resource: "ConcurrentExecutions", Class: "None" },
-          statistic: MAXIMUM,
-        }),
+        // The usage metric of the quota L-B99A9384: SERVICE_QUOTA has a value for this one of Lambda's metrics only.
+        running: lambda.Function.metricAllConcurrentExecutions({ statistic: MAXIMUM }),
       }),
       when: { atLeast: 80 },
     },

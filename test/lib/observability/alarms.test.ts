@@ -57,9 +57,10 @@ const expected = {
   "page-queues-stuck": {
     reads: {
       expression:
-        "IF(((eventsVisible + eventsReceived) > 0 AND eventsDone < 1) OR " +
-        "((deliveriesVisible + deliveriesReceived) > 0 AND deliveriesDone < 1) OR " +
-        "((slowDeliveriesVisible + slowDeliveriesReceived) > 0 AND slowDeliveriesDone < 1), 1, 0)",
+        "IF((eventsVisible + eventsReceived) > 0 AND (eventsDone + 0 * eventsVisible) < 1, 1, 0) + " +
+        "IF((deliveriesVisible + deliveriesReceived) > 0 AND (deliveriesDone + 0 * deliveriesVisible) < 1, 1, 0) + " +
+        "IF((slowDeliveriesVisible + slowDeliveriesReceived) > 0 AND " +
+        "(slowDeliveriesDone + 0 * slowDeliveriesVisible) < 1, 1, 0)",
       eventsVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deployment-events}",
       eventsReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deployment-events}",
       eventsDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deployment-events}",
@@ -181,8 +182,7 @@ const expected = {
     reads: {
       expression: "100 * claimed / SERVICE_QUOTA(running)",
       claimed: "Maximum of ClaimedAccountConcurrency {}",
-      running:
-        "Maximum of ConcurrentExecutions {Class=None, Resource=ConcurrentExecutions, Service=Lambda, Type=Resource}",
+      running: "Maximum of ConcurrentExecutions {}",
     },
     fires: ">= 80, for 1 x 300 s",
     missingData: "notBreaching",
@@ -259,6 +259,34 @@ test("all stages have the same alarms", () => {
   expect(names(new SynthesizedStack("dev"), "dev")).toEqual(names(prod, "prod"));
 });
 
+/**
+ * The metrics of AWS that alarms may read: namespace, name, dimensions. An alarm on one that AWS does not publish is
+ * accepted, and never fires.
+ * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+ * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-concurrency.html
+ * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
+ */
+const publishedByAws = [
+  "AWS/ApiGateway 5XXError ApiName Stage",
+  "AWS/ApiGateway Count ApiName Stage",
+  "AWS/ApiGateway Latency ApiName Stage",
+  "AWS/DynamoDB ReadThrottleEvents TableName",
+  "AWS/DynamoDB ReadThrottleEvents GlobalSecondaryIndexName TableName",
+  "AWS/DynamoDB WriteThrottleEvents TableName",
+  "AWS/DynamoDB WriteThrottleEvents GlobalSecondaryIndexName TableName",
+  "AWS/Lambda ClaimedAccountConcurrency",
+  "AWS/Lambda ConcurrentExecutions",
+  "AWS/Lambda Errors FunctionName",
+  "AWS/Lambda Invocations FunctionName",
+  "AWS/Lambda Throttles FunctionName",
+  "AWS/SQS ApproximateAgeOfOldestMessage QueueName",
+  "AWS/SQS ApproximateNumberOfMessagesVisible QueueName",
+  "AWS/SQS NumberOfMessagesDeleted QueueName",
+  "AWS/SQS NumberOfMessagesReceived QueueName",
+];
+
 describe.each(alarms.map((alarm) => [nameOf(alarm), alarm] as const))("%s", (name, alarm) => {
   const { AlarmDescription, AlarmActions, OKActions, ActionsEnabled } = alarm.Properties;
 
@@ -288,10 +316,11 @@ describe.each(alarms.map((alarm) => [nameOf(alarm), alarm] as const))("%s", (nam
     expect(new Set(used)).toEqual(new Set(ids));
   });
 
-  test("reads metrics that the functions write", () => {
-    const written: string[] = Object.values(metrics).map((row) => row.name);
-    for (const { Namespace, MetricName } of metricsOf(alarm)) {
-      if (Namespace === METRICS_NAMESPACE) expect(written).toContain(MetricName);
+  test("reads metrics that the functions write, or that AWS publishes with these dimensions", () => {
+    const written = Object.values(metrics).map((row) => `${METRICS_NAMESPACE} ${row.name} stage`);
+    for (const { Namespace, MetricName, Dimensions = [] } of metricsOf(alarm)) {
+      const dimensions = Dimensions.map(({ Name }: Json) => Name).sort();
+      expect([...written, ...publishedByAws]).toContain([Namespace, MetricName, ...dimensions].join(" "));
     }
   });
 });
@@ -340,10 +369,26 @@ describe.each(Object.entries<QueueRow>(queues))("the queue %s", (key, row) => {
     ["is not stuck while it is empty", { Visible: 0, Received: 0, Done: 0 }, false],
     ["is stuck when no consumer reads it", { Visible: 3, Received: 0, Done: 0 }, true],
     ["is stuck when the consumer fails on every message", { Visible: 0, Received: 40, Done: 0 }, true],
+    ["is stuck when nothing is completed, and that is reported as no data", { Visible: 3, Received: 40 }, true],
+    ["is stuck when no consumer reads it, and that is reported as no data", { Visible: 3 }, true],
+    ["is not stuck when it has no data at all", {}, false],
   ])("%s", (_, values, isStuck) => {
     const given = Object.entries(values).map(([name, value]) => [`${key}${name}`, value]);
-    expect(isBad(named("queues-stuck"), Object.fromEntries(given))).toBe(isStuck);
+    expect(isBad(prod, named("queues-stuck"), Object.fromEntries(given))).toBe(isStuck);
   });
+});
+
+/**
+ * The quota of concurrent executions, by the usage metric that Service Quotas names for it: `aws service-quotas
+ * get-service-quota --service-code lambda --quota-code L-B99A9384 --query Quota.UsageMetric`. SERVICE_QUOTA has no value
+ * for any other metric of Lambda.
+ */
+const lambdaQuota = (limit: number) => ({ "AWS/Lambda ConcurrentExecutions {}": limit });
+
+test("concurrency-high compares with the quota of a new account too", () => {
+  const values = { claimed: 9, running: 9 };
+  expect(isBad(prod, named("concurrency-high"), values, lambdaQuota(10))).toBe(true);
+  expect(isBad(prod, named("concurrency-high"), values, lambdaQuota(1_000))).toBe(false);
 });
 
 describe("a period with these values", () => {
@@ -361,15 +406,16 @@ describe("a period with these values", () => {
     ["first-attempts-failing", "receivers reject our signature", { attempts: 900, success: 0.4 }, "bad"],
     ["first-attempts-late", "a single late attempt", { attempts: 1, lateness: 90_000 }, "good"],
     ["first-attempts-late", "half of many attempts are late", { attempts: 900, lateness: 45_000 }, "bad"],
-    ["concurrency-high", "half of the account's limit", { claimed: 500, running: 1_000 }, "good"],
-    ["concurrency-high", "nine tenths of the account's limit", { claimed: 900, running: 1_000 }, "bad"],
+    ["concurrency-high", "half of the account's limit", { claimed: 500, running: 400 }, "good"],
+    ["concurrency-high", "nine tenths of the account's limit", { claimed: 900, running: 600 }, "bad"],
+    ["concurrency-high", "the account is idle", {}, "good"],
     ["delivery-errors", "one crash", { m0: 1 }, "good"],
     ["delivery-errors", "a crash per minute in two functions", { m0: 5, m2: 5 }, "bad"],
     ["table-write-throttles", "a burst that the SDK retries", { m3: 20, beat: 5 }, "good"],
     ["table-write-throttles", "only the heartbeat", { beat: 5_000 }, "good"],
     ["table-write-throttles", "a hot partition", { m5: 4_000, beat: 5 }, "bad"],
   ])("%s, %s", (id, _, values, verdict) => {
-    expect(isBad(named(id), values) ? "bad" : "good").toBe(verdict);
+    expect(isBad(prod, named(id), values, lambdaQuota(1_000)) ? "bad" : "good").toBe(verdict);
   });
 });
 
