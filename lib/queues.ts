@@ -1,4 +1,4 @@
-import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import { Duration } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as sqs from "aws-cdk-lib/aws-sqs";
 import { Construct } from "constructs";
@@ -12,6 +12,7 @@ import {
 } from "../functions/manifest/queues.ts";
 import { allowProducerToEncrypt, type KmsKey, type Producer } from "./kms-key.ts";
 import { constructId, deployedName } from "./names.ts";
+import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
 
 export type Queues = Record<QueueKey, { queue: sqs.Queue; deadLetters: sqs.Queue }>;
@@ -41,7 +42,7 @@ function createPair(
       : { encryption: sqs.QueueEncryption.SQS_MANAGED }),
     enforceSSL: true,
     retentionPeriod: Duration.seconds(retentionSeconds),
-    removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+    removalPolicy: deletedOnlyByRollback(stage),
   };
   const deadLetters = new sqs.Queue(scope, `${constructId(name)}DeadLetters`, {
     ...shared,

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
 import { needs } from "../support/optional-program.ts";
 
 /*
@@ -250,23 +251,23 @@ extra() {
 
 describe("removing a failed first deployment", () => {
   const remove = `${script("remove-failed-stack.sh")} remove`;
-  const leftovers = [
-    "AWS::DynamoDB::Table prod-webhooks",
-    "AWS::SQS::Queue https://sqs.test/1/prod-deliveries",
-    "AWS::Logs::LogGroup deployment-webhooks-prod-Logs1",
-    "AWS::SecretsManager::Secret arn:secret",
-    "AWS::Lambda::Version arn:function:1",
-    "AWS::KMS::Key 1234",
-  ];
+  const leftovers = ["AWS::DynamoDB::Table prod-webhooks", "AWS::KMS::Key 1234"];
+
+  test("concerns the types that a rollback leaves in a stage that keeps data", () => {
+    const stack = new SynthesizedStack("prodWithKey");
+    const left = Object.values<Json>(stack.template.Resources).filter(
+      ({ DeletionPolicy }) => DeletionPolicy === "Retain",
+    );
+    expect([...new Set(left.map(({ Type }) => Type))].sort()).toEqual(leftovers.map((line) => line.split(" ")[0]));
+  });
+
   const setup = String.raw`
-STATE=ROLLBACK_COMPLETE ITEMS=0 MESSAGES=0
+STATE=ROLLBACK_COMPLETE ITEMS=0
 extra() {
   case "$1 $2" in
     "cloudformation describe-stacks") echo "$STATE" ;;
     "cloudformation list-stack-resources") printf '%s\n' ${leftovers.map((line) => `"${line.replace(" ", "\t")}"`).join(" ")} ;;
     "dynamodb scan") [ "$ITEMS" = gone ] && aws_error ResourceNotFoundException || echo "$ITEMS" ;;
-    "sqs get-queue-attributes") [ "$MESSAGES" = gone ] && aws_error AWS.SimpleQueueService.NonExistentQueue || echo "$MESSAGES" ;;
-    "sqs delete-queue") [ "$MESSAGES" != gone ] || aws_error AWS.SimpleQueueService.NonExistentQueue ;;
   esac
 }
 will_be table-prod-webhooks ACTIVE`;
@@ -281,25 +282,15 @@ will_be table-prod-webhooks ACTIVE`;
   test("deletes everything if it is empty, deletion protection first, the stack last", () => {
     const { code, changes, stdout, calls } = run(remove, { setup });
     expect(code).toBe(0);
-    expect(changes).toEqual([
-      "update-table",
-      "delete-table",
-      "delete-queue",
-      "delete-log-group",
-      "delete-secret",
-      "update-termination-protection",
-      "delete-stack",
-      "wait",
-    ]);
+    expect(changes).toEqual(["update-table", "delete-table", "update-termination-protection", "delete-stack", "wait"]);
     expect(calls).toContain("dynamodb update-table --table-name prod-webhooks --no-deletion-protection-enabled");
-    expect(calls).toContain("secretsmanager delete-secret --secret-id arn:secret --recovery-window-in-days 7");
-    expect(stdout).toBe("Not deleted: AWS::KMS::Key 1234\n");
+    const kept = leftovers.filter((line) => !line.startsWith("AWS::DynamoDB::Table"));
+    expect(stdout).toBe(kept.map((line) => `Not deleted: ${line}\n`).join(""));
   });
 
   test.each([
     ["a table has an item", "ITEMS=1", "prod-webhooks is not empty: nothing is deleted."],
-    ["a queue has messages", "MESSAGES=12", "https://sqs.test/1/prod-deliveries is not empty: nothing is deleted."],
-    ["the size of a queue is unknown", "MESSAGES=None", "None"],
+    ["the size of a table is unknown", "ITEMS=None", "None"],
     ["the stack is live", "STATE=UPDATE_COMPLETE", "deployment-webhooks-prod is UPDATE_COMPLETE"],
     ["an update was rolled back", "STATE=UPDATE_ROLLBACK_COMPLETE", "is UPDATE_ROLLBACK_COMPLETE"],
     ["the deployment can continue", "STATE=CREATE_FAILED", "is CREATE_FAILED"],
@@ -310,7 +301,7 @@ will_be table-prod-webhooks ACTIVE`;
   });
 
   test("succeeds at the second run, when some resources do not exist any more", () => {
-    const gone = "ITEMS=gone MESSAGES=gone\nwill_be table-prod-webhooks GONE";
+    const gone = "ITEMS=gone\nwill_be table-prod-webhooks GONE";
     const { code, changes } = run(remove, { setup: `${setup.replace(/^will_be.*$/m, "")}\n${gone}` });
     expect(code).toBe(0);
     expect(changes).not.toContain("delete-table");

@@ -139,7 +139,13 @@ describe("a gradual deployment", () => {
 
   test("keeps old versions, so that the alias can be moved back to one", () => {
     expect(prod.all("AWS::Lambda::Version")).toHaveLength(3);
-    for (const { DeletionPolicy } of prod.all("AWS::Lambda::Version")) expect(DeletionPolicy).toBe("Retain");
+    for (const version of prod.all("AWS::Lambda::Version")) expect(version.UpdateReplacePolicy).toBe("Retain");
+  });
+
+  test("deletes the version of a deployment that is rolled back: Lambda publishes the same code only once", () => {
+    for (const { DeletionPolicy } of prod.all("AWS::Lambda::Version")) {
+      expect(DeletionPolicy).toBe("RetainExceptOnCreate");
+    }
   });
 
   test("ignores the alarms when it is urgent", () => {

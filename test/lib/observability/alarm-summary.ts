@@ -87,7 +87,7 @@ export function isBad(
     if (quotas[usage] === undefined) throw new Error(`There is no service quota associated to ${usage}.`);
     return quotas[usage];
   };
-  const value = evaluate(expressionOf(alarm), { valueOf: (id) => values[id], quotaOf });
+  const value = evaluate(expressionOf(alarm), { metricOf: (id) => values[id], quotaOf });
   expect(alarm.Properties).toMatchObject({
     ComparisonOperator: "GreaterThanOrEqualToThreshold",
     TreatMissingData: "notBreaching",

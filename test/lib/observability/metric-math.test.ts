@@ -1,6 +1,6 @@
 import { evaluate } from "./metric-math.ts";
 
-const data = (values: Record<string, number>) => ({ valueOf: (id: string) => values[id], quotaOf: () => 1_000 });
+const data = (values: Record<string, number>) => ({ metricOf: (id: string) => values[id], quotaOf: () => 1_000 });
 
 test.each<[string, Record<string, number>, number | undefined]>([
   ["1 + 2 * 3", {}, 7],

@@ -9,7 +9,7 @@
 
 export interface Data {
   /** Returns the value of a metric by its id; undefined = no data. */
-  valueOf: (id: string) => number | undefined;
+  metricOf: (id: string) => number | undefined;
   /** Returns the applied quota of a usage metric by its id. */
   quotaOf: (id: string) => number;
 }
@@ -46,7 +46,7 @@ const levels: Record<string, Operator>[] = [
  * Returns the value of an expression.
  * @throws Error for syntax and functions that no alarm uses
  */
-export function evaluate(expression: string, { valueOf, quotaOf }: Data): Value {
+export function evaluate(expression: string, { metricOf, quotaOf }: Data): Value {
   const tokens = expression.match(/\w+|<=|>=|\S/g) ?? [];
   const take = (wanted?: string): string => {
     const token = tokens.shift() ?? "";
@@ -67,7 +67,7 @@ export function evaluate(expression: string, { valueOf, quotaOf }: Data): Value 
     const token = take();
     if (token === "(") return closed(binary(0));
     if (/^\d/.test(token)) return Number(token);
-    if (tokens[0] !== "(") return valueOf(token);
+    if (tokens[0] !== "(") return metricOf(token);
     take("(");
     if (token === "SERVICE_QUOTA") return closed(quotaOf(take()));
     if (token !== "IF") throw new Error(`${expression}: unknown function ${token}`);
