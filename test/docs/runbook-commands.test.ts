@@ -251,7 +251,12 @@ extra() {
 
 describe("removing a failed first deployment", () => {
   const remove = `${script("remove-failed-stack.sh")} remove`;
-  const leftovers = ["AWS::DynamoDB::Table prod-webhooks", "AWS::KMS::Key 1234"];
+  const leftovers = [
+    "AWS::ApiGateway::Account Api",
+    "AWS::DynamoDB::Table prod-webhooks",
+    "AWS::IAM::Role deployment-webhooks-prod-ApiCloudWatchRole",
+    "AWS::KMS::Key 1234",
+  ];
 
   test("concerns the types that a rollback leaves in a stage that keeps data", () => {
     const stack = new SynthesizedStack("prodWithKey");
