@@ -106,7 +106,7 @@ describe("commands", () => {
   test("name outputs, tables, queues and a dashboard that exist", () => {
     expect(all(/\boutput ([A-Z]\w+)/g, runbook).filter((name) => !(name in prod.outputs))).toEqual([]);
     const tableNames: string[] = Object.values(tables).map(({ name }) => name);
-    const namedTables = all(/\$STAGE-([a-z][a-z-]*)/g);
+    const namedTables = all(/\$STACK-([a-z][a-z-]*)/g);
     expect(namedTables.length).toBeGreaterThan(3);
     expect(namedTables.filter((name) => !tableNames.includes(name))).toEqual([]);
     const queueNames: string[] = Object.values(queues).flatMap((row) => [row.name, deadLetterName(row)]);

@@ -47,7 +47,9 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "WebhookSecretsTableName",
     "WebhooksTableName",
   ]);
-  expect(dev.target(dev.outputs.EventsQueueUrl.Value).Properties.QueueName).toBe("dev-deployment-events");
+  expect(dev.target(dev.outputs.EventsQueueUrl.Value).Properties.QueueName).toBe(
+    "deployment-webhooks-dev-deployment-events",
+  );
   expect(dev.target(dev.outputs.ProjectsUpsertMemberFunctionName.Value).id).toBe(
     dev.functionFor("projects/upsert-member").id,
   );

@@ -15,9 +15,17 @@ interface Expected {
 
 const expected: Record<string, Expected> = {
   "auth/authorizer": { timeoutSeconds: 10, memoryMb: 512 },
-  "deliveries/fan-out": { timeoutSeconds: 30, memoryMb: 512, consumes: ["dev-deployment-events", 10, 50] },
-  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries", 10, 200] },
-  "attempts/send-slow": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries-slow", 10, 100] },
+  "deliveries/fan-out": {
+    timeoutSeconds: 30,
+    memoryMb: 512,
+    consumes: ["deployment-webhooks-dev-deployment-events", 10, 50],
+  },
+  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["deployment-webhooks-dev-deliveries", 10, 200] },
+  "attempts/send-slow": {
+    timeoutSeconds: 60,
+    memoryMb: 256,
+    consumes: ["deployment-webhooks-dev-deliveries-slow", 10, 100],
+  },
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
   "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },

@@ -13,37 +13,37 @@ const named = (id: string) => only(alarms.filter((alarm) => nameOf(alarm).replac
 /** Each alarm: the metrics it reads, when it fires, how it treats missing data, and its section of docs/runbook.md. */
 const expected = {
   "page-events-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deployment-events-dlq}",
+    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deployment-events-dlq}",
     fires: ">= 1, for 1 x 60 s",
     missingData: "notBreaching",
     section: "events-dead-letters",
   },
   "page-deliveries-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-dlq}",
+    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-dlq}",
     fires: ">= 1, for 1 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-dead-letters",
   },
   "page-slow-deliveries-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-slow-dlq}",
+    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-slow-dlq}",
     fires: ">= 1, for 1 x 60 s",
     missingData: "notBreaching",
     section: "slow-deliveries-dead-letters",
   },
   "page-events-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deployment-events}",
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deployment-events}",
     fires: ">= 600, for 3 x 60 s",
     missingData: "notBreaching",
     section: "events-waiting",
   },
   "page-deliveries-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deliveries}",
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries}",
     fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-waiting",
   },
   "ticket-slow-deliveries-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deliveries-slow}",
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries-slow}",
     fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
     section: "slow-deliveries-waiting",
@@ -61,15 +61,18 @@ const expected = {
         "IF((deliveriesVisible + deliveriesReceived) > 0 AND (deliveriesDone + 0 * deliveriesVisible) < 1, 1, 0) + " +
         "IF((slowDeliveriesVisible + slowDeliveriesReceived) > 0 AND " +
         "(slowDeliveriesDone + 0 * slowDeliveriesVisible) < 1, 1, 0)",
-      eventsVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deployment-events}",
-      eventsReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deployment-events}",
-      eventsDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deployment-events}",
-      deliveriesVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries}",
-      deliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deliveries}",
-      deliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deliveries}",
-      slowDeliveriesVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-slow}",
-      slowDeliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deliveries-slow}",
-      slowDeliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deliveries-slow}",
+      eventsVisible:
+        "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deployment-events}",
+      eventsReceived: "Sum of NumberOfMessagesReceived {QueueName=deployment-webhooks-prod-deployment-events}",
+      eventsDone: "Sum of NumberOfMessagesDeleted {QueueName=deployment-webhooks-prod-deployment-events}",
+      deliveriesVisible:
+        "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries}",
+      deliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=deployment-webhooks-prod-deliveries}",
+      deliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=deployment-webhooks-prod-deliveries}",
+      slowDeliveriesVisible:
+        "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-slow}",
+      slowDeliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=deployment-webhooks-prod-deliveries-slow}",
+      slowDeliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=deployment-webhooks-prod-deliveries-slow}",
     },
     fires: ">= 1, for 5 x 60 s",
     missingData: "notBreaching",
@@ -191,15 +194,15 @@ const expected = {
   "ticket-table-read-throttles": {
     reads: {
       expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8 + 0 * beat",
-      m0: "Sum of ReadThrottleEvents {TableName=prod-api-keys}",
-      m1: "Sum of ReadThrottleEvents {TableName=prod-user-api-keys}",
-      m2: "Sum of ReadThrottleEvents {TableName=prod-projects}",
-      m3: "Sum of ReadThrottleEvents {TableName=prod-webhooks}",
-      m4: "Sum of ReadThrottleEvents {TableName=prod-webhook-secrets}",
-      m5: "Sum of ReadThrottleEvents {TableName=prod-events}",
-      m6: "Sum of ReadThrottleEvents {TableName=prod-deliveries}",
-      m7: "Sum of ReadThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
-      m8: "Sum of ReadThrottleEvents {TableName=prod-request-budgets}",
+      m0: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-api-keys}",
+      m1: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-user-api-keys}",
+      m2: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-projects}",
+      m3: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-webhooks}",
+      m4: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-webhook-secrets}",
+      m5: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-events}",
+      m6: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-deliveries}",
+      m7: "Sum of ReadThrottleEvents {GlobalSecondaryIndexName=due, TableName=deployment-webhooks-prod-deliveries}",
+      m8: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-request-budgets}",
       // The heartbeat: the sum always has data, so that the alarm ends.
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
@@ -210,15 +213,15 @@ const expected = {
   "ticket-table-write-throttles": {
     reads: {
       expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8 + 0 * beat",
-      m0: "Sum of WriteThrottleEvents {TableName=prod-api-keys}",
-      m1: "Sum of WriteThrottleEvents {TableName=prod-user-api-keys}",
-      m2: "Sum of WriteThrottleEvents {TableName=prod-projects}",
-      m3: "Sum of WriteThrottleEvents {TableName=prod-webhooks}",
-      m4: "Sum of WriteThrottleEvents {TableName=prod-webhook-secrets}",
-      m5: "Sum of WriteThrottleEvents {TableName=prod-events}",
-      m6: "Sum of WriteThrottleEvents {TableName=prod-deliveries}",
-      m7: "Sum of WriteThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
-      m8: "Sum of WriteThrottleEvents {TableName=prod-request-budgets}",
+      m0: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-api-keys}",
+      m1: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-user-api-keys}",
+      m2: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-projects}",
+      m3: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-webhooks}",
+      m4: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-webhook-secrets}",
+      m5: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-events}",
+      m6: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-deliveries}",
+      m7: "Sum of WriteThrottleEvents {GlobalSecondaryIndexName=due, TableName=deployment-webhooks-prod-deliveries}",
+      m8: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-request-budgets}",
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
     fires: ">= 100, for 2 x 300 s",
@@ -243,7 +246,7 @@ test("a stage has exactly the expected alarms", () => {
 test("a message that keeps failing is seen in every period of messages-failing", () => {
   const { Period, Threshold } = named("messages-failing").Properties;
   for (const { name } of Object.values<QueueRow>(queues)) {
-    const { VisibilityTimeout } = prod.queue(`prod-${name}`).Properties;
+    const { VisibilityTimeout } = prod.queue(`deployment-webhooks-prod-${name}`).Properties;
     expect(Period).toBeGreaterThan(VisibilityTimeout);
     // One repeat after a fault does not fire.
     expect(Threshold).toBeGreaterThan(VisibilityTimeout);
@@ -359,7 +362,7 @@ const idOf: Record<string, string> = {
 
 describe.each(Object.entries<QueueRow>(queues))("the queue %s", (key, row) => {
   test("does not fire for the longest delay and three failures of a single message", () => {
-    const { VisibilityTimeout } = prod.queue(`prod-${row.name}`).Properties;
+    const { VisibilityTimeout } = prod.queue(`deployment-webhooks-prod-${row.name}`).Properties;
     const maxDelaySeconds = key === "events" ? 0 : 900;
     expect(named(`${idOf[key]}-waiting`).Properties.Threshold).toBeGreaterThan(maxDelaySeconds + 3 * VisibilityTimeout);
   });
@@ -449,7 +452,9 @@ describe("every function and table is in an alarm", () => {
         return [MetricName, prod.target(TableName).Properties.TableName, GlobalSecondaryIndexName ?? ""].join(" ");
       });
     const expectedMetrics = Object.values<TableRow>(tables).flatMap(({ name, indexes = [] }) =>
-      ["", ...indexes.map((index) => index.name)].map((index) => `${kind}ThrottleEvents prod-${name} ${index}`),
+      ["", ...indexes.map((index) => index.name)].map(
+        (index) => `${kind}ThrottleEvents deployment-webhooks-prod-${name} ${index}`,
+      ),
     );
     expect(counted.sort()).toEqual(expectedMetrics.sort());
   });

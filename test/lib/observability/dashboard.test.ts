@@ -151,5 +151,5 @@ test("the dashboard opens with the last three hours", () => {
 
 test.each(["dev", "prod"] as const)("the dashboard is named after its stage in %s", (name) => {
   const { DashboardName } = only(new SynthesizedStack(name).all("AWS::CloudWatch::Dashboard")).Properties;
-  expect(DashboardName).toBe(`${name}-deployment-webhooks`);
+  expect(DashboardName).toBe(`deployment-webhooks-${name}`);
 });
