@@ -9,6 +9,7 @@ import {
   AVERAGE,
   claimedConcurrency,
   FIVE_MINUTES,
+  HOUR,
   MAXIMUM,
   MINUTE,
   math,
@@ -139,6 +140,18 @@ function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpr
   return math(stuck.join(" + "), MINUTE, used);
 }
 
+/** What the service promises of its first attempts, over 30 days (docs/scale.md). */
+const OBJECTIVE = { percent: 99, lateSeconds: 10 };
+
+const lateMs = OBJECTIVE.lateSeconds * 1_000;
+
+/**
+ * Consumption of the error budget, as a multiple of the pace that uses it up in exactly 30 days: at this one an hour
+ * costs a fiftieth of it, and all of it is gone in two days.
+ * https://sre.google/workbook/alerting-on-slos/
+ */
+const FAST_BURN = 14.4;
+
 /**
  * These alarms use no anomaly detection, which costs three metrics per alarm, needs two weeks of data, and learns a
  * slow decline as normal. One failing receiver cannot lower the success rate for long: after 30 seconds its circuit
@@ -160,14 +173,24 @@ function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
     {
       id: "first-attempts-late",
       severity: "page",
-      meaning: "Half of the webhooks are called more than 30 seconds after their event.",
-      // The median, because a single fault in this service delays only a few deliveries and must not page.
-      metric: math("IF(attempts >= 20, lateness, 0)", FIVE_MINUTES, {
+      meaning: `One webhook in seven is called more than ${OBJECTIVE.lateSeconds} seconds after its event: the month's error budget lasts two days.`,
+      // A minimum count, because at night a single fault in this service would otherwise page.
+      metric: math("IF(attempts >= 40, 100 - inTime, 0)", HOUR, {
         attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
-        lateness: ownMetric(stage, "eventToFirstAttempt", { statistic: "p50" }),
+        inTime: ownMetric(stage, "eventToFirstAttempt", { statistic: `PR(:${lateMs})` }),
       }),
-      when: { atLeast: 30_000 },
-      periods: 2,
+      when: { atLeast: FAST_BURN * (100 - OBJECTIVE.percent) },
+    },
+    {
+      id: "first-attempts-slow",
+      severity: "ticket",
+      meaning: `One webhook in a hundred is called more than ${OBJECTIVE.lateSeconds} seconds after its event.`,
+      metric: math("IF(attempts >= 100, lateness, 0)", FIVE_MINUTES, {
+        attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
+        lateness: ownMetric(stage, "eventToFirstAttempt", { statistic: "p99" }),
+      }),
+      when: { atLeast: lateMs },
+      periods: 3,
     },
   ];
 }
