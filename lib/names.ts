@@ -1,8 +1,14 @@
+import type { Stack } from "aws-cdk-lib";
 import type { Stage } from "./stage.ts";
 
 /** Returns the id of a construct: `api-keys/create` -> `ApiKeysCreate`, `apiKeys` -> `ApiKeys`. */
 export function constructId(name: string): string {
   return name.replaceAll(/(?:^|[-/])([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Returns the name of something that exists once per account and not once per region. */
+export function globalName(stack: Stack): string {
+  return `${stack.stackName}-${stack.region}`;
 }
 
 const SERVICE = "deployment-webhooks";
