@@ -1,7 +1,7 @@
-import { RemovalPolicy } from "aws-cdk-lib";
 import { AccessLogFormat, type IAccessLogDestination, LogGroupLogDestination } from "aws-cdk-lib/aws-apigateway";
 import { LogGroup } from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
+import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { StageContext } from "./service-function.ts";
 
 /**
@@ -41,7 +41,7 @@ export function accessLog(
 ): { accessLogDestination: IAccessLogDestination; accessLogFormat: AccessLogFormat } {
   const group = new LogGroup(scope, "AccessLog", {
     retention: stage.logRetention,
-    removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+    removalPolicy: deletedOnlyByRollback(stage),
     ...(key && { encryptionKey: key }),
   });
   return {

@@ -24,9 +24,8 @@ export function addApiDomain(scope: Construct, api: apigateway.RestApi, domain: 
     const zone = route53.HostedZone.fromHostedZoneAttributes(folder, "Zone", { hostedZoneId, zoneName });
     const target = route53.RecordTarget.fromAlias(new ApiGatewayDomain(name));
     // The trailing dot marks the name as complete. Without it CDK appends the name of the zone.
-    const record = { zone, target, recordName: `${domain.name}.` };
-    new route53.ARecord(folder, "IPv4", record);
-    new route53.AaaaRecord(folder, "IPv6", record);
+    // No AAAA record: a regional domain answers on IPv4 only, unless its address type is dualstack.
+    new route53.ARecord(folder, "IPv4", { zone, target, recordName: `${domain.name}.` });
   } else {
     new CfnOutput(api.stack, "ApiDomainTarget", { value: name.domainNameAliasDomainName });
   }

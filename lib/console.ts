@@ -10,6 +10,7 @@ import { BucketDeployment, CacheControl, Source } from "aws-cdk-lib/aws-s3-deplo
 import { Construct } from "constructs";
 import { contentSecurityPolicy, pageCacheControl, pageHeaders } from "./console-headers.ts";
 import type { KmsKey } from "./kms-key.ts";
+import { globalName } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
 /*
@@ -44,11 +45,14 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
     // Every deployment uploads all files again, so there is nothing to retain.
     removalPolicy: RemovalPolicy.DESTROY,
   });
+  const originAccessControl = new cloudfront.S3OriginAccessControl(folder, "AccessControl", {
+    originAccessControlName: globalName(Stack.of(scope)),
+  });
   const distribution = new cloudfront.Distribution(folder, "Distribution", {
     comment: `Console of ${Stack.of(scope).stackName}`,
     defaultRootObject: "index.html",
     defaultBehavior: {
-      origin: S3BucketOrigin.withOriginAccessControl(bucket),
+      origin: S3BucketOrigin.withOriginAccessControl(bucket, { originAccessControl }),
       viewerProtocolPolicy: cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
       cachePolicy: cloudfront.CachePolicy.CACHING_OPTIMIZED,
       responseHeadersPolicy: createHeadersPolicy(folder, props.apiUrl),
@@ -74,6 +78,7 @@ const securityHeaderNames = ["X-Content-Type-Options", "X-Frame-Options", "Refer
 function createHeadersPolicy(folder: Construct, apiUrl: string): cloudfront.ResponseHeadersPolicy {
   const others = Object.entries(pageHeaders).filter(([name]) => !securityHeaderNames.includes(name));
   return new cloudfront.ResponseHeadersPolicy(folder, "Headers", {
+    responseHeadersPolicyName: globalName(Stack.of(folder)),
     comment: `Console of ${Stack.of(folder).stackName}`,
     securityHeadersBehavior: {
       contentSecurityPolicy: { contentSecurityPolicy: contentSecurityPolicy(apiUrl), override: true },

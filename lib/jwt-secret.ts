@@ -1,4 +1,4 @@
-import { Annotations, RemovalPolicy } from "aws-cdk-lib";
+import { Annotations } from "aws-cdk-lib";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { type ISecret, Secret } from "aws-cdk-lib/aws-secretsmanager";
 import type { Construct } from "constructs";
@@ -6,6 +6,7 @@ import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { allow } from "./grants.ts";
 import { kmsStatementsForSecret } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
+import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
 import type { Workers } from "./workers.ts";
 
@@ -15,7 +16,7 @@ import type { Workers } from "./workers.ts";
  * well-known initial value, anyone could sign a valid token.
  */
 export function createJwtSecret(scope: Construct, stage: Stage, key?: KmsKey): ISecret {
-  const { jwt, keepsData } = stage;
+  const { jwt } = stage;
   warnWithoutRequiredClaims(scope, stage);
   if (jwt?.secretArn !== undefined) return existingSecret(scope, jwt.secretArn, jwt.secretKmsKeyArn);
   return new Secret(scope, "JwtSecret", {
@@ -23,7 +24,7 @@ export function createJwtSecret(scope: Construct, stage: Stage, key?: KmsKey): I
       "HS256 key shared with the identity provider; verifies sign-in JWTs. " +
       "Operator: replace the random value with the provider's key as plain text, at least 32 bytes.",
     generateSecretString: { passwordLength: 64 },
-    removalPolicy: keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+    removalPolicy: deletedOnlyByRollback(stage),
     ...(key && { encryptionKey: key }),
   });
 }

@@ -1,7 +1,8 @@
-import { RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as kms from "aws-cdk-lib/aws-kms";
 import type { Construct } from "constructs";
+import { neverDeleted } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
 
 /*
@@ -22,7 +23,7 @@ export function createKmsKey(scope: Construct, stage: Stage): KmsKey | undefined
     description: `Tables, queues, secret and logs of ${Stack.of(scope).stackName}`,
     enableKeyRotation: true,
     // A deleted key makes everything it encrypted unreadable after 30 days.
-    removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+    removalPolicy: neverDeleted(stage),
   });
   key.addToResourcePolicy(logsStatement(Stack.of(scope)));
   return key;

@@ -9,6 +9,7 @@ import { type StageResources, statementsFor } from "./grants.ts";
 import { kmsStatementsFor } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId } from "./names.ts";
+import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
 
 /** The inputs that all functions of a stage share. */
@@ -43,7 +44,7 @@ export class ServiceFunction extends Construct {
     super(scope, constructId(props.file));
     const logGroup = new logs.LogGroup(this, "Logs", {
       retention: stage.logRetention,
-      removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      removalPolicy: deletedOnlyByRollback(stage),
       ...(key && { encryptionKey: key }),
     });
     // CDK's default role could write to every log group of the account.
@@ -66,8 +67,9 @@ export class ServiceFunction extends Construct {
       loggingFormat: lambda.LoggingFormat.JSON,
       // Platform lines about successful calls would be most of the log, and the metrics contain the same information.
       systemLogLevelV2: lambda.SystemLogLevel.WARN,
-      // Old versions stay, so that the alias can be moved back to one without a deployment.
-      ...(props.hasAlias && { currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN } }),
+      // Old versions stay, so that the alias can be moved back to one without a deployment. The version of a deployment
+      // that is rolled back does not: Lambda publishes the same code only once, so the next attempt would fail.
+      ...(props.hasAlias && { currentVersionOptions: { removalPolicy: RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE } }),
       ...(props.recursiveLoop && { recursiveLoop: props.recursiveLoop }),
     });
     if (props.hasAlias)

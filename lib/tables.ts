@@ -1,10 +1,10 @@
-import { RemovalPolicy } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
 import { Key } from "aws-cdk-lib/aws-kms";
 import { Construct } from "constructs";
 import { type TableKey, type TableRow, tables } from "../functions/manifest/tables.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId, deployedName } from "./names.ts";
+import { neverDeleted } from "./removal-policy.ts";
 import type { Stage } from "./stage.ts";
 
 export type Tables = Record<TableKey, dynamodb.ITable>;
@@ -44,7 +44,7 @@ function createTable(scope: Construct, name: string, row: TableRow, stage: Stage
       : { encryption: dynamodb.TableEncryption.AWS_MANAGED }),
     pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: stage.keepsData },
     deletionProtection: stage.keepsData,
-    removalPolicy: stage.keepsData ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+    removalPolicy: neverDeleted(stage),
   });
   for (const index of row.indexes ?? []) {
     table.addGlobalSecondaryIndex({

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import { AwsSolutionsChecks } from "cdk-nag";
-import { bundleFolder } from "../../lib/names.ts";
+import { bundleFolder, stackName } from "../../lib/names.ts";
 import { ServiceStack } from "../../lib/service-stack.ts";
 import { InvalidStageError } from "../../lib/stage.ts";
 import { readContext, UnknownStageError } from "../../lib/stages.ts";
@@ -42,7 +42,7 @@ async function synthesize(): Promise<void> {
   const app = new App({ analyticsReporting: false });
   const { stage, isUrgent } = readContext((key) => app.node.tryGetContext(key));
   if (stage.console) await writeConsole(page);
-  new ServiceStack(app, `deployment-webhooks-${stage.name}`, { stage, page, code: bundleOf, isUrgent });
+  new ServiceStack(app, stackName(stage), { stage, page, code: bundleOf, isUrgent });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   app.synth();
 }

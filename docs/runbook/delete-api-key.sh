@@ -17,7 +17,7 @@ case "${1:-} $#" in
 esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
 aws dynamodb transact-write-items --transact-items "[
-  {\"Delete\":{\"TableName\":\"$STAGE-api-keys\",\"Key\":{\"key_hash\":{\"S\":\"$3\"}},\"ConditionExpression\":\"attribute_exists(key_hash)\"}},
-  {\"Delete\":{\"TableName\":\"$STAGE-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}},\"ConditionExpression\":\"attribute_exists(id)\"}},
-  {\"Update\":{\"TableName\":\"$STAGE-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"#count\"}},\"UpdateExpression\":\"ADD key_count :minusOne\",\"ExpressionAttributeValues\":{\":minusOne\":{\"N\":\"-1\"}}}}
+  {\"Delete\":{\"TableName\":\"$STACK-api-keys\",\"Key\":{\"key_hash\":{\"S\":\"$3\"}},\"ConditionExpression\":\"attribute_exists(key_hash)\"}},
+  {\"Delete\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}},\"ConditionExpression\":\"attribute_exists(id)\"}},
+  {\"Update\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"#count\"}},\"UpdateExpression\":\"ADD key_count :minusOne\",\"ExpressionAttributeValues\":{\":minusOne\":{\"N\":\"-1\"}}}}
 ]"

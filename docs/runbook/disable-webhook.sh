@@ -15,6 +15,6 @@ case "${1:-} $#" in
   *) usage >&2; exit 2 ;;
 esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
-aws dynamodb update-item --table-name "$STAGE-webhooks" --key "{\"project_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}}" \
+aws dynamodb update-item --table-name "$STACK-webhooks" --key "{\"project_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}}" \
   --update-expression 'SET disabled_at = :at, disabled_reason = :manual' --condition-expression 'attribute_exists(id) AND attribute_not_exists(disabled_at)' \
   --expression-attribute-values "{\":at\":{\"S\":\"$(date -u +%FT%T.000Z)\"},\":manual\":{\"S\":\"manual\"}}"

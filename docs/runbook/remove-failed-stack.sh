@@ -6,7 +6,7 @@ usage() {
 Usage: STAGE=prod docs/runbook/remove-failed-stack.sh list|remove
 
   list      print the resources that the rollback has left (type and name)
-  remove    delete them, and then the stack, unless a table or a queue contains something
+  remove    delete the tables, and then the stack, unless a table contains something
 
 Both work only on a stack in ROLLBACK_COMPLETE, which was never live.
 END
@@ -23,40 +23,15 @@ list_leftovers() {
     --query "StackResourceSummaries[?ResourceStatus=='DELETE_SKIPPED'].[ResourceType,PhysicalResourceId]"
 }
 
-# Whether an error message of the AWS CLI means that the resource does not exist.
-is_gone() {
-  case $1 in
-    *ResourceNotFoundException* | *NonExistentQueue* | *QueueDoesNotExist* | *"scheduled for deletion"* | *"marked for deletion"*) ;;
-    *) return 1 ;;
-  esac
-}
-
-# count_content TYPE NAME: prints the number of messages, whether a table has items (0 or 1), or gone
-count_content() {
+# count_items TABLE: prints whether a table has items (0 or 1), or gone
+count_items() {
   local reply
-  case $1 in
-    AWS::DynamoDB::Table) reply=$(aws dynamodb scan --table-name "$2" --consistent-read --select COUNT --limit 1 --query Count --output text 2>&1) ;;
-    AWS::SQS::Queue) reply=$(aws sqs get-queue-attributes --queue-url "$2" --output text --query 'sum(map(&to_number(@), values(Attributes)))' \
-      --attribute-names ApproximateNumberOfMessages ApproximateNumberOfMessagesNotVisible ApproximateNumberOfMessagesDelayed 2>&1) ;;
-    *) reply=0 ;;
+  reply=$(aws dynamodb scan --table-name "$1" --consistent-read --select COUNT --limit 1 --query Count --output text 2>&1)
+  case $reply in
+    *ResourceNotFoundException*) echo gone ;;
+    0 | 1) echo "$reply" ;;
+    *) echo "$reply" >&2; return 1 ;;
   esac
-  if is_gone "$reply"; then
-    echo gone
-  elif [[ $reply =~ ^[0-9]+$ ]]; then
-    echo "$reply"
-  else
-    echo "$reply" >&2
-    return 1
-  fi
-}
-
-# delete COMMAND: runs a command that deletes a resource; succeeds if the resource does not exist
-delete() {
-  local reply
-  reply=$("$@" 2>&1) && return
-  is_gone "$reply" && return
-  echo "$reply" >&2
-  return 1
 }
 
 delete_table() {
@@ -71,7 +46,8 @@ remove() {
   local list type name count
   list=$(list_leftovers) || return
   while read -r type name; do
-    count=$(count_content "$type" "$name") || return
+    [ "$type" = AWS::DynamoDB::Table ] || continue
+    count=$(count_items "$name") || return
     case $count in
       0 | gone) ;;
       *) echo "$name is not empty: nothing is deleted." >&2; return 1 ;;
@@ -80,10 +56,6 @@ remove() {
   while read -r type name; do
     case $type in
       AWS::DynamoDB::Table) delete_table "$name" ;;
-      AWS::SQS::Queue) delete aws sqs delete-queue --queue-url "$name" ;;
-      AWS::Logs::LogGroup) delete aws logs delete-log-group --log-group-name "$name" ;;
-      AWS::SecretsManager::Secret) delete aws secretsmanager delete-secret --secret-id "$name" --recovery-window-in-days 7 ;;
-      AWS::Lambda::Version) ;; # deleted with its function
       ?*) echo "Not deleted: $type $name" ;;
     esac || return
   done <<< "$list"

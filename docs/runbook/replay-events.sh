@@ -13,7 +13,7 @@ END
 # projects: prints the ids of the projects that have webhooks
 projects() (
   set -o pipefail
-  aws dynamodb scan --table-name "$STAGE-webhooks" --projection-expression project_id --output text \
+  aws dynamodb scan --table-name "$STACK-webhooks" --projection-expression project_id --output text \
     --query 'Items[].project_id.S' | tr '\t' '\n' | { grep -v -e '^None$' -e '^$' || :; } | sort -u
 )
 

@@ -79,7 +79,7 @@ protect() {
     aws dynamodb update-table --table-name "$TABLE" --deletion-protection-enabled > /dev/null &&
     wait_for ACTIVE table_state "$TABLE" &&
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
-  case ${TABLE#"$STAGE-"} in
+  case ${TABLE#"$STACK-"} in
     deliveries | events | request-budgets)
       aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification Enabled=true,AttributeName=expires_at > /dev/null
       ;;
@@ -90,11 +90,11 @@ replace() {
   BACKUP=${1:-}
   if [ -z "$BACKUP" ]; then back_up || return; fi
   swap || {
-    echo "To continue: docs/runbook/restore-table.sh replace ${TABLE#"$STAGE-"} $BACKUP" >&2
+    echo "To continue: docs/runbook/restore-table.sh replace ${TABLE#"$STACK-"} $BACKUP" >&2
     return 1
   }
   protect || {
-    echo "To continue: docs/runbook/restore-table.sh protect ${TABLE#"$STAGE-"}" >&2
+    echo "To continue: docs/runbook/restore-table.sh protect ${TABLE#"$STACK-"}" >&2
     return 1
   }
   aws cloudformation detect-stack-drift --stack-name "$STACK"
@@ -106,7 +106,7 @@ case "${1:-} $#" in
   *) usage >&2; exit 2 ;;
 esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
-TABLE=$STAGE-$2
+TABLE=$STACK-$2
 case $1 in
   restore) restore "$3" ;;
   copy-rows) copy_rows "$3" ;;

@@ -60,7 +60,7 @@ table_state() {
 }
 
 # wait_for STATE COMMAND: runs COMMAND every ten seconds, for hours if needed, until it prints STATE. Fails if it prints
-# a state that is not temporary (…ING). Example: wait_for ACTIVE table_state prod-webhooks
+# a state that is not temporary (…ING). Example: wait_for ACTIVE table_state deployment-webhooks-prod-webhooks
 wait_for() {
   local wanted=$1 state
   shift

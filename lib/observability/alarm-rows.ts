@@ -1,4 +1,5 @@
-import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import * as lambda from "aws-cdk-lib/aws-lambda";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/manifest/queues.ts";
 import { workers } from "../../functions/manifest/workers.ts";
@@ -8,6 +9,7 @@ import {
   AVERAGE,
   claimedConcurrency,
   FIVE_MINUTES,
+  HOUR,
   MAXIMUM,
   MINUTE,
   math,
@@ -120,19 +122,35 @@ function oldestHealthySeconds(key: QueueKey): number {
 }
 
 /**
- * Returns 1 if any queue has messages and deletes none. The errors of the consumer cannot show this: if it reports
+ * Returns how many queues have messages and delete none. The errors of the consumer cannot show this: if it reports
  * every message as a batch item failure, Lambda counts no error.
+ *
+ * A count may have no data while it is 0, and a comparison with no data is not documented. Therefore 0 times the number
+ * of visible messages is added, which every active queue reports, and the queues are added instead of compared: a queue
+ * without any data counts as 0 and does not hide the others.
  */
 function stuckQueues(pairs: [QueueKey, Queues[QueueKey]][]): cloudwatch.MathExpression {
   const used: Record<string, cloudwatch.IMetric> = {};
-  const isStuck = pairs.map(([key, { queue }]) => {
+  const stuck = pairs.map(([key, { queue }]) => {
     used[`${key}Visible`] = queue.metricApproximateNumberOfMessagesVisible({ statistic: MAXIMUM });
     used[`${key}Received`] = queue.metricNumberOfMessagesReceived({ statistic: SUM });
     used[`${key}Done`] = queue.metricNumberOfMessagesDeleted({ statistic: SUM });
-    return `((${key}Visible + ${key}Received) > 0 AND ${key}Done < 1)`;
+    return `IF((${key}Visible + ${key}Received) > 0 AND (${key}Done + 0 * ${key}Visible) < 1, 1, 0)`;
   });
-  return math(`IF(${isStuck.join(" OR ")}, 1, 0)`, MINUTE, used);
+  return math(stuck.join(" + "), MINUTE, used);
 }
+
+/** What the service promises of its first attempts, over 30 days (docs/scale.md). */
+const OBJECTIVE = { percent: 99, lateSeconds: 10 };
+
+const lateMs = OBJECTIVE.lateSeconds * 1_000;
+
+/**
+ * Consumption of the error budget, as a multiple of the pace that uses it up in exactly 30 days: at this one an hour
+ * costs a fiftieth of it, and all of it is gone in two days.
+ * https://sre.google/workbook/alerting-on-slos/
+ */
+const FAST_BURN = 14.4;
 
 /**
  * These alarms use no anomaly detection, which costs three metrics per alarm, needs two weeks of data, and learns a
@@ -155,14 +173,24 @@ function deliveryAlarms({ stage }: MonitoredResources): AlarmRow[] {
     {
       id: "first-attempts-late",
       severity: "page",
-      meaning: "Half of the webhooks are called more than 30 seconds after their event.",
-      // The median, because a single fault in this service delays only a few deliveries and must not page.
-      metric: math("IF(attempts >= 20, lateness, 0)", FIVE_MINUTES, {
+      meaning: `One webhook in seven is called more than ${OBJECTIVE.lateSeconds} seconds after its event: the month's error budget lasts two days.`,
+      // A minimum count, because at night a single fault in this service would otherwise page.
+      metric: math("IF(attempts >= 40, 100 - inTime, 0)", HOUR, {
         attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
-        lateness: ownMetric(stage, "eventToFirstAttempt", { statistic: "p50" }),
+        inTime: ownMetric(stage, "eventToFirstAttempt", { statistic: `PR(:${lateMs})` }),
       }),
-      when: { atLeast: 30_000 },
-      periods: 2,
+      when: { atLeast: FAST_BURN * (100 - OBJECTIVE.percent) },
+    },
+    {
+      id: "first-attempts-slow",
+      severity: "ticket",
+      meaning: `One webhook in a hundred is called more than ${OBJECTIVE.lateSeconds} seconds after its event.`,
+      metric: math("IF(attempts >= 100, lateness, 0)", FIVE_MINUTES, {
+        attempts: ownMetric(stage, "eventToFirstAttempt", { statistic: SAMPLE_COUNT }),
+        lateness: ownMetric(stage, "eventToFirstAttempt", { statistic: "p99" }),
+      }),
+      when: { atLeast: lateMs },
+      periods: 3,
     },
   ];
 }
@@ -297,12 +325,8 @@ function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
       meaning: "The account uses 80 % of its Lambda concurrency: at 100 % requests fail and deliveries wait.",
       metric: math("100 * claimed / SERVICE_QUOTA(running)", FIVE_MINUTES, {
         claimed: claimedConcurrency(),
-        running: new cloudwatch.Metric({
-          namespace: "AWS/Usage",
-          metricName: "ConcurrentExecutions",
-          dimensionsMap: { Type: "Resource", Service: "Lambda", Resource: "ConcurrentExecutions", Class: "None" },
-          statistic: MAXIMUM,
-        }),
+        // The usage metric of the quota L-B99A9384: SERVICE_QUOTA has a value for this one of Lambda's metrics only.
+        running: lambda.Function.metricAllConcurrentExecutions({ statistic: MAXIMUM }),
       }),
       when: { atLeast: 80 },
     },

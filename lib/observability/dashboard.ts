@@ -6,7 +6,7 @@ import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { tables as tableRows } from "../../functions/manifest/tables.ts";
 import { workers } from "../../functions/manifest/workers.ts";
-import { deployedName } from "../names.ts";
+import { globalName } from "../names.ts";
 import type { Alarms } from "./alarms.ts";
 import { claimedConcurrency, MINUTE, math, ownMetric, throttleEvents } from "./metrics.ts";
 import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
@@ -18,7 +18,7 @@ import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
  */
 export function createDashboard(scope: Construct, monitored: MonitoredResources, alarms: Alarms): cloudwatch.Dashboard {
   return new cloudwatch.Dashboard(scope, "Dashboard", {
-    dashboardName: deployedName(monitored.stage, "deployment-webhooks"),
+    dashboardName: globalName(Stack.of(scope)),
     defaultInterval: Duration.hours(3),
     widgets: [
       [new cloudwatch.TextWidget({ markdown: guide(monitored), width: WIDTH, height: 5 })],

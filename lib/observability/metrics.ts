@@ -11,6 +11,7 @@ import type { Tables } from "../tables.ts";
 export const MINUTE = Duration.minutes(1);
 export const FIVE_MINUTES = Duration.minutes(5);
 export const TEN_MINUTES = Duration.minutes(10);
+export const HOUR = Duration.hours(1);
 export const { SUM, MAXIMUM, AVERAGE, SAMPLE_COUNT } = cloudwatch.Stats;
 
 interface MetricOptions {

@@ -81,6 +81,19 @@ test("list shows the control characters of a message, and sends none to the term
   await sqs.send(new PurgeQueueCommand({ QueueUrl: urlOf("deployment-events-dlq") }));
 });
 
+test("with --stage looks for the queues of that stage on AWS by their names", async () => {
+  const AWS_ENDPOINT_URL_SQS = new URL(run.eventsQueueUrl).origin;
+  const credentials = { AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test" };
+  const { code, stderr } = await runCommand("dlq", ["list", "--stage", "prod"], {
+    AWS_ENDPOINT_URL_SQS,
+    ...credentials,
+  });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^The queue deployment-webhooks-prod-[\w-]+ cannot be reached: .*Check the stage, AWS_PROFILE/,
+  );
+});
+
 test("list and redrive of empty queues report that they are empty", async () => {
   expect(await dlq("list")).toEqual({
     code: 0,

@@ -11,6 +11,7 @@ import * as secretsmanager from "aws-cdk-lib/aws-secretsmanager";
 import * as sqs from "aws-cdk-lib/aws-sqs";
 import { parse } from "yaml";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";
 import { needs } from "../support/optional-program.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -412,7 +413,10 @@ describe("deploy.yml", () => {
     });
     expect((await runStep(smoke, { STAGE: "prod" })).code).not.toBe(0);
     expect(readFileSync(join(root, "lib/service-stack.ts"), "utf8")).toMatch(/\bApiUrl:/);
-    expect(readFileSync(join(root, "bin/commands/app.ts"), "utf8")).toMatch(/`deployment-webhooks-\$\{stage\.name\}`/);
+    expect(readFileSync(join(root, "bin/commands/app.ts"), "utf8")).toContain(
+      "new ServiceStack(app, stackName(stage), ",
+    );
+    expect(stackName({ name: "prod" })).toBe("deployment-webhooks-prod");
   });
 
   /* The guard, on real output of `cdk diff`. Each run of the CLI takes seconds, so one diff shows all destructive changes. */

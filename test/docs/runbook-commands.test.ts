@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
 import { needs } from "../support/optional-program.ts";
 
 /*
@@ -115,18 +116,18 @@ test("restoring a table waits until it is active", () => {
   expect({ code, first: calls[0] }).toEqual({
     code: 0,
     first:
-      "dynamodb restore-table-to-point-in-time --source-table-name prod-webhooks --target-table-name prod-webhooks-restored --restore-date-time 2026-11-21T03:00:00Z",
+      "dynamodb restore-table-to-point-in-time --source-table-name deployment-webhooks-prod-webhooks --target-table-name deployment-webhooks-prod-webhooks-restored --restore-date-time 2026-11-21T03:00:00Z",
   });
   expect(stderr.split("\n").map((line) => line.replace(/^[\d:]+ /, ""))).toEqual([
-    "table_state prod-webhooks-restored: CREATING",
-    "table_state prod-webhooks-restored: ACTIVE",
+    "table_state deployment-webhooks-prod-webhooks-restored: CREATING",
+    "table_state deployment-webhooks-prod-webhooks-restored: ACTIVE",
     "",
   ]);
 });
 
 describe("replacing a table", () => {
   const replace = `${script("restore-table.sh")} replace webhooks`;
-  const setup = "will_be table-prod-webhooks ACTIVE";
+  const setup = "will_be table-deployment-webhooks-prod-webhooks ACTIVE";
   const afterDeletion = [
     "restore-table-from-backup",
     "update-table",
@@ -138,7 +139,7 @@ describe("replacing a table", () => {
     const { code, changes, written, stderr } = run(replace, { setup });
     expect(code).toBe(0);
     expect(changes).toEqual(["create-backup", "update-table", "delete-table", ...afterDeletion]);
-    expect(written).toEqual(["deleted prod-webhooks while the backup was AVAILABLE"]);
+    expect(written).toEqual(["deleted deployment-webhooks-prod-webhooks while the backup was AVAILABLE"]);
     const states = stderr.split("\n").map((line) => line.replace(/^[\d:]+ /, ""));
     expect(states.filter((line) => line.includes("backup_state"))).toEqual([
       "backup_state arn:backup: CREATING",
@@ -149,7 +150,8 @@ describe("replacing a table", () => {
 
   test("stops at the first error, and never deletes the table without a backup", () => {
     expectToStopAtEachFailure(replace, setup, ({ written }) => {
-      for (const line of written) expect(line).toBe("deleted prod-webhooks while the backup was AVAILABLE");
+      for (const line of written)
+        expect(line).toBe("deleted deployment-webhooks-prod-webhooks while the backup was AVAILABLE");
     });
   });
 
@@ -161,7 +163,9 @@ describe("replacing a table", () => {
     expect({ code, changes, written }).toEqual({ code: 1, changes: ["create-backup"], written: [] });
     const again = run(`${replace} arn:backup`, { setup: `${setup}\nwill_be backup False` });
     expect({ code: again.code, changes: again.changes }).toEqual({ code: 1, changes: [] });
-    expect(again.stderr).toContain("There is no available backup of prod-webhooks-restored: nothing is deleted.");
+    expect(again.stderr).toContain(
+      "There is no available backup of deployment-webhooks-prod-webhooks-restored: nothing is deleted.",
+    );
   });
 
   test("waits longer than the waiters of the AWS CLI do", () => {
@@ -184,7 +188,9 @@ describe("replacing a table", () => {
 
   test("continues with a backup when the table is deleted or being deleted, not when it is being restored", () => {
     const continueWith = (states: string) =>
-      run(`${replace} arn:backup`, { setup: `will_be backup AVAILABLE\nwill_be table-prod-webhooks ${states}` });
+      run(`${replace} arn:backup`, {
+        setup: `will_be backup AVAILABLE\nwill_be table-deployment-webhooks-prod-webhooks ${states}`,
+      });
     expect(continueWith("GONE")).toMatchObject({ code: 0, changes: afterDeletion, written: [] });
     expect(continueWith("DELETING DELETING GONE")).toMatchObject({ code: 0, changes: afterDeletion, written: [] });
     expect(continueWith("CREATING CREATING ACTIVE")).toMatchObject({ code: 1, changes: ["update-table"], written: [] });
@@ -192,7 +198,7 @@ describe("replacing a table", () => {
 
   test.each(Object.values<TableRow>(tables))("sets the time to live of $name, if it has one", ({ name, ttl }) => {
     const protect = `${script("restore-table.sh")} protect ${name}`;
-    expect(run(protect, { setup: `will_be table-prod-${name} ACTIVE` })).toMatchObject({
+    expect(run(protect, { setup: `will_be table-deployment-webhooks-prod-${name} ACTIVE` })).toMatchObject({
       code: 0,
       changes: ["update-table", "update-continuous-backups", ...(ttl === undefined ? [] : ["update-time-to-live"])],
     });
@@ -238,38 +244,43 @@ extra() {
     expect(stderr).toContain("ProvisionedThroughputExceededException");
     expect(stderr).toContain("AccessDeniedException");
     expect(stderr).not.toContain("ConditionalCheckFailed");
-    expect(stderr).toContain("Not all rows of prod-webhooks-restored were copied");
+    expect(stderr).toContain("Not all rows of deployment-webhooks-prod-webhooks-restored were copied");
   });
 
   test("fails when not all rows could be read", () => {
     const { code, stderr } = copy(["new"], "SCAN_FAILS=1");
     expect(code).toBe(1);
-    expect(stderr).toContain("Not all rows of prod-webhooks-restored were copied");
+    expect(stderr).toContain("Not all rows of deployment-webhooks-prod-webhooks-restored were copied");
   });
 });
 
 describe("removing a failed first deployment", () => {
   const remove = `${script("remove-failed-stack.sh")} remove`;
   const leftovers = [
-    "AWS::DynamoDB::Table prod-webhooks",
-    "AWS::SQS::Queue https://sqs.test/1/prod-deliveries",
-    "AWS::Logs::LogGroup deployment-webhooks-prod-Logs1",
-    "AWS::SecretsManager::Secret arn:secret",
-    "AWS::Lambda::Version arn:function:1",
+    "AWS::ApiGateway::Account Api",
+    "AWS::DynamoDB::Table deployment-webhooks-prod-webhooks",
+    "AWS::IAM::Role deployment-webhooks-prod-ApiCloudWatchRole",
     "AWS::KMS::Key 1234",
   ];
+
+  test("concerns the types that a rollback leaves in a stage that keeps data", () => {
+    const stack = new SynthesizedStack("prodWithKey");
+    const left = Object.values<Json>(stack.template.Resources).filter(
+      ({ DeletionPolicy }) => DeletionPolicy === "Retain",
+    );
+    expect([...new Set(left.map(({ Type }) => Type))].sort()).toEqual(leftovers.map((line) => line.split(" ")[0]));
+  });
+
   const setup = String.raw`
-STATE=ROLLBACK_COMPLETE ITEMS=0 MESSAGES=0
+STATE=ROLLBACK_COMPLETE ITEMS=0
 extra() {
   case "$1 $2" in
     "cloudformation describe-stacks") echo "$STATE" ;;
     "cloudformation list-stack-resources") printf '%s\n' ${leftovers.map((line) => `"${line.replace(" ", "\t")}"`).join(" ")} ;;
     "dynamodb scan") [ "$ITEMS" = gone ] && aws_error ResourceNotFoundException || echo "$ITEMS" ;;
-    "sqs get-queue-attributes") [ "$MESSAGES" = gone ] && aws_error AWS.SimpleQueueService.NonExistentQueue || echo "$MESSAGES" ;;
-    "sqs delete-queue") [ "$MESSAGES" != gone ] || aws_error AWS.SimpleQueueService.NonExistentQueue ;;
   esac
 }
-will_be table-prod-webhooks ACTIVE`;
+will_be table-deployment-webhooks-prod-webhooks ACTIVE`;
   const isDestructive = (verb: string) => /^(delete|update)/.test(verb);
 
   test("lists what is left, and changes nothing", () => {
@@ -281,25 +292,17 @@ will_be table-prod-webhooks ACTIVE`;
   test("deletes everything if it is empty, deletion protection first, the stack last", () => {
     const { code, changes, stdout, calls } = run(remove, { setup });
     expect(code).toBe(0);
-    expect(changes).toEqual([
-      "update-table",
-      "delete-table",
-      "delete-queue",
-      "delete-log-group",
-      "delete-secret",
-      "update-termination-protection",
-      "delete-stack",
-      "wait",
-    ]);
-    expect(calls).toContain("dynamodb update-table --table-name prod-webhooks --no-deletion-protection-enabled");
-    expect(calls).toContain("secretsmanager delete-secret --secret-id arn:secret --recovery-window-in-days 7");
-    expect(stdout).toBe("Not deleted: AWS::KMS::Key 1234\n");
+    expect(changes).toEqual(["update-table", "delete-table", "update-termination-protection", "delete-stack", "wait"]);
+    expect(calls).toContain(
+      "dynamodb update-table --table-name deployment-webhooks-prod-webhooks --no-deletion-protection-enabled",
+    );
+    const kept = leftovers.filter((line) => !line.startsWith("AWS::DynamoDB::Table"));
+    expect(stdout).toBe(kept.map((line) => `Not deleted: ${line}\n`).join(""));
   });
 
   test.each([
-    ["a table has an item", "ITEMS=1", "prod-webhooks is not empty: nothing is deleted."],
-    ["a queue has messages", "MESSAGES=12", "https://sqs.test/1/prod-deliveries is not empty: nothing is deleted."],
-    ["the size of a queue is unknown", "MESSAGES=None", "None"],
+    ["a table has an item", "ITEMS=1", "deployment-webhooks-prod-webhooks is not empty: nothing is deleted."],
+    ["the size of a table is unknown", "ITEMS=None", "None"],
     ["the stack is live", "STATE=UPDATE_COMPLETE", "deployment-webhooks-prod is UPDATE_COMPLETE"],
     ["an update was rolled back", "STATE=UPDATE_ROLLBACK_COMPLETE", "is UPDATE_ROLLBACK_COMPLETE"],
     ["the deployment can continue", "STATE=CREATE_FAILED", "is CREATE_FAILED"],
@@ -310,7 +313,7 @@ will_be table-prod-webhooks ACTIVE`;
   });
 
   test("succeeds at the second run, when some resources do not exist any more", () => {
-    const gone = "ITEMS=gone MESSAGES=gone\nwill_be table-prod-webhooks GONE";
+    const gone = "ITEMS=gone\nwill_be table-deployment-webhooks-prod-webhooks GONE";
     const { code, changes } = run(remove, { setup: `${setup.replace(/^will_be.*$/m, "")}\n${gone}` });
     expect(code).toBe(0);
     expect(changes).not.toContain("delete-table");
@@ -457,21 +460,21 @@ test("deleting an API key deletes both items and decrements the count, in one tr
   expect(JSON.parse(written[0] ?? "")).toEqual([
     {
       Delete: {
-        TableName: "prod-api-keys",
+        TableName: "deployment-webhooks-prod-api-keys",
         Key: { key_hash: { S: "hash-1" } },
         ConditionExpression: "attribute_exists(key_hash)",
       },
     },
     {
       Delete: {
-        TableName: "prod-user-api-keys",
+        TableName: "deployment-webhooks-prod-user-api-keys",
         Key: { user_id: { S: "user-1" }, id: { S: "key-1" } },
         ConditionExpression: "attribute_exists(id)",
       },
     },
     {
       Update: {
-        TableName: "prod-user-api-keys",
+        TableName: "deployment-webhooks-prod-user-api-keys",
         Key: { user_id: { S: "user-1" }, id: { S: "#count" } },
         UpdateExpression: "ADD key_count :minusOne",
         ExpressionAttributeValues: { ":minusOne": { N: "-1" } },
@@ -483,7 +486,9 @@ test("deleting an API key deletes both items and decrements the count, in one tr
 test("disabling a webhook changes only one that exists and is enabled", () => {
   const { code, calls } = run(`${script("disable-webhook.sh")} project-1 webhook-1`);
   expect(code).toBe(0);
-  expect(calls).toEqual([expect.stringMatching(/^dynamodb update-item --table-name prod-webhooks /)]);
+  expect(calls).toEqual([
+    expect.stringMatching(/^dynamodb update-item --table-name deployment-webhooks-prod-webhooks /),
+  ]);
   expect(calls[0]).toContain('--key {"project_id":{"S":"project-1"},"id":{"S":"webhook-1"}}');
   expect(calls[0]).toContain("attribute_exists(id) AND attribute_not_exists(disabled_at)");
   expect(calls[0]).toMatch(/":at":\{"S":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z"\},":manual":\{"S":"manual"\}/);

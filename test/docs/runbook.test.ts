@@ -6,7 +6,9 @@ import { metrics } from "../../functions/manifest/metrics.ts";
 import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { workers } from "../../functions/manifest/workers.ts";
+import { stackName } from "../../lib/names.ts";
 import { stageNamed } from "../../lib/stages.ts";
+import { everyOption } from "../lib/every-option.ts";
 import { type Json, type Resource, SynthesizedStack } from "../lib/synthesized.ts";
 import { notLogged } from "../support/log-queries.ts";
 
@@ -106,13 +108,32 @@ describe("commands", () => {
   test("name outputs, tables, queues and a dashboard that exist", () => {
     expect(all(/\boutput ([A-Z]\w+)/g, runbook).filter((name) => !(name in prod.outputs))).toEqual([]);
     const tableNames: string[] = Object.values(tables).map(({ name }) => name);
-    const namedTables = all(/\$STAGE-([a-z][a-z-]*)/g);
+    const namedTables = all(/\$STACK-([a-z][a-z-]*)/g);
     expect(namedTables.length).toBeGreaterThan(3);
     expect(namedTables.filter((name) => !tableNames.includes(name))).toEqual([]);
     const queueNames: string[] = Object.values(queues).flatMap((row) => [row.name, deadLetterName(row)]);
     expect(all(/--queue ([\w-]+)/g).filter((name) => !queueNames.includes(name))).toEqual([]);
     const [dashboard] = prod.all("AWS::CloudWatch::Dashboard");
-    expect(runbook).toContain(`\`${dashboard?.Properties.DashboardName}\``);
+    expect(dashboard?.Properties.DashboardName["Fn::Join"][1]).toEqual(["test-prod-", { Ref: "AWS::Region" }]);
+    expect(runbook).toContain(`\`${stackName(stageNamed("prod"))}-<region>\``);
+  });
+
+  test("move a stage with every option that is bound to a region", () => {
+    const [, rest = ""] = runbook.split(/^### Move a stage to another region$/m);
+    const [moving = ""] = rest.split(/^##/m);
+    // A certificate of CloudFront is in us-east-1 wherever the stage is.
+    const isRegional = (value: unknown) => /"arn:aws:\w+:(?!us-east-1)[a-z]+-[a-z]+-\d:/.test(JSON.stringify(value));
+    const paths = Object.entries(everyOption).flatMap(([name, value]): [path: string, value: unknown][] =>
+      Array.isArray(value) || typeof value !== "object"
+        ? [[name, value]]
+        : Object.entries(value).map(([part, inner]) => [`${name}.${part}`, inner]),
+    );
+    const regional = paths.filter(([, value]) => isRegional(value)).map(([path]) => path);
+    expect(regional.length).toBeGreaterThan(4);
+    expect([...regional, "kmsKey"].filter((path) => !moving.includes(`\`${path}\``))).toEqual([]);
+    const copied = [...moving.matchAll(/^ *copy ([\w-]+) (\w+)$/gm)].map(([, name, key]) => [name, key]);
+    const kept = Object.values(tables).filter(({ name }) => name !== "request-budgets");
+    expect(copied.sort()).toEqual(kept.map(({ name, partitionKey }) => [name, partitionKey]).sort());
   });
 
   test("restore a table with its name and partition key", () => {

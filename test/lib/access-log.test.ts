@@ -30,7 +30,7 @@ test("no field contains a credential or free text of the caller", () => {
 
 test.each([
   ["a week and is deleted with the stage", "dev", 7, "Delete"],
-  ["three months and outlives the stage", "prod", 90, "Retain"],
+  ["three months and outlives the stage", "prod", 90, "RetainExceptOnCreate"],
 ] as const)("the log is kept for %s, in %s", (_, name, days, policy) => {
   const stack = new SynthesizedStack(name);
   const group = stack.target(stageOf(stack).AccessLogSetting.DestinationArn);

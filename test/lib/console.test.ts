@@ -80,6 +80,13 @@ describe("the distribution", () => {
   });
 });
 
+test("what CloudFront keeps once per account has the region in its name, so that a stage may exist in two regions", () => {
+  const name = { "Fn::Join": ["", ["test-console-", { Ref: "AWS::Region" }]] };
+  const access = only(plain.all("AWS::CloudFront::OriginAccessControl")).Properties.OriginAccessControlConfig;
+  const headers = only(plain.all("AWS::CloudFront::ResponseHeadersPolicy")).Properties.ResponseHeadersPolicyConfig;
+  expect([access.Name, headers.Name]).toEqual([name, name]);
+});
+
 describe("the headers", () => {
   const config = () =>
     only(withDomain.all("AWS::CloudFront::ResponseHeadersPolicy")).Properties.ResponseHeadersPolicyConfig;

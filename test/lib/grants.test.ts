@@ -20,11 +20,11 @@ test.each(rows)("$file may do what its row lists, as in a local run, and nothing
 
 test("signing secrets are accessible only to the functions that create, rotate, delete or sign with them", () => {
   expect(functionsWith((grant) => grant.includes("webhook-secrets"))).toEqual({
-    "webhooks/create": ["dynamodb:PutItem on table dev-webhook-secrets"],
-    "webhooks/rotate-secret": ["dynamodb:UpdateItem on table dev-webhook-secrets"],
-    "webhooks/delete": ["dynamodb:DeleteItem on table dev-webhook-secrets"],
-    "attempts/send": ["dynamodb:BatchGetItem on table dev-webhook-secrets"],
-    "attempts/send-slow": ["dynamodb:BatchGetItem on table dev-webhook-secrets"],
+    "webhooks/create": ["dynamodb:PutItem on table deployment-webhooks-dev-webhook-secrets"],
+    "webhooks/rotate-secret": ["dynamodb:UpdateItem on table deployment-webhooks-dev-webhook-secrets"],
+    "webhooks/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-webhook-secrets"],
+    "attempts/send": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
+    "attempts/send-slow": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-webhook-secrets"],
   });
 });
 
@@ -47,28 +47,35 @@ test("only the authorizer reads the JWT secret", () => {
 
 test("only the fan-out sends to a dead-letter queue, and only to that of the events", () => {
   expect(functionsWith((grant) => grant.endsWith("-dlq"))).toEqual({
-    "deliveries/fan-out": ["sqs:SendMessage on queue dev-deployment-events-dlq"],
+    "deliveries/fan-out": ["sqs:SendMessage on queue deployment-webhooks-dev-deployment-events-dlq"],
   });
 });
 
 test("no function sends to the events queue", () => {
-  const senders = functionsWith((grant) => grant === "sqs:SendMessage on queue dev-deployment-events");
+  const senders = functionsWith(
+    (grant) => grant === "sqs:SendMessage on queue deployment-webhooks-dev-deployment-events",
+  );
   expect(senders).toEqual({});
 });
 
 test("each function that uses the table of API keys has only the actions it needs", () => {
-  expect(functionsWith((grant) => grant.endsWith("on table dev-api-keys"))).toEqual({
-    "auth/authorizer": ["dynamodb:GetItem on table dev-api-keys", "dynamodb:UpdateItem on table dev-api-keys"],
-    "api-keys/create": ["dynamodb:PutItem on table dev-api-keys"],
-    "api-keys/provision": ["dynamodb:PutItem on table dev-api-keys"],
-    "api-keys/list": ["dynamodb:BatchGetItem on table dev-api-keys"],
-    "api-keys/delete": ["dynamodb:DeleteItem on table dev-api-keys"],
+  expect(functionsWith((grant) => grant.endsWith("on table deployment-webhooks-dev-api-keys"))).toEqual({
+    "auth/authorizer": [
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "api-keys/create": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/provision": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/list": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
   });
 });
 
 test("only the function that the platform invokes changes the members of a project", () => {
-  expect(functionsWith((grant) => /(Put|Update|Delete)Item on table dev-projects$/.test(grant))).toEqual({
-    "projects/upsert-member": ["dynamodb:UpdateItem on table dev-projects"],
+  expect(
+    functionsWith((grant) => /(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant)),
+  ).toEqual({
+    "projects/upsert-member": ["dynamodb:UpdateItem on table deployment-webhooks-dev-projects"],
   });
 });
 
@@ -127,9 +134,11 @@ test.each(rows)("$file gets the locations of the resources it uses, and no other
 
 test("an environment variable refers to the resource of its name", () => {
   const { Variables } = dev.functionFor("deliveries/fan-out").Properties.Environment;
-  expect(dev.target(Variables.WEBHOOKS_TABLE).Properties.TableName).toBe("dev-webhooks");
-  expect(dev.target(Variables.DELIVERIES_QUEUE_URL).Properties.QueueName).toBe("dev-deliveries");
-  expect(dev.target(Variables.EVENTS_DLQ_URL).Properties.QueueName).toBe("dev-deployment-events-dlq");
+  expect(dev.target(Variables.WEBHOOKS_TABLE).Properties.TableName).toBe("deployment-webhooks-dev-webhooks");
+  expect(dev.target(Variables.DELIVERIES_QUEUE_URL).Properties.QueueName).toBe("deployment-webhooks-dev-deliveries");
+  expect(dev.target(Variables.EVENTS_DLQ_URL).Properties.QueueName).toBe(
+    "deployment-webhooks-dev-deployment-events-dlq",
+  );
 });
 
 const ownLogs = ["logs:CreateLogStream on its log group", "logs:PutLogEvents on its log group"];
@@ -140,13 +149,14 @@ const tableOf = (key: string) => tableRows[key] as TableRow;
 const queueOf = (key: string) => queueRows[key] as QueueRow;
 const partsOf = (index: IndexKey) => index.split("/") as [table: string, index: string];
 
-const fromUses = (uses: Grants) => [...allowedCallsOf(uses)].map((call) => call.replace(/ (table|queue) /, " $1 dev-"));
+const fromUses = (uses: Grants) =>
+  [...allowedCallsOf(uses)].map((call) => call.replace(/ (table|queue) /, " $1 deployment-webhooks-dev-"));
 
 /** Permissions that the event source mapping of a consumer needs. */
 function fromTrigger(trigger: Trigger | undefined): string[] {
   if (trigger?.kind !== "queue") return [];
   const actions = ["ReceiveMessage", "DeleteMessage", "GetQueueAttributes"];
-  return actions.map((action) => `sqs:${action} on queue dev-${queueOf(trigger.queue).name}`);
+  return actions.map((action) => `sqs:${action} on queue deployment-webhooks-dev-${queueOf(trigger.queue).name}`);
 }
 
 /** All variables that contain the location of a resource. */

@@ -30,8 +30,8 @@ test("the expected values cover every queue", () => {
 
 describe.each(Object.entries<QueueRow>(queues))("%s", (key, row) => {
   const { maxReceives, visibilitySeconds, maxMessageBytes, consumer } = expected[key] as Expected;
-  const queue = dev.queue(`dev-${row.name}`);
-  const deadLetters = dev.queue(`dev-${deadLetterName(row)}`);
+  const queue = dev.queue(`deployment-webhooks-dev-${row.name}`);
+  const deadLetters = dev.queue(`deployment-webhooks-dev-${deadLetterName(row)}`);
 
   test("moves a message to its dead-letter queue after a hundred receives", () => {
     const { deadLetterTargetArn, maxReceiveCount } = queue.Properties.RedrivePolicy;
@@ -92,7 +92,7 @@ describe("event producers", () => {
   });
 
   test("may send to the events queue, and to no other", () => {
-    const { "every-deployment-events": events = [], ...others } = grantsByQueue(every);
+    const { "deployment-webhooks-every-deployment-events": events = [], ...others } = grantsByQueue(every);
     expect(Object.values(others).flat()).toEqual([]);
     const allowed = events.map(({ Action, Principal, Condition }) => [
       Action,

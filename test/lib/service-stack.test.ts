@@ -21,7 +21,9 @@ test("prod has termination protection, and its data is retained", () => {
   expect(prod.synthesis.hasTerminationProtection).toBe(true);
   expect(dev.synthesis.hasTerminationProtection).toBe(false);
   for (const type of storeTypes) {
-    for (const { DeletionPolicy } of prod.all(type)) expect(DeletionPolicy).toBe("Retain");
+    // Tables stay even when the operation that created them is rolled back.
+    const policy = type === "AWS::DynamoDB::Table" ? "Retain" : "RetainExceptOnCreate";
+    for (const { DeletionPolicy } of prod.all(type)) expect(DeletionPolicy).toBe(policy);
     for (const { DeletionPolicy } of dev.all(type)) expect(DeletionPolicy).toBe("Delete");
   }
 });
@@ -45,7 +47,9 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "WebhookSecretsTableName",
     "WebhooksTableName",
   ]);
-  expect(dev.target(dev.outputs.EventsQueueUrl.Value).Properties.QueueName).toBe("dev-deployment-events");
+  expect(dev.target(dev.outputs.EventsQueueUrl.Value).Properties.QueueName).toBe(
+    "deployment-webhooks-dev-deployment-events",
+  );
   expect(dev.target(dev.outputs.ProjectsUpsertMemberFunctionName.Value).id).toBe(
     dev.functionFor("projects/upsert-member").id,
   );
@@ -76,7 +80,7 @@ test("a stage that keeps data causes warnings without an alarm email, and withou
     ),
     expect.stringMatching(/^No one receives the alarms of this stage\. Set alarmEmail in lib\/stages\.ts/),
   ]);
-  expect(every.synthesis.warnings).toEqual([]);
+  expect(every.synthesis.warnings.filter((text) => text.startsWith("No one receives"))).toEqual([]);
   expect(dev.synthesis.warnings).toEqual([]);
 });
 

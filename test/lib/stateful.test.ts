@@ -10,22 +10,23 @@ const prod = new SynthesizedStack("prodWithKey");
 
 const expected = {
   ApiF70053CD: "RestApi",
-  JwtSecretB8834B39: "Secret, Retain",
+  JwtSecretB8834B39: "Secret, RetainExceptOnCreate",
   Key961B73FD: "Key, Retain",
-  QueuesDeliveries9DF934B3: "Queue prod-deliveries, Retain",
-  QueuesDeliveriesDeadLetters76560C6C: "Queue prod-deliveries-dlq, Retain",
-  QueuesEvents3B99B77C: "Queue prod-deployment-events, Retain",
-  QueuesEventsDeadLetters49EFC383: "Queue prod-deployment-events-dlq, Retain",
-  QueuesSlowDeliveriesE0240CEB: "Queue prod-deliveries-slow, Retain",
-  QueuesSlowDeliveriesDeadLetters0B9C4727: "Queue prod-deliveries-slow-dlq, Retain",
-  TablesApiKeys330F873D: "Table prod-api-keys (key_hash), Retain",
-  TablesDeliveries21CE5B69: "Table prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
-  TablesEventsE8DD42EA: "Table prod-events (project_id, id), Retain",
-  TablesProjectsD51E92A2: "Table prod-projects (user_id, project_id), Retain",
-  TablesRequestBudgets32CB1332: "Table prod-request-budgets (project_id, window), Retain",
-  TablesUserApiKeys5AAFA72B: "Table prod-user-api-keys (user_id, id), Retain",
-  TablesWebhookSecrets2A52C5DB: "Table prod-webhook-secrets (webhook_id), Retain",
-  TablesWebhooks9E9DC764: "Table prod-webhooks (project_id, id), Retain",
+  QueuesDeliveries9DF934B3: "Queue deployment-webhooks-prod-deliveries, RetainExceptOnCreate",
+  QueuesDeliveriesDeadLetters76560C6C: "Queue deployment-webhooks-prod-deliveries-dlq, RetainExceptOnCreate",
+  QueuesEvents3B99B77C: "Queue deployment-webhooks-prod-deployment-events, RetainExceptOnCreate",
+  QueuesEventsDeadLetters49EFC383: "Queue deployment-webhooks-prod-deployment-events-dlq, RetainExceptOnCreate",
+  QueuesSlowDeliveriesE0240CEB: "Queue deployment-webhooks-prod-deliveries-slow, RetainExceptOnCreate",
+  QueuesSlowDeliveriesDeadLetters0B9C4727: "Queue deployment-webhooks-prod-deliveries-slow-dlq, RetainExceptOnCreate",
+  TablesApiKeys330F873D: "Table deployment-webhooks-prod-api-keys (key_hash), Retain",
+  TablesDeliveries21CE5B69:
+    "Table deployment-webhooks-prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
+  TablesEventsE8DD42EA: "Table deployment-webhooks-prod-events (project_id, id), Retain",
+  TablesProjectsD51E92A2: "Table deployment-webhooks-prod-projects (user_id, project_id), Retain",
+  TablesRequestBudgets32CB1332: "Table deployment-webhooks-prod-request-budgets (project_id, window), Retain",
+  TablesUserApiKeys5AAFA72B: "Table deployment-webhooks-prod-user-api-keys (user_id, id), Retain",
+  TablesWebhookSecrets2A52C5DB: "Table deployment-webhooks-prod-webhook-secrets (webhook_id), Retain",
+  TablesWebhooks9E9DC764: "Table deployment-webhooks-prod-webhooks (project_id, id), Retain",
 };
 
 const statefulTypes = /::(RestApi|Secret|Key|Queue|Table)$/;
@@ -41,7 +42,8 @@ test("logical ids, names, keys and removal policies of stateful resources do not
 
 function summaryOf(type: string, { Properties, DeletionPolicy, UpdateReplacePolicy }: Resource): string {
   const { QueueName, TableName, KeySchema, AttributeDefinitions, GlobalSecondaryIndexes = [] } = Properties;
-  expect(UpdateReplacePolicy).toBe(DeletionPolicy);
+  // A resource that is replaced or removed stays; only the rollback of the operation that created it may delete it.
+  expect(UpdateReplacePolicy).toBe(DeletionPolicy === "RetainExceptOnCreate" ? "Retain" : DeletionPolicy);
   const keys = (schema: Json[]) => keysOf(schema, AttributeDefinitions);
   const indexes = GlobalSecondaryIndexes.map((index: Json) => `(${index.IndexName}: ${keys(index.KeySchema)})`);
   const what = [type, QueueName, TableName, KeySchema && `(${keys(KeySchema)})`, ...indexes].filter(Boolean).join(" ");

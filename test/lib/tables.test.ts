@@ -9,7 +9,7 @@ const every = new SynthesizedStack("everyOption");
 
 test("there is one table per row, with the stage in its name", () => {
   const names = prod.all("AWS::DynamoDB::Table").map(({ Properties }) => Properties.TableName);
-  expect(names.sort()).toEqual(rows.map((row) => `prod-${row.name}`).sort());
+  expect(names.sort()).toEqual(rows.map((row) => `deployment-webhooks-prod-${row.name}`).sort());
 });
 
 test("only events, deliveries and budgets expire", () => {
@@ -19,9 +19,9 @@ test("only events, deliveries and budgets expire", () => {
   });
   const ttl = { AttributeName: "expires_at", Enabled: true };
   expect(Object.fromEntries(expiring)).toEqual({
-    "dev-events": ttl,
-    "dev-deliveries": ttl,
-    "dev-request-budgets": ttl,
+    "deployment-webhooks-dev-events": ttl,
+    "deployment-webhooks-dev-deliveries": ttl,
+    "deployment-webhooks-dev-request-budgets": ttl,
   });
 });
 
@@ -34,22 +34,33 @@ test("an index contains only keys", () => {
 
 describe.each(rows)("$name", (row) => {
   test("is encrypted, and billed per request, in every stage", () => {
-    for (const { Properties } of [dev.table(`dev-${row.name}`), prod.table(`prod-${row.name}`)]) {
+    for (const { Properties } of [
+      dev.table(`deployment-webhooks-dev-${row.name}`),
+      prod.table(`deployment-webhooks-prod-${row.name}`),
+    ]) {
       expect(Properties.BillingMode).toBe("PAY_PER_REQUEST");
       expect(Properties.SSESpecification.SSEEnabled).toBe(true);
     }
   });
 
   test("is retained, protected and restorable in prod, and deleted with the stack in dev", () => {
-    expect(protectionOf(prod.table(`prod-${row.name}`))).toEqual({ deletion: "Retain", isProtected: true, pitr: true });
-    expect(protectionOf(dev.table(`dev-${row.name}`))).toEqual({ deletion: "Delete", isProtected: false, pitr: false });
+    expect(protectionOf(prod.table(`deployment-webhooks-prod-${row.name}`))).toEqual({
+      deletion: "Retain",
+      isProtected: true,
+      pitr: true,
+    });
+    expect(protectionOf(dev.table(`deployment-webhooks-dev-${row.name}`))).toEqual({
+      deletion: "Delete",
+      isProtected: false,
+      pitr: false,
+    });
   });
 });
 
 describe("an existing projects table", () => {
   test("replaces the stack's own", () => {
     const names = every.all("AWS::DynamoDB::Table").map(({ Properties }) => Properties.TableName);
-    expect(names).not.toContain("every-projects");
+    expect(names).not.toContain("deployment-webhooks-every-projects");
     expect(names).toHaveLength(rows.length - 1);
     expect(every.outputs.ProjectsTableName.Value).toBe("platform-projects");
     const { Variables } = every.functionFor("projects/list").Properties.Environment;

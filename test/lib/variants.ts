@@ -31,6 +31,12 @@ export const variants = {
       ...stageNamed("dev"),
       name: "other",
       kmsKey: "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+      eventProducers: [
+        "arn:aws:iam::111122223333:role/pipeline",
+        "arn:aws:iam::444455556666:role/pipeline",
+        "arn:aws:events:eu-west-1:111122223333:rule/deployments",
+        "arn:aws:sns:eu-west-1:111122223333:deployments",
+      ],
       corsOrigins: ["https://app.example.com"],
       domain: {
         name: "api.example.com",

@@ -15,9 +15,17 @@ interface Expected {
 
 const expected: Record<string, Expected> = {
   "auth/authorizer": { timeoutSeconds: 10, memoryMb: 512 },
-  "deliveries/fan-out": { timeoutSeconds: 30, memoryMb: 512, consumes: ["dev-deployment-events", 10, 50] },
-  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries", 10, 200] },
-  "attempts/send-slow": { timeoutSeconds: 60, memoryMb: 256, consumes: ["dev-deliveries-slow", 10, 100] },
+  "deliveries/fan-out": {
+    timeoutSeconds: 30,
+    memoryMb: 512,
+    consumes: ["deployment-webhooks-dev-deployment-events", 10, 50],
+  },
+  "attempts/send": { timeoutSeconds: 60, memoryMb: 256, consumes: ["deployment-webhooks-dev-deliveries", 10, 200] },
+  "attempts/send-slow": {
+    timeoutSeconds: 60,
+    memoryMb: 256,
+    consumes: ["deployment-webhooks-dev-deliveries-slow", 10, 100],
+  },
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
   "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
@@ -139,7 +147,13 @@ describe("a gradual deployment", () => {
 
   test("keeps old versions, so that the alias can be moved back to one", () => {
     expect(prod.all("AWS::Lambda::Version")).toHaveLength(3);
-    for (const { DeletionPolicy } of prod.all("AWS::Lambda::Version")) expect(DeletionPolicy).toBe("Retain");
+    for (const version of prod.all("AWS::Lambda::Version")) expect(version.UpdateReplacePolicy).toBe("Retain");
+  });
+
+  test("deletes the version of a deployment that is rolled back: Lambda publishes the same code only once", () => {
+    for (const { DeletionPolicy } of prod.all("AWS::Lambda::Version")) {
+      expect(DeletionPolicy).toBe("RetainExceptOnCreate");
+    }
   });
 
   test("ignores the alarms when it is urgent", () => {

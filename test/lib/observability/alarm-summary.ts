@@ -1,4 +1,5 @@
 import { fileOf, type Json, type Resource, type SynthesizedStack } from "../synthesized.ts";
+import { evaluate } from "./metric-math.ts";
 
 /* Alarms of a template in a form that tests can compare with literals. */
 
@@ -66,20 +67,30 @@ function dimensionText(stack: SynthesizedStack, value: Json): string {
 }
 
 /**
- * Returns whether a period with these values is bad. Evaluates the expression as CloudWatch does; a metric without data
- * is 0.
- * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
+ * Returns whether a period with these values is bad.
+ * @param values the metrics that have data in the period, by id; the others have none
+ * @param quotas applied quotas by usage metric, as summaryOf writes it; absent = none is known
+ * @throws Error when the expression asks for the quota of a metric that has none
  */
-export function isBad(alarm: Alarm, values: Record<string, number>): boolean {
-  const code = expressionOf(alarm).replaceAll(" AND ", " && ").replaceAll(" OR ", " || ");
-  const ids: string[] = metricsOf(alarm).map(({ Id }) => Id);
+export function isBad(
+  stack: SynthesizedStack,
+  alarm: Alarm,
+  values: Record<string, number>,
+  quotas: Record<string, number> = {},
+): boolean {
+  const read = metricsOf(alarm);
+  const ids: string[] = read.map(({ Id }) => Id);
   for (const given of Object.keys(values)) expect(ids).toContain(given);
-  const compute = new Function("IF", "SERVICE_QUOTA", ...ids, `return ${code}`);
-  const value = compute(
-    (condition: unknown, yes: number, no: number) => (condition ? yes : no),
-    (usage: number) => usage,
-    ...ids.map((id) => values[id] ?? 0),
-  );
-  expect(alarm.Properties.ComparisonOperator).toBe("GreaterThanOrEqualToThreshold");
-  return value >= alarm.Properties.Threshold;
+  const quotaOf = (id: string) => {
+    const metric = read.find(({ Id }) => Id === id);
+    const usage = `${metric?.Namespace} ${metric?.MetricName} ${dimensionsOf(stack, metric ?? {})}`;
+    if (quotas[usage] === undefined) throw new Error(`There is no service quota associated to ${usage}.`);
+    return quotas[usage];
+  };
+  const value = evaluate(expressionOf(alarm), { metricOf: (id) => values[id], quotaOf });
+  expect(alarm.Properties).toMatchObject({
+    ComparisonOperator: "GreaterThanOrEqualToThreshold",
+    TreatMissingData: "notBreaching",
+  });
+  return value !== undefined && value >= alarm.Properties.Threshold;
 }

@@ -13,37 +13,37 @@ const named = (id: string) => only(alarms.filter((alarm) => nameOf(alarm).replac
 /** Each alarm: the metrics it reads, when it fires, how it treats missing data, and its section of docs/runbook.md. */
 const expected = {
   "page-events-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deployment-events-dlq}",
+    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deployment-events-dlq}",
     fires: ">= 1, for 1 x 60 s",
     missingData: "notBreaching",
     section: "events-dead-letters",
   },
   "page-deliveries-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-dlq}",
+    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-dlq}",
     fires: ">= 1, for 1 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-dead-letters",
   },
   "page-slow-deliveries-dead-letters": {
-    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-slow-dlq}",
+    reads: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-slow-dlq}",
     fires: ">= 1, for 1 x 60 s",
     missingData: "notBreaching",
     section: "slow-deliveries-dead-letters",
   },
   "page-events-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deployment-events}",
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deployment-events}",
     fires: ">= 600, for 3 x 60 s",
     missingData: "notBreaching",
     section: "events-waiting",
   },
   "page-deliveries-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deliveries}",
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries}",
     fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-waiting",
   },
   "ticket-slow-deliveries-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=prod-deliveries-slow}",
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries-slow}",
     fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
     section: "slow-deliveries-waiting",
@@ -57,18 +57,22 @@ const expected = {
   "page-queues-stuck": {
     reads: {
       expression:
-        "IF(((eventsVisible + eventsReceived) > 0 AND eventsDone < 1) OR " +
-        "((deliveriesVisible + deliveriesReceived) > 0 AND deliveriesDone < 1) OR " +
-        "((slowDeliveriesVisible + slowDeliveriesReceived) > 0 AND slowDeliveriesDone < 1), 1, 0)",
-      eventsVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deployment-events}",
-      eventsReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deployment-events}",
-      eventsDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deployment-events}",
-      deliveriesVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries}",
-      deliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deliveries}",
-      deliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deliveries}",
-      slowDeliveriesVisible: "Maximum of ApproximateNumberOfMessagesVisible {QueueName=prod-deliveries-slow}",
-      slowDeliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=prod-deliveries-slow}",
-      slowDeliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=prod-deliveries-slow}",
+        "IF((eventsVisible + eventsReceived) > 0 AND (eventsDone + 0 * eventsVisible) < 1, 1, 0) + " +
+        "IF((deliveriesVisible + deliveriesReceived) > 0 AND (deliveriesDone + 0 * deliveriesVisible) < 1, 1, 0) + " +
+        "IF((slowDeliveriesVisible + slowDeliveriesReceived) > 0 AND " +
+        "(slowDeliveriesDone + 0 * slowDeliveriesVisible) < 1, 1, 0)",
+      eventsVisible:
+        "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deployment-events}",
+      eventsReceived: "Sum of NumberOfMessagesReceived {QueueName=deployment-webhooks-prod-deployment-events}",
+      eventsDone: "Sum of NumberOfMessagesDeleted {QueueName=deployment-webhooks-prod-deployment-events}",
+      deliveriesVisible:
+        "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries}",
+      deliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=deployment-webhooks-prod-deliveries}",
+      deliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=deployment-webhooks-prod-deliveries}",
+      slowDeliveriesVisible:
+        "Maximum of ApproximateNumberOfMessagesVisible {QueueName=deployment-webhooks-prod-deliveries-slow}",
+      slowDeliveriesReceived: "Sum of NumberOfMessagesReceived {QueueName=deployment-webhooks-prod-deliveries-slow}",
+      slowDeliveriesDone: "Sum of NumberOfMessagesDeleted {QueueName=deployment-webhooks-prod-deliveries-slow}",
     },
     fires: ">= 1, for 5 x 60 s",
     missingData: "notBreaching",
@@ -86,13 +90,23 @@ const expected = {
   },
   "page-first-attempts-late": {
     reads: {
-      expression: "IF(attempts >= 20, lateness, 0)",
+      expression: "IF(attempts >= 40, 100 - inTime, 0)",
       attempts: "SampleCount of EventToFirstAttempt {stage=prod}",
-      lateness: "p50 of EventToFirstAttempt {stage=prod}",
+      inTime: "PR(:10000) of EventToFirstAttempt {stage=prod}",
     },
-    fires: ">= 30000, for 2 x 300 s",
+    fires: ">= 14.4, for 1 x 3600 s",
     missingData: "notBreaching",
     section: "first-attempts-late",
+  },
+  "ticket-first-attempts-slow": {
+    reads: {
+      expression: "IF(attempts >= 100, lateness, 0)",
+      attempts: "SampleCount of EventToFirstAttempt {stage=prod}",
+      lateness: "p99 of EventToFirstAttempt {stage=prod}",
+    },
+    fires: ">= 10000, for 3 x 300 s",
+    missingData: "notBreaching",
+    section: "first-attempts-slow",
   },
   "page-sweep-late": {
     reads: "Maximum of SweepLag {stage=prod}",
@@ -181,8 +195,7 @@ const expected = {
     reads: {
       expression: "100 * claimed / SERVICE_QUOTA(running)",
       claimed: "Maximum of ClaimedAccountConcurrency {}",
-      running:
-        "Maximum of ConcurrentExecutions {Class=None, Resource=ConcurrentExecutions, Service=Lambda, Type=Resource}",
+      running: "Maximum of ConcurrentExecutions {}",
     },
     fires: ">= 80, for 1 x 300 s",
     missingData: "notBreaching",
@@ -191,15 +204,15 @@ const expected = {
   "ticket-table-read-throttles": {
     reads: {
       expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8 + 0 * beat",
-      m0: "Sum of ReadThrottleEvents {TableName=prod-api-keys}",
-      m1: "Sum of ReadThrottleEvents {TableName=prod-user-api-keys}",
-      m2: "Sum of ReadThrottleEvents {TableName=prod-projects}",
-      m3: "Sum of ReadThrottleEvents {TableName=prod-webhooks}",
-      m4: "Sum of ReadThrottleEvents {TableName=prod-webhook-secrets}",
-      m5: "Sum of ReadThrottleEvents {TableName=prod-events}",
-      m6: "Sum of ReadThrottleEvents {TableName=prod-deliveries}",
-      m7: "Sum of ReadThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
-      m8: "Sum of ReadThrottleEvents {TableName=prod-request-budgets}",
+      m0: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-api-keys}",
+      m1: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-user-api-keys}",
+      m2: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-projects}",
+      m3: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-webhooks}",
+      m4: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-webhook-secrets}",
+      m5: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-events}",
+      m6: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-deliveries}",
+      m7: "Sum of ReadThrottleEvents {GlobalSecondaryIndexName=due, TableName=deployment-webhooks-prod-deliveries}",
+      m8: "Sum of ReadThrottleEvents {TableName=deployment-webhooks-prod-request-budgets}",
       // The heartbeat: the sum always has data, so that the alarm ends.
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
@@ -210,15 +223,15 @@ const expected = {
   "ticket-table-write-throttles": {
     reads: {
       expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7 + m8 + 0 * beat",
-      m0: "Sum of WriteThrottleEvents {TableName=prod-api-keys}",
-      m1: "Sum of WriteThrottleEvents {TableName=prod-user-api-keys}",
-      m2: "Sum of WriteThrottleEvents {TableName=prod-projects}",
-      m3: "Sum of WriteThrottleEvents {TableName=prod-webhooks}",
-      m4: "Sum of WriteThrottleEvents {TableName=prod-webhook-secrets}",
-      m5: "Sum of WriteThrottleEvents {TableName=prod-events}",
-      m6: "Sum of WriteThrottleEvents {TableName=prod-deliveries}",
-      m7: "Sum of WriteThrottleEvents {GlobalSecondaryIndexName=due, TableName=prod-deliveries}",
-      m8: "Sum of WriteThrottleEvents {TableName=prod-request-budgets}",
+      m0: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-api-keys}",
+      m1: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-user-api-keys}",
+      m2: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-projects}",
+      m3: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-webhooks}",
+      m4: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-webhook-secrets}",
+      m5: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-events}",
+      m6: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-deliveries}",
+      m7: "Sum of WriteThrottleEvents {GlobalSecondaryIndexName=due, TableName=deployment-webhooks-prod-deliveries}",
+      m8: "Sum of WriteThrottleEvents {TableName=deployment-webhooks-prod-request-budgets}",
       beat: "Sum of Invocations {FunctionName=deliveries/sweep}",
     },
     fires: ">= 100, for 2 x 300 s",
@@ -243,7 +256,7 @@ test("a stage has exactly the expected alarms", () => {
 test("a message that keeps failing is seen in every period of messages-failing", () => {
   const { Period, Threshold } = named("messages-failing").Properties;
   for (const { name } of Object.values<QueueRow>(queues)) {
-    const { VisibilityTimeout } = prod.queue(`prod-${name}`).Properties;
+    const { VisibilityTimeout } = prod.queue(`deployment-webhooks-prod-${name}`).Properties;
     expect(Period).toBeGreaterThan(VisibilityTimeout);
     // One repeat after a fault does not fire.
     expect(Threshold).toBeGreaterThan(VisibilityTimeout);
@@ -258,6 +271,34 @@ test("all stages have the same alarms", () => {
       .map((alarm) => nameOf(alarm).replace(new RegExp(`^${stage}-`), ""));
   expect(names(new SynthesizedStack("dev"), "dev")).toEqual(names(prod, "prod"));
 });
+
+/**
+ * The metrics of AWS that alarms may read: namespace, name, dimensions. An alarm on one that AWS does not publish is
+ * accepted, and never fires.
+ * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+ * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-concurrency.html
+ * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
+ */
+const publishedByAws = [
+  "AWS/ApiGateway 5XXError ApiName Stage",
+  "AWS/ApiGateway Count ApiName Stage",
+  "AWS/ApiGateway Latency ApiName Stage",
+  "AWS/DynamoDB ReadThrottleEvents TableName",
+  "AWS/DynamoDB ReadThrottleEvents GlobalSecondaryIndexName TableName",
+  "AWS/DynamoDB WriteThrottleEvents TableName",
+  "AWS/DynamoDB WriteThrottleEvents GlobalSecondaryIndexName TableName",
+  "AWS/Lambda ClaimedAccountConcurrency",
+  "AWS/Lambda ConcurrentExecutions",
+  "AWS/Lambda Errors FunctionName",
+  "AWS/Lambda Invocations FunctionName",
+  "AWS/Lambda Throttles FunctionName",
+  "AWS/SQS ApproximateAgeOfOldestMessage QueueName",
+  "AWS/SQS ApproximateNumberOfMessagesVisible QueueName",
+  "AWS/SQS NumberOfMessagesDeleted QueueName",
+  "AWS/SQS NumberOfMessagesReceived QueueName",
+];
 
 describe.each(alarms.map((alarm) => [nameOf(alarm), alarm] as const))("%s", (name, alarm) => {
   const { AlarmDescription, AlarmActions, OKActions, ActionsEnabled } = alarm.Properties;
@@ -288,10 +329,11 @@ describe.each(alarms.map((alarm) => [nameOf(alarm), alarm] as const))("%s", (nam
     expect(new Set(used)).toEqual(new Set(ids));
   });
 
-  test("reads metrics that the functions write", () => {
-    const written: string[] = Object.values(metrics).map((row) => row.name);
-    for (const { Namespace, MetricName } of metricsOf(alarm)) {
-      if (Namespace === METRICS_NAMESPACE) expect(written).toContain(MetricName);
+  test("reads metrics that the functions write, or that AWS publishes with these dimensions", () => {
+    const written = Object.values(metrics).map((row) => `${METRICS_NAMESPACE} ${row.name} stage`);
+    for (const { Namespace, MetricName, Dimensions = [] } of metricsOf(alarm)) {
+      const dimensions = Dimensions.map(({ Name }: Json) => Name).sort();
+      expect([...written, ...publishedByAws]).toContain([Namespace, MetricName, ...dimensions].join(" "));
     }
   });
 });
@@ -330,7 +372,7 @@ const idOf: Record<string, string> = {
 
 describe.each(Object.entries<QueueRow>(queues))("the queue %s", (key, row) => {
   test("does not fire for the longest delay and three failures of a single message", () => {
-    const { VisibilityTimeout } = prod.queue(`prod-${row.name}`).Properties;
+    const { VisibilityTimeout } = prod.queue(`deployment-webhooks-prod-${row.name}`).Properties;
     const maxDelaySeconds = key === "events" ? 0 : 900;
     expect(named(`${idOf[key]}-waiting`).Properties.Threshold).toBeGreaterThan(maxDelaySeconds + 3 * VisibilityTimeout);
   });
@@ -340,10 +382,26 @@ describe.each(Object.entries<QueueRow>(queues))("the queue %s", (key, row) => {
     ["is not stuck while it is empty", { Visible: 0, Received: 0, Done: 0 }, false],
     ["is stuck when no consumer reads it", { Visible: 3, Received: 0, Done: 0 }, true],
     ["is stuck when the consumer fails on every message", { Visible: 0, Received: 40, Done: 0 }, true],
+    ["is stuck when nothing is completed, and that is reported as no data", { Visible: 3, Received: 40 }, true],
+    ["is stuck when no consumer reads it, and that is reported as no data", { Visible: 3 }, true],
+    ["is not stuck when it has no data at all", {}, false],
   ])("%s", (_, values, isStuck) => {
     const given = Object.entries(values).map(([name, value]) => [`${key}${name}`, value]);
-    expect(isBad(named("queues-stuck"), Object.fromEntries(given))).toBe(isStuck);
+    expect(isBad(prod, named("queues-stuck"), Object.fromEntries(given))).toBe(isStuck);
   });
+});
+
+/**
+ * The quota of concurrent executions, by the usage metric that Service Quotas names for it: `aws service-quotas
+ * get-service-quota --service-code lambda --quota-code L-B99A9384 --query Quota.UsageMetric`. SERVICE_QUOTA has no value
+ * for any other metric of Lambda.
+ */
+const lambdaQuota = (limit: number) => ({ "AWS/Lambda ConcurrentExecutions {}": limit });
+
+test("concurrency-high compares with the quota of a new account too", () => {
+  const values = { claimed: 9, running: 9 };
+  expect(isBad(prod, named("concurrency-high"), values, lambdaQuota(10))).toBe(true);
+  expect(isBad(prod, named("concurrency-high"), values, lambdaQuota(1_000))).toBe(false);
 });
 
 describe("a period with these values", () => {
@@ -359,17 +417,24 @@ describe("a period with these values", () => {
     ["first-attempts-failing", "the only webhook of a tenant fails at night", { attempts: 6, success: 0 }, "good"],
     ["first-attempts-failing", "the usual share of broken receivers", { attempts: 900, success: 0.92 }, "good"],
     ["first-attempts-failing", "receivers reject our signature", { attempts: 900, success: 0.4 }, "bad"],
-    ["first-attempts-late", "a single late attempt", { attempts: 1, lateness: 90_000 }, "good"],
-    ["first-attempts-late", "half of many attempts are late", { attempts: 900, lateness: 45_000 }, "bad"],
-    ["concurrency-high", "half of the account's limit", { claimed: 500, running: 1_000 }, "good"],
-    ["concurrency-high", "nine tenths of the account's limit", { claimed: 900, running: 1_000 }, "bad"],
+    ["first-attempts-late", "a single late attempt at night", { attempts: 1, inTime: 0 }, "good"],
+    ["first-attempts-late", "the objective is just met", { attempts: 9_000, inTime: 99 }, "good"],
+    ["first-attempts-late", "a twentieth is late for an hour", { attempts: 9_000, inTime: 95 }, "good"],
+    ["first-attempts-late", "a fifth is late for an hour", { attempts: 9_000, inTime: 80 }, "bad"],
+    ["first-attempts-late", "all are late for ten minutes", { attempts: 9_000, inTime: 83 }, "bad"],
+    ["first-attempts-slow", "one cold start at night", { attempts: 30, lateness: 20_000 }, "good"],
+    ["first-attempts-slow", "one in a hundred is late", { attempts: 900, lateness: 12_000 }, "bad"],
+    ["first-attempts-slow", "one in a hundred takes eight seconds", { attempts: 900, lateness: 8_000 }, "good"],
+    ["concurrency-high", "half of the account's limit", { claimed: 500, running: 400 }, "good"],
+    ["concurrency-high", "nine tenths of the account's limit", { claimed: 900, running: 600 }, "bad"],
+    ["concurrency-high", "the account is idle", {}, "good"],
     ["delivery-errors", "one crash", { m0: 1 }, "good"],
     ["delivery-errors", "a crash per minute in two functions", { m0: 5, m2: 5 }, "bad"],
     ["table-write-throttles", "a burst that the SDK retries", { m3: 20, beat: 5 }, "good"],
     ["table-write-throttles", "only the heartbeat", { beat: 5_000 }, "good"],
     ["table-write-throttles", "a hot partition", { m5: 4_000, beat: 5 }, "bad"],
   ])("%s, %s", (id, _, values, verdict) => {
-    expect(isBad(named(id), values) ? "bad" : "good").toBe(verdict);
+    expect(isBad(prod, named(id), values, lambdaQuota(1_000)) ? "bad" : "good").toBe(verdict);
   });
 });
 
@@ -403,7 +468,9 @@ describe("every function and table is in an alarm", () => {
         return [MetricName, prod.target(TableName).Properties.TableName, GlobalSecondaryIndexName ?? ""].join(" ");
       });
     const expectedMetrics = Object.values<TableRow>(tables).flatMap(({ name, indexes = [] }) =>
-      ["", ...indexes.map((index) => index.name)].map((index) => `${kind}ThrottleEvents prod-${name} ${index}`),
+      ["", ...indexes.map((index) => index.name)].map(
+        (index) => `${kind}ThrottleEvents deployment-webhooks-prod-${name} ${index}`,
+      ),
     );
     expect(counted.sort()).toEqual(expectedMetrics.sort());
   });

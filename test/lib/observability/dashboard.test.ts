@@ -149,7 +149,10 @@ test("the dashboard opens with the last three hours", () => {
   expect(JSON.stringify(dev.all("AWS::CloudWatch::Dashboard"))).toContain('\\"start\\":\\"-PT3H\\"');
 });
 
-test.each(["dev", "prod"] as const)("the dashboard is named after its stage in %s", (name) => {
-  const { DashboardName } = only(new SynthesizedStack(name).all("AWS::CloudWatch::Dashboard")).Properties;
-  expect(DashboardName).toBe(`${name}-deployment-webhooks`);
-});
+test.each(["dev", "prod"] as const)(
+  "the dashboard is named after its stack and region in %s: an account has one list of dashboards",
+  (name) => {
+    const { DashboardName } = only(new SynthesizedStack(name).all("AWS::CloudWatch::Dashboard")).Properties;
+    expect(DashboardName).toEqual({ "Fn::Join": ["", [`test-${name}-`, { Ref: "AWS::Region" }]] });
+  },
+);

@@ -76,5 +76,5 @@ test.each([
   ["auth-authorizer-rejecting", "a few bad credentials at night", { rejected: 9, calls: 9 }, "good"],
   ["auth-authorizer-slow", "one slow call at night", { calls: 3, duration: 2_500 }, "good"],
 ])("%s, %s", (id, _, values, verdict) => {
-  expect(isBad(named(id), values) ? "bad" : "good").toBe(verdict);
+  expect(isBad(prod, named(id), values) ? "bad" : "good").toBe(verdict);
 });
