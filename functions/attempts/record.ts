@@ -78,6 +78,7 @@ function toMessage(completed: CompletedAttempt): UnrecordedAttempt {
     ...(!isStored && { delivery: delivery as PendingDelivery }),
     attempt,
     retry_after: retryAfter,
+    requested_at: delivery.requested_at,
     sending_id: sendingId,
   };
 }
@@ -98,7 +99,7 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
   if (!delivery || !webhook) return;
   if (row?.attempts?.some(({ at, duration_ms }) => at === attempt.at && duration_ms === attempt.duration_ms)) return;
   const stage = await record({
-    delivery: asBeforeRequest(delivery, attempt),
+    delivery: asReadBefore(delivery, message.requested_at),
     isStored: row !== undefined,
     webhook,
     attempt,
@@ -111,11 +112,9 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
   log.info("attempt recorded later", { attempt: attempt.number });
 }
 
-/** Returns the row as it was before a user requested another attempt, which is still to be made. */
-function asBeforeRequest(row: Delivery, attempt: Attempt): Delivery {
-  if (!hasRequestedAttempt(row, attempt)) return row;
-  const { requested_at, ...before } = row;
-  return before;
+/** Returns the row with the last request of a user that the sender had read, so that a later one is seen as new. */
+function asReadBefore({ requested_at, ...row }: Delivery, readRequest: string | undefined): Delivery {
+  return readRequest === undefined ? row : { ...row, requested_at: readRequest };
 }
 
 function logAttempt(completed: CompletedAttempt, effects: AttemptEffects): void {
@@ -166,8 +165,7 @@ async function write(completed: CompletedAttempt, next: deliveries.NextState): P
   if (!isStored) {
     if (await deliveries.insertAttempted(delivery as PendingDelivery, attempt, next, sendingId)) return true;
   }
-  // An attempt that is recorded later may be older than one that a user has requested since.
-  const isNext = attempt.number === delivery.attempt_count + 1 && !hasRequestedAttempt(delivery, attempt);
+  const isNext = attempt.number === delivery.attempt_count + 1;
   if (isNext && (await deliveries.recordAttempt(delivery, attempt, next, sendingId))) return true;
   if (isNext && (await deliveries.recordOvertaken(delivery, attempt, sendingId))) {
     await enqueue([{ ...delivery, attempt_count: attempt.number }], { lane: laneOf(webhook) });
@@ -183,8 +181,7 @@ async function recordBeside({ delivery, attempt, sendingId, webhook }: Completed
     const row = await deliveries.find(delivery.webhook_id, delivery.id);
     if (!row) return;
     if (row.attempts?.some(({ at, duration_ms }) => at === attempt.at && duration_ms === attempt.duration_ms)) return;
-    const isFinal =
-      attempt.error_code === undefined && row.status !== "succeeded" && !hasRequestedAttempt(row, attempt);
+    const isFinal = attempt.error_code === undefined && row.status !== "succeeded" && !hasNewRequest(row, delivery);
     const updated = await deliveries.recordLate(row, attempt, isFinal, sendingId);
     if (!updated) continue;
     // The number of the next attempt has changed, and its message names the old one.
@@ -193,9 +190,9 @@ async function recordBeside({ delivery, attempt, sendingId, webhook }: Completed
   }
 }
 
-/** Returns whether a user requested an attempt after this one began. */
-const hasRequestedAttempt = ({ status, requested_at }: Delivery, { at }: Attempt): boolean =>
-  status === "pending" && requested_at !== undefined && requested_at > at;
+/** Returns whether a user has requested an attempt since the row was read. Not by time: clocks differ. */
+const hasNewRequest = ({ status, requested_at }: Delivery, read: Delivery): boolean =>
+  status === "pending" && requested_at !== read.requested_at;
 
 /**
  * Updates the webhook's health and enqueues the next attempt.

@@ -42,6 +42,8 @@ export interface UnrecordedAttempt {
   attempt: Attempt;
   /** The `Retry-After` header of the response, not validated. */
   retry_after?: string | undefined;
+  /** The last request of a user that the sender had read; absent for none. */
+  requested_at?: string | undefined;
   sending_id: string;
 }
 

@@ -503,11 +503,14 @@ test.each(
   expect(response.body.error?.code).toBe("validation_error");
 });
 
-test.each(invalidValues.unusualUrls)("createWebhook returns the URL %s unchanged", async (url) => {
-  const text = JSON.stringify({ url, events: ["deploy.failed", "deploy.failed"] });
-  const { body } = await sendTo(operation("createWebhook"), { caller: "key", text });
-  expect(body.data).toMatchObject({ url, events: ["deploy.failed"] });
-});
+test.each(invalidValues.unusualUrls)(
+  "createWebhook accepts the URL %s and returns it as it is requested",
+  async (url) => {
+    const text = JSON.stringify({ url, events: ["deploy.failed", "deploy.failed"] });
+    const { body } = await sendTo(operation("createWebhook"), { caller: "key", text });
+    expect(body.data).toMatchObject({ url: new URL(url).href, events: ["deploy.failed"] });
+  },
+);
 
 describe("limits and states", () => {
   test("creating a key or a webhook above the limit returns a documented 409", async () => {
