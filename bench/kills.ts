@@ -145,8 +145,11 @@ interface Log {
   attempts: number;
 }
 
-/** Reads the log of deliveries once none of them is pending, or after the longest wait. */
-async function logOf({ maxQuietMs }: Plan, service: Service, webhookId: string): Promise<Log> {
+/**
+ * Reads the log of deliveries once all of them have succeeded, or after the longest wait. A delivery whose request was
+ * sent just before a kill has no row before its message is received again.
+ */
+async function logOf({ maxQuietMs, events }: Plan, service: Service, webhookId: string): Promise<Log> {
   const endsAt = Date.now() + maxQuietMs;
   for (;;) {
     const log: Log = { byStatus: {}, attempts: 0 };
@@ -154,7 +157,7 @@ async function logOf({ maxQuietMs }: Plan, service: Service, webhookId: string):
       log.byStatus[status] = (log.byStatus[status] ?? 0) + 1;
       log.attempts += attempt_count;
     }
-    if (!log.byStatus.pending || Date.now() > endsAt) return log;
+    if ((log.byStatus.succeeded ?? 0) >= events || Date.now() > endsAt) return log;
     await sleep(2_000);
   }
 }
@@ -167,6 +170,9 @@ interface Measured {
   killedAt: number[];
   logged: Log;
 }
+
+/** Requests that one process has in flight to one webhook (functions/attempts/slots.ts). */
+const MAX_IN_FLIGHT = 10;
 
 /** @throws Error when an event was lost, was not published, or is missing in the log */
 export function resultOf({ responseMs }: Plan, { events, arrivals, killedAt, logged }: Measured): Result {
@@ -209,7 +215,10 @@ export function resultOf({ responseMs }: Plan, { events, arrivals, killedAt, log
         ],
       },
     ],
-    targets: [{ name: "kills.lost", value: lost, bound: 0 }],
+    targets: [
+      { name: "kills.lost", value: lost, bound: 0 },
+      { name: "kills.repeatedPerKill", value: perKill(repeats), bound: MAX_IN_FLIGHT },
+    ],
     notes: [
       "Open at a kill: requests that the receiver had not answered. Requests whose answer was not yet recorded are in flight too.",
       "A request that is not in the log was sent just before a kill, and sent again after it.",

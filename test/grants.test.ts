@@ -103,7 +103,7 @@ test.each(rows)("$file makes exactly the calls that its row lists", ({ file, use
 
 test.each(rows)("$file has exactly the grants for its calls", ({ file, trigger }) => {
   const granted = dev.grants(file).filter((grant) => !isLambdasOwn(grant, trigger));
-  expect(granted.map((grant) => grant.replace(/ dev-/, " "))).toEqual(callsOf(file));
+  expect(granted.map((grant) => grant.replace(/ deployment-webhooks-dev-/, " "))).toEqual(callsOf(file));
 });
 
 /** Returns whether Lambda itself needs the grant, to write the log or to read the queue. */

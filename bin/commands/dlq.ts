@@ -13,12 +13,12 @@ send a delivery twice, because the id of a delivery is derived from its event.`,
   options: {
     queue: {
       value: "deployment-events|deliveries|deliveries-slow",
-      about: "only the dead letters of this queue",
+      about: "only this queue",
       shownDefault: "all",
     },
     stage: {
       value: "<stage on AWS>",
-      about: "a deployed stage, with the credentials and region of the environment",
+      about: "a deployed stage, with the credentials of the environment",
       shownDefault: "the local run",
     },
   },

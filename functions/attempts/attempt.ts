@@ -56,8 +56,10 @@ export interface AttemptRequest {
   lane?: Lane;
   /** Time of the probe after this one, when the attempt probes a webhook whose circuit is open. */
   nextProbeAt?: string;
-  /** The attempt is made by a drain, which itself decides when. */
+  /** The attempt is made by a drain. It is neither parked nor delayed: the drain decides when it is made. */
   isDrain?: boolean;
+  /** Returns whether there is time for a request and its record; absent = always. */
+  hasTimeToSend?: () => boolean;
 }
 
 /** `delayed`: no slot was free. `skipped`: there was nothing to send. */
@@ -129,6 +131,10 @@ async function attemptWithSlot(request: AttemptRequest): Promise<AttemptResult> 
     if (!request.isDrain && (await parkIfOpen(delivery, isStored, webhook))) return "skipped";
   }
   if (request.lane !== "slow" && laneOf(webhook) === "slow") return moveToSlowLane(request, delivery, isStored);
+  if (request.hasTimeToSend?.() === false) {
+    await delay(request, 0);
+    return "delayed";
+  }
   if (request.nextProbeAt !== undefined && !(await webhooks.claimProbe(webhook, request.nextProbeAt))) return "skipped";
   return send(request, { delivery, isStored, webhook, secrets, trigger });
 }
@@ -154,9 +160,10 @@ async function cancelWithoutSecret(
   delivery: Delivery,
   isStored: boolean,
 ): Promise<AttemptResult> {
-  const { webhook } = await readForAttempt(request);
-  if (webhook) throw new Error(`The webhook ${webhook.id} has no secret.`);
-  return cancel(delivery, isStored);
+  const { webhook, secrets } = await readForAttempt(request);
+  if (webhook && !secrets) throw new Error(`The webhook ${webhook.id} has no secret.`);
+  // Both were read this time, or both are deleted.
+  return webhook ? attemptWithSlot(request) : cancel(delivery, isStored);
 }
 
 /** Redeliveries and test deliveries are sent even when the webhook is disabled or its circuit is open. */
@@ -173,11 +180,10 @@ async function parkIfOpen(delivery: Delivery, isStored: boolean, webhook: Webhoo
   const circuit = checkCircuit(webhook, new Date());
   if (circuit.kind === "closed") return false;
   const probeAt = new Date(Math.max(Date.now(), circuit.probeAt.getTime())).toISOString();
+  await ensureWakeUp(webhook, circuit.probeAt);
   if (!isStored) await deliveries.insertParked(delivery as PendingDelivery, probeAt);
   // A row that is parked already keeps its place before the others.
   else if (!isParked(delivery)) await deliveries.park(delivery, probeAt);
-  // Also when the row was parked before: its sender may have ended before it wrote the wake-up.
-  await ensureWakeUp(webhook, circuit.probeAt);
   return true;
 }
 

@@ -84,8 +84,9 @@ function toMessage(completed: CompletedAttempt): UnrecordedAttempt {
 }
 
 /**
- * Records an attempt whose first record failed.
- * @throws when recording fails again: the message is received again
+ * Records an attempt whose first record failed. When recording fails again, enqueues the attempt again, because its
+ * message would be received only after minutes: by then the sweep might have sent the request again.
+ * @throws when that fails too: the message is received again
  */
 export async function recordLater(message: UnrecordedAttempt): Promise<void> {
   const { project_id, webhook_id, delivery_id, attempt, retry_after, sending_id } = message;
@@ -108,6 +109,10 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
     hasWaited: true,
     isDrain: false,
   });
+  if (stage.reached === "sent" && (await enqueueUnrecorded(message, UNRECORDED_DELAY_SECONDS))) {
+    log.error("attempt not recorded, enqueued again", stage.error);
+    return;
+  }
   if (stage.reached !== "completed") throw stage.error;
   log.info("attempt recorded later", { attempt: attempt.number });
 }

@@ -10,6 +10,9 @@ import { recordLater } from "./record.ts";
  */
 export const MIN_ATTEMPT_MS = 45_000;
 
+/** The part of it that is needed from the claim of the attempt on. It is checked again then: the reads may be slow. */
+const MIN_SEND_MS = 42_000;
+
 /** Handles the wake-up call of a webhook. `hasTime` returns whether there is time for another attempt. */
 type HandleWakeUp = (call: WakeUpCall, hasTime: () => boolean) => Promise<void>;
 
@@ -27,7 +30,7 @@ export function createSender(lane: Lane, onWakeUp?: HandleWakeUp) {
       return onWakeUp(message, hasTime);
     }
     const request = requestOf(message, record, lane);
-    if (hasTime()) await makeAttempt(request);
+    if (hasTime()) await makeAttempt({ ...request, hasTimeToSend: () => remainingMs() >= MIN_SEND_MS });
     else await delay(request, 0);
   });
 }

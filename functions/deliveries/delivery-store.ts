@@ -105,7 +105,7 @@ const PARALLEL_WRITES = 50;
  */
 export async function rescheduleAll(finished: Delivery[], graceSeconds: number): Promise<Delivery[]> {
   const rescheduled = await inParallel(finished, PARALLEL_WRITES, (delivery) =>
-    rescheduleWhen(statusIsUnchanged(delivery), delivery, "recover", new Date(), graceSeconds),
+    rescheduleWhen(statusIsUnchanged(delivery), delivery, "recover", new Date(), graceSeconds, delivery),
   );
   return rescheduled.flatMap((delivery) => delivery ?? []);
 }
@@ -133,6 +133,7 @@ async function rescheduleWhen(
   trigger: "redeliver" | "recover",
   now: Date,
   graceSeconds: number,
+  read?: Delivery,
 ): Promise<Delivery | undefined> {
   const { next_attempt_at, due_at, due_shard } = nextAttemptNow(key.id, now, graceSeconds);
   try {
@@ -162,7 +163,9 @@ async function rescheduleWhen(
   } catch (error) {
     if (!isConditionFailed(error)) throw error;
     const isOwnWrite = storedValue(error, "requested_at") === next_attempt_at;
-    return isOwnWrite && storedValue(error, "status") === "pending" ? find(key.webhook_id, key.id) : undefined;
+    if (!isOwnWrite || storedValue(error, "status") !== "pending") return undefined;
+    if (!read) return find(key.webhook_id, key.id);
+    return { ...read, status: "pending", trigger, requested_at: next_attempt_at, next_attempt_at, due_at, due_shard };
   }
 }
 

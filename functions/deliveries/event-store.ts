@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type DeploymentEvent, eventIdOf } from "../deployments/deployment-event.ts";
 import { dynamo, isConditionFailed, storedValue } from "../platform/aws.ts";
@@ -16,21 +17,18 @@ export interface StoredEvent {
   received_at: string;
   /** The SQS message that created the row. */
   message_id: string;
+  /** Random id of the write: shows that the SDK has repeated it. */
+  write_id: string;
   /** Expiry time in epoch seconds. */
   expires_at: number;
 }
 
 /**
  * Inserts the row of an event.
- * @param messageId id of the SQS message. A row with the same id was written by this call, repeated by the SDK, or by
- *   an earlier receive of the message: the caller knows whether there was one.
- * @returns `inserted`, or whether the row of this event was inserted for the same message or for another one
+ * @param messageId id of the SQS message
+ * @returns false when the row exists: the event was received before, in this or in another message
  */
-export async function insert(
-  event: DeploymentEvent,
-  receivedAt: Date,
-  messageId: string,
-): Promise<"inserted" | "same message" | "other message"> {
+export async function insert(event: DeploymentEvent, receivedAt: Date, messageId: string): Promise<boolean> {
   const row: StoredEvent = {
     project_id: event.project_id,
     id: eventIdOf(event),
@@ -39,6 +37,7 @@ export async function insert(
     body: event.body,
     received_at: receivedAt.toISOString(),
     message_id: messageId,
+    write_id: randomBytes(6).toString("base64url"),
     expires_at: expiresAt(new Date()),
   };
   try {
@@ -50,10 +49,10 @@ export async function insert(
         ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );
-    return "inserted";
+    return true;
   } catch (error) {
     if (!isConditionFailed(error)) throw error;
-    return storedValue(error, "message_id") === messageId ? "same message" : "other message";
+    return storedValue(error, "write_id") === row.write_id;
   }
 }
 

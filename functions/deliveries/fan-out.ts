@@ -28,7 +28,6 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
     const receipt = {
       receivedAt: new Date(Number(attributes.SentTimestamp)),
       messageId,
-      isFirst: !(Number(attributes.ApproximateReceiveCount) > 1),
     };
     const [planned] = await Promise.allSettled([fanOut(message.event, receipt)]);
     const { outgoing, failure } =
@@ -43,8 +42,6 @@ interface Receipt {
   /** When SQS received the event, by the clock of SQS. */
   receivedAt: Date;
   messageId: string;
-  /** Whether this is the first receive of the message. */
-  isFirst: boolean;
 }
 
 interface FanOut {
@@ -55,11 +52,9 @@ interface FanOut {
 }
 
 /** Plans the deliveries of an event. */
-async function fanOut(event: DeploymentEvent, { receivedAt, messageId, isFirst }: Receipt): Promise<FanOut> {
+async function fanOut(event: DeploymentEvent, { receivedAt, messageId }: Receipt): Promise<FanOut> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
-  const [found, row] = await allEnded([webhooks.list(event.project_id), events.insert(event, receivedAt, messageId)]);
-  // The SDK may have repeated the insert. After another receive or with another message, deliveries may have been sent.
-  const isNew = row === "inserted" || (row === "same message" && isFirst);
+  const [found, isNew] = await allEnded([webhooks.list(event.project_id), events.insert(event, receivedAt, messageId)]);
   const planned = await Promise.allSettled(
     found
       .filter(({ events: names }) => names.includes(event.event))

@@ -12,8 +12,8 @@ import { type DueCursor, type DueKey, findDue } from "./due-index.ts";
  * which the sweep does not read. One item of the webhook, its wake-up, is due instead of all of them. So a receiver
  * that is down costs the same few messages and reads a minute, however many deliveries wait for it.
  *
- * Invariant: as long as a row is parked, the wake-up of its webhook exists. A sender writes the row first and then the
- * wake-up; the drain removes a wake-up only when the parking was empty at two visits, ten minutes apart, and no row
+ * Invariant: as long as a row is parked, the wake-up of its webhook exists. The wake-up is written first and then the
+ * row; the drain removes a wake-up only when the parking was empty at two visits, ten minutes apart, and no row
  * was parked in between.
  */
 
@@ -29,7 +29,7 @@ export interface WakeUp {
   generation: number;
   /** How often the sweep has repeated that call; absent for never. */
   handovers?: number;
-  /** How often a sender has written this item after it parked a row. */
+  /** How often this item was written before a row was parked. */
   parkings: number;
   /** When a drain found the parking empty; absent while rows may be parked. */
   empty_since?: string;
@@ -58,7 +58,7 @@ const MAX_REMEMBERED = 10_000;
 const writtenAt = new Map<string, number>();
 
 /**
- * Makes sure that the wake-up of a webhook exists. To be called after a row was parked.
+ * Makes sure that the wake-up of a webhook exists. To be called before a row is parked.
  * @param at when the parked rows are to be looked at
  */
 export async function ensureWakeUp(webhook: WebhookKey, at: Date): Promise<void> {

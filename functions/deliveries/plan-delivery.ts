@@ -43,9 +43,8 @@ export async function planDelivery(
   }
   const circuit = checkCircuit(webhook, now);
   if (circuit.kind === "open") {
-    const isParked = await deliveries.insertParked(delivery, circuit.probeAt.toISOString());
-    // Also when the row exists: a receive of the event before may have ended before it wrote the wake-up.
     await ensureWakeUp(webhook, circuit.probeAt);
+    const isParked = await deliveries.insertParked(delivery, circuit.probeAt.toISOString());
     return isParked ? [{ kind: "stored", delivery }] : [];
   }
   const lane = laneOf(webhook);

@@ -104,37 +104,37 @@ async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boo
   }
 }
 
-/** Enqueues claimed rows. A row whose message is not accepted is due again after a minute, not after its lease. */
+/**
+ * Enqueues claimed rows, then changes the leases that are not the usual one: longer for a row that was handed over
+ * before, a minute for a row whose message is not accepted.
+ */
 async function handOver(claimed: ClaimedRow[], now: Date): Promise<void> {
-  const leased = await Promise.all(claimed.map((row) => extendLease(row, now)));
+  const leased = claimed.map((row) => ({ ...row, due_at: leaseEndOf(row, now) }));
   const [wakeUps, rows] = [leased.filter(isWakeUp), leased.filter((row) => !isWakeUp(row))];
   const calls = wakeUps.map(({ project_id, id, generation = 0 }) => {
     return { kind: "wake-up", project_id, webhook_id: id, generation } as const;
   });
   const [rejectedRows, rejectedCalls] = await Promise.all([enqueue(rows), enqueueWakeUps(calls)]);
-  const rejected = [
-    ...rejectedRows,
-    ...wakeUps.filter((_, index) => rejectedCalls.some((call) => call === calls[index])),
-  ];
+  const rejected = new Set<ClaimedRow>(rejectedRows);
+  for (const [index, call] of calls.entries()) {
+    if (rejectedCalls.includes(call)) rejected.add(wakeUps[index] as ClaimedRow);
+  }
   const retryAt = addSeconds(now, REJECTED_RETRY_SECONDS);
-  const released = rejected.filter(({ due_at }) => due_at > retryAt).map((row) => changeLease(row, retryAt));
-  for (const release of await Promise.allSettled(released)) {
-    if (release.status === "rejected") log.error("lease not shortened", release.reason);
+  const changes = claimed.map((row, index) => {
+    const next = leased[index] as ClaimedRow;
+    const until = rejected.has(next) ? [retryAt, row.due_at].sort()[0] : next.due_at;
+    return until === undefined || until === row.due_at ? undefined : changeLease(row, until);
+  });
+  for (const change of await Promise.allSettled(changes)) {
+    if (change.status === "rejected") log.error("lease not changed", change.reason);
   }
 }
 
-/** Extends the lease of a row that was handed over before. @returns the row with its lease */
-async function extendLease(row: ClaimedRow, now: Date): Promise<ClaimedRow> {
-  if (row.handovers <= 1) return row;
-  const factor = Math.min(MAX_LEASE_FACTOR, 2 ** (row.handovers - 1));
-  const until = addSeconds(now, factor * GRACES_PER_LEASE * settings.deliveryGraceSeconds());
-  try {
-    await changeLease(row, until);
-    return { ...row, due_at: until };
-  } catch (error) {
-    log.error("lease not extended", error, { webhook_id: row.webhook_id, delivery_id: row.id });
-    return row;
-  }
+/** Returns the end of the lease of a row: later with each time that its attempt was handed over before. */
+function leaseEndOf({ due_at, handovers }: ClaimedRow, now: Date): string {
+  if (handovers <= 1) return due_at;
+  const factor = Math.min(MAX_LEASE_FACTOR, 2 ** (handovers - 1));
+  return addSeconds(now, factor * GRACES_PER_LEASE * settings.deliveryGraceSeconds());
 }
 
 /** Counts one more claim for the webhook. @returns false when it has reached its bound in this run */

@@ -149,7 +149,7 @@ export const endpoints = [
       tables: {
         projects: ["GetItem"],
         webhooks: ["GetItem"],
-        deliveries: ["GetItem", "Query", "UpdateItem"],
+        deliveries: ["Query", "UpdateItem"],
         requestBudgets: ["UpdateItem"],
       },
       sendsTo: ["slowDeliveries"],

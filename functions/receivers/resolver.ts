@@ -104,8 +104,9 @@ function queryServers(hostname: string, { timeoutMs, servers }: ResolverOptions)
     const settle = (answer: Answer) => {
       const { ipv4, ipv6 } = answers;
       const both = [ipv4, ipv6].flatMap((each) => each ?? []);
-      // NXDOMAIN: the name has no record of any type, so the other query can only confirm it.
-      if ("code" in answer && (answer.code === "ENOTFOUND" || both.length === 2)) {
+      // Also after NXDOMAIN the other family may have an address: some servers answer so when only AAAA is missing.
+      // https://www.rfc-editor.org/rfc/rfc4074#section-4.2
+      if ("code" in answer && both.length === 2) {
         const [first] = both.flatMap((each) => ("code" in each ? each.code : []));
         return finish(new NameNotResolvedError(hostname, first ?? answer.code));
       }

@@ -84,17 +84,44 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
 }
 
 /**
- * Changes the given fields of a webhook. Enabling clears the reason for disabling; enabling or a new URL clears the
- * failure state. Disabling a disabled webhook keeps its time and reason.
+ * Changes the given fields of a webhook. Enabling a disabled webhook clears the reason for disabling; that or another
+ * URL clears the failure state. The same URL, or enabling an enabled webhook, does not: it would close the circuit to a
+ * receiver that is down. Disabling a disabled webhook keeps its time and reason.
  * @param at time of the change in ISO 8601
  * @throws ApiError `not_found` when the project has no webhook with this id
  */
-export async function update(
+export async function update(projectId: string, id: string, patch: WebhookPatch, at: string): Promise<Webhook> {
+  const changed = await updateAndClear(projectId, id, patch, at);
+  const webhook = changed ?? (await updateWhen("", projectId, id, patch, at, []));
+  if (!webhook) throw webhookNotFound();
+  return webhook;
+}
+
+/** @returns undefined when the patch has no other URL and does not enable a disabled webhook */
+async function updateAndClear(
+  projectId: string,
+  id: string,
+  patch: WebhookPatch,
+  at: string,
+): Promise<Webhook | undefined> {
+  const conditions = [
+    ...(patch.url === undefined ? [] : ["#url <> :url"]),
+    ...(patch.enabled === true ? ["attribute_exists(disabled_at)"] : []),
+  ];
+  if (conditions.length === 0) return undefined;
+  // The failure state belongs to the receiver at the old URL.
+  const cleared = [...failureState, ...(patch.url === undefined ? [] : ["slow_since"])];
+  return updateWhen(` AND (${conditions.join(" OR ")})`, projectId, id, patch, at, cleared);
+}
+
+async function updateWhen(
+  condition: string,
   projectId: string,
   id: string,
   { url, events, enabled }: WebhookPatch,
   at: string,
-): Promise<Webhook> {
+  cleared: string[],
+): Promise<Webhook | undefined> {
   const set = [
     ...(url === undefined ? [] : ["#url = :url"]),
     ...(events === undefined ? [] : ["events = :events"]),
@@ -102,12 +129,7 @@ export async function update(
       ? ["disabled_at = if_not_exists(disabled_at, :at)", "disabled_reason = if_not_exists(disabled_reason, :manual)"]
       : []),
   ];
-  // The failure state belongs to the receiver at the old URL.
-  const removed = [
-    ...(enabled === true ? ["disabled_at", "disabled_reason"] : []),
-    ...(enabled === true || url !== undefined ? failureState : []),
-    ...(url !== undefined ? ["slow_since"] : []),
-  ];
+  const removed = [...(enabled === true ? ["disabled_at", "disabled_reason"] : []), ...cleared];
   const clauses = [
     ...(set.length > 0 ? [`SET ${set.join(", ")}`] : []),
     ...(removed.length > 0 ? [`REMOVE ${removed.join(", ")}`] : []),
@@ -118,7 +140,7 @@ export async function update(
       new UpdateCommand({
         ...webhookKey(projectId, id),
         UpdateExpression: clauses.join(" "),
-        ConditionExpression: "attribute_exists(id)",
+        ConditionExpression: `attribute_exists(id)${condition}`,
         ...(url !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
         ...(set.length > 0 && {
           ExpressionAttributeValues: {
@@ -132,7 +154,7 @@ export async function update(
     );
     return Attributes as Webhook;
   } catch (error) {
-    if (isConditionFailed(error)) throw webhookNotFound(error);
+    if (isConditionFailed(error)) return undefined;
     throw error;
   }
 }

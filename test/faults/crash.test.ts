@@ -172,10 +172,10 @@ describe("delivers every event, and twice only if the first request was not reco
   test.each<[...Step, containing: string]>([
     ["PutItem deliveries", 1, "after", ""],
     ["UpdateItem deliveries", 1, "after", "ADD parkings"],
-    ["UpdateItem deliveries", 1, "after", "ADD handovers"],
+    ["UpdateItem deliveries", 1, "after", "ADD generation"],
     ["SendMessageBatch deliveries-slow", 1, "after", ""],
     // The drain: its claim of the wake-up, the probe, the end of the failure, the other rows.
-    ["UpdateItem deliveries", 2, "after", "ADD handovers"],
+    ["UpdateItem deliveries", 2, "after", "ADD generation"],
     ["Query deliveries/due", 1, "after", "due_at <= :now"],
     ["UpdateItem webhooks", 1, "before", "SET probe_at"],
     ["UpdateItem webhooks", 1, "after", "SET probe_at"],

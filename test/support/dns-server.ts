@@ -8,6 +8,8 @@ export interface Zone {
     A?: string[];
     AAAA?: string[];
     rcode?: "NXDOMAIN" | "SERVFAIL";
+    /** Only queries for AAAA get `rcode`. */
+    isRcodeForAaaaOnly?: true;
     /** The server never responds. */
     silent?: boolean;
     afterMs?: { A?: number; AAAA?: number };
@@ -39,7 +41,8 @@ export async function startDnsServer(zone: Zone): Promise<DnsServer> {
     if (entry.silent) return;
     const addresses = type === "A" ? entry.A : type === "AAAA" ? entry.AAAA : undefined;
     const answers = (addresses ?? []).map((data) => ({ name, type: type as "A", ttl: 1, data }));
-    const flags = (entry.rcode ? RCODES[entry.rcode] : 0) | 0x80; // recursion available
+    const hasRcode = entry.rcode !== undefined && (type === "AAAA" || !entry.isRcodeForAaaaOnly);
+    const flags = (hasRcode && entry.rcode ? RCODES[entry.rcode] : 0) | 0x80; // recursion available
     const packet = encode({ type: "response", id: query.id ?? 0, flags, questions: [question], answers });
     const send = () => socket.send(packet, peer.port, peer.address);
     const waitMs = entry.afterMs?.[type as "A" | "AAAA"];

@@ -112,11 +112,16 @@ describe.each(requests)("an attempt of %s that could not be recorded", (_, given
     expect(sent).toHaveLength(1);
   });
 
-  test("returns its message to the queue as long as it cannot be recorded, without a request", async () => {
+  test("is enqueued again as long as it cannot be recorded, without a request", async () => {
     const { delivery, message } = await given();
     const unrecorded = await sendUnrecorded(message);
     failRecords();
-    for (let receive = 0; receive < 3; receive++) expect(await sendSlow(sqsEvent(unrecorded))).toEqual(allFailed);
+    const enqueued = watchMessages();
+    for (let receive = 1; receive <= 3; receive++) {
+      expect(await sendSlow(sqsEvent(unrecorded))).toEqual(allDone);
+      expect(enqueued).toHaveLength(receive);
+      expect(enqueued.at(-1)).toMatchObject({ lane: "slow", delaySeconds: 15, message: unrecorded });
+    }
     restoreAws();
     await recordLater(unrecorded);
     expect(receiver.received).toHaveLength(1);

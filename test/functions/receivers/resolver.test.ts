@@ -17,6 +17,8 @@ beforeAll(async () => {
     "six.example": { AAAA: ["2001:db8::6"] },
     "empty.example": {},
     "broken.example": { rcode: "SERVFAIL" },
+    // A broken server (RFC 4074, section 4.2).
+    "no-six.example": { A: ["192.0.2.9"], rcode: "NXDOMAIN", isRcodeForAaaaOnly: true, afterMs: { A: 40 } },
     "slow-six.example": { A: ["192.0.2.7"], AAAA: ["2001:db8::7"], afterMs: { AAAA: 20 } },
     "stuck-six.example": { A: ["192.0.2.8"], AAAA: ["2001:db8::8"], afterMs: { AAAA: 60_000 } },
   });
@@ -40,6 +42,7 @@ describe("resolveHost", () => {
   test.each([
     ["an IPv4 address only", "four.example", ["4 192.0.2.4"]],
     ["an IPv6 address only", "six.example", ["6 2001:db8::6"]],
+    ["an IPv4 address that arrives after NXDOMAIN for IPv6", "no-six.example", ["4 192.0.2.9"]],
     ["an IPv6 address that arrives 20 ms late", "slow-six.example", ["4 192.0.2.7", "6 2001:db8::7"]],
   ])("resolves a name with %s", async (_, name, expected) => {
     expect(await textOf(name)).toEqual(expected);
