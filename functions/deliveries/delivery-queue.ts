@@ -80,7 +80,7 @@ export function readDeliveryMessage(text: string): DeliveryMessage {
 }
 
 /**
- * The queue and the senders of a message. `slow`: for slow, busy and failing webhooks, and for recoveries, so that they
+ * The queue and the senders of a message. `slow`: for slow and busy webhooks, recoveries and drains, so that they
  * do not occupy the senders of the others.
  */
 export type Lane = "normal" | "slow";

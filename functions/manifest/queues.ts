@@ -49,7 +49,7 @@ export const queues = {
     maxMessageBytes: 256 * 1024,
   },
   /**
-   * Messages like those of `deliveries`, for slow, busy and failing webhooks. A queue and senders of its own, so that
+   * Messages like those of `deliveries`, for slow and busy webhooks, recoveries and drains. A queue and senders of its own, so that
    * they do not occupy the senders of all others.
    */
   slowDeliveries: {

@@ -27,7 +27,7 @@ export type Trigger =
 
 /**
  * An attempt needs up to 45 s when DynamoDB and SQS are slow: see MIN_ATTEMPT_MS in attempts/sender.ts. A message that a
- * sender cannot begin in time goes back to the queue.
+ * sender cannot begin in time is enqueued again.
  */
 const SENDER_TIMEOUT_SECONDS = 60;
 /** An attempt mostly waits for the receiver, and Lambda bills memory per time. Peak use is below two thirds of this. */
