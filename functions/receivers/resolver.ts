@@ -36,7 +36,8 @@ const NAME_TIMEOUT_MS = 3_000;
 const HOSTS_FILE = process.platform === "win32" ? "C:\\Windows\\System32\\drivers\\etc\\hosts" : "/etc/hosts";
 
 /**
- * Creates the resolver of a receiver client.
+ * Creates the resolver of a receiver client. Requests for a name that is being resolved share its queries, so that a
+ * webhook has one look-up in flight however many deliveries it has.
  * @param servers DNS servers; empty for those of the operating system
  * @param isLocal whether private addresses are allowed; only then the hosts file is read
  */
@@ -46,7 +47,12 @@ export function createResolver(servers: readonly string[], isLocal: boolean): Re
     ...(servers.length > 0 && { servers }),
     ...(isLocal && { hostsFile: HOSTS_FILE }),
   };
-  return (hostname) => resolveHost(hostname, options);
+  const inFlight = new Map<string, Promise<LookupAddress[]>>();
+  return (hostname) => {
+    const lookup = inFlight.get(hostname) ?? resolveHost(hostname, options).finally(() => inFlight.delete(hostname));
+    inFlight.set(hostname, lookup);
+    return lookup;
+  };
 }
 
 /** Max wait for the addresses of the other family once one has arrived (RFC 8305, section 3, Resolution Delay). */

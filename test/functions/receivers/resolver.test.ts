@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jest } from "@jest/globals";
-import { NameNotResolvedError, resolveHost } from "../../../functions/receivers/resolver.ts";
+import { createResolver, NameNotResolvedError, resolveHost } from "../../../functions/receivers/resolver.ts";
 import { type DnsServer, startDnsServer } from "../../support/dns-server.ts";
 
 const TIMEOUT_MS = 600;
@@ -19,6 +19,7 @@ beforeAll(async () => {
     "broken.example": { rcode: "SERVFAIL" },
     // A broken server (RFC 4074, section 4.2).
     "no-six.example": { A: ["192.0.2.9"], rcode: "NXDOMAIN", isRcodeForAaaaOnly: true, afterMs: { A: 40 } },
+    "shared.example": { A: ["192.0.2.10"], afterMs: { A: 20 } },
     "slow-six.example": { A: ["192.0.2.7"], AAAA: ["2001:db8::7"], afterMs: { AAAA: 20 } },
     "stuck-six.example": { A: ["192.0.2.8"], AAAA: ["2001:db8::8"], afterMs: { AAAA: 60_000 } },
   });
@@ -92,6 +93,27 @@ describe("resolveHost", () => {
     const before = server.questions.length;
     await new Promise((done) => setTimeout(done, TIMEOUT_MS));
     expect(server.questions.length).toBe(before);
+  });
+});
+
+describe("createResolver", () => {
+  test("shares the queries of a name that is being resolved, and resolves it again afterwards", async () => {
+    const questionsFor = (name: string) => server.questions.filter((question) => question.endsWith(` ${name}`)).sort();
+    const shared = createResolver([server.address], false);
+    const found = await Promise.all(Array.from({ length: 10 }, () => shared("shared.example")));
+    expect(new Set(found.map((addresses) => JSON.stringify(addresses)))).toEqual(
+      new Set([JSON.stringify([{ address: "192.0.2.10", family: 4 }])]),
+    );
+    expect(questionsFor("shared.example")).toEqual(["A shared.example", "AAAA shared.example"]);
+    await shared("shared.example");
+    expect(questionsFor("shared.example")).toHaveLength(4);
+  });
+
+  test("passes a failure to all requests, and does not keep it", async () => {
+    const shared = createResolver([server.address], false);
+    const results = await Promise.allSettled([shared("unknown.example"), shared("unknown.example")]);
+    expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    await expect(shared("unknown.example")).rejects.toThrow(NameNotResolvedError);
   });
 });
 
