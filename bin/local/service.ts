@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type http from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ChangeMessageVisibilityCommand } from "@aws-sdk/client-sqs";
+import { ChangeMessageVisibilityCommand, SQSClient } from "@aws-sdk/client-sqs";
 import type { FauxqsServer } from "fauxqs";
 import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
@@ -23,6 +23,11 @@ export interface RunningService {
   eventsQueueUrl: string;
   stop(): Promise<void>;
 }
+
+/**
+ * Longer than a busy machine delays a response: the messages of a poll whose response is lost stay hidden for minutes.
+ */
+const POLL_TIMEOUTS = { connectionTimeout: 10_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
 
 /** On AWS the sweep runs every minute. */
 const SWEEP_EVERY_SECONDS = 5;
@@ -75,7 +80,7 @@ export async function startService(settings: LocalSettings, options: Options = {
     await sqsEngine.releaseInFlight?.();
 
     const eventSources: EventSources = await startEventSources(
-      sqs(),
+      new SQSClient({ requestHandler: POLL_TIMEOUTS }),
       load,
       SWEEP_EVERY_SECONDS,
       settings.deliveryBatchSize,
