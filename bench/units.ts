@@ -19,7 +19,7 @@ import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import { createDelivery, type Delivery, DUE_SHARDS, type PendingDelivery } from "../functions/deliveries/delivery.ts";
 import type { DeliveryMessage } from "../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../functions/deliveries/delivery-store.ts";
-import { handOver } from "../functions/deliveries/parking-store.ts";
+import { scheduleDrain } from "../functions/deliveries/parking-store.ts";
 import { createDeploymentEvent } from "../functions/deployments/deployment-event.ts";
 import { metrics } from "../functions/manifest/metrics.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
@@ -573,7 +573,7 @@ async function countParking(receiverUrl: string): Promise<ParkingUnits> {
   // A new URL closes the circuit. The first row is no longer parked: the probe was its attempt.
   await webhooks.update(projectId, webhook.id, { url: `${receiverUrl}/200` }, new Date().toISOString());
   const wakeUp = async () => {
-    await handOver(webhook, new Date());
+    await scheduleDrain(webhook, new Date());
     return (await consumeBatch("slowDeliveries")).usage;
   };
   const drain = { rows: PARKED_ROWS, usage: await wakeUp() };

@@ -143,7 +143,7 @@ async function attemptWithSlot(request: AttemptRequest): Promise<AttemptResult> 
 const isDue = ({ status, attempt_count }: Delivery, { attempt }: AttemptRequest): boolean =>
   status === "pending" && (attempt === undefined || attempt_count === attempt - 1);
 
-/** Cancels a delivery whose webhook was deleted. Without a row there is nothing that anybody can read. */
+/** Cancels a delivery whose webhook was deleted. Without a row there is nothing to update. */
 async function cancel(delivery: Delivery, isStored: boolean): Promise<"skipped"> {
   if (isStored) await deliveries.cancel(delivery);
   log.info("delivery cancelled, its webhook is deleted", { delivery_id: delivery.id });

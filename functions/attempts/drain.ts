@@ -2,7 +2,7 @@ import type { WakeUpCall } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import type { DueCursor, DueKey } from "../deliveries/due-index.ts";
 import { hold } from "../deliveries/hold.ts";
-import { endDrainEmpty, findParked, handOver, startDrain } from "../deliveries/parking-store.ts";
+import { endDrainEmpty, findParked, scheduleDrain, startDrain } from "../deliveries/parking-store.ts";
 import { log } from "../platform/log.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -35,7 +35,7 @@ export async function drain({ project_id, webhook_id, generation }: WakeUpCall, 
   const wakeUp = await startDrain(key, generation);
   if (!wakeUp) return;
   const next = await drainPages(key, hasTime);
-  if (next.kind === "wait") await handOver(key, next.at, wakeUp.generation);
+  if (next.kind === "wait") await scheduleDrain(key, next.at, wakeUp.generation);
   else await endDrainEmpty(key, wakeUp, next.visitAt);
 }
 

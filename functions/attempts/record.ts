@@ -9,7 +9,7 @@ import {
 } from "../deliveries/delivery.ts";
 import { enqueue, enqueueUnrecorded, laneOf, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
-import { handOver } from "../deliveries/parking-store.ts";
+import { scheduleDrain } from "../deliveries/parking-store.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
@@ -88,7 +88,7 @@ function toMessage(completed: CompletedAttempt): UnrecordedAttempt {
  * message would be received only after minutes: by then the sweep might have sent the request again.
  * @throws when that fails too: the message is received again
  */
-export async function recordLater(message: UnrecordedAttempt): Promise<void> {
+export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void> {
   const { project_id, webhook_id, delivery_id, attempt, retry_after, sending_id } = message;
   log.tag({ project_id, webhook_id, delivery_id, attempt: attempt.number });
   const [row, webhook] = await Promise.all([
@@ -98,7 +98,7 @@ export async function recordLater(message: UnrecordedAttempt): Promise<void> {
   const delivery = row ?? message.delivery;
   // The rows of a deleted webhook cannot be read any more.
   if (!delivery || !webhook) return;
-  if (row?.attempts?.some(({ at, duration_ms }) => at === attempt.at && duration_ms === attempt.duration_ms)) return;
+  if (row && hasAttempt(row, attempt)) return;
   const stage = await record({
     delivery: asReadBefore(delivery, message.requested_at),
     isStored: row !== undefined,
@@ -176,24 +176,28 @@ async function write(completed: CompletedAttempt, next: deliveries.NextState): P
     await enqueue([{ ...delivery, attempt_count: attempt.number }], { lane: laneOf(webhook) });
     return false;
   }
-  await recordBeside(completed);
+  await recordAfterAnother(completed);
   return false;
 }
 
 /** Adds the attempt to a row in which another sender has recorded one. The row may change again meanwhile. */
-async function recordBeside({ delivery, attempt, sendingId, webhook }: CompletedAttempt): Promise<void> {
+async function recordAfterAnother({ delivery, attempt, sendingId, webhook }: CompletedAttempt): Promise<void> {
   for (;;) {
     const row = await deliveries.find(delivery.webhook_id, delivery.id);
     if (!row) return;
-    if (row.attempts?.some(({ at, duration_ms }) => at === attempt.at && duration_ms === attempt.duration_ms)) return;
+    if (hasAttempt(row, attempt)) return;
     const isFinal = attempt.error_code === undefined && row.status !== "succeeded" && !hasNewRequest(row, delivery);
-    const updated = await deliveries.recordLate(row, attempt, isFinal, sendingId);
+    const updated = await deliveries.recordAfterAnother(row, attempt, isFinal, sendingId);
     if (!updated) continue;
     // The number of the next attempt has changed, and its message names the old one.
     if (updated.status === "pending" && !isParked(updated)) await enqueueAt(updated, webhook);
     return;
   }
 }
+
+/** Returns whether this attempt is recorded. Its number may differ: another sender may have recorded one first. */
+const hasAttempt = ({ attempts = [] }: Delivery, attempt: Attempt): boolean =>
+  attempts.some(({ at, duration_ms }) => at === attempt.at && duration_ms === attempt.duration_ms);
 
 /** Returns whether a user has requested an attempt since the row was read. Not by time: clocks differ. */
 const hasNewRequest = ({ status, requested_at }: Delivery, read: Delivery): boolean =>
@@ -211,7 +215,7 @@ async function applyConsequences(
     if (webhook.failing_since === undefined) return false;
     const isRecovery = await webhooks.clearFailing(webhook);
     // Parked deliveries are sent now, not only after the next probe. A drain is sending them already.
-    if (isRecovery && !isDrain) await handOver(webhook, new Date());
+    if (isRecovery && !isDrain) await scheduleDrain(webhook, new Date());
     return false;
   }
   if (!delivery.test && webhook.failing_since === undefined) await webhooks.markFailing(webhook, attempt.at);

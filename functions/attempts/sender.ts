@@ -2,7 +2,7 @@ import type { SQSRecord } from "aws-lambda";
 import { type DeliveryMessage, type Lane, readDeliveryMessage, type WakeUpCall } from "../deliveries/delivery-queue.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
 import { type AttemptRequest, delay, makeAttempt } from "./attempt.ts";
-import { recordLater } from "./record.ts";
+import { recordUnrecorded } from "./record.ts";
 
 /**
  * The time that an attempt can need when DynamoDB and SQS are slow: the wait for a slot 2 s, the request 15 s, and
@@ -24,7 +24,7 @@ export function createSender(lane: Lane, onWakeUp?: HandleWakeUp) {
   return sqsConsumer(async (record, remainingMs) => {
     const message = readDeliveryMessage(record.body);
     const hasTime = () => remainingMs() >= MIN_ATTEMPT_MS;
-    if (message.kind === "unrecorded") return recordLater(message);
+    if (message.kind === "unrecorded") return recordUnrecorded(message);
     if (message.kind === "wake-up") {
       if (!onWakeUp) throw new Error("A wake-up call is in the wrong queue.");
       return onWakeUp(message, hasTime);

@@ -280,7 +280,7 @@ export function recordOvertaken(delivery: Delivery, attempt: Attempt, sendingId:
  * @param read the row as it is now
  * @returns the row after the write; undefined when it changed since it was read
  */
-export async function recordLate(
+export async function recordAfterAnother(
   read: Delivery,
   attempt: Attempt,
   isFinal: boolean,

@@ -25,23 +25,13 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
       log.warn("event rejected", { message_id: messageId, reason: message.reason }, { rejectedEvents: 1 });
       return;
     }
-    const receipt = {
-      receivedAt: new Date(Number(attributes.SentTimestamp)),
-      messageId,
-    };
-    const [planned] = await Promise.allSettled([fanOut(message.event, receipt)]);
+    const receivedAt = new Date(Number(attributes.SentTimestamp));
+    const [planned] = await Promise.allSettled([fanOut(message.event, receivedAt, messageId)]);
     const { outgoing, failure } =
       planned.status === "fulfilled" ? planned.value : { outgoing: [], failure: { error: planned.reason as unknown } };
     await outbox.add(outgoing);
     if (failure) throw failure.error;
   })(batch);
-}
-
-/** How the event arrived. */
-interface Receipt {
-  /** When SQS received the event, by the clock of SQS. */
-  receivedAt: Date;
-  messageId: string;
 }
 
 interface FanOut {
@@ -51,8 +41,11 @@ interface FanOut {
   failure?: { error: unknown };
 }
 
-/** Plans the deliveries of an event. */
-async function fanOut(event: DeploymentEvent, { receivedAt, messageId }: Receipt): Promise<FanOut> {
+/**
+ * Stores an event and plans its deliveries.
+ * @param receivedAt when SQS received the event, by the clock of SQS
+ */
+async function fanOut(event: DeploymentEvent, receivedAt: Date, messageId: string): Promise<FanOut> {
   log.tag({ project_id: event.project_id, event: event.event, deployment_id: event.deployment_id });
   const [found, isNew] = await allEnded([webhooks.list(event.project_id), events.insert(event, receivedAt, messageId)]);
   const planned = await Promise.allSettled(

@@ -80,7 +80,7 @@ export async function ensureWakeUp(webhook: WebhookKey, at: Date): Promise<void>
     }),
   );
   const { generation, empty_since } = Attributes as WakeUp;
-  if (generation === 0 || empty_since !== undefined) await handOver(webhook, at);
+  if (generation === 0 || empty_since !== undefined) await scheduleDrain(webhook, at);
   if (writtenAt.size >= MAX_REMEMBERED) writtenAt.clear();
   writtenAt.set(webhook.id, now);
 }
@@ -89,10 +89,10 @@ export async function ensureWakeUp(webhook: WebhookKey, at: Date): Promise<void>
 const MAX_DELAY_SECONDS = 900;
 
 /**
- * Enqueues a wake-up call of a webhook for the time `at`, if its wake-up exists. All calls before it become void.
+ * Schedules a drain of a webhook for the time `at`, if its wake-up exists. All wake-up calls before become void.
  * @param expected the generation of the caller's wake-up; undefined = any
  */
-export async function handOver(webhook: WebhookKey, at: Date, expected?: number): Promise<void> {
+export async function scheduleDrain(webhook: WebhookKey, at: Date, expected?: number): Promise<void> {
   const afterSeconds = Math.min(MAX_DELAY_SECONDS, Math.max(0, (at.getTime() - Date.now()) / 1000));
   const moved = await changeWakeUp(
     webhook,
@@ -130,8 +130,9 @@ export function startDrain(webhook: WebhookKey, generation: number): Promise<Wak
 }
 
 /**
- * Ends a drain that found the parking empty: looks again at `visitAt` or in ten minutes, and removes the wake-up once the parking has been
- * empty for long enough and no row was parked since the drain started.
+ * Ends a drain that found the parking empty. Removes the wake-up once the parking has been empty for ten minutes and no
+ * row was parked since the drain started; before that, makes it due again.
+ * @param visitAt when the parking is looked at again, at the latest in ten minutes; absent = then
  */
 export async function endDrainEmpty(webhook: WebhookKey, wakeUp: WakeUp, visitAt?: Date): Promise<void> {
   const { generation, parkings, empty_since } = wakeUp;

@@ -88,7 +88,7 @@ async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boo
       const claims = await Promise.allSettled(wanted.map((row) => claim(row, leaseEnd)));
       // Enqueue the claimed rows even when another claim fails, or they would wait until the end of their lease.
       const claimed = claims.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
-      await handOver(claimed, now);
+      await enqueueClaimed(claimed, now);
       result.redriven += claimed.length;
       for (const [index, each] of claims.entries()) {
         if (each.status === "fulfilled") continue;
@@ -108,7 +108,7 @@ async function sweepShard(shard: number, counts: ClaimCounts, hasTime: () => boo
  * Enqueues claimed rows, then changes the leases that are not the usual one: longer for a row that was handed over
  * before, a minute for a row whose message is not accepted.
  */
-async function handOver(claimed: ClaimedRow[], now: Date): Promise<void> {
+async function enqueueClaimed(claimed: ClaimedRow[], now: Date): Promise<void> {
   const leased = claimed.map((row) => ({ ...row, due_at: leaseEndOf(row, now) }));
   const [wakeUps, rows] = [leased.filter(isWakeUp), leased.filter((row) => !isWakeUp(row))];
   const calls = wakeUps.map(({ project_id, id, generation = 0 }) => {

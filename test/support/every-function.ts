@@ -203,7 +203,7 @@ const pipeline = [
   cancelForDeletedWebhook,
   redeliverDuringAttempt,
   recordBesideAnotherSender,
-  recordLater,
+  recordUnrecorded,
   queueForBusyWebhook,
   useSlowWebhook,
   drainParking,
@@ -319,7 +319,7 @@ async function recordBesideAnotherSender(service: TestService): Promise<void> {
 }
 
 /** The outcome of a first attempt could not be recorded. */
-async function recordLater(service: TestService): Promise<void> {
+async function recordUnrecorded(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }) => {
     const delivery = { ...(await overdue(webhook)), id: randomUUID() } as PendingDelivery;
     const attempt = {

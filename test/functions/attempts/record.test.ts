@@ -75,12 +75,12 @@ async function sendUnrecorded(message: unknown): Promise<UnrecordedAttempt> {
   sent = watchMessages();
   return unrecorded.message;
 }
-const recordLater = async (message: unknown) => expect(await sendSlow(sqsEvent(message))).toEqual(allDone);
+const recordUnrecorded = async (message: unknown) => expect(await sendSlow(sqsEvent(message))).toEqual(allDone);
 
 describe.each(requests)("an attempt of %s that could not be recorded", (_, given) => {
   test("is recorded later as a success, without a second request", async () => {
     const { delivery, message } = await given();
-    await recordLater(await sendUnrecorded(message));
+    await recordUnrecorded(await sendUnrecorded(message));
     expect(receiver.received).toHaveLength(1);
     const row = await rowOf(delivery);
     expect(row).toMatchObject({ status: "succeeded", attempt_count: 1, attempts: [{ status_code: 200 }] });
@@ -91,7 +91,7 @@ describe.each(requests)("an attempt of %s that could not be recorded", (_, given
   test("is recorded later as a failure, and its retry is planned", async () => {
     receiver.respondWith((_, response) => response.writeHead(503, { "Retry-After": "600" }).end());
     const { delivery, message } = await given();
-    await recordLater(await sendUnrecorded(message));
+    await recordUnrecorded(await sendUnrecorded(message));
     expect(receiver.received).toHaveLength(1);
     const row = await rowOf(delivery);
     expect(row).toMatchObject({ status: "pending", attempt_count: 1, attempts: [{ status_code: 503 }] });
@@ -105,9 +105,9 @@ describe.each(requests)("an attempt of %s that could not be recorded", (_, given
     receiver.respondWith(500);
     const { delivery, message } = await given();
     const unrecorded = await sendUnrecorded(message);
-    await recordLater(unrecorded);
+    await recordUnrecorded(unrecorded);
     const row = await rowOf(delivery);
-    await recordLater(unrecorded);
+    await recordUnrecorded(unrecorded);
     expect(await rowOf(delivery)).toEqual(row);
     expect(sent).toHaveLength(1);
   });
@@ -123,7 +123,7 @@ describe.each(requests)("an attempt of %s that could not be recorded", (_, given
       expect(enqueued.at(-1)).toMatchObject({ lane: "slow", delaySeconds: 15, message: unrecorded });
     }
     restoreAws();
-    await recordLater(unrecorded);
+    await recordUnrecorded(unrecorded);
     expect(receiver.received).toHaveLength(1);
     expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
   });
@@ -138,7 +138,7 @@ describe.each(requests)("an attempt of %s that could not be recorded", (_, given
     const soon = new Date(Date.now() + 60_000).toISOString();
     const retry = { status: "pending", nextAttemptAt: soon, due: { due_shard: 1, due_at: soon } } as const;
     expect(await deliveries.recordAttempt(delivery, { ...other, error_code: "timeout" }, retry, "another")).toBe(true);
-    await recordLater(unrecorded);
+    await recordUnrecorded(unrecorded);
     const row = await rowOf(delivery);
     expect(row).toMatchObject({ status: "succeeded", attempts: [{ error_code: "timeout" }, { status_code: 200 }] });
     expect(row).not.toHaveProperty("due_at");
@@ -149,7 +149,7 @@ describe.each(requests)("an attempt of %s that could not be recorded", (_, given
     const unrecorded = await sendUnrecorded(message);
     await webhooks.remove(webhook.project_id, webhook.id);
     const before = await rowsOf(webhook);
-    await recordLater(unrecorded);
+    await recordUnrecorded(unrecorded);
     expect(await rowsOf(webhook)).toEqual(before);
     expect(before.map(({ id }) => id).filter((id) => id !== delivery.id)).toEqual([]);
   });
@@ -180,7 +180,7 @@ test("an unrecorded success does not end a redelivery that was requested after t
   const delivery = await givenDelivery(webhook);
   const unrecorded = await sendUnrecorded(dueAttempt(delivery));
   await deliveries.reschedule(webhook.id, delivery.id, new Date(), 120);
-  await recordLater(unrecorded);
+  await recordUnrecorded(unrecorded);
   const row = await rowOf(delivery);
   expect(row).toMatchObject({ status: "pending", trigger: "redeliver", attempt_count: 1 });
   expect(sent.map(({ message }) => message)).toMatchObject([{ kind: "due", attempt: 2 }]);

@@ -64,14 +64,16 @@ const writes: Record<string, Write> = {
     run: (delivery, sender) => deliveries.recordOvertaken(delivery, attemptOf(1), sender),
     winners: 1,
   },
-  recordLate: {
+  recordAfterAnother: {
     isStored: true,
-    run: async (delivery, sender) => (await deliveries.recordLate(delivery, attemptOf(1), false, sender)) !== undefined,
+    run: async (delivery, sender) =>
+      (await deliveries.recordAfterAnother(delivery, attemptOf(1), false, sender)) !== undefined,
     winners: 1,
   },
-  "recordLate of a success": {
+  "recordAfterAnother of a success": {
     isStored: true,
-    run: async (delivery, sender) => (await deliveries.recordLate(delivery, attemptOf(1), true, sender)) !== undefined,
+    run: async (delivery, sender) =>
+      (await deliveries.recordAfterAnother(delivery, attemptOf(1), true, sender)) !== undefined,
     winners: 1,
   },
   reschedule: {

@@ -6,8 +6,8 @@ import {
   endDrainEmpty,
   ensureWakeUp,
   findParked,
-  handOver,
   isWakeUp,
+  scheduleDrain,
   startDrain,
 } from "../../../functions/deliveries/parking-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -144,25 +144,25 @@ describe("a wake-up call", () => {
 
   test("is delayed by at most 15 minutes; the sweep enqueues the next one", async () => {
     const calls = watchCalls();
-    await handOver(webhook, secondsFromNow(5_000));
+    await scheduleDrain(webhook, secondsFromNow(5_000));
     expect(calls()).toEqual([{ generation: 2, delaySeconds: 900 }]);
     expect(Math.abs(Date.parse((await existingWakeUp()).due_at) - Date.now() - 1_020_000)).toBeLessThan(1_000);
   });
 
   test("becomes void when the webhook is handed over again, or a drain has started", async () => {
     const { generation } = await existingWakeUp();
-    await handOver(webhook, new Date());
+    await scheduleDrain(webhook, new Date());
     expect(await startDrain(webhook, generation)).toBeUndefined();
     const drains = await Promise.all([1, 2, 3].map(() => startDrain(webhook, generation + 1)));
     expect(drains.filter((drain) => drain !== undefined)).toMatchObject([{ generation: generation + 2 }]);
     const calls = watchCalls();
-    await handOver(webhook, new Date(), generation + 1);
+    await scheduleDrain(webhook, new Date(), generation + 1);
     expect(calls()).toEqual([]);
   });
 
   test("that SQS does not accept is left to the sweep", async () => {
     interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
-    await handOver(webhook, new Date());
+    await scheduleDrain(webhook, new Date());
     const { due_at } = await existingWakeUp();
     expect(Math.abs(Date.parse(due_at) - Date.now() - 120_000)).toBeLessThan(1_000);
   });
@@ -170,7 +170,7 @@ describe("a wake-up call", () => {
   test("of a webhook without a wake-up does nothing", async () => {
     const { webhook: other } = await givenWebhook();
     const calls = watchCalls();
-    await handOver(other, new Date());
+    await scheduleDrain(other, new Date());
     expect(await startDrain(other, 0)).toBeUndefined();
     expect(await wakeUpOf(other)).toBeUndefined();
     expect(calls()).toEqual([]);
@@ -218,7 +218,7 @@ describe("an empty parking", () => {
         return ensureWakeUp(webhook, new Date());
       },
     ],
-    ["a probe succeeded", () => handOver(webhook, new Date())],
+    ["a probe succeeded", () => scheduleDrain(webhook, new Date())],
   ])("keeps its wake-up when %s during the visit", async (_, during) => {
     await emptySince(2 * TEN_MINUTES_MS);
     await visit({ during });
