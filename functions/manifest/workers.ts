@@ -126,6 +126,6 @@ export const workers = [
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"] } },
+    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
   },
 ] as const satisfies readonly WorkerRow[];
