@@ -39,6 +39,7 @@ export const permissions = [
   "deliveries:write",
   "keys:read",
   "keys:write",
+  "audit:read",
 ] as const;
 export type Permission = (typeof permissions)[number];
 
@@ -49,7 +50,14 @@ export const endpoints = [
     file: "api-keys/create",
     access: "session",
     permission: "none",
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
+    uses: {
+      tables: {
+        apiKeys: ["PutItem"],
+        userApiKeys: ["PutItem", "UpdateItem"],
+        projects: ["Query"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -73,7 +81,13 @@ export const endpoints = [
     file: "api-keys/delete",
     access: "user",
     permission: "keys:write",
-    uses: { tables: { apiKeys: ["DeleteItem"], userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"] } },
+    uses: {
+      tables: {
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -89,7 +103,14 @@ export const endpoints = [
     file: "webhooks/create",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["PutItem", "UpdateItem"], webhookSecrets: ["PutItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["PutItem", "UpdateItem"],
+        webhookSecrets: ["PutItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -105,7 +126,14 @@ export const endpoints = [
     file: "webhooks/delete",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["DeleteItem", "UpdateItem"], webhookSecrets: ["DeleteItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["DeleteItem", "UpdateItem"],
+        webhookSecrets: ["DeleteItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -121,7 +149,7 @@ export const endpoints = [
     file: "webhooks/update",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["UpdateItem"] } },
+    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem", "UpdateItem"], auditEvents: ["PutItem"] } },
   },
   {
     method: "POST",
@@ -129,7 +157,14 @@ export const endpoints = [
     file: "webhooks/rotate-secret",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], webhookSecrets: ["UpdateItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem", "UpdateItem"],
+        webhookSecrets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "POST",
@@ -195,5 +230,21 @@ export const endpoints = [
       sendsTo: ["slowDeliveries"],
     },
     timeoutSeconds: 28,
+  },
+  {
+    method: "GET",
+    path: "/v1/audit-events",
+    file: "audit/list",
+    access: "user",
+    permission: "audit:read",
+    uses: { tables: { auditEvents: ["Query"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/audit-events",
+    file: "audit/list-of-project",
+    access: "admin",
+    permission: "audit:read",
+    uses: { tables: { projects: ["GetItem"], auditEvents: ["Query"] } },
   },
 ] as const satisfies readonly EndpointRow[];

@@ -51,6 +51,14 @@ export const tables = {
     sortKey: "window",
     ttl: "expires_at",
   },
+  /** Who did what to keys, webhooks, secrets and members, kept for 400 days. Per user and per project. */
+  auditEvents: {
+    env: "AUDIT_EVENTS_TABLE",
+    name: "audit-events",
+    partitionKey: "scope",
+    sortKey: "id",
+    ttl: "expires_at",
+  },
 } as const satisfies Record<string, TableRow>;
 
 export type TableKey = keyof typeof tables;

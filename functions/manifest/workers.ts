@@ -39,6 +39,7 @@ const sending = {
     deliveries: ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
     webhooks: ["BatchGetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
+    auditEvents: ["PutItem"],
   },
   sendsTo: ["deliveries", "slowDeliveries"],
 } as const satisfies Grants;
@@ -126,6 +127,13 @@ export const workers = [
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
+    uses: {
+      tables: {
+        apiKeys: ["PutItem"],
+        userApiKeys: ["PutItem", "UpdateItem"],
+        projects: ["Query"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
 ] as const satisfies readonly WorkerRow[];

@@ -34,6 +34,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "ApiKeysProvisionFunctionName",
     "ApiKeysTableName",
     "ApiUrl",
+    "AuditEventsTableName",
     "DashboardUrl",
     "DeliveriesReplayFunctionName",
     "DeliveriesTableName",

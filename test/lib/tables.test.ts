@@ -12,7 +12,7 @@ test("there is one table per row, with the stage in its name", () => {
   expect(names.sort()).toEqual(rows.map((row) => `deployment-webhooks-prod-${row.name}`).sort());
 });
 
-test("only events, deliveries and budgets expire", () => {
+test("only events, deliveries, budgets and audit events expire", () => {
   const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
     const { TableName, TimeToLiveSpecification } = Properties;
     return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
@@ -22,6 +22,7 @@ test("only events, deliveries and budgets expire", () => {
     "deployment-webhooks-dev-events": ttl,
     "deployment-webhooks-dev-deliveries": ttl,
     "deployment-webhooks-dev-request-budgets": ttl,
+    "deployment-webhooks-dev-audit-events": ttl,
   });
 });
 

@@ -158,7 +158,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "table webhooks",
   ],
   ["deliveries/get", "check an item in a transaction", checkWebhook, "dynamodb:ConditionCheckItem", "table webhooks"],
-  ["webhooks/update", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
+  ["webhooks/list", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
   ["auth/authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
   ["api-keys/list", "scan", scanKeys, "dynamodb:Scan", "table api-keys"],
   ["api-keys/list", "run a PartiQL statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
@@ -276,7 +276,13 @@ test("code that outlives its function keeps the rights of that function", async 
 test("a handler that runs under another row fails, although it handles errors itself", async () => {
   const event = {
     headers: {},
-    requestContext: { requestId: "r", authorizer: { userId: "u", authType: "jwt" }, domainName: "api", path: "/" },
+    requestContext: {
+      requestId: "r",
+      authorizer: { userId: "u", authType: "jwt" },
+      domainName: "api",
+      path: "/",
+      identity: {},
+    },
   } as never;
   const listAs = (file: string) => as(file, () => listProjects(event, {} as never));
   await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });

@@ -50,6 +50,8 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
     `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
     `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write`,
     `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s`,
+    "GET /v1/audit-events -> audit/list, user, audit:read",
+    "GET /v1/projects/{project_id}/audit-events -> audit/list-of-project, admin, audit:read",
   ]);
 });
 
@@ -84,6 +86,13 @@ test("each table has its keys, indexes and ttl", () => {
       name: "request-budgets",
       partitionKey: "project_id",
       sortKey: "window",
+      ttl: "expires_at",
+    },
+    auditEvents: {
+      env: "AUDIT_EVENTS_TABLE",
+      name: "audit-events",
+      partitionKey: "scope",
+      sortKey: "id",
       ttl: "expires_at",
     },
   });
