@@ -27,10 +27,11 @@ import { type Trigger, type WorkerRow, workers } from "../../../functions/manife
 const endpointRows: readonly EndpointRow[] = endpoints;
 const workerRows: readonly WorkerRow[] = workers;
 
-test("each endpoint has its route, handler, access and timeout", () => {
+test("each endpoint has its route, handler, access, timeout and throttle", () => {
   const table = endpointRows.map(
-    ({ method, path, file, access, timeoutSeconds }) =>
-      `${method} ${path} -> ${file}, ${access}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}`,
+    ({ method, path, file, access, timeoutSeconds, throttle }) =>
+      `${method} ${path} -> ${file}, ${access}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
+      (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : ""),
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
   expect(table).toEqual([
@@ -44,11 +45,11 @@ test("each endpoint has its route, handler, access and timeout", () => {
     `GET ${webhook} -> webhooks/get, viewer`,
     `PATCH ${webhook} -> webhooks/update, admin`,
     `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin`,
-    `POST ${webhook}/test -> deliveries/send-test-delivery, admin`,
+    `POST ${webhook}/test -> deliveries/send-test-delivery, admin, 5/s, burst 20`,
     `GET ${webhook}/deliveries -> deliveries/list, viewer`,
     `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer`,
-    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin`,
-    `POST ${webhook}/recover -> deliveries/recover, admin, 28 s`,
+    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, 5/s, burst 20`,
+    `POST ${webhook}/recover -> deliveries/recover, admin, 28 s, 3/s, burst 10`,
   ]);
 });
 
