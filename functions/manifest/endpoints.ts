@@ -15,6 +15,16 @@ export interface EndpointRow {
   uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
+  /** Rate limit for requests that cause far more work than others; absent = the stage's. The lower one applies. */
+  throttle?: Throttle;
+}
+
+/** A token bucket, shared by all callers of an endpoint. A request without a token gets 429. */
+export interface Throttle {
+  /** Tokens added per second. */
+  requestsPerSecond: number;
+  /** Size of the bucket, in tokens. It is full at first. */
+  burst: number;
 }
 
 /**
@@ -181,6 +191,7 @@ export const endpoints = [
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "GET",
@@ -213,6 +224,7 @@ export const endpoints = [
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "POST",
@@ -230,6 +242,7 @@ export const endpoints = [
       sendsTo: ["slowDeliveries"],
     },
     timeoutSeconds: 28,
+    throttle: { requestsPerSecond: 3, burst: 10 },
   },
   {
     method: "GET",

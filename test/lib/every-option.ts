@@ -38,7 +38,8 @@ export const everyOption = {
     },
   },
   corsOrigins: ["https://app.example.com", "http://localhost:5173"],
-  firewall: { requestsPerFiveMinutes: 3_000 },
+  firewall: { requestsPerMinutePerAddress: 1_200, requestsPerMinutePerCredential: 600 },
+  reservedConcurrency: { authorizer: 300, recover: 100 },
   kmsKey: "create",
   alarmEmail: "ops@example.com",
   eventProducers: [

@@ -7,10 +7,10 @@ test("the same sources synthesize the same template", () => {
   expect(JSON.stringify(new SynthesizedStack("devAgain").template)).toBe(JSON.stringify(dev.template));
 });
 
-test("the stages have the same resources, except for gradual deployments", () => {
+test("the stages have the same resources, except for gradual deployments and the firewall", () => {
   const gradual = ["AWS::Lambda::Alias", "AWS::Lambda::Version"];
   const ofProd = Object.entries(countsByType(prod)).filter(
-    ([type]) => !/CodeDeploy|IAM|CloudWatch/.test(type) && !gradual.includes(type),
+    ([type]) => !/CodeDeploy|IAM|CloudWatch|WAFv2/.test(type) && !gradual.includes(type),
   );
   expect(Object.fromEntries(ofProd)).toEqual(
     Object.fromEntries(Object.entries(countsByType(dev)).filter(([type]) => !/IAM|CloudWatch/.test(type))),
