@@ -13,6 +13,7 @@ const row = (file: string, throttle?: EndpointRow["throttle"]): EndpointRow => (
   path: `/v1/${file}`,
   file,
   access: "user",
+  permission: "none",
   uses: {},
   ...(throttle && { throttle }),
 });
