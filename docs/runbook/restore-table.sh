@@ -80,7 +80,7 @@ protect() {
     wait_for ACTIVE table_state "$TABLE" &&
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
   case ${TABLE#"$STACK-"} in
-    deliveries | events | request-budgets)
+    deliveries | events | request-budgets | audit-events)
       aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification Enabled=true,AttributeName=expires_at > /dev/null
       ;;
   esac
