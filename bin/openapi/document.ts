@@ -147,7 +147,12 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
       [description, throttleNote(row), accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") ||
       summary,
     ...(row.access === "session" && { security: [{ jwt: [] }] }),
-    ...(parameters && { parameters: queryParameters(parameters) }),
+    ...((parameters || row.acceptsIdempotencyKey) && {
+      parameters: [
+        ...(parameters ? queryParameters(parameters) : []),
+        ...(row.acceptsIdempotencyKey ? [idempotencyKey] : []),
+      ],
+    }),
     ...(body && { requestBody: requestBody(operation, body) }),
     responses: { ...success(operation), ...failures(codes) },
   };
@@ -180,6 +185,16 @@ function queryParameters({ properties, required = [] }: Json): Json[] {
     schema,
   }));
 }
+
+const idempotencyKey: Json = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a " +
+    "secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.",
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
+};
 
 /** @throws Error when operations.ts has no example */
 function requestBody({ id, example }: Operation, schema: Json): Json {

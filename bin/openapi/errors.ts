@@ -23,6 +23,9 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   api_key_limit_reached: "The user has reached the maximum number of API keys.",
   webhook_limit_reached: "The project has reached the maximum number of webhooks.",
   conflict: "The current state of the resource does not allow this; the message states why.",
+  already_created:
+    "A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.",
+  idempotency_key_reused: "The `Idempotency-Key` was used for another request in the last 24 hours.",
   payload_too_large: "The body is larger than 64 KB.",
   unsupported_media_type: "The `Content-Type` of the body is not `application/json`.",
   rate_limited: "Too many requests. Wait for the number of seconds in `Retry-After`.",
@@ -53,7 +56,7 @@ interface Inputs {
  * @param own further codes, from bin/openapi/operations.ts
  */
 export function errorCodesOf(
-  { access, path, permission }: EndpointRow,
+  { access, path, permission, acceptsIdempotencyKey }: EndpointRow,
   inputs: Inputs,
   own: readonly ErrorCode[] = [],
 ): ErrorCode[] {
@@ -66,6 +69,7 @@ export function errorCodesOf(
     ...(access === "session" ? (["session_required"] as const) : []),
     ...(permission !== "none" ? (["insufficient_permission"] as const) : []),
     ...(access === "admin" ? (["forbidden"] as const) : []),
+    ...(acceptsIdempotencyKey ? (["already_created", "idempotency_key_reused"] as const) : []),
     ...(path.includes("{") ? (["not_found"] as const) : []),
     ...own,
   ]);

@@ -23,11 +23,13 @@ export const system: Actor = { type: "system" };
 
 const MAX_USER_AGENT_CHARACTERS = 256;
 
+/** What API Gateway knows about the client. Not every way to invoke an endpoint has it. */
+type Request = Pick<APIGatewayEventRequestContext, "requestId"> & {
+  identity?: Partial<APIGatewayEventRequestContext["identity"]>;
+};
+
 /** Returns the actor of an API request. */
-export function actorOf(
-  { userId, authType, keyId }: Identity,
-  { requestId, identity }: Pick<APIGatewayEventRequestContext, "requestId" | "identity">,
-): Actor {
+export function actorOf({ userId, authType, keyId }: Identity, { requestId, identity = {} }: Request): Actor {
   const { sourceIp, userAgent } = identity;
   return {
     type: authType,

@@ -2,7 +2,14 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { batchGet, ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
+import {
+  batchGet,
+  ConditionsFailedError,
+  dynamo,
+  isConditionFailed,
+  type TransactItem,
+  transact,
+} from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { type ApiKey, MAX_KEYS_PER_USER } from "./api-key.ts";
@@ -24,9 +31,14 @@ const audit = (action: AuditAction, by: Actor, { user_id, id }: Pick<ApiKey, "us
 /**
  * Stores a new key.
  * @param by absent = the platform
+ * @param more items to write in the same transaction
  * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
  */
-export async function insert(apiKey: ApiKey, by: Actor = platform): Promise<void> {
+export async function insert(
+  apiKey: ApiKey,
+  by: Actor = platform,
+  more: Record<string, TransactItem> = {},
+): Promise<void> {
   const { user_id, id, key_hash, name, key_prefix } = apiKey;
   try {
     await transact({
@@ -47,6 +59,7 @@ export async function insert(apiKey: ApiKey, by: Actor = platform): Promise<void
       },
       entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash } } },
       audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
+      ...more,
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {

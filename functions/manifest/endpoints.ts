@@ -12,6 +12,8 @@ export interface EndpointRow {
   access: Access;
   /** What a narrow credential must have been given to call this; `none` = nothing beyond `access`. */
   permission: Permission | "none";
+  /** The endpoint creates something, and a request with the header `Idempotency-Key` can be repeated safely. */
+  acceptsIdempotencyKey?: true;
   uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
@@ -60,12 +62,14 @@ export const endpoints = [
     file: "api-keys/create",
     access: "session",
     permission: "none",
+    acceptsIdempotencyKey: true,
     uses: {
       tables: {
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
         projects: ["Query"],
         auditEvents: ["PutItem"],
+        idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
   },
@@ -113,12 +117,14 @@ export const endpoints = [
     file: "webhooks/create",
     access: "admin",
     permission: "webhooks:write",
+    acceptsIdempotencyKey: true,
     uses: {
       tables: {
         projects: ["GetItem"],
         webhooks: ["PutItem", "UpdateItem"],
         webhookSecrets: ["PutItem"],
         auditEvents: ["PutItem"],
+        idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
   },

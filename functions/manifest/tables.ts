@@ -59,6 +59,14 @@ export const tables = {
     sortKey: "id",
     ttl: "expires_at",
   },
+  /** What requests with an `Idempotency-Key` have created in the last 24 hours. */
+  idempotencyKeys: {
+    env: "IDEMPOTENCY_KEYS_TABLE",
+    name: "idempotency-keys",
+    partitionKey: "user_id",
+    sortKey: "key",
+    ttl: "expires_at",
+  },
 } as const satisfies Record<string, TableRow>;
 
 export type TableKey = keyof typeof tables;

@@ -29,10 +29,16 @@ export const webhookAudit = (
 /**
  * Stores a new webhook and its secret.
  * @param by absent = the platform
+ * @param more items to write in the same transaction
  * @throws ApiError `webhook_limit_reached` when the project has the maximum number of webhooks, also under concurrent
  * creates
  */
-export async function insert(webhook: Webhook, secret: string, by: Actor = platform): Promise<void> {
+export async function insert(
+  webhook: Webhook,
+  secret: string,
+  by: Actor = platform,
+  more: Record<string, TransactItem> = {},
+): Promise<void> {
   const { url, events } = webhook;
   try {
     await transact({
@@ -55,6 +61,7 @@ export async function insert(webhook: Webhook, secret: string, by: Actor = platf
         Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } },
       },
       audit: webhookAudit("webhook.created", by, webhook, { url: withoutQuery(url), events }),
+      ...more,
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {

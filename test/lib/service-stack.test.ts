@@ -40,6 +40,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "DeliveriesTableName",
     "EventsQueueUrl",
     "EventsTableName",
+    "IdempotencyKeysTableName",
     "JwtSecretArn",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",

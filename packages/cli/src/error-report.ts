@@ -51,6 +51,8 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   forbidden: "This requires an admin of the project. Show your role: svc projects list",
   not_found: "List what exists: svc projects list, svc keys list, svc webhooks list, svc deliveries list",
   conflict: "Show the state of the webhook: svc webhooks show <id>. Enable it: svc webhooks update <id> --enable",
+  already_created: undefined,
+  idempotency_key_reused: undefined,
   api_key_limit_reached: "Delete a key that is no longer needed: svc keys list",
   webhook_limit_reached: "Delete a webhook that is no longer needed: svc webhooks list",
   validation_error: "Show the usage of a command: add --help",

@@ -1050,8 +1050,12 @@ export interface components {
         };
       };
     };
-    /** @description `api_key_limit_reached`: The user has reached the maximum number of API keys. */
-    ApiKeyLimitReached: {
+    /**
+     * @description `api_key_limit_reached`: The user has reached the maximum number of API keys.
+     *
+     *     `already_created`: A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.
+     */
+    ApiKeyLimitReachedOrAlreadyCreated: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1067,7 +1071,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "api_key_limit_reached";
+            code: "api_key_limit_reached" | "already_created";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1126,6 +1130,35 @@ export interface components {
              * @enum {string}
              */
             code: "unsupported_media_type";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `idempotency_key_reused`: The `Idempotency-Key` was used for another request in the last 24 hours. */
+    IdempotencyKeyReused: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "idempotency_key_reused";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1317,8 +1350,12 @@ export interface components {
         };
       };
     };
-    /** @description `webhook_limit_reached`: The project has reached the maximum number of webhooks. */
-    WebhookLimitReached: {
+    /**
+     * @description `webhook_limit_reached`: The project has reached the maximum number of webhooks.
+     *
+     *     `already_created`: A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.
+     */
+    WebhookLimitReachedOrAlreadyCreated: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1334,7 +1371,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "webhook_limit_reached";
+            code: "webhook_limit_reached" | "already_created";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1495,7 +1532,10 @@ export interface operations {
   createApiKey: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        "Idempotency-Key"?: string;
+      };
       path?: never;
       cookie?: never;
     };
@@ -1561,9 +1601,10 @@ export interface operations {
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["SessionRequired"];
-      409: components["responses"]["ApiKeyLimitReached"];
+      409: components["responses"]["ApiKeyLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["IdempotencyKeyReused"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -1784,7 +1825,10 @@ export interface operations {
   createWebhook: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        "Idempotency-Key"?: string;
+      };
       path: {
         /** @description Id of the project. */
         project_id: components["parameters"]["project_id"];
@@ -1846,9 +1890,10 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
-      409: components["responses"]["WebhookLimitReached"];
+      409: components["responses"]["WebhookLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["IdempotencyKeyReused"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

@@ -61,6 +61,11 @@ test.each([...endpointRows, ...workerRows].map(({ file }) => file))("%s has a te
   expect({ path, isFound: existsSync(join(import.meta.dirname, "../../..", path)) }).toEqual({ path, isFound: true });
 });
 
+test("the endpoints that create something accept an Idempotency-Key", () => {
+  const accepting = endpointRows.filter(({ acceptsIdempotencyKey }) => acceptsIdempotencyKey).map(({ file }) => file);
+  expect(accepting).toEqual(["api-keys/create", "webhooks/create"]);
+});
+
 test("each table has its keys, indexes and ttl", () => {
   expect(tables).toEqual<Record<keyof typeof tables, TableRow>>({
     apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash" },
@@ -87,6 +92,13 @@ test("each table has its keys, indexes and ttl", () => {
       name: "request-budgets",
       partitionKey: "project_id",
       sortKey: "window",
+      ttl: "expires_at",
+    },
+    idempotencyKeys: {
+      env: "IDEMPOTENCY_KEYS_TABLE",
+      name: "idempotency-keys",
+      partitionKey: "user_id",
+      sortKey: "key",
       ttl: "expires_at",
     },
     auditEvents: {
@@ -244,7 +256,7 @@ test("all responses have the security headers, and pages of allowed origins the 
   });
   expect(cors).toEqual({
     allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
-    allowedHeaders: ["Authorization", "Content-Type"],
+    allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key"],
     exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
     maxAgeSeconds: 7200,
   });
