@@ -5,6 +5,7 @@ import type { Stage } from "../../lib/stage.ts";
 export const everyOption = {
   name: "every",
   keepsData: true,
+  bootstrapQualifier: "hooksevery",
   logRetention: RetentionDays.ONE_YEAR,
   throttle: { requestsPerSecond: 5_000, burst: 10_000 },
   deploysGradually: true,
@@ -40,6 +41,7 @@ export const everyOption = {
   corsOrigins: ["https://app.example.com", "http://localhost:5173"],
   firewall: { requestsPerFiveMinutes: 3_000 },
   kmsKey: "create",
+  breakGlassRole: "operations/read-secrets",
   alarmEmail: "ops@example.com",
   eventProducers: [
     "arn:aws:iam::444455556666:role/deployments",
