@@ -58,6 +58,11 @@ const stageSchema = z.strictObject({
    * recovery, and the stack and its tables have deletion protection. False = the data is deleted with the stack.
    */
   keepsData: z.boolean(),
+  /**
+   * Qualifier of the CDK bootstrap roles that deploy the stage (`cdk bootstrap --qualifier`), so that the role that
+   * deploys one stage cannot use those of another: docs/deploying-from-github.md.
+   */
+  bootstrapQualifier: z.string().regex(/^[a-z0-9]{1,10}$/, "must be 1 to 10 lower-case letters and digits"),
   /** How long logs are kept, in days. */
   logRetention: z.enum(RetentionDays),
   /**
@@ -187,6 +192,14 @@ const stageSchema = z.strictObject({
    * Customer managed KMS key for tables, queues, secret and logs: an ARN, or `create`; absent = keys managed by AWS.
    */
   kmsKey: z.union([z.literal("create"), keyArn]).optional(),
+  /**
+   * Name of the IAM role, with its path, with which an operator may read signing secrets in a stage that keeps data;
+   * absent = `deployment-webhooks-<stage>-break-glass`. The stack does not create it.
+   */
+  breakGlassRole: z
+    .string()
+    .regex(/^([\w+=,.@-]+\/)*[\w+=,.@-]{1,64}$/, "must be the name of a role, such as operations/break-glass")
+    .optional(),
   /** Receives all alarms by email; absent = the operator subscribes to the topic of the output AlarmTopicArn. */
   alarmEmail: z.email("must be an email address").optional(),
   /** Other accounts, EventBridge rules and SNS topics that may send to the events queue; absent = only this account. */

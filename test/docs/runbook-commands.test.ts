@@ -201,8 +201,44 @@ describe("replacing a table", () => {
     const protect = `${script("restore-table.sh")} protect ${name}`;
     expect(run(protect, { setup: `will_be table-deployment-webhooks-prod-${name} ACTIVE` })).toMatchObject({
       code: 0,
-      changes: ["update-table", "update-continuous-backups", ...(ttl === undefined ? [] : ["update-time-to-live"])],
+      changes: [
+        "update-table",
+        "update-continuous-backups",
+        ...(ttl === undefined ? [] : ["update-time-to-live"]),
+        ...(name === "webhook-secrets" ? ["put-resource-policy"] : []),
+      ],
     });
+  });
+});
+
+describe("the policy of the table of signing secrets", () => {
+  const table = "deployment-webhooks-prod-webhook-secrets";
+  const arn = (suffix: string) => `ACTIVE${suffix}`; // The stub prints the state instead of the ARN.
+  const setup = (policy: string) => `will_be table-${table} ACTIVE
+extra() {
+  case "$1 $2" in
+    "dynamodb get-resource-policy") option --resource-arn "$@"; ${policy} ;;
+    "dynamodb put-resource-policy") echo "$*" >> "$DIR/written" ;;
+  esac
+}`;
+  const found = 'echo "{\\"Resource\\":[\\"$value\\",\\"$value/index/*\\"]}"';
+  const written = (suffix: string) => [
+    `dynamodb put-resource-policy --resource-arn ${arn(suffix)} --policy {"Resource":["${arn(suffix)}","${arn(suffix)}/index/*"]}`,
+  ];
+
+  test.each([
+    ["a restored copy gets that of the table", "restore webhook-secrets 2026-11-21T03:00:00Z", "-restored"],
+    ["a table that was replaced gets that of the copy", "protect webhook-secrets", ""],
+  ])("%s, for its own ARN", (_, command, suffix) => {
+    const result = run(`${script("restore-table.sh")} ${command}`, { setup: setup(found) });
+    expect(result).toMatchObject({ code: 0, written: written(suffix) });
+  });
+
+  test("is missed with a message when there is none to copy", () => {
+    const command = `${script("restore-table.sh")} restore webhook-secrets 2026-11-21T03:00:00Z`;
+    const { code, stderr } = run(command, { setup: setup("aws_error PolicyNotFoundException") });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${table}-restored has no policy: everyone who may read DynamoDB can read its secrets.`);
   });
 });
 

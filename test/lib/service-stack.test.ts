@@ -17,6 +17,12 @@ test("the stages have the same resources, except for gradual deployments and the
   );
 });
 
+test("each stage is deployed with the bootstrap roles of its qualifier", () => {
+  const qualifierOf = ({ template }: SynthesizedStack) =>
+    template.Parameters.BootstrapVersion.Default.match(/^\/cdk-bootstrap\/(\w+)\/version$/)?.[1];
+  expect([dev, prod].map(qualifierOf)).toEqual(["hooksdev", "hooksprod"]);
+});
+
 test("prod has termination protection, and its data is retained", () => {
   expect(prod.synthesis.hasTerminationProtection).toBe(true);
   expect(dev.synthesis.hasTerminationProtection).toBe(false);

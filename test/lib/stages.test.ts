@@ -13,6 +13,7 @@ test("the stages have these options", () => {
     dev: {
       name: "dev",
       keepsData: false,
+      bootstrapQualifier: "hooksdev",
       logRetention: 7,
       throttle: { requestsPerSecond: 50, burst: 100 },
       deploysGradually: false,
@@ -20,11 +21,16 @@ test("the stages have these options", () => {
     prod: {
       name: "prod",
       keepsData: true,
+      bootstrapQualifier: "hooksprod",
       logRetention: 90,
       throttle: { requestsPerSecond: 1_000, burst: 2_000 },
       deploysGradually: true,
     },
   });
+});
+
+test("each stage has bootstrap roles of its own", () => {
+  expect(new Set(stages.map(({ bootstrapQualifier }) => bootstrapQualifier)).size).toBe(stages.length);
 });
 
 test.each(["nope", "", "Prod", 1])("the unknown stage %j is rejected with the names of the known ones", (name) => {
@@ -51,6 +57,10 @@ const key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234
 test.each<[string, unknown, string]>([
   ["name", "Prod", "name: must be 1 to 20 lower-case letters"],
   ["name", "a-name-that-is-much-too-long", "name: must be 1 to 20"],
+  ["bootstrapQualifier", "hooks-dev", "bootstrapQualifier: must be 1 to 10 lower-case letters and digits"],
+  ["bootstrapQualifier", "hooksstaging", "bootstrapQualifier: must be 1 to 10"],
+  ["breakGlassRole", "*", "breakGlassRole: must be the name of a role, such as operations/break-glass"],
+  ["breakGlassRole", "arn:aws:iam::111122223333:role/a", "breakGlassRole: must be the name of a role"],
   ["logRetention", 8, "logRetention: "],
   ["throttle", { requestsPerSecond: 0, burst: 10 }, "throttle.requestsPerSecond: "],
   ["jwt", { secretArn: "provider-secret" }, "jwt.secretArn: must be an ARN such as arn:aws:secretsmanager"],

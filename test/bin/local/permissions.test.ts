@@ -61,17 +61,21 @@ const getProject = () =>
 const getSecret = () =>
   dynamo().send(new GetCommand({ TableName: locations.tables.webhookSecrets, Key: { webhook_id: "w" } }));
 const readSecrets = () => batchGet({ [locations.tables.webhookSecrets]: [{ webhook_id: "w" }] });
-const rotateAndReturn = () =>
-  dynamo().send(
-    new UpdateCommand({
-      TableName: locations.tables.webhookSecrets,
-      Key: { webhook_id: "w" },
-      UpdateExpression: "SET #current = :new",
-      ExpressionAttributeNames: { "#current": "current" },
-      ExpressionAttributeValues: { ":new": "whsec" },
-      ReturnValues: "ALL_OLD",
-    }),
-  );
+const newSecret = () => ({
+  TableName: locations.tables.webhookSecrets,
+  Key: { webhook_id: "w" },
+  UpdateExpression: "SET #current = :new",
+  ExpressionAttributeNames: { "#current": "current" },
+  ExpressionAttributeValues: { ":new": "whsec" },
+});
+const rotateAndReturn = () => dynamo().send(new UpdateCommand({ ...newSecret(), ReturnValues: "ALL_OLD" }));
+const onFailure = {
+  ConditionExpression: "attribute_not_exists(webhook_id)",
+  ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+} as const;
+const failAndReturn = () => dynamo().send(new UpdateCommand({ ...newSecret(), ...onFailure }));
+const failAndReturnInTransaction = () =>
+  dynamo().send(new TransactWriteCommand({ TransactItems: [{ Update: { ...newSecret(), ...onFailure } }] }));
 const queryDeliveries = (IndexName?: string) =>
   dynamo().send(
     new QueryCommand({
@@ -138,6 +142,20 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "webhooks/rotate-secret",
     "let a write return the old secret",
     rotateAndReturn,
+    "dynamodb:GetItem",
+    "table webhook-secrets",
+  ],
+  [
+    "webhooks/rotate-secret",
+    "let a write that fails return the secret",
+    failAndReturn,
+    "dynamodb:GetItem",
+    "table webhook-secrets",
+  ],
+  [
+    "webhooks/rotate-secret",
+    "let a transaction that fails return the secret",
+    failAndReturnInTransaction,
     "dynamodb:GetItem",
     "table webhook-secrets",
   ],
