@@ -92,7 +92,7 @@ protect() {
     wait_for ACTIVE table_state "$TABLE" &&
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
   case ${TABLE#"$STACK-"} in
-    deliveries | events | request-budgets | audit-events)
+    deliveries | events | request-budgets | audit-events | idempotency-keys)
       aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification Enabled=true,AttributeName=expires_at > /dev/null || return
       ;;
   esac

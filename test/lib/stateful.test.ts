@@ -23,7 +23,7 @@ const expected = {
   TablesDeliveries21CE5B69:
     "Table deployment-webhooks-prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
   TablesEventsE8DD42EA: "Table deployment-webhooks-prod-events (project_id, id), Retain",
-  TablesIdempotencyKeysX: "Table deployment-webhooks-prod-idempotency-keys (user_id, key), Retain",
+  TablesIdempotencyKeys202702E1: "Table deployment-webhooks-prod-idempotency-keys (user_id, key), Retain",
   TablesProjectsD51E92A2: "Table deployment-webhooks-prod-projects (user_id, project_id), Retain",
   TablesRequestBudgets32CB1332: "Table deployment-webhooks-prod-request-budgets (project_id, window), Retain",
   TablesUserApiKeys5AAFA72B: "Table deployment-webhooks-prod-user-api-keys (user_id, id), Retain",

@@ -84,7 +84,11 @@ async function callEndpoint(
     return id;
   });
   const body = validBodyOf(row);
-  const headers = { authorization: `Bearer ${token}`, ...(body && { "content-type": "application/json" }) };
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(body && { "content-type": "application/json" }),
+    ...(row.acceptsIdempotencyKey && { "idempotency-key": randomUUID() }),
+  };
   const response = await send(`${baseUrl}${path}`, { method, headers, ...(body && { body }) });
   if (response.status < 300) return;
   const { code, message } = response.body.error;

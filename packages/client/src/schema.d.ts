@@ -970,7 +970,7 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
-            /** @description One entry for each invalid field of the input. */
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
             details?: {
               /** @description Path of the field, for example `events.0`; empty for the whole body. */
               path: string;
@@ -1079,6 +1079,13 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
+            details?: {
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
+              path: string;
+              /** @description The rule that the field violates. */
+              message: string;
+            }[];
           };
         };
       };
@@ -1379,6 +1386,13 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
+            details?: {
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
+              path: string;
+              /** @description The rule that the field violates. */
+              message: string;
+            }[];
           };
         };
       };
@@ -1408,7 +1422,7 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
-            /** @description One entry for each invalid field of the input. */
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
             details?: {
               /** @description Path of the field, for example `events.0`; empty for the whole body. */
               path: string;
