@@ -52,10 +52,12 @@ export const checkGroups: CheckGroup[] = [
   logQueries,
 ];
 
+/** Those of `--operator`. */
+export const operatorGroups: CheckGroup[] = [access, closedEndpoint, monitoring, versions, logQueries];
+
 /** Returns the checks that the options ask for. */
 function selectedGroups({ operator }: SmokeOptions): CheckGroup[] {
-  const ofOperator: CheckGroup[] = [access, closedEndpoint, monitoring, versions, logQueries];
-  if (!operator) return checkGroups.filter((group) => !ofOperator.includes(group));
+  if (!operator) return checkGroups.filter((group) => !operatorGroups.includes(group));
   return checkGroups.filter((group) => operator.closesEndpoint || group !== closedEndpoint);
 }
 

@@ -18,7 +18,7 @@ beforeAll(async () => {
   endpoint = await serveAwsAccount(() => account);
   Object.assign(process.env, {
     AWS_ENDPOINT_URL: endpoint,
-    AWS_REGION: "eu-west-1",
+    AWS_REGION: "us-east-1",
     AWS_ACCESS_KEY_ID: "a",
     AWS_SECRET_ACCESS_KEY: "b",
   });
@@ -234,7 +234,7 @@ describe("the command line", () => {
     account = new AwsAccount(dev, { stage: "dev", isProtected: false });
     const aws = {
       AWS_ENDPOINT_URL: endpoint,
-      AWS_REGION: "eu-west-1",
+      AWS_REGION: "us-east-1",
       AWS_ACCESS_KEY_ID: "a",
       AWS_SECRET_ACCESS_KEY: "b",
     };

@@ -14,7 +14,7 @@ import { closeAfterFile } from "./cleanup.ts";
  * Shapes: the service models of AWS, https://github.com/boto/botocore/tree/develop/botocore/data
  */
 
-const REGION = "eu-west-1";
+const REGION = "us-east-1";
 const ACCOUNT = "111122223333";
 
 interface Alarm {
@@ -81,6 +81,9 @@ export class AwsAccount {
   isTopicOpen = true;
   /** Returns the status of a log query, or throws. */
   queryStatus: (query: string, group: string) => string = () => "Complete";
+  /** Texts in expressions that GetMetricData rejects, or evaluates without a value. */
+  readonly invalidExpressions = new Set<string>();
+  readonly notedExpressions = new Set<string>();
   /** Rejects calls of these actions. */
   readonly denied = new Set<string>();
   readonly #stack: SynthesizedStack;
@@ -111,7 +114,7 @@ export class AwsAccount {
       this.versions.set(this.resolve(Properties.FunctionName), { versions: [1, 9, 10], live: 10, weights: {} });
     }
     for (const { Properties } of stack.all("AWS::SQS::Queue")) this.queues.set(Properties.QueueName, []);
-    this.listed = [...this.alarms.values()].flatMap(({ properties }) => metricsIn(properties));
+    this.listed = structuredClone([...this.alarms.values()].flatMap(({ properties }) => metricsIn(properties)));
   }
 
   #nameFor(id: string, { Type, Properties }: Json): string {
@@ -266,6 +269,11 @@ export class AwsAccount {
     }
   }
 
+  /** @throws always: the response is this error */
+  reject(code: string, message: string): never {
+    throw new Rejection(400, code, message);
+  }
+
   invoke(name: string): void {
     this.writtenAtMs = Date.now();
     const metric = (MetricName: string) => ({
@@ -388,13 +396,18 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     return { Metrics: found.map(({ Dimensions = [] }) => ({ Namespace, MetricName, Dimensions })) };
   },
   GetMetricData(account, { MetricDataQueries }) {
+    const expressions = MetricDataQueries.map(({ Expression = "" }: Json) => Expression).join();
+    const uses = (texts: Set<string>) => [...texts].find((each) => expressions.includes(each));
+    const invalid = uses(account.invalidExpressions);
+    if (invalid !== undefined) account.reject("ValidationError", `Error in expression: ${invalid}`);
+    const noted = { Code: "ArithmeticError", Value: "One or more data-points have been dropped" };
     return {
       MetricDataResults: MetricDataQueries.map(({ Id, MetricStat }: Json) => {
         const values = MetricStat ? (account.values.get(metricKey(MetricStat.Metric)) ?? []) : [0];
         const Values = values.length === 0 ? [] : [MetricStat ? statistic(MetricStat.Stat, values) : 0];
         return { Id, Label: Id, Timestamps: Values.map(() => 1), Values, StatusCode: "Complete" };
       }),
-      Messages: [],
+      Messages: uses(account.notedExpressions) === undefined ? [] : [noted],
     };
   },
   PutMetricData(account, { Namespace, MetricData }) {
