@@ -1,6 +1,6 @@
+import type { StageAccount } from "./aws/cloudwatch.ts";
 import { CheckSkipped } from "./findings.ts";
 import type { Listener } from "./listener.ts";
-import type { StageAccount } from "./operator-checks.ts";
 import type { SmokeOptions } from "./options.ts";
 import type { Send, StageResponse } from "./stage-client.ts";
 

@@ -13,6 +13,7 @@ import {
   type MetricId,
   metricsOf,
   readAlarms,
+  type StageAccount,
 } from "./aws/cloudwatch.ts";
 import { nameOf, namesOf, readStack, type StageStack } from "./aws/stack.ts";
 import { type Check, type CheckContext, type CheckGroup, requireResource } from "./context.ts";
@@ -21,12 +22,6 @@ import { type RunbookQuery, runbookQueries } from "./runbook-queries.ts";
 import { pause } from "./stage-client.ts";
 
 /* `--operator`: what only an operator of the AWS account sees. All calls read, except the closed endpoint's. */
-
-/** What the checks of an operator know of the account. */
-export interface StageAccount {
-  stack: StageStack;
-  alarms: Alarm[];
-}
 
 const requireAccount = ({ account }: CheckContext): StageAccount =>
   requireResource(account, "the stack of the stage could not be read");

@@ -31,6 +31,12 @@ const alarm = z.object({
 });
 export type Alarm = z.output<typeof alarm>;
 
+/** What an operator's programs know of the account. */
+export interface StageAccount {
+  stack: StageStack;
+  alarms: Alarm[];
+}
+
 /** Maximum number of names in one call of DescribeAlarms. */
 const ALARMS_PER_CALL = 100;
 
