@@ -105,35 +105,48 @@ async function removeDeadLetter(site: DrillSite, key: QueueKey, minutes: number)
   const url = await deadLettersOf(site, key);
   for (let waited = 0; waited <= minutes; waited += 1) {
     if (await deleteMarked(site, url)) return;
-    if (waited < minutes) await site.wait(site.minuteMs);
+    if (waited < minutes) await patient(site.minuteMs);
   }
   throw new Error(`The message with ${site.mark} was not found in ${url}. Look for it and delete it.`);
 }
 
+/** Sends a message that ends in a dead-letter queue, and deletes it there. */
+function sentMessage(site: DrillSite, key: QueueKey, url: () => Promise<string>): Fault {
+  let isSent = false;
+  return {
+    async start() {
+      await send(site, await url());
+      isSent = true;
+    },
+    async end() {
+      if (isSent) await removeDeadLetter(site, key, 3);
+    },
+  };
+}
+
 /** Sends an event that is not valid: the fan-out moves it to the dead-letter queue. */
-export const rejectedEvent: CreateFault = (site) => ({
-  start: async () => send(site, await urlOf(site, queues.events.name)),
-  end: () => removeDeadLetter(site, "events", 3),
-});
+export const rejectedEvent: CreateFault = (site) => sentMessage(site, "events", () => urlOf(site, queues.events.name));
 
 /** Puts a message into a dead-letter queue, where the consumer would move it only after ten hours. */
 export const deadLetter =
   (key: QueueKey): CreateFault =>
-  (site) => ({
-    start: async () => send(site, await deadLettersOf(site, key)),
-    end: () => removeDeadLetter(site, key, 1),
-  });
+  (site) =>
+    sentMessage(site, key, () => deadLettersOf(site, key));
 
 const mapping = z.object({ State: z.string() });
 
-async function enableMapping(site: DrillSite, uuid: string, Enabled: boolean): Promise<void> {
+async function enableMapping(
+  { minuteMs, wait }: Pick<DrillSite, "minuteMs" | "wait">,
+  uuid: string,
+  Enabled: boolean,
+): Promise<void> {
   const path = `/2015-03-31/event-source-mappings/${uuid}`;
   await callRest("lambda", { action: "UpdateEventSourceMapping", method: "PUT", path, body: { Enabled } }, mapping);
   for (let tries = 0; tries < 60; tries += 1) {
     const request = { action: "GetEventSourceMapping", method: "GET", path };
     const { State } = await callRest("lambda", request, mapping);
     if (State === (Enabled ? "Enabled" : "Disabled")) return;
-    await site.wait(site.minuteMs / 12);
+    await wait(minuteMs / 12);
   }
   throw new Error(`The event source mapping ${uuid} is not ${Enabled ? "enabled" : "disabled"} after five minutes.`);
 }
@@ -149,8 +162,8 @@ export const pausedFanOut: CreateFault = (site) => {
       isSent = true;
     },
     async end() {
-      await enableMapping({ ...site, wait: patient }, uuid, true);
-      if (isSent) await removeDeadLetter({ ...site, wait: patient }, "events", 5);
+      await enableMapping({ minuteMs: site.minuteMs, wait: patient }, uuid, true);
+      if (isSent) await removeDeadLetter(site, "events", 5);
     },
   };
 };

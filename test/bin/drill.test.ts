@@ -135,6 +135,25 @@ describe("in dev", () => {
     expect(settings()).toEqual(untouched);
   });
 
+  test("an interrupted drill still deletes its message", async () => {
+    const interrupt = new AbortController();
+    const alarm = account.alarms.get("dev-page-events-dead-letters");
+    if (alarm) alarm.properties.Threshold = 2;
+    setTimeout(() => interrupt.abort(), 100);
+    const { text } = await drill(["events-dead-letters"], "dev", { interrupt: interrupt.signal });
+    expect(text).toContain("dev-page-events-dead-letters: interrupted");
+    expect(text).not.toContain("LEFT BEHIND");
+    expect(settings()).toEqual(untouched);
+  });
+
+  test("says why a fault could not begin, and looks for nothing that was not sent", async () => {
+    account.denied.add("SendMessage");
+    const { allRang, text } = await drill(["events-dead-letters"]);
+    expect(allRang).toBe(false);
+    expect(text).toMatch(/SILENT {2}dev-page-events-dead-letters: .*not authorized: SendMessage/);
+    expect(text).not.toContain("LEFT BEHIND");
+  });
+
   test("names what it could not undo", async () => {
     account.denied.add("EnableRule");
     const { allRang, text } = await drill(["sweep-not-running"]);
