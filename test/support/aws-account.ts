@@ -192,6 +192,11 @@ export class AwsAccount {
     this.values.set(key, [...(this.values.get(key) ?? []), ...values]);
   }
 
+  keepLatest(metric: Json, count: number): void {
+    const key = metricKey(metric);
+    this.values.set(key, (this.values.get(key) ?? []).slice(-count));
+  }
+
   queue(url: string): { id: string; body: string }[] {
     const found = this.queues.get(url.replace(/^.*\//, ""));
     if (!found) throw new Rejection(400, "QueueDoesNotExist");
@@ -415,6 +420,8 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     for (const { MetricName, Dimensions, Values, Counts } of MetricData) {
       const all = Values.flatMap((value: number, index: number) => Array(Counts[index]).fill(value));
       account.add({ Namespace, MetricName, Dimensions }, ...all);
+      // A caller writes once a minute, and the alarms that count values have periods of five minutes.
+      account.keepLatest({ Namespace, MetricName, Dimensions }, 5 * all.length);
     }
   },
   GetServiceQuota: ({ quotaUsage }, { QuotaCode }) => ({

@@ -64,6 +64,7 @@ const ownMetric = (MetricName: string) => ({
 });
 
 beforeEach(() => {
+  proxy.requests.length = 0;
   deploy(gradual);
   isThrottled = true;
   throttled = tooMany();
@@ -107,6 +108,8 @@ const claim = {
 test("a healthy account passes every check, and only the closed endpoint is changed, and restored", async () => {
   const before = structuredClone(account.methodSettings);
   const { hasPassed, text, ok } = await check();
+  // One request gets the 429, and one the response of the open endpoint: a 429 is not retried here.
+  expect(proxy.requests.filter(({ path }) => path.endsWith("/recover"))).toHaveLength(2);
   expect({ hasPassed, text }).toMatchObject({ hasPassed: true });
   expect(ok).toEqual(Object.values(claim));
   expect(account.methodSettings).toEqual(before);
