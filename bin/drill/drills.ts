@@ -13,7 +13,7 @@ import {
 /* One drill per alarm: how it is rung on purpose. */
 
 /** The alarms that differ only in a number, and those for gradual deployments, have one drill together. */
-export type DrillName = Exclude<AlarmId, `endpoint-errors-${number}`> | "endpoint-errors" | "rolled-back";
+export type DrillName = Exclude<AlarmId, `${string}-${number}`> | "endpoint-errors" | "rolled-back";
 
 /**
  * What a drill proves if the alarm rings:
@@ -180,10 +180,11 @@ export const drills = {
   },
   "function-throttles": {
     proof: "fault",
-    does: "reserves a concurrency of 0 for the function that replays events, and invokes it",
-    costs: `${fewCalls}; events cannot be replayed for up to 15 minutes`,
-    fault: throttledCalls("WorkersDeliveriesReplayFunction", 12),
+    does: "reserves a concurrency of 0 for the sweep, and invokes it",
+    costs: "retries after more than 15 minutes wait for up to 15 minutes; sweep-not-running may ring too",
+    fault: throttledCalls("WorkersDeliveriesSweepFunction", 12),
     waitMinutes: 15,
+    disturbs: true,
   },
   "concurrency-high": {
     proof: "state",

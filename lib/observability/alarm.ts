@@ -26,7 +26,8 @@ export type AlarmId =
   | `endpoint-errors-${number}`
   | "function-throttles"
   | "concurrency-high"
-  | `table-${"read" | "write"}-throttles`;
+  | `table-${"read" | "write"}-throttles`
+  | `table-${"read" | "write"}-throttles-${number}`;
 
 /** The alarms that roll a gradual deployment back, without stack and function. */
 export type RollbackAlarmId = "errors" | "messages-failing" | "slow" | "rejecting";

@@ -174,7 +174,7 @@ describe("in dev", () => {
   });
 
   test("restores a reserved concurrency that the function had", async () => {
-    const name = account.nameOf("AWS::Lambda::Function", "WorkersDeliveriesReplayFunction");
+    const name = account.nameOf("AWS::Lambda::Function", "WorkersDeliveriesSweepFunction");
     account.concurrency.set(name, 3);
     await drill(["function-throttles"]);
     expect(account.concurrency.get(name)).toBe(3);
