@@ -13,7 +13,10 @@ import {
 /* One drill per alarm: how it is rung on purpose. */
 
 /** The alarms that differ only in a number, and those for gradual deployments, have one drill together. */
-export type DrillName = Exclude<AlarmId, `${string}-${number}`> | "endpoint-errors" | "rolled-back";
+export type DrillName =
+  | Exclude<AlarmId, `endpoint-errors-${number}` | `table-${"read" | "write"}-throttles-${number}`>
+  | "endpoint-errors"
+  | "rolled-back";
 
 /**
  * What a drill proves if the alarm rings:
