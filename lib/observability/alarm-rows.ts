@@ -85,11 +85,11 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
 }
 
 /** Beginnings of the ids of a queue's alarms. */
-const alarmIds: Record<QueueKey, string> = {
+const alarmIds = {
   events: "events",
   deliveries: "deliveries",
   slowDeliveries: "slow-deliveries",
-};
+} as const satisfies Record<QueueKey, string>;
 
 /** Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts). */
 const deadLettersMeaning: Record<QueueKey, string> = {
@@ -334,7 +334,7 @@ function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
       // The heartbeat is a metric too.
       return inGroups(throttleEvents(tables, kind), MAX_METRICS - 1).map((metrics, index): AlarmRow => {
         return {
-          id: `table-${kind.toLowerCase()}-throttles-${index + 1}`,
+          id: `table-${kind === "Read" ? "read" : "write"}-throttles-${index + 1}`,
           section: "table-throttles",
           severity: "ticket",
           meaning: `DynamoDB throttles ${kind.toLowerCase()}s: requests and deliveries are slower, and some fail.`,
