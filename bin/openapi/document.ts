@@ -238,6 +238,8 @@ const headersByStatus: Record<number, string[]> = {
 const errorResponses = new Map<string, Json>();
 const codesByName = new Map<string, string>();
 responseNameOf(["method_not_allowed"]);
+// Reserves its name, which is that of the status too.
+responseNameOf(["forbidden"]);
 
 function failures(codes: ErrorCode[]): Json {
   const byStatus = Map.groupBy(codes, (code) => statusByCode[code]);

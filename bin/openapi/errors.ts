@@ -15,6 +15,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   token_expired: "The JWT has expired. Sign in again.",
   invalid_api_key: "The API key is malformed, unknown or deleted.",
   forbidden: "Only admins of the project may do this; viewers have read access.",
+  project_suspended:
+    "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",
   session_required: "API keys cannot do this. Send a JWT.",
   not_found: "No resource with this id exists, or the caller has no access to it.",
   method_not_allowed: "The path does not support this method.",

@@ -122,10 +122,32 @@ export const workers = [
     uses: { tables: { projects: ["UpdateItem"] } },
   },
   {
+    file: "projects/remove-member",
+    trigger: { kind: "invoke" },
+    timeoutSeconds: 10,
+    memoryMb: 256,
+    uses: { tables: { projects: ["DeleteItem"] } },
+  },
+  {
+    file: "projects/suspend",
+    trigger: { kind: "invoke" },
+    timeoutSeconds: 30,
+    memoryMb: 256,
+    uses: { tables: { webhooks: ["Query", "UpdateItem"] } },
+  },
+  {
     file: "api-keys/provision",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
     uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"] } },
+  },
+  {
+    file: "api-keys/revoke-all",
+    trigger: { kind: "invoke" },
+    // A hundred keys are deleted one after the other.
+    timeoutSeconds: 55,
+    memoryMb: 256,
+    uses: { tables: { apiKeys: ["DeleteItem"], userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"] } },
   },
 ] as const satisfies readonly WorkerRow[];

@@ -457,7 +457,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -468,6 +468,11 @@ export interface components {
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
+      /**
+       * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
     };
     Webhook: {
       /**
@@ -489,7 +494,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -500,6 +505,11 @@ export interface components {
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
+      /**
+       * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
       /**
        * Format: date-time
        * @description Time of disabling; null = enabled.
@@ -526,7 +536,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -537,6 +547,11 @@ export interface components {
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
+      /**
+       * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
       /**
        * Format: date-time
        * @description Time of disabling; null = enabled.
@@ -568,7 +583,7 @@ export interface components {
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: the last attempt failed, and no retry follows
-       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
@@ -611,7 +626,7 @@ export interface components {
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: the last attempt failed, and no retry follows
-       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
@@ -813,6 +828,35 @@ export interface components {
              * @enum {string}
              */
             code: "method_not_allowed";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `forbidden`: Only admins of the project may do this; viewers have read access. */
+    Forbidden: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1136,8 +1180,12 @@ export interface components {
         };
       };
     };
-    /** @description `forbidden`: Only admins of the project may do this; viewers have read access. */
-    Forbidden: {
+    /**
+     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     *
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.
+     */
+    ForbiddenOrProjectSuspended: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1153,7 +1201,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "forbidden";
+            code: "forbidden" | "project_suspended";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1588,7 +1636,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["WebhookLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
@@ -1897,7 +1945,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -2094,7 +2142,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
       429: components["responses"]["RateLimited"];
@@ -2166,7 +2214,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];

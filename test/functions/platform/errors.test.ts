@@ -12,6 +12,7 @@ const expectedStatus = {
   invalid_api_key: 401,
   forbidden: 403,
   session_required: 403,
+  project_suspended: 403,
   not_found: 404,
   method_not_allowed: 405,
   api_key_limit_reached: 409,
