@@ -125,10 +125,13 @@ type Route =
   | { kind: "unknown" };
 
 function findRoute(method: string, path: string): Route {
-  const matches = endpoints.flatMap((row) => {
+  const candidates = endpoints.flatMap((row) => {
     const pathParameters = matchPath(row.path, path);
     return pathParameters ? [{ row, pathParameters }] : [];
   });
+  // API Gateway prefers a fixed path to one with parameters, also if the fixed one does not have the method.
+  const fixed = candidates.filter(({ row }) => row.path === path);
+  const matches = fixed.length > 0 ? fixed : candidates;
   const match = matches.find(({ row }) => row.method === method);
   if (match) {
     const hasParameters = Object.keys(match.pathParameters).length > 0;

@@ -89,7 +89,8 @@ const securitySchemes = {
     type: "http",
     scheme: "bearer",
     bearerFormat: "svc_ and 64 hexadecimal digits",
-    description: "An API key, with the permissions of the user who created it. Valid until it is deleted.",
+    description:
+      "An API key, with the permissions of the user who created it, unless it was narrowed. Valid until it is deleted or has expired.",
   },
 };
 
@@ -107,6 +108,9 @@ const accessNotes: Record<Access, string> = {
   viewer: "Requires membership of the project.",
   admin: "Requires the role `admin` in the project.",
 };
+
+const permissionNote = ({ permission }: EndpointRow): string =>
+  permission === "none" ? "" : `Permission: \`${permission}\`.`;
 
 function pathParameter(name: string, description: string): Json {
   return { name, in: "path", required: true, description, schema: { type: "string", format: "uuid" } };
@@ -132,7 +136,7 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     operationId: id,
     tags: [tag],
     summary,
-    description: [description, accessNotes[row.access]].filter(Boolean).join(" ") || summary,
+    description: [description, accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") || summary,
     ...(row.access === "session" && { security: [{ jwt: [] }] }),
     ...(parameters && { parameters: queryParameters(parameters) }),
     ...(body && { requestBody: requestBody(operation, body) }),
@@ -238,8 +242,6 @@ const headersByStatus: Record<number, string[]> = {
 const errorResponses = new Map<string, Json>();
 const codesByName = new Map<string, string>();
 responseNameOf(["method_not_allowed"]);
-// Reserves its name, which is that of the status too.
-responseNameOf(["forbidden"]);
 
 function failures(codes: ErrorCode[]): Json {
   const byStatus = Map.groupBy(codes, (code) => statusByCode[code]);

@@ -14,10 +14,12 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   invalid_token: "The JWT is not valid.",
   token_expired: "The JWT has expired. Sign in again.",
   invalid_api_key: "The API key is malformed, unknown or deleted.",
+  api_key_expired: "The `expires_at` of the API key has passed.",
   forbidden: "Only admins of the project may do this; viewers have read access.",
   project_suspended:
     "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",
   session_required: "API keys cannot do this. Send a JWT.",
+  insufficient_permission: "The credential is narrow and does not have the permission that the message names.",
   not_found: "No resource with this id exists, or the caller has no access to it.",
   method_not_allowed: "The path does not support this method.",
   api_key_limit_reached: "The user has reached the maximum number of API keys.",
@@ -37,6 +39,7 @@ const gatewayCodes: ErrorCode[] = [
   "invalid_token",
   "token_expired",
   "invalid_api_key",
+  "api_key_expired",
   "rate_limited",
   "internal_error",
   "service_unavailable",
@@ -52,7 +55,7 @@ interface Inputs {
  * @param own further codes, from bin/openapi/operations.ts
  */
 export function errorCodesOf(
-  { access, path }: EndpointRow,
+  { access, path, permission }: EndpointRow,
   inputs: Inputs,
   own: readonly ErrorCode[] = [],
 ): ErrorCode[] {
@@ -63,6 +66,7 @@ export function errorCodesOf(
       : []),
     ...(inputs.query ? (["validation_error"] as const) : []),
     ...(access === "session" ? (["session_required"] as const) : []),
+    ...(permission !== "none" ? (["insufficient_permission"] as const) : []),
     ...(access === "admin" ? (["forbidden"] as const) : []),
     ...(path.includes("{") ? (["not_found"] as const) : []),
     ...own,

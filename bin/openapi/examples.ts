@@ -52,6 +52,17 @@ export const exampleSecret = secret;
 export const examples = {
   createdApiKey: apiKeys.toCreated(apiKey, key),
   listedApiKey: apiKeys.toListItem({ ...apiKey, last_used_at: addSeconds(now, 60) }),
+  currentCredential: apiKeys.toCurrent(
+    {
+      userId: "user",
+      authType: "api_key",
+      keyId: apiKey.id,
+      permissions: ["deliveries:read"],
+      projectIds: [project.id],
+      expiresAt: addSeconds(now, 90 * 86_400),
+    },
+    apiKey,
+  ),
   project,
   createdWebhook: webhooks.toCreated(webhook, secret),
   listedWebhook: webhooks.toListItem(webhook),

@@ -1,5 +1,9 @@
-import { MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
-import { apiKeySchema, createdApiKeySchema } from "../../functions/api-keys/api-key-response-schema.ts";
+import { MAX_KEYS_PER_USER, MAX_PROJECTS_PER_KEY } from "../../functions/api-keys/api-key.ts";
+import {
+  apiKeySchema,
+  createdApiKeySchema,
+  currentCredentialSchema,
+} from "../../functions/api-keys/api-key-response-schema.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import {
   deliveryDetailSchema,
@@ -7,7 +11,7 @@ import {
   recoveryResultSchema,
 } from "../../functions/deliveries/delivery-response-schema.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
-import type { endpoints } from "../../functions/manifest/endpoints.ts";
+import { type endpoints, permissions } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { HTTP_URL_PATTERN } from "../../functions/schema/response-schema.ts";
@@ -42,7 +46,8 @@ export interface Operation {
 
 export const tags = {
   "API keys":
-    "Credentials for CI jobs and scripts. A key has the permissions of the user who created it, and is valid until it is deleted.",
+    "Credentials for CI jobs and scripts. A key has the permissions of the user who created it, or those of them that it was narrowed " +
+    "to, and is valid until it is deleted or its `expires_at`.",
   Projects: "The applications that are deployed. The platform adds users to projects, as `admin` or as `viewer`.",
   Webhooks: `URLs that receive the deployment events of a project. At most ${MAX_WEBHOOKS_PER_PROJECT} per project.`,
   Deliveries:
@@ -75,7 +80,20 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "API keys",
     summary: "Create an API key",
     description: `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys.`,
-    fields: { name: { ...name, description: `The label shown in lists. ${name.description}` } },
+    fields: {
+      name: { ...name, description: `The label shown in lists. ${name.description}` },
+      permissions: {
+        minItems: 1,
+        maxItems: permissions.length,
+        description: "What the key may do. Default: all that you may, also what you may do later.",
+      },
+      project_ids: {
+        minItems: 1,
+        maxItems: MAX_PROJECTS_PER_KEY,
+        description: "The projects that the key can see, 1 to 20 of yours. Default: all.",
+      },
+      expires_at: { description: "The moment at which the key ends, at most 366 days ahead. Default: never." },
+    },
     example: { name: "ci" },
     response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["api_key_limit_reached"],
@@ -84,14 +102,22 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "listApiKeys",
     tag: "API keys",
     summary: "List your API keys",
-    description: "Oldest first.",
+    description: "Oldest first. A key with `permissions` or `project_ids` lists only itself.",
     response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
+  },
+  "api-keys/get-current": {
+    id: "getCurrentCredential",
+    tag: "API keys",
+    summary: "Show what the credential of the request may do",
+    description: "For an API key, a JWT or a workflow. Needs no permission.",
+    response: { status: 200, schema: currentCredentialSchema, example: examples.currentCredential },
   },
   "api-keys/delete": {
     id: "deleteApiKey",
     tag: "API keys",
     summary: "Delete an API key",
-    description: "The next request with the key is rejected. A key can delete itself.",
+    description:
+      "The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself.",
     response: { status: 204 },
   },
   "projects/list": {

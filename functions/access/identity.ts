@@ -5,15 +5,40 @@ import * as z from "zod/mini";
  */
 export interface Identity {
   userId: string;
-  /** Kind of the credential. Both kinds have the permissions of the user. */
+  /** Kind of the credential. A credential never has more permissions than its user. */
   authType: "jwt" | "api_key";
   /** Id of the API key; absent for a JWT. */
   keyId?: string | undefined;
+  /** The permissions of a narrow credential; absent = all of the user. */
+  permissions?: string[] | undefined;
+  /** The only projects that a narrow credential can see; absent = all of the user. */
+  projectIds?: string[] | undefined;
+  /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. */
+  expiresAt?: string | undefined;
 }
+
+const words = z.pipe(
+  z.string(),
+  z.transform((text: string) => text.split(" ")),
+);
 
 /** The authorizer context as API Gateway passes it: all values are text, and API Gateway adds its own entries. */
 export const identityContext = z.object({
   userId: z.string(),
   authType: z.enum(["jwt", "api_key"]),
   keyId: z.optional(z.string()),
+  permissions: z.optional(words),
+  projectIds: z.optional(words),
+  expiresAt: z.optional(z.string()),
 });
+
+/** Converts the caller to the authorizer's context, whose values must be text. `identityContext` reads it. */
+export function toContext({ permissions, projectIds, ...identity }: Identity): Record<string, string> {
+  const context = { ...identity, permissions: permissions?.join(" "), projectIds: projectIds?.join(" ") };
+  const isSet = (entry: [string, string | undefined]): entry is [string, string] => entry[1] !== undefined;
+  return Object.fromEntries(Object.entries(context).filter(isSet));
+}
+
+/** Returns whether the credential may do less than its user. It then manages no API key but itself. */
+export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
+  permissions !== undefined || projectIds !== undefined;

@@ -1,30 +1,37 @@
-import type { Access } from "../manifest/endpoints.ts";
+import type { EndpointRow } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import type { Identity } from "./identity.ts";
 import { roleOf } from "./membership-store.ts";
 
 /**
- * Enforces the `access` of an endpoint row.
- * @throws ApiError `session_required` for an API key; `not_found` when the caller is not a member of the project,
- * whether it exists or not; `forbidden` for a viewer where an admin is required
+ * Enforces `access` and `permission` of an endpoint row.
+ * @throws ApiError `session_required` for an API key; `insufficient_permission` for a narrow credential that does not
+ * have the permission; `not_found` when the caller is not a member of the project, whether it exists or not, or when the
+ * credential is limited to other projects; `forbidden` for a viewer where an admin is required
  */
-export async function requireAccess(access: Access, caller: Identity, params: Record<string, string>): Promise<void> {
-  switch (access) {
-    case "user":
-      return;
-    case "session":
-      if (caller.authType === "jwt") return;
-      throw new ApiError("session_required", "This endpoint does not accept API keys. Sign in and send a JWT.");
-    case "viewer":
-    case "admin": {
-      const role = await roleOf(caller.userId, params.project_id ?? "");
-      if (role === undefined)
-        throw new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
-      if (access === "viewer" || role === "admin") return;
-      throw new ApiError(
-        "forbidden",
-        "Your role in this project is viewer (read-only). Ask an admin of the project to make the change.",
-      );
-    }
+export async function requireAccess(
+  { access, permission }: Pick<EndpointRow, "access" | "permission">,
+  caller: Identity,
+  params: Record<string, string>,
+): Promise<void> {
+  if (access === "session" && caller.authType !== "jwt") {
+    throw new ApiError("session_required", "This endpoint does not accept API keys. Sign in and send a JWT.");
   }
+  if (permission !== "none" && caller.permissions?.includes(permission) === false) {
+    const message = `The credential does not have the permission ${permission}. It has: ${caller.permissions.join(", ")}.`;
+    throw new ApiError("insufficient_permission", message);
+  }
+  if (access === "viewer" || access === "admin") await requireRole(access, caller, params.project_id ?? "");
+}
+
+async function requireRole(wanted: "viewer" | "admin", caller: Identity, projectId: string): Promise<void> {
+  const isVisible = caller.projectIds?.includes(projectId) ?? true;
+  const role = isVisible ? await roleOf(caller.userId, projectId) : undefined;
+  if (role === undefined)
+    throw new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
+  if (wanted === "viewer" || role === "admin") return;
+  throw new ApiError(
+    "forbidden",
+    "Your role in this project is viewer (read-only). Ask an admin of the project to make the change.",
+  );
 }

@@ -1,12 +1,32 @@
 import * as z from "zod/mini";
-import { type FieldsOf, id, instant, text } from "../schema/response-schema.ts";
-import type { CreatedApiKey, toListItem } from "./api-key.ts";
+import type { Permission } from "../manifest/endpoints.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import type { CreatedApiKey, toCurrent, toListItem } from "./api-key.ts";
+
+const permissionMeanings: Record<Permission, string> = {
+  "projects:read": "list the projects",
+  "webhooks:read": "list and show webhooks",
+  "webhooks:write": "create, change, disable and delete webhooks, and rotate their secrets",
+  "deliveries:read": "list and show deliveries",
+  "deliveries:write": "send tests, redeliver and recover",
+  "keys:read": "list API keys; a narrow key sees only itself",
+  "keys:write": "delete API keys; a narrow key deletes only itself",
+};
+
+const permission = oneOf("A permission.", permissionMeanings);
 
 const base = {
   id: id("Id of the key, for deleting it."),
   name: text("Display name of the key."),
   key_prefix: text("The first 12 characters of the key, to recognize it.", { pattern: "^svc_[0-9a-f]{8}$" }),
   created_at: instant("Time of creation."),
+  permissions: z
+    .optional(z.array(permission))
+    .check(z.describe("What the key may do; absent = all that its user may.")),
+  project_ids: z
+    .optional(z.array(id("Id of a project.")))
+    .check(z.describe("The projects that the key can see; absent = all of its user.")),
+  expires_at: z.optional(instant("The first moment at which the key is rejected; absent = valid until it is deleted.")),
 };
 
 /** An API key in a list. */
@@ -20,3 +40,15 @@ export const createdApiKeySchema = z.strictObject({
   ...base,
   key: text("The API key. Returned only once: the service stores only its hash.", { pattern: "^svc_[0-9a-f]{64}$" }),
 } satisfies FieldsOf<CreatedApiKey>);
+
+/** The credential of a request. */
+export const currentCredentialSchema = z.strictObject({
+  type: oneOf("Kind of the credential.", { jwt: "a signed-in user", api_key: "an API key" }),
+  user_id: text("Id of the user for whom it acts."),
+  api_key: z.nullable(z.strictObject({ id: base.id, name: base.name, key_prefix: base.key_prefix })),
+  permissions: z.nullable(z.array(z.string())).check(z.describe("What it may do; null = all that its user may.")),
+  project_ids: z
+    .nullable(z.array(id("Id of a project.")))
+    .check(z.describe("The projects that it can see; null = all of its user.")),
+  expires_at: z.nullable(instant("The first moment at which it is rejected; null = no end set by the service.")),
+} satisfies FieldsOf<ReturnType<typeof toCurrent>>);

@@ -76,12 +76,21 @@ export async function findByHash(keyHash: string): Promise<ApiKey | undefined> {
   return Item as ApiKey | undefined;
 }
 
+export const notFound = () => new ApiError("not_found", "No API key with this id exists.");
+
+/** Returns a key of a user by its id; undefined = there is none. */
+export async function find(user_id: string, id: string): Promise<ApiKey | undefined> {
+  const { Item } = await dynamo().send(
+    new GetCommand({ TableName: tableName("userApiKeys"), Key: { user_id, id }, ConsistentRead: true }),
+  );
+  return Item && findByHash(Item.key_hash);
+}
+
 /**
  * Deletes a key. After this returns, requests with the key are rejected.
  * @throws ApiError `not_found` when the user has no key with this id
  */
 export async function remove(userId: string, id: string): Promise<void> {
-  const notFound = () => new ApiError("not_found", "No API key with this id exists.");
   const entry = { TableName: tableName("userApiKeys"), Key: { user_id: userId, id } };
   const { Item } = await dynamo().send(new GetCommand({ ...entry, ConsistentRead: true }));
   if (!Item) throw notFound();

@@ -2,11 +2,13 @@ import { randomBytes } from "node:crypto";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
 import { API_KEY_RANDOM_BYTES, apiKeyInput, createApiKey, toCreated } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
+import { requireMembership } from "./require-membership.ts";
 
 /** Creates an API key for the caller. This is the only response that contains the key. */
 export const handler = defineEndpoint("POST /v1/api-keys", {
   input: apiKeyInput,
   async run({ input, identity, now }) {
+    await requireMembership(identity.userId, input.project_ids);
     const { apiKey, key } = createApiKey(identity.userId, input, now, randomBytes(API_KEY_RANDOM_BYTES));
     await apiKeys.insert(apiKey);
     return created(toCreated(apiKey, key));

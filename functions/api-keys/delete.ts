@@ -1,9 +1,12 @@
+import { isNarrow } from "../access/identity.ts";
 import { defineEndpoint, noContent } from "../http/define-endpoint.ts";
 import * as apiKeys from "./api-key-store.ts";
 
-/** Deletes an API key of the caller. The next request with the key is rejected. */
+/** Deletes an API key of the caller. The next request with the key is rejected. A narrow key deletes only itself. */
 export const handler = defineEndpoint("DELETE /v1/api-keys/{id}", {
   async run({ params, identity }) {
+    const isVisible = !isNarrow(identity) || params.id === identity.keyId;
+    if (!isVisible) throw apiKeys.notFound();
     await apiKeys.remove(identity.userId, params.id);
     return noContent();
   },

@@ -1,6 +1,6 @@
 import type { APIGatewayAuthorizerResult, APIGatewayRequestAuthorizerEvent } from "aws-lambda";
-import type { Identity } from "../access/identity.ts";
-import { hashApiKey, isApiKey, isLastUsedStale } from "../api-keys/api-key.ts";
+import { type Identity, toContext } from "../access/identity.ts";
+import { hashApiKey, isApiKey, isExpired, isLastUsedStale } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -38,17 +38,26 @@ async function identifyByKey(token: string, now: Date): Promise<Identity> {
   const apiKey = isApiKey(token) ? await apiKeys.findByHash(hashApiKey(token)) : undefined;
   // Unknown, malformed and deleted keys get the same error, which must not reveal which keys exist or existed.
   if (!apiKey) throw new ApiError("invalid_api_key", "The API key is not valid. Check it, or use another one.");
+  if (isExpired(apiKey, now)) throw new ApiError("api_key_expired", "The API key has expired. Use another one.");
   if (isLastUsedStale(apiKey, now, settings.lastUsedResolutionSeconds())) {
     // Best effort: the request succeeds even if the time of last use cannot be written.
     await apiKeys
       .updateLastUsed(apiKey, now, AbortSignal.timeout(1_000))
       .catch((error: unknown) => log.error("last_used_at not written", error, { key_id: apiKey.id }));
   }
-  return { userId: apiKey.user_id, authType: "api_key", keyId: apiKey.id };
+  const { user_id, id, permissions, project_ids, expires_at } = apiKey;
+  return {
+    userId: user_id,
+    authType: "api_key",
+    keyId: id,
+    permissions,
+    projectIds: project_ids,
+    expiresAt: expires_at,
+  };
 }
 
 const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>
-  policy("Allow", identity.userId, event.methodArn, { ...identity });
+  policy("Allow", identity.userId, event.methodArn, toContext(identity));
 
 /** Logs the reason of the rejection. Accepted callers are in the access log of API Gateway. */
 function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError): APIGatewayAuthorizerResult {

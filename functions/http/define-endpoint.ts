@@ -75,12 +75,12 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
 ) {
   const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
   if (!row) throw new Error(`functions/manifest/endpoints.ts has no row for ${route}`);
-  const { access, method, path } = row;
+  const { method, path, access, permission } = row;
 
   async function respond(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
     const identity = identityContext.parse(event.requestContext.authorizer) as Identity;
     const params = readParams(event);
-    await requireAccess(access, identity, params);
+    await requireAccess({ access, permission }, identity, params);
     const schema = typeof input === "function" ? input() : input;
     const response = await run({
       params,

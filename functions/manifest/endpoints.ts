@@ -10,6 +10,8 @@ export interface EndpointRow {
   /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it. */
   file: string;
   access: Access;
+  /** What a narrow credential must have been given to call this; `none` = nothing beyond `access`. */
+  permission: Permission | "none";
   uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
@@ -25,26 +27,52 @@ export interface EndpointRow {
  */
 export type Access = "session" | "user" | "viewer" | "admin";
 
+/**
+ * What a credential can be narrowed to: an API key with `permissions`, or a workflow of a CI system. They are part of
+ * the API, and never add to what the user may do.
+ */
+export const permissions = [
+  "projects:read",
+  "webhooks:read",
+  "webhooks:write",
+  "deliveries:read",
+  "deliveries:write",
+  "keys:read",
+  "keys:write",
+] as const;
+export type Permission = (typeof permissions)[number];
+
 export const endpoints = [
   {
     method: "POST",
     path: "/v1/api-keys",
     file: "api-keys/create",
     access: "session",
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"] } },
+    permission: "none",
+    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
   },
   {
     method: "GET",
     path: "/v1/api-keys",
     file: "api-keys/list",
     access: "user",
+    permission: "keys:read",
     uses: { tables: { apiKeys: ["BatchGetItem"], userApiKeys: ["Query"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/api-keys/current",
+    file: "api-keys/get-current",
+    access: "user",
+    permission: "none",
+    uses: { tables: { apiKeys: ["GetItem"], userApiKeys: ["GetItem"] } },
   },
   {
     method: "DELETE",
     path: "/v1/api-keys/{id}",
     file: "api-keys/delete",
     access: "user",
+    permission: "keys:write",
     uses: { tables: { apiKeys: ["DeleteItem"], userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"] } },
   },
   {
@@ -52,6 +80,7 @@ export const endpoints = [
     path: "/v1/projects",
     file: "projects/list",
     access: "user",
+    permission: "projects:read",
     uses: { tables: { projects: ["Query"] } },
   },
   {
@@ -59,6 +88,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks",
     file: "webhooks/create",
     access: "admin",
+    permission: "webhooks:write",
     uses: { tables: { projects: ["GetItem"], webhooks: ["PutItem", "UpdateItem"], webhookSecrets: ["PutItem"] } },
   },
   {
@@ -66,6 +96,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks",
     file: "webhooks/list",
     access: "viewer",
+    permission: "webhooks:read",
     uses: { tables: { projects: ["GetItem"], webhooks: ["Query"] } },
   },
   {
@@ -73,6 +104,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}",
     file: "webhooks/delete",
     access: "admin",
+    permission: "webhooks:write",
     uses: { tables: { projects: ["GetItem"], webhooks: ["DeleteItem", "UpdateItem"], webhookSecrets: ["DeleteItem"] } },
   },
   {
@@ -80,6 +112,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}",
     file: "webhooks/get",
     access: "viewer",
+    permission: "webhooks:read",
     uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"] } },
   },
   {
@@ -87,6 +120,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}",
     file: "webhooks/update",
     access: "admin",
+    permission: "webhooks:write",
     uses: { tables: { projects: ["GetItem"], webhooks: ["UpdateItem"] } },
   },
   {
@@ -94,6 +128,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret",
     file: "webhooks/rotate-secret",
     access: "admin",
+    permission: "webhooks:write",
     uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], webhookSecrets: ["UpdateItem"] } },
   },
   {
@@ -101,6 +136,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/test",
     file: "deliveries/send-test-delivery",
     access: "admin",
+    permission: "deliveries:write",
     uses: {
       tables: {
         projects: ["GetItem"],
@@ -116,6 +152,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/deliveries",
     file: "deliveries/list",
     access: "viewer",
+    permission: "deliveries:read",
     uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query"] } },
   },
   {
@@ -123,6 +160,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}",
     file: "deliveries/get",
     access: "viewer",
+    permission: "deliveries:read",
     uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem"] } },
   },
   {
@@ -130,6 +168,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
     file: "deliveries/redeliver",
     access: "admin",
+    permission: "deliveries:write",
     uses: {
       tables: {
         projects: ["GetItem"],
@@ -145,6 +184,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/recover",
     file: "deliveries/recover",
     access: "admin",
+    permission: "deliveries:write",
     uses: {
       tables: {
         projects: ["GetItem"],

@@ -140,7 +140,7 @@ export const workers = [
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"] } },
+    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
   },
   {
     file: "api-keys/revoke-all",

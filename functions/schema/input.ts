@@ -27,6 +27,19 @@ export const displayName = z.string(orRequired("must be a string")).check(
   z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
 );
 
+/**
+ * A list of 1 to `max` different values. Duplicates are accepted and removed.
+ * @param item schema of one value
+ */
+export const setOf = <Item extends z.ZodMiniType<string>>(item: Item, max: number) =>
+  z.pipe(
+    z.array(item, orRequired("must be an array")).check(
+      z.refine((items) => items.length > 0, "must not be empty"),
+      z.refine((items) => items.length <= max, `must have at most ${max} entries`),
+    ),
+    z.transform((items: z.output<Item>[]) => [...new Set(items)]),
+  );
+
 /** A UUID of any version. The output is in lower case. */
 export const uuid = z.pipe(
   z.string(orRequired("must be a UUID")).check(z.refine((text) => canonicalUuid(text) !== undefined, "must be a UUID")),

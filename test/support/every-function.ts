@@ -96,10 +96,17 @@ async function callEndpoint(
 async function useKeys(service: TestService): Promise<void> {
   const { api, userId } = service.user();
   const { id, key } = (await api.post("/v1/api-keys", { name: "own" })).body.data;
+  const projectId = await service.project(userId);
+  const limits = { permissions: ["keys:read"], project_ids: [projectId] };
+  const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
+  expect((await service.as(narrow.key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
+  await expectStatus(api.delete(`/v1/api-keys/${narrow.id}`), 204);
+  const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
+  await call<{ key: string }>("api-keys/provision", partner);
   const provisioned = await call<{ key: string }>("api-keys/provision", { user_id: userId, name: "partner" });
   await expectStatus(service.as(key).post("/v1/api-keys", { name: "more" }), 403);
   for (const credential of [key, provisioned.key]) {
-    expect((await service.as(credential).get("/v1/api-keys")).body.data).toHaveLength(2);
+    expect((await service.as(credential).get("/v1/api-keys")).body.data).toHaveLength(3);
   }
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 204);
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 404);

@@ -44,6 +44,9 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   invalid_token: "Sign in again: svc login",
   token_expired: "A JWT is valid for at most an hour. Sign in again, preferably with an API key: svc login",
   invalid_api_key: "The key was deleted, or belongs to another service. Sign in again: svc login",
+  api_key_expired: "Use another key, or create one: svc keys create",
+  insufficient_permission:
+    "Show what the credential may do: svc whoami. Create a key with more permissions: svc keys create",
   session_required: "An API key cannot do this. Use a JWT: svc login, or SVC_API_KEY=<JWT>",
   forbidden: "This requires an admin of the project. Show your role: svc projects list",
   project_suspended: "Ask the operator of the platform why. Deliveries are held until the suspension ends",

@@ -10,7 +10,7 @@ export interface paths {
     };
     /**
      * List your API keys
-     * @description Oldest first.
+     * @description Oldest first. A key with `permissions` or `project_ids` lists only itself. Permission: `keys:read`.
      */
     get: operations["listApiKeys"];
     put?: never;
@@ -19,6 +19,26 @@ export interface paths {
      * @description Only this response contains `key`. A user can have at most 100 keys. Requires a JWT; API keys are rejected.
      */
     post: operations["createApiKey"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/api-keys/current": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * Show what the credential of the request may do
+     * @description For an API key, a JWT or a workflow. Needs no permission.
+     */
+    get: operations["getCurrentCredential"];
+    put?: never;
+    post?: never;
     delete?: never;
     options?: never;
     head?: never;
@@ -40,7 +60,7 @@ export interface paths {
     post?: never;
     /**
      * Delete an API key
-     * @description The next request with the key is rejected. A key can delete itself.
+     * @description The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself. Permission: `keys:write`.
      */
     delete: operations["deleteApiKey"];
     options?: never;
@@ -57,7 +77,7 @@ export interface paths {
     };
     /**
      * List your projects
-     * @description Oldest membership first, with your role in each project.
+     * @description Oldest membership first, with your role in each project. Permission: `projects:read`.
      */
     get: operations["listProjects"];
     put?: never;
@@ -80,13 +100,13 @@ export interface paths {
     };
     /**
      * List the webhooks of a project
-     * @description Oldest first, without their secrets. Requires membership of the project.
+     * @description Oldest first, without their secrets. Requires membership of the project. Permission: `webhooks:read`.
      */
     get: operations["listWebhooks"];
     put?: never;
     /**
      * Create a webhook
-     * @description Only this response contains the signing secret. A project can have at most 20 webhooks. Requires the role `admin` in the project.
+     * @description Only this response contains the signing secret. A project can have at most 20 webhooks. Requires the role `admin` in the project. Permission: `webhooks:write`.
      */
     post: operations["createWebhook"];
     delete?: never;
@@ -109,21 +129,21 @@ export interface paths {
     };
     /**
      * Show a webhook
-     * @description Requires membership of the project.
+     * @description Requires membership of the project. Permission: `webhooks:read`.
      */
     get: operations["getWebhook"];
     put?: never;
     post?: never;
     /**
      * Delete a webhook
-     * @description Its pending deliveries become `cancelled`, and its deliveries can no longer be read. Requires the role `admin` in the project.
+     * @description Its pending deliveries become `cancelled`, and its deliveries can no longer be read. Requires the role `admin` in the project. Permission: `webhooks:write`.
      */
     delete: operations["deleteWebhook"];
     options?: never;
     head?: never;
     /**
      * Change, disable or enable a webhook
-     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. Requires the role `admin` in the project.
+     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. Requires the role `admin` in the project. Permission: `webhooks:write`.
      */
     patch: operations["updateWebhook"];
     trace?: never;
@@ -144,7 +164,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the signing secret
-     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time. At most three old secrets stay valid. Requires the role `admin` in the project.
+     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time. At most three old secrets stay valid. Requires the role `admin` in the project. Permission: `webhooks:write`.
      */
     post: operations["rotateWebhookSecret"];
     delete?: never;
@@ -169,7 +189,7 @@ export interface paths {
     put?: never;
     /**
      * Send a sample event
-     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project.
+     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["sendTestDelivery"];
     delete?: never;
@@ -192,7 +212,7 @@ export interface paths {
     };
     /**
      * List the deliveries of a webhook
-     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. With `status`, a page can have fewer entries than `limit`, or none, although more pages follow: rely on the header. Requires membership of the project.
+     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. With `status`, a page can have fewer entries than `limit`, or none, although more pages follow: rely on the header. Requires membership of the project. Permission: `deliveries:read`.
      */
     get: operations["listDeliveries"];
     put?: never;
@@ -219,7 +239,7 @@ export interface paths {
     };
     /**
      * Show a delivery
-     * @description With its payload, and the response to each attempt. Requires membership of the project.
+     * @description With its payload, and the response to each attempt. Requires membership of the project. Permission: `deliveries:read`.
      */
     get: operations["getDelivery"];
     put?: never;
@@ -248,7 +268,7 @@ export interface paths {
     put?: never;
     /**
      * Send a delivery again
-     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project.
+     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["redeliver"];
     delete?: never;
@@ -273,7 +293,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -368,6 +388,23 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
+      /** @description What the key may do; absent = all that its user may. */
+      permissions?: (
+        | "projects:read"
+        | "webhooks:read"
+        | "webhooks:write"
+        | "deliveries:read"
+        | "deliveries:write"
+        | "keys:read"
+        | "keys:write"
+      )[];
+      /** @description The projects that the key can see; absent = all of its user. */
+      project_ids?: string[];
+      /**
+       * Format: date-time
+       * @description The first moment at which the key is rejected; absent = valid until it is deleted.
+       */
+      expires_at?: string;
       /** @description The API key. Returned only once: the service stores only its hash. */
       key: string;
     };
@@ -386,6 +423,23 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
+      /** @description What the key may do; absent = all that its user may. */
+      permissions?: (
+        | "projects:read"
+        | "webhooks:read"
+        | "webhooks:write"
+        | "deliveries:read"
+        | "deliveries:write"
+        | "keys:read"
+        | "keys:write"
+      )[];
+      /** @description The projects that the key can see; absent = all of its user. */
+      project_ids?: string[];
+      /**
+       * Format: date-time
+       * @description The first moment at which the key is rejected; absent = valid until it is deleted.
+       */
+      expires_at?: string;
       /**
        * Format: date-time
        * @description Time of the last use, by default accurate to a minute; null = never used.
@@ -839,35 +893,6 @@ export interface components {
         };
       };
     };
-    /** @description `forbidden`: Only admins of the project may do this; viewers have read access. */
-    Forbidden: {
-      headers: {
-        "x-request-id": components["headers"]["x-request-id"];
-        "Cache-Control": components["headers"]["Cache-Control"];
-        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-        "X-Frame-Options": components["headers"]["X-Frame-Options"];
-        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
-        [name: string]: unknown;
-      };
-      content: {
-        "application/json": {
-          error: {
-            /**
-             * @description Error code for programs. Part of the API.
-             * @enum {string}
-             */
-            code: "forbidden";
-            /** @description Error message for people. May change. */
-            message: string;
-            /**
-             * Format: uuid
-             * @description Id of the request, also in the header `x-request-id`.
-             */
-            request_id: string;
-          };
-        };
-      };
-    };
     /**
      * @description `invalid_json`: The body is not valid JSON.
      *
@@ -916,6 +941,8 @@ export interface components {
      *     `token_expired`: The JWT has expired. Sign in again.
      *
      *     `invalid_api_key`: The API key is malformed, unknown or deleted.
+     *
+     *     `api_key_expired`: The `expires_at` of the API key has passed.
      */
     Unauthorized: {
       headers: {
@@ -934,7 +961,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "unauthorized" | "invalid_token" | "token_expired" | "invalid_api_key";
+            code: "unauthorized" | "invalid_token" | "token_expired" | "invalid_api_key" | "api_key_expired";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1151,6 +1178,35 @@ export interface components {
         };
       };
     };
+    /** @description `insufficient_permission`: The credential is narrow and does not have the permission that the message names. */
+    InsufficientPermission: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "insufficient_permission";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
     /** @description `not_found`: No resource with this id exists, or the caller has no access to it. */
     NotFound: {
       headers: {
@@ -1183,9 +1239,11 @@ export interface components {
     /**
      * @description `forbidden`: Only admins of the project may do this; viewers have read access.
      *
+     *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     *
      *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.
      */
-    ForbiddenOrProjectSuspended: {
+    Forbidden: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1201,7 +1259,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "forbidden" | "project_suspended";
+            code: "forbidden" | "insufficient_permission" | "project_suspended";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1231,6 +1289,39 @@ export interface components {
              * @enum {string}
              */
             code: "webhook_limit_reached";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /**
+     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     *
+     *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     */
+    ForbiddenOrInsufficientPermission: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden" | "insufficient_permission";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1367,7 +1458,7 @@ export interface operations {
            * @example {
            *       "data": [
            *         {
-           *           "id": "01a1fc46-ece3-77b8-9ef0-ed62555e0e50",
+           *           "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
            *           "name": "ci",
            *           "key_prefix": "svc_bea7ab28",
            *           "last_used_at": "2026-11-21T04:05:29.027Z",
@@ -1382,6 +1473,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -1404,6 +1496,23 @@ export interface operations {
         "application/json": {
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
+          /** @description What the key may do. Default: all that you may, also what you may do later. */
+          permissions?: (
+            | "projects:read"
+            | "webhooks:read"
+            | "webhooks:write"
+            | "deliveries:read"
+            | "deliveries:write"
+            | "keys:read"
+            | "keys:write"
+          )[];
+          /** @description The projects that the key can see, 1 to 20 of yours. Default: all. */
+          project_ids?: string[];
+          /**
+           * Format: date-time
+           * @description The moment at which the key ends, at most 366 days ahead. Default: never.
+           */
+          expires_at?: string;
         };
       };
     };
@@ -1422,9 +1531,9 @@ export interface operations {
           /**
            * @example {
            *       "data": {
-           *         "id": "01a1fc46-ece3-77b8-9ef0-ed62555e0e50",
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
            *         "name": "ci",
-           *         "key": "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac2b43bec42",
+           *         "key": "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af",
            *         "key_prefix": "svc_bea7ab28",
            *         "created_at": "2026-11-21T04:04:29.027Z"
            *       }
@@ -1441,6 +1550,88 @@ export interface operations {
       409: components["responses"]["ApiKeyLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  getCurrentCredential: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "type": "api_key",
+           *         "user_id": "user",
+           *         "api_key": {
+           *           "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *           "name": "ci",
+           *           "key_prefix": "svc_bea7ab28"
+           *         },
+           *         "permissions": [
+           *           "deliveries:read"
+           *         ],
+           *         "project_ids": [
+           *           "01a1fc46-ece3-7749-804d-53ab431e8518"
+           *         ],
+           *         "expires_at": "2027-02-19T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * @description Kind of the credential.
+               *
+               *     - `jwt`: a signed-in user
+               *     - `api_key`: an API key
+               * @enum {string}
+               */
+              type: "jwt" | "api_key";
+              /** @description Id of the user for whom it acts. */
+              user_id: string;
+              api_key: {
+                /**
+                 * Format: uuid
+                 * @description Id of the key, for deleting it.
+                 */
+                id: string;
+                /** @description Display name of the key. */
+                name: string;
+                /** @description The first 12 characters of the key, to recognize it. */
+                key_prefix: string;
+              } | null;
+              /** @description What it may do; null = all that its user may. */
+              permissions: string[] | null;
+              /** @description The projects that it can see; null = all of its user. */
+              project_ids: string[] | null;
+              /**
+               * Format: date-time
+               * @description The first moment at which it is rejected; null = no end set by the service.
+               */
+              expires_at: string | null;
+            };
+          };
+        };
+      };
+      401: components["responses"]["Unauthorized"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -1471,6 +1662,7 @@ export interface operations {
         content?: never;
       };
       401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -1515,6 +1707,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -1567,6 +1760,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -1636,7 +1830,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrProjectSuspended"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["WebhookLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
@@ -1694,6 +1888,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -1727,7 +1922,7 @@ export interface operations {
         content?: never;
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -1799,7 +1994,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -1873,7 +2068,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -1945,7 +2140,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrProjectSuspended"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -2011,6 +2206,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -2088,6 +2284,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -2142,7 +2339,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrProjectSuspended"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
       429: components["responses"]["RateLimited"];
@@ -2214,7 +2411,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["ForbiddenOrProjectSuspended"];
+      403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];

@@ -6,16 +6,20 @@ import {
   createApiKey,
   hashApiKey,
   isApiKey,
+  isExpired,
   isLastUsedStale,
+  toCreated,
+  toListItem,
 } from "../../../functions/api-keys/api-key.ts";
 import { parse } from "../../../functions/schema/input.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const random = Buffer.from(Array.from({ length: API_KEY_RANDOM_BYTES }, (_, index) => index));
 
-test("createApiKey returns the random bytes in hex, and an item with the hash and the first 12 characters", () => {
+test("createApiKey returns the random bytes and their CRC-32 in hex, and an item with the hash and the first 12 characters", () => {
   const { apiKey, key } = createApiKey("user-1", { name: "ci" }, now, random);
-  expect(key).toBe("svc_000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
+  // python3 -c 'import zlib; print("%08x" % zlib.crc32(b"svc_0001…1a1b"))'
+  expect(key).toBe("svc_000102030405060708090a0b0c0d0e0f101112131415161718191a1bf57394a2");
   expect(apiKey).toEqual({
     id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
     user_id: "user-1",
@@ -27,7 +31,7 @@ test("createApiKey returns the random bytes in hex, and an item with the hash an
 });
 
 test("the id of a key does not depend on its secret bytes", () => {
-  const otherSecret = Buffer.concat([Buffer.alloc(32, 0xff), random.subarray(32)]);
+  const otherSecret = Buffer.concat([Buffer.alloc(28, 0xff), random.subarray(28)]);
   const idOf = (bytes: Buffer) => createApiKey("user-1", { name: "ci" }, now, bytes).apiKey.id;
   expect(idOf(otherSecret)).toBe(idOf(random));
 });
@@ -44,10 +48,15 @@ test("hashApiKey is SHA-256 over the whole key including the prefix", () => {
   expect(hashApiKey(`svc_${"0".repeat(64)}`)).toBe("4a4474e0e18733444c084e65ed92210c5f93fe87a51e68c1165be0aed5cfabe9");
 });
 
-const hex = "0123456789abcdef".repeat(4);
+const hex = `${"0123456789abcdef".repeat(4).slice(0, 56)}39d55bbe`;
 
 test.each([
-  ["svc_ and 64 lowercase hex characters", `svc_${hex}`, true],
+  ["svc_, 56 hex characters and their CRC-32", `svc_${hex}`, true],
+  ["a CRC-32 that starts with zeros", "svc_0000000000000000000000000000000000000000000000000000000200d96f35", true],
+  ["64 hex characters without a checksum", `svc_${"0123456789abcdef".repeat(4)}`, false],
+  ["two swapped characters", `svc_10${hex.slice(2)}`, false],
+  ["the checksum in upper case", `svc_${hex.slice(0, 56)}39D55BBE`, false],
+  ["the checksum of the key without its prefix", `svc_${"0".repeat(56)}cb612bfd`, false],
   ["upper case", `svc_${hex.toUpperCase()}`, false],
   ["an upper case prefix", `SVC_${hex}`, false],
   ["one character too few", `svc_${hex.slice(1)}`, false],
@@ -75,6 +84,74 @@ test.each([
   const { apiKey } = createApiKey("user-1", { name: "ci" }, now, random);
   const used: ApiKey = last_used_at === undefined ? apiKey : { ...apiKey, last_used_at };
   expect(isLastUsedStale(used, now, resolution)).toBe(expected);
+});
+
+describe("a key with limits", () => {
+  const project = "0192f5a0-0000-7000-8000-000000000001";
+  const create = (input: object) => createApiKey("user-1", parse(apiKeyInput, { name: "ci", ...input }), now, random);
+
+  test("stores and returns its permissions, projects and end", () => {
+    const limits = {
+      permissions: ["webhooks:read", "deliveries:write"],
+      project_ids: [project],
+      expires_at: "2027-03-01T12:00:00.000Z",
+    };
+    const { apiKey, key } = create({ ...limits, expires_at: "2027-03-01T13:00:00+01:00" });
+    expect(apiKey).toMatchObject(limits);
+    expect(toListItem(apiKey)).toMatchObject(limits);
+    expect(toCreated(apiKey, key)).toMatchObject(limits);
+  });
+
+  test("keeps each value once, and ids in lower case", () => {
+    const { apiKey } = create({
+      permissions: ["keys:read", "keys:read"],
+      project_ids: [project, project.toUpperCase()],
+    });
+    expect(apiKey).toMatchObject({ permissions: ["keys:read"], project_ids: [project] });
+  });
+
+  test("without limits has none of the fields, in the item and in responses", () => {
+    const { apiKey, key } = create({});
+    for (const fields of [apiKey, toListItem(apiKey), toCreated(apiKey, key)])
+      expect(Object.keys(fields).join()).not.toMatch(/permissions|project_ids|expires_at/);
+  });
+
+  test.each<[string, object, string, string]>([
+    ["no permission", { permissions: [] }, "permissions", "must not be empty"],
+    [
+      "an unknown permission",
+      { permissions: ["admin"] },
+      "permissions.0",
+      expect.stringMatching(/^must be one of proj/),
+    ],
+    ["permissions as text", { permissions: "keys:read" }, "permissions", "must be an array"],
+    ["no project", { project_ids: [] }, "project_ids", "must not be empty"],
+    ["a project that is no UUID", { project_ids: ["shop"] }, "project_ids.0", "must be a UUID"],
+    ["21 projects", { project_ids: Array(21).fill(project) }, "project_ids", "must have at most 20 entries"],
+    ["an end in the past", { expires_at: "2026-03-01T11:59:59Z" }, "expires_at", "must be in the future"],
+    ["an end now", { expires_at: "2026-03-01T12:00:00Z" }, "expires_at", "must be in the future"],
+    [
+      "an end after 366 days",
+      { expires_at: "2027-03-02T12:00:01Z" },
+      "expires_at",
+      "must be at most 366 days from now",
+    ],
+    ["an end as a number", { expires_at: 1_800_000_000 }, "expires_at", "must be an ISO 8601 time"],
+    ["null as end", { expires_at: null }, "expires_at", "must be an ISO 8601 time"],
+  ])("is rejected with %s", (_title, input, path, message) => {
+    expect(() => create(input)).toThrow(
+      expect.objectContaining({ code: "validation_error", details: [{ path, message }] }),
+    );
+  });
+
+  test.each([
+    ["a millisecond before its end", "2026-03-01T12:00:00.001Z", false],
+    ["at its end", "2026-03-01T12:00:00.000Z", true],
+    ["without an end", undefined, false],
+  ])("isExpired %s", (_title, expires_at, expected) => {
+    const { apiKey } = create({});
+    expect(isExpired(expires_at === undefined ? apiKey : { ...apiKey, expires_at }, now)).toBe(expected);
+  });
 });
 
 const family = "\u{1F468}\u200D\u{1F469}\u200D\u{1F467}";

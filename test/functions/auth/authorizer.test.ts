@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { setImmediate as immediate } from "node:timers/promises";
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import jwt from "jsonwebtoken";
 import { mintToken } from "../../../bin/local/mint-token.ts";
@@ -9,7 +10,9 @@ import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
+import { unknownApiKey } from "../../support/api-keys.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -28,6 +31,7 @@ beforeAll(async () => {
   });
 });
 beforeEach(resetCalls);
+afterEach(() => void jest.useRealTimers());
 afterAll(restoreAws);
 afterAll(() => service.stop());
 
@@ -101,7 +105,7 @@ describe("the policy", () => {
     ["two headers", () => ["Bearer a", "Bearer b"], "unauthorized"],
     ["another scheme", () => ["Basic dXNlcjpwYXNz"], "unauthorized"],
     ["a malformed API key", () => ["Bearer svc_x"], "invalid_api_key"],
-    ["an unknown API key", () => [`Bearer svc_${randomBytes(32).toString("hex")}`], "invalid_api_key"],
+    ["an unknown API key", () => [`Bearer ${unknownApiKey()}`], "invalid_api_key"],
     ["a partner key", () => [`Bearer svcp_${randomBytes(32).toString("hex")}`], "invalid_token"],
     ["garbage", () => ["Bearer garbage"], "invalid_token"],
     ["an expired JWT", () => [`Bearer ${mintToken(process.env.JWT_SECRET ?? "", "user-1", -1)}`], "token_expired"],
@@ -141,8 +145,9 @@ describe("an API key", () => {
     expect(commands).toEqual([{ name: "GetItemCommand", input: { ...record, ConsistentRead: true } }]);
   });
 
-  test.each(["svc_", "svc_x", `svc_${"0".repeat(63)}`, `svc_${"A".repeat(64)}`, `svcp_${"0".repeat(64)}`])(
-    "that is malformed costs no DynamoDB call: %s",
+  const madeUp = `svc_${randomBytes(32).toString("hex")}`;
+  test.each(["svc_", "svc_x", `svc_${"0".repeat(63)}`, `svc_${"A".repeat(64)}`, `svcp_${"0".repeat(64)}`, madeUp])(
+    "that is malformed or has a wrong checksum costs no DynamoDB call: %s",
     async (token) => {
       expect(effectOf(await authorizeToken(token))).toBe("Deny");
       expect(commands).toEqual([]);
@@ -150,8 +155,42 @@ describe("an API key", () => {
   );
 
   test("that is unknown costs one read and no write", async () => {
-    await authorizeToken(`svc_${randomBytes(32).toString("hex")}`);
+    await authorizeToken(unknownApiKey());
     expect(commands.map(({ name }) => name)).toEqual(["GetItemCommand"]);
+  });
+
+  test("with limits costs the same one read, and passes its limits on as text", async () => {
+    const user = service.user();
+    const projects = await Promise.all([service.project(user.userId), service.project(user.userId)]);
+    const expires_at = new Date(Date.now() + 60_000).toISOString();
+    const limits = { permissions: ["keys:read", "webhooks:read"], project_ids: projects, expires_at };
+    const { id, key } = (await user.api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
+    await authorizeToken(key);
+    resetCalls();
+    const { context } = await authorizeToken(key);
+    expect(commands.map(({ name }) => name)).toEqual(["GetItemCommand"]);
+    expect(context).toEqual({
+      userId: user.userId,
+      authType: "api_key",
+      keyId: id,
+      permissions: "keys:read webhooks:read",
+      projectIds: projects.join(" "),
+      expiresAt: expires_at,
+    });
+  });
+
+  test("that has expired is rejected with a code of its own, and its last use does not change", async () => {
+    const user = service.user();
+    const expires_at = new Date(Date.now() + 60_000).toISOString();
+    const { key } = (await user.api.post("/v1/api-keys", { name: "ci", expires_at })).body.data;
+    const clock = fakeDate();
+    clock.advance(59);
+    expect(effectOf(await authorizeToken(key))).toBe("Allow");
+    clock.advance(1);
+    resetCalls();
+    expect(await authorizeToken(key)).toMatchObject({ context: { errorCode: "api_key_expired" } });
+    expect(commands.map(({ name }) => name)).toEqual(["GetItemCommand"]);
+    jest.useRealTimers();
   });
 
   test("that is deleted is rejected on the next request", async () => {

@@ -5,9 +5,10 @@ import { json } from "node:stream/consumers";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
-import { type EndpointRow, endpoints } from "../../../functions/manifest/endpoints.ts";
+import { type EndpointRow, endpoints, permissions } from "../../../functions/manifest/endpoints.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import { unknownApiKey } from "../../support/api-keys.ts";
 import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
@@ -94,7 +95,8 @@ const badCredentials: [title: string, code: string, token: () => string][] = [
     "invalid_token",
     () => signed({ alg: "none" }, { sub: admin.userId, exp: soon() }, process.env.JWT_SECRET ?? ""),
   ],
-  ["an unknown API key", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
+  ["an unknown API key", "invalid_api_key", unknownApiKey],
+  ["an API key with a wrong checksum", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
   ["a deleted API key", "invalid_api_key", () => deletedKey],
   ["an API key in upper case", "invalid_api_key", () => `svc_${adminKey.slice(4).toUpperCase()}`],
   ["a truncated API key", "invalid_api_key", () => adminKey.slice(0, -1)],
@@ -190,6 +192,43 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
       else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
       if (response.status === 404) expect(response.body.error.message).not.toContain("project");
     }
+  });
+});
+
+const rowsWithPermission = rows.filter(({ permission }) => permission !== "none");
+
+describe.each(rowsWithPermission)("a narrow key and $method $path", (row) => {
+  const keyWith = async (limits: object): Promise<string> => {
+    const { status, body } = await admin.api.post("/v1/api-keys", { name: "narrow", ...limits });
+    expect(status).toBe(201);
+    narrowKeys.push(body.data.id);
+    return body.data.key;
+  };
+  const narrowKeys: string[] = [];
+  afterAll(async () => {
+    for (const id of narrowKeys) await admin.api.delete(`/v1/api-keys/${id}`);
+  });
+
+  test("returns 403 insufficient_permission and its name, with all other permissions", async () => {
+    const others = permissions.filter((permission) => permission !== row.permission);
+    const response = await call(row, bearer(await keyWith({ permissions: others })));
+    expectError(response, 403, "insufficient_permission");
+    expect(response.body.error.message).toContain(`the permission ${row.permission}.`);
+  });
+
+  test("is allowed with the permission alone, and in its projects", async () => {
+    const limits = { permissions: [row.permission], project_ids: [project] };
+    const response = await call(row, bearer(await keyWith(limits)));
+    expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
+  });
+
+  test("returns the 404 of a stranger in another project of its user", async () => {
+    const elsewhere = await service.project(admin.userId);
+    const response = await call(row, bearer(await keyWith({ project_ids: [elsewhere] })));
+    if (!row.path.includes("{project_id}")) return expect([200, 404]).toContain(response.status);
+    expectError(response, 404, "not_found");
+    const stranger = await call(row, bearer(service.user().token));
+    expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));
   });
 });
 

@@ -27,28 +27,29 @@ import { type Trigger, type WorkerRow, workers } from "../../../functions/manife
 const endpointRows: readonly EndpointRow[] = endpoints;
 const workerRows: readonly WorkerRow[] = workers;
 
-test("each endpoint has its route, handler, access and timeout", () => {
+test("each endpoint has its route, handler, access, permission and timeout", () => {
   const table = endpointRows.map(
-    ({ method, path, file, access, timeoutSeconds }) =>
-      `${method} ${path} -> ${file}, ${access}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}`,
+    ({ method, path, file, access, permission, timeoutSeconds }) =>
+      `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}`,
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
   expect(table).toEqual([
-    "POST /v1/api-keys -> api-keys/create, session",
-    "GET /v1/api-keys -> api-keys/list, user",
-    "DELETE /v1/api-keys/{id} -> api-keys/delete, user",
-    "GET /v1/projects -> projects/list, user",
-    "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin",
-    "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer",
-    `DELETE ${webhook} -> webhooks/delete, admin`,
-    `GET ${webhook} -> webhooks/get, viewer`,
-    `PATCH ${webhook} -> webhooks/update, admin`,
-    `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin`,
-    `POST ${webhook}/test -> deliveries/send-test-delivery, admin`,
-    `GET ${webhook}/deliveries -> deliveries/list, viewer`,
-    `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer`,
-    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin`,
-    `POST ${webhook}/recover -> deliveries/recover, admin, 28 s`,
+    "POST /v1/api-keys -> api-keys/create, session, none",
+    "GET /v1/api-keys -> api-keys/list, user, keys:read",
+    "GET /v1/api-keys/current -> api-keys/get-current, user, none",
+    "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
+    "GET /v1/projects -> projects/list, user, projects:read",
+    "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
+    "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
+    `DELETE ${webhook} -> webhooks/delete, admin, webhooks:write`,
+    `GET ${webhook} -> webhooks/get, viewer, webhooks:read`,
+    `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
+    `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhooks:write`,
+    `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write`,
+    `GET ${webhook}/deliveries -> deliveries/list, viewer, deliveries:read`,
+    `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
+    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write`,
+    `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s`,
   ]);
 });
 

@@ -1,0 +1,15 @@
+import { projectsOf } from "../access/membership-store.ts";
+import { invalidField } from "../schema/input.ts";
+
+/**
+ * Checks that a user is a member of the projects that a new key is limited to, so that a mistyped id is not found out by
+ * a CI job.
+ * @param projectIds undefined = the key is not limited to projects, and nothing is read
+ * @throws ApiError `validation_error` for the first project that is not one of the user
+ */
+export async function requireMembership(userId: string, projectIds: string[] | undefined): Promise<void> {
+  if (projectIds === undefined) return;
+  const memberships = new Set((await projectsOf(userId)).map(({ id }) => id));
+  const unknown = projectIds.findIndex((id) => !memberships.has(id));
+  if (unknown !== -1) throw invalidField(`project_ids.${unknown}`, "is not a project of the user");
+}

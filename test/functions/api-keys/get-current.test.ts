@@ -1,0 +1,37 @@
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+
+const unlimited = { permissions: null, project_ids: null, expires_at: null };
+
+test("for a JWT returns the user without limits", async () => {
+  const { api, userId } = service.user();
+  const { status, body } = await api.get("/v1/api-keys/current");
+  expect(status).toBe(200);
+  expect(body).toEqual({ data: { type: "jwt", user_id: userId, api_key: null, ...unlimited } });
+});
+
+test("for an API key returns its id, name and prefix, without the key", async () => {
+  const { api, userId } = service.user();
+  const { id, key, key_prefix } = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
+  const { body } = await service.as(key).get("/v1/api-keys/current");
+  expect(body).toEqual({
+    data: { type: "api_key", user_id: userId, api_key: { id, name: "ci", key_prefix }, ...unlimited },
+  });
+});
+
+test("for a narrow key returns its limits, and needs no permission", async () => {
+  const { api, userId } = service.user();
+  const project = await service.project(userId);
+  const limits = {
+    permissions: ["deliveries:read"],
+    project_ids: [project],
+    expires_at: new Date(Date.now() + 60_000).toISOString(),
+  };
+  const { key } = (await api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
+  expect((await service.as(key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
+});
