@@ -32,6 +32,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
   expect(Object.keys(dev.outputs).sort()).toEqual([
     "AlarmTopicArn",
     "ApiKeysProvisionFunctionName",
+    "ApiKeysRevokeAllFunctionName",
     "ApiKeysTableName",
     "ApiUrl",
     "DashboardUrl",
@@ -40,6 +41,8 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "EventsQueueUrl",
     "EventsTableName",
     "JwtSecretArn",
+    "ProjectsRemoveMemberFunctionName",
+    "ProjectsSuspendFunctionName",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",
     "RequestBudgetsTableName",

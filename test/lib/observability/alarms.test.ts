@@ -177,15 +177,12 @@ const expected = {
   },
   "page-function-throttles": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4 + m5 + m6 + m7",
+      expression: "m0 + m1 + m2 + m3 + m4",
       m0: "Sum of Throttles {FunctionName=auth/authorizer}",
       m1: "Sum of Throttles {FunctionName=deliveries/fan-out}",
       m2: "Sum of Throttles {FunctionName=attempts/send}",
       m3: "Sum of Throttles {FunctionName=attempts/send-slow}",
       m4: "Sum of Throttles {FunctionName=deliveries/sweep}",
-      m5: "Sum of Throttles {FunctionName=deliveries/replay}",
-      m6: "Sum of Throttles {FunctionName=projects/upsert-member}",
-      m7: "Sum of Throttles {FunctionName=api-keys/provision}",
     },
     fires: ">= 10, for 1 x 300 s",
     missingData: "notBreaching",
