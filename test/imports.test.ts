@@ -139,8 +139,8 @@ const floors = [
   ["schema"],
   ["receivers", "access", "deployments"],
   ["http"],
-  ["api-keys", "projects", "webhooks"],
-  ["deliveries", "auth"],
+  ["api-keys", "webhooks"],
+  ["projects", "deliveries", "auth"],
   ["attempts"],
 ];
 

@@ -1,4 +1,5 @@
 import { revocationInput, handler as revokeAll } from "../../functions/api-keys/revoke-all.ts";
+import { logSink } from "../../functions/platform/log.ts";
 import { checkInput } from "../local/check-input.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
@@ -22,6 +23,7 @@ export async function main(): Promise<void> {
     const input = { user_id: user };
     checkInput(revocationInput, input, { user_id: "--user" });
     await connect();
+    logSink.write = () => {};
     const { revoked } = await revokeAll(input);
     return `${revoked} API ${revoked === 1 ? "key" : "keys"} deleted`;
   });

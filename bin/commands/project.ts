@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { membershipInput, removalInput } from "../../functions/access/membership.ts";
+import { logSink } from "../../functions/platform/log.ts";
 import { handler as removeMember } from "../../functions/projects/remove-member.ts";
 import { handler as suspend, suspensionInput } from "../../functions/projects/suspend.ts";
 import { handler as upsertMember } from "../../functions/projects/upsert-member.ts";
@@ -36,6 +37,7 @@ type Verb = (options: Options) => Promise<string>;
 
 export async function main(): Promise<void> {
   await command(help, async (options, [verb, ...more]) => {
+    logSink.write = () => {};
     const run = verb === undefined ? add : Object.hasOwn(verbs, verb) && verbs[verb as keyof typeof verbs];
     if (!run || more.length > 0) {
       throw new UsageError(`No command named ${[verb, ...more].join(" ")}. Pass remove, suspend or resume, or none.`);

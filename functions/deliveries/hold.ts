@@ -11,6 +11,8 @@ export type HoldResult = { kind: "held" } | { kind: "changed" } | { kind: "reope
  * Holds a delivery of a webhook that is disabled or whose project is suspended. Opens it again when neither is true any
  * more: a recovery may have run before the row was held, and would not find it again.
  *
+ * Callers hold only what `holdsDeliveries` is true for: with any other reason, it would be opened again at once.
+ *
  * Not a transaction with a check of the webhook: concurrent transactions on one item conflict, so a busy disabled
  * webhook would delay the events of all projects.
  * @param isStored whether the delivery has a row

@@ -77,7 +77,7 @@ test("project suspend holds the events of a project, and resume ends that and na
   const user = randomUUID();
   const id = (await runCommand("project", ["--user", user, "--name", "Shop"], settings)).stdout.trim();
   const token = await tokenFor(user);
-  const webhook = { url: receiver.url, events: ["deploy.started"] };
+  const webhook = { url: "http://127.0.0.1:9/hook", events: ["deploy.started"] };
   const { body } = await call(token, `/v1/projects/${id}/webhooks`, webhook);
   const path = `/v1/projects/${id}/webhooks/${body.data.id}`;
   const suspended = await runCommand("project", ["suspend", "--id", id], settings);
