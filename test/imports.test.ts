@@ -139,6 +139,7 @@ const floors = [
   ["schema"],
   ["receivers", "access", "deployments"],
   ["http"],
+  ["audit"],
   ["api-keys", "webhooks"],
   ["projects", "deliveries", "auth"],
   ["attempts"],
@@ -176,6 +177,7 @@ test("only platform/env.ts reads the environment", () => {
 const pure = [
   "access/membership",
   "api-keys/api-key",
+  "audit/audit-event",
   "attempts/attempt-metrics",
   "webhooks/circuit-breaker",
   "attempts/retry",

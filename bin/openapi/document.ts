@@ -112,6 +112,13 @@ const accessNotes: Record<Access, string> = {
 const permissionNote = ({ permission }: EndpointRow): string =>
   permission === "none" ? "" : `Permission: \`${permission}\`.`;
 
+/** The sentence on a throttle of the endpoint's own. */
+function throttleNote({ throttle }: EndpointRow): string {
+  if (!throttle) return "";
+  const { requestsPerSecond, burst } = throttle;
+  return `All callers together can send ${requestsPerSecond} requests a second, ${burst} at once; beyond it, returns 429 \`rate_limited\`.`;
+}
+
 function pathParameter(name: string, description: string): Json {
   return { name, in: "path", required: true, description, schema: { type: "string", format: "uuid" } };
 }
@@ -136,7 +143,9 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     operationId: id,
     tags: [tag],
     summary,
-    description: [description, accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") || summary,
+    description:
+      [description, throttleNote(row), accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") ||
+      summary,
     ...(row.access === "session" && { security: [{ jwt: [] }] }),
     ...(parameters && { parameters: queryParameters(parameters) }),
     ...(body && { requestBody: requestBody(operation, body) }),

@@ -4,6 +4,7 @@ import {
   createdApiKeySchema,
   currentCredentialSchema,
 } from "../../functions/api-keys/api-key-response-schema.ts";
+import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import {
   deliveryDetailSchema,
@@ -52,6 +53,7 @@ export const tags = {
   Webhooks: `URLs that receive the deployment events of a project. At most ${MAX_WEBHOOKS_PER_PROJECT} per project.`,
   Deliveries:
     "Events sent to a webhook: the payload, the responses, and the time of the next attempt. Kept for 30 days.",
+  Audit: "Who did what to API keys, webhooks, secrets and members. Kept for 400 days.",
   Events: "The requests that receivers get.",
 };
 
@@ -69,6 +71,19 @@ const receiver = {
     "Stored in its normal form: lower-case host, no default port, no dot segments. A local run also accepts plain http to this machine.",
   pattern: `${HTTP_URL_PATTERN}[!-~]+$`,
   maxLength: 2048,
+};
+
+/** The query parameters of lists that are returned in pages. */
+const pageParameters = {
+  limit: {
+    type: "integer",
+    pattern: undefined,
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    description: "Maximum number of entries on a page.",
+  },
+  cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
 };
 
 const events = { description: "The events to send." };
@@ -208,15 +223,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       "`status`, a page can have fewer entries than `limit`, or none, although more pages follow: rely on the header.",
     fields: {
       status: { description: "Only deliveries with this status." },
-      limit: {
-        type: "integer",
-        pattern: undefined,
-        minimum: 1,
-        maximum: 100,
-        default: 20,
-        description: "Maximum number of entries on a page.",
-      },
-      cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
+      ...pageParameters,
     },
     response: {
       status: 200,
@@ -262,5 +269,31 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     example: { since: "2026-11-20T00:00:00Z", status: "failed" },
     response: { status: 202, schema: recoveryResultSchema, example: { count: 12, complete: true, next_cursor: null } },
     errors: ["conflict", "project_suspended"],
+  },
+  "audit/list": {
+    id: "listAuditEvents",
+    tag: "Audit",
+    summary: "List what was done to your API keys",
+    description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
+    fields: pageParameters,
+    response: {
+      status: 200,
+      schema: listOf(auditEventSchema),
+      example: [examples.keyAuditEvent],
+      hasNextPage: true,
+    },
+  },
+  "audit/list-of-project": {
+    id: "listProjectAuditEvents",
+    tag: "Audit",
+    summary: "List what was done to the webhooks and members of a project",
+    description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
+    fields: pageParameters,
+    response: {
+      status: 200,
+      schema: listOf(auditEventSchema),
+      example: [examples.webhookAuditEvent],
+      hasNextPage: true,
+    },
   },
 };

@@ -11,6 +11,7 @@ const permissionMeanings: Record<Permission, string> = {
   "deliveries:write": "send tests, redeliver and recover",
   "keys:read": "list API keys; a narrow key sees only itself",
   "keys:write": "delete API keys; a narrow key deletes only itself",
+  "audit:read": "read the audit logs",
 };
 
 const permission = oneOf("A permission.", permissionMeanings);

@@ -1,4 +1,7 @@
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { type Actor, platform } from "../access/actor.ts";
+import type { AuditAction } from "../audit/audit-event.ts";
+import { auditPut } from "../audit/audit-store.ts";
 import { batchGet, ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -14,12 +17,17 @@ const COUNTER = "#count";
 
 const counterKey = (user_id: string) => ({ TableName: tableName("userApiKeys"), Key: { user_id, id: COUNTER } });
 
+/** Returns the audit event of a change of a key, for its transaction. */
+const audit = (action: AuditAction, by: Actor, { user_id, id }: Pick<ApiKey, "user_id" | "id">, details: object = {}) =>
+  auditPut({ scope: `user:${user_id}`, action, actor: by, resource_id: id, details: { ...details } });
+
 /**
  * Stores a new key.
+ * @param by absent = the platform
  * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
  */
-export async function insert(apiKey: ApiKey): Promise<void> {
-  const { user_id, id, key_hash } = apiKey;
+export async function insert(apiKey: ApiKey, by: Actor = platform): Promise<void> {
+  const { user_id, id, key_hash, name, key_prefix } = apiKey;
   try {
     await transact({
       counter: {
@@ -38,6 +46,7 @@ export async function insert(apiKey: ApiKey): Promise<void> {
         },
       },
       entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash } } },
+      audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
@@ -90,7 +99,7 @@ export async function find(user_id: string, id: string): Promise<ApiKey | undefi
  * Deletes a key. After this returns, requests with the key are rejected.
  * @throws ApiError `not_found` when the user has no key with this id
  */
-export async function remove(userId: string, id: string): Promise<void> {
+export async function remove(userId: string, id: string, by: Actor = platform): Promise<void> {
   const entry = { TableName: tableName("userApiKeys"), Key: { user_id: userId, id } };
   const { Item } = await dynamo().send(new GetCommand({ ...entry, ConsistentRead: true }));
   if (!Item) throw notFound();
@@ -105,6 +114,7 @@ export async function remove(userId: string, id: string): Promise<void> {
           ExpressionAttributeValues: { ":minusOne": -1 },
         },
       },
+      audit: audit("api_key.deleted", by, { user_id: userId, id }),
     });
   } catch (error) {
     // A concurrent request deleted the key.

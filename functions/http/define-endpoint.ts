@@ -1,6 +1,7 @@
 import middy from "@middy/core";
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
 import type * as z from "zod/mini";
+import { type Actor, actorOf } from "../access/actor.ts";
 import { type Identity, identityContext } from "../access/identity.ts";
 import { requireAccess } from "../access/require-access.ts";
 import { endpoints } from "../manifest/endpoints.ts";
@@ -36,6 +37,8 @@ interface EndpointRequest<Params extends string, Input, Query> {
   /** The requested URL without its query. */
   requestUrl: URL;
   identity: Identity;
+  /** The caller, for the audit log. */
+  actor: Actor;
   now: Date;
 }
 
@@ -53,6 +56,19 @@ export const ok = (data: object, headers?: Record<string, string>): EndpointResp
   data,
   headers,
 });
+/**
+ * Responds with a page of a list. The `Link` header (RFC 8288) has the URL of the next page.
+ * @param nextCursor undefined = this is the last page
+ */
+export function okPage(
+  data: object[],
+  { requestUrl, query, nextCursor }: { requestUrl: URL; query: { given: object }; nextCursor: string | undefined },
+): EndpointResponse {
+  if (nextCursor === undefined) return ok(data);
+  const next = new URL(requestUrl);
+  next.search = new URLSearchParams({ ...query.given, cursor: nextCursor }).toString();
+  return ok(data, { Link: `<${next}>; rel="next"` });
+}
 export const created = (data: { id: string }): EndpointResponse => ({ statusCode: 201, data, createdId: data.id });
 export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });
 export const noContent = (): EndpointResponse => ({ statusCode: 204 });
@@ -88,6 +104,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
       query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
       requestUrl: requestUrl(event),
       identity,
+      actor: actorOf(identity, event.requestContext),
       now: new Date(),
     });
     if (method !== "GET") logWrite({ method, path }, params, identity, response);

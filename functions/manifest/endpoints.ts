@@ -15,6 +15,16 @@ export interface EndpointRow {
   uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
+  /** Rate limit for requests that cause far more work than others; absent = the stage's. The lower one applies. */
+  throttle?: Throttle;
+}
+
+/** A token bucket, shared by all callers of an endpoint. A request without a token gets 429. */
+export interface Throttle {
+  /** Tokens added per second. */
+  requestsPerSecond: number;
+  /** Size of the bucket, in tokens. It is full at first. */
+  burst: number;
 }
 
 /**
@@ -39,6 +49,7 @@ export const permissions = [
   "deliveries:write",
   "keys:read",
   "keys:write",
+  "audit:read",
 ] as const;
 export type Permission = (typeof permissions)[number];
 
@@ -49,7 +60,14 @@ export const endpoints = [
     file: "api-keys/create",
     access: "session",
     permission: "none",
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
+    uses: {
+      tables: {
+        apiKeys: ["PutItem"],
+        userApiKeys: ["PutItem", "UpdateItem"],
+        projects: ["Query"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -73,7 +91,13 @@ export const endpoints = [
     file: "api-keys/delete",
     access: "user",
     permission: "keys:write",
-    uses: { tables: { apiKeys: ["DeleteItem"], userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"] } },
+    uses: {
+      tables: {
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -89,7 +113,14 @@ export const endpoints = [
     file: "webhooks/create",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["PutItem", "UpdateItem"], webhookSecrets: ["PutItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["PutItem", "UpdateItem"],
+        webhookSecrets: ["PutItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -105,7 +136,14 @@ export const endpoints = [
     file: "webhooks/delete",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["DeleteItem", "UpdateItem"], webhookSecrets: ["DeleteItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["DeleteItem", "UpdateItem"],
+        webhookSecrets: ["DeleteItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -121,7 +159,7 @@ export const endpoints = [
     file: "webhooks/update",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["UpdateItem"] } },
+    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem", "UpdateItem"], auditEvents: ["PutItem"] } },
   },
   {
     method: "POST",
@@ -129,7 +167,14 @@ export const endpoints = [
     file: "webhooks/rotate-secret",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], webhookSecrets: ["UpdateItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem", "UpdateItem"],
+        webhookSecrets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "POST",
@@ -146,6 +191,7 @@ export const endpoints = [
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "GET",
@@ -178,6 +224,7 @@ export const endpoints = [
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "POST",
@@ -195,5 +242,22 @@ export const endpoints = [
       sendsTo: ["slowDeliveries"],
     },
     timeoutSeconds: 28,
+    throttle: { requestsPerSecond: 3, burst: 10 },
+  },
+  {
+    method: "GET",
+    path: "/v1/audit-events",
+    file: "audit/list",
+    access: "user",
+    permission: "audit:read",
+    uses: { tables: { auditEvents: ["Query"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/audit-events",
+    file: "audit/list-of-project",
+    access: "admin",
+    permission: "audit:read",
+    uses: { tables: { projects: ["GetItem"], auditEvents: ["Query"] } },
   },
 ] as const satisfies readonly EndpointRow[];

@@ -39,6 +39,7 @@ const sending = {
     deliveries: ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
     webhooks: ["BatchGetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
+    auditEvents: ["PutItem"],
   },
   sendsTo: ["deliveries", "slowDeliveries"],
 } as const satisfies Grants;
@@ -140,7 +141,14 @@ export const workers = [
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
+    uses: {
+      tables: {
+        apiKeys: ["PutItem"],
+        userApiKeys: ["PutItem", "UpdateItem"],
+        projects: ["Query"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     file: "api-keys/revoke-all",
@@ -148,6 +156,12 @@ export const workers = [
     // A hundred keys are deleted one after the other.
     timeoutSeconds: 55,
     memoryMb: 256,
-    uses: { tables: { apiKeys: ["DeleteItem"], userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"] } },
+    uses: {
+      tables: {
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
 ] as const satisfies readonly WorkerRow[];

@@ -8,9 +8,9 @@ import * as webhooks from "./webhook-store.ts";
 /** Creates a webhook of a project. This is the only response that contains the signing secret. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks", {
   input: () => webhookInput(parseCidrs(settings.webhookAllowCidrs())),
-  async run({ input, params, now }) {
+  async run({ input, params, actor, now }) {
     const { webhook, secret } = createWebhook(input, params.project_id, now, randomBytes(WEBHOOK_RANDOM_BYTES));
-    await webhooks.insert(webhook, secret);
+    await webhooks.insert(webhook, secret, actor);
     return created(toCreated(webhook, secret));
   },
 });

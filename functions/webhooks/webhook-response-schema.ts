@@ -30,7 +30,13 @@ const listed = {
   ),
 };
 
-const detail = { ...listed, disabled_at: z.nullable(instant("Time of disabling; null = enabled.")) };
+const detail = {
+  ...listed,
+  disabled_at: z.nullable(instant("Time of disabling; null = enabled.")),
+  created_by: z.nullable(text("Id of the user who created it; null = not known.")),
+  updated_by: z.nullable(text("Id of the user who changed it last; null = not changed.")),
+  secret_rotated_at: z.nullable(instant("Time of the last rotation of the secret; null = never rotated.")),
+};
 
 /** A webhook in a list. */
 export const webhookListItemSchema = z.strictObject(listed satisfies FieldsOf<ReturnType<typeof toListItem>>);

@@ -1,6 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { type Actor, platform, system } from "../access/actor.ts";
+import type { AuditAction } from "../audit/audit-event.ts";
+import { auditPut } from "../audit/audit-store.ts";
 import { ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -19,12 +22,22 @@ const failureState = ["failing_since", "probe_at", "change_id"];
 const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
 
+/** Returns the audit event of a change of a webhook, for its transaction. */
+export const webhookAudit = (
+  action: AuditAction,
+  actor: Actor,
+  { project_id, id }: Pick<Webhook, "project_id" | "id">,
+  details: Record<string, unknown> = {},
+): TransactItem => auditPut({ scope: `project:${project_id}`, action, actor, resource_id: id, details });
+
 /**
  * Stores a new webhook and its secret.
+ * @param by absent = the platform
  * @throws ApiError `webhook_limit_reached` when the project has the maximum number of webhooks, also under concurrent
  * creates; `project_suspended` while it is suspended
  */
-export async function insert(webhook: Webhook, secret: string): Promise<void> {
+export async function insert(webhook: Webhook, secret: string, by: Actor = platform): Promise<void> {
+  const { url, events } = webhook;
   try {
     await transact({
       counter: {
@@ -38,11 +51,16 @@ export async function insert(webhook: Webhook, secret: string): Promise<void> {
         },
       },
       webhook: {
-        Put: { TableName: tableName("webhooks"), Item: webhook, ConditionExpression: "attribute_not_exists(id)" },
+        Put: {
+          TableName: tableName("webhooks"),
+          Item: { ...webhook, ...(by.user_id && { created_by: by.user_id }) },
+          ConditionExpression: "attribute_not_exists(id)",
+        },
       },
       secret: {
         Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } },
       },
+      audit: webhookAudit("webhook.created", by, webhook, { url: withoutQuery(url), events }),
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
@@ -169,41 +187,54 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
  * URL clears the failure state. The same URL, or enabling an enabled webhook, does not: it would close the circuit to a
  * receiver that is down. Disabling a disabled webhook keeps its time and reason.
  * @param at time of the change in ISO 8601
+ * @param by absent = the platform
  * @throws ApiError `not_found` when the project has no webhook with this id
  */
-export async function update(projectId: string, id: string, patch: WebhookPatch, at: string): Promise<Webhook> {
-  const changed = await updateAndClear(projectId, id, patch, at);
-  const webhook = changed ?? (await updateWhen("", projectId, id, patch, at, []));
-  if (!webhook) throw webhookNotFound();
-  return webhook;
-}
-
-/** @returns undefined when the patch has no other URL and does not enable a disabled webhook */
-async function updateAndClear(
+export async function update(
   projectId: string,
   id: string,
   patch: WebhookPatch,
   at: string,
-): Promise<Webhook | undefined> {
+  by: Actor = platform,
+): Promise<Webhook> {
+  const change = { projectId, id, patch, at, by };
+  const isCleared = await updateAndClear(change);
+  const isUpdated = isCleared || (await updateWhen("", change, []));
+  const webhook = isUpdated ? await find(projectId, id) : undefined;
+  if (!webhook) throw webhookNotFound();
+  return webhook;
+}
+
+interface RequestedChange {
+  projectId: string;
+  id: string;
+  patch: WebhookPatch;
+  at: string;
+  by: Actor;
+}
+
+/** @returns false when the patch has no other URL and does not enable a disabled webhook */
+async function updateAndClear(change: RequestedChange): Promise<boolean> {
+  const { patch } = change;
   const conditions = [
     ...(patch.url === undefined ? [] : ["#url <> :url"]),
     ...(patch.enabled === true ? ["attribute_exists(disabled_at)"] : []),
   ];
-  if (conditions.length === 0) return undefined;
+  if (conditions.length === 0) return false;
   // The failure state belongs to the receiver at the old URL.
   const cleared = [...failureState, ...(patch.url === undefined ? [] : ["slow_since"])];
-  return updateWhen(` AND (${conditions.join(" OR ")})`, projectId, id, patch, at, cleared);
+  return updateWhen(` AND (${conditions.join(" OR ")})`, change, cleared);
 }
 
+/** @returns false when the condition failed */
 async function updateWhen(
   condition: string,
-  projectId: string,
-  id: string,
-  { url, events, enabled }: WebhookPatch,
-  at: string,
+  { projectId, id, patch, at, by }: RequestedChange,
   cleared: string[],
-): Promise<Webhook | undefined> {
+): Promise<boolean> {
+  const { url, events, enabled } = patch;
   const set = [
+    ...(by.user_id ? ["updated_by = :by"] : []),
     ...(url === undefined ? [] : ["#url = :url"]),
     ...(events === undefined ? [] : ["events = :events"]),
     ...(enabled === false
@@ -217,36 +248,49 @@ async function updateWhen(
   ];
   const reason: DisabledReason = "manual";
   try {
-    const { Attributes } = await dynamo().send(
-      new UpdateCommand({
-        ...webhookKey(projectId, id),
-        UpdateExpression: clauses.join(" "),
-        ConditionExpression: `attribute_exists(id)${condition}`,
-        ...(url !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
-        ...(set.length > 0 && {
-          ExpressionAttributeValues: {
-            ":url": url,
-            ":events": events,
-            ...(enabled === false && { ":at": at, ":manual": reason }),
-          },
-        }),
-        ReturnValues: "ALL_NEW",
-      }),
-    );
-    return Attributes as Webhook;
+    await transact({
+      webhook: {
+        Update: {
+          ...webhookKey(projectId, id),
+          UpdateExpression: clauses.join(" "),
+          ConditionExpression: `attribute_exists(id)${condition}`,
+          ...(url !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
+          ...(set.length > 0 && {
+            ExpressionAttributeValues: {
+              ":url": url,
+              ":events": events,
+              ":by": by.user_id,
+              ...(enabled === false && { ":at": at, ":manual": reason }),
+            },
+          }),
+        },
+      },
+      audit: webhookAudit("webhook.updated", by, { project_id: projectId, id }, detailsOf(patch)),
+    });
+    return true;
   } catch (error) {
-    if (isConditionFailed(error)) return undefined;
+    if (error instanceof ConditionsFailedError) return false;
     throw error;
   }
 }
+
+/** Returns the details of a change for the audit log: the names of its fields, and their new values. */
+const detailsOf = ({ url, ...rest }: WebhookPatch): Record<string, unknown> => ({
+  ...(url !== undefined && { url: withoutQuery(url) }),
+  ...rest,
+});
+
+/** Leaves out the part of a URL in which receivers often have a token. */
+const withoutQuery = (url: string): string => url.replace(/\?.*$/s, "");
 
 /**
  * Deletes a webhook and its secret. After this no attempt starts, except one whose sender has already read the webhook.
  * @throws ApiError `not_found` when the project has no webhook with this id
  */
-export async function remove(projectId: string, id: string): Promise<void> {
+export async function remove(projectId: string, id: string, by: Actor = platform): Promise<void> {
   try {
     await transact({
+      audit: webhookAudit("webhook.deleted", by, { project_id: projectId, id }),
       webhook: { Delete: { ...webhookKey(projectId, id), ConditionExpression: "attribute_exists(id)" } },
       secret: { Delete: secretKey(id) },
       counter: {
@@ -305,16 +349,33 @@ export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boole
  * reason `failing`, if a delivery has succeeded since
  * @returns whether this call disabled it
  */
-export function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
-  const set = "SET disabled_at = :at, disabled_reason = :reason";
-  const values = { ":at": at, ":reason": reason, ":url": webhook.url };
-  const isEnabledAtSameUrl = "attribute_not_exists(disabled_at) AND #url = :url";
-  const { failing_since } = webhook;
-  if (reason !== "failing" || failing_since === undefined) return changeOnce(webhook, set, isEnabledAtSameUrl, values);
-  return changeOnce(webhook, set, `${isEnabledAtSameUrl} AND failing_since = :since`, {
-    ...values,
-    ":since": failing_since,
-  });
+export async function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
+  const { project_id, id, url, failing_since } = webhook;
+  const isStillFailing = reason === "failing" && failing_since !== undefined;
+  const isEnabledAtSameUrl = "attribute_exists(id) AND attribute_not_exists(disabled_at) AND #url = :url";
+  try {
+    await transact({
+      webhook: {
+        Update: {
+          ...webhookKey(project_id, id),
+          UpdateExpression: "SET disabled_at = :at, disabled_reason = :reason",
+          ConditionExpression: isStillFailing ? `${isEnabledAtSameUrl} AND failing_since = :since` : isEnabledAtSameUrl,
+          ExpressionAttributeNames: { "#url": "url" },
+          ExpressionAttributeValues: {
+            ":at": at,
+            ":reason": reason,
+            ":url": url,
+            ...(isStillFailing && { ":since": failing_since }),
+          },
+        },
+      },
+      audit: webhookAudit("webhook.disabled", system, webhook, { reason }),
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof ConditionsFailedError) return false;
+    throw error;
+  }
 }
 
 /**

@@ -22,6 +22,12 @@ export interface Webhook {
   probe_at?: string;
   /** Since when its deliveries use the queue of slow webhooks (functions/attempts/slow-mark.ts); absent = they do not. */
   slow_since?: string;
+  /** Id of the user who created it; absent = not known. */
+  created_by?: string;
+  /** Id of the user who changed it last; absent = unchanged, or not known. */
+  updated_by?: string;
+  /** Time of the last rotation of its secret; absent = never rotated. */
+  secret_rotated_at?: string;
   /** Random id of the last change by a sender; absent when none has changed the failure state or disabled it. */
   change_id?: string;
 }
@@ -116,7 +122,8 @@ export function toListItem(webhook: Webhook) {
 
 /** Returns the fields of one webhook in detail. */
 export function toDetail(webhook: Webhook) {
-  return { ...toListItem(webhook), disabled_at: webhook.disabled_at ?? null };
+  const { disabled_at = null, created_by = null, updated_by = null, secret_rotated_at = null } = webhook;
+  return { ...toListItem(webhook), disabled_at, created_by, updated_by, secret_rotated_at };
 }
 
 /** Returns the fields of a new webhook, including its secret. */

@@ -301,11 +301,11 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
 /** Maximum number of metrics in the expression of one alarm (CloudWatch quota). */
 const MAX_METRICS = 10;
 
-/** Divides files into groups of about equal size, each small enough for one alarm. */
-function inGroups(files: string[]): string[][] {
-  const count = Math.ceil(files.length / MAX_METRICS);
-  const size = Math.ceil(files.length / count);
-  return Array.from({ length: count }, (_, index) => files.slice(index * size, (index + 1) * size));
+/** Divides items into groups of about equal size, each small enough for one alarm with one metric per item. */
+function inGroups<Item>(items: Item[], maxItems = MAX_METRICS): Item[][] {
+  const count = Math.ceil(items.length / maxItems);
+  const size = Math.ceil(items.length / count);
+  return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size));
 }
 
 function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
@@ -333,16 +333,19 @@ function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
       }),
       when: { atLeast: 80 },
     },
-    ...(["Read", "Write"] as const).map((kind): AlarmRow => {
-      return {
-        id: `table-${kind.toLowerCase()}-throttles`,
-        section: "table-throttles",
-        severity: "ticket",
-        meaning: `DynamoDB throttles ${kind.toLowerCase()}s: requests and deliveries are slower, and some fail.`,
-        metric: sum(throttleEvents(tables, kind), functionFor(functions, "deliveries/sweep")),
-        when: { atLeast: 100 },
-        periods: 2,
-      };
+    ...(["Read", "Write"] as const).flatMap((kind) => {
+      // The heartbeat is a metric too.
+      return inGroups(throttleEvents(tables, kind), MAX_METRICS - 1).map((metrics, index): AlarmRow => {
+        return {
+          id: `table-${kind.toLowerCase()}-throttles-${index + 1}`,
+          section: "table-throttles",
+          severity: "ticket",
+          meaning: `DynamoDB throttles ${kind.toLowerCase()}s: requests and deliveries are slower, and some fail.`,
+          metric: sum(metrics, functionFor(functions, "deliveries/sweep")),
+          when: { atLeast: 100 },
+          periods: 2,
+        };
+      });
     }),
   ];
 }

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { suspensionInput } from "../../functions/projects/suspend.ts";
 import { parse } from "../../functions/schema/input.ts";
@@ -206,8 +207,44 @@ describe("replacing a table", () => {
     const protect = `${script("restore-table.sh")} protect ${name}`;
     expect(run(protect, { setup: `will_be table-deployment-webhooks-prod-${name} ACTIVE` })).toMatchObject({
       code: 0,
-      changes: ["update-table", "update-continuous-backups", ...(ttl === undefined ? [] : ["update-time-to-live"])],
+      changes: [
+        "update-table",
+        "update-continuous-backups",
+        ...(ttl === undefined ? [] : ["update-time-to-live"]),
+        ...(name === "webhook-secrets" ? ["put-resource-policy"] : []),
+      ],
     });
+  });
+});
+
+describe("the policy of the table of signing secrets", () => {
+  const table = "deployment-webhooks-prod-webhook-secrets";
+  const arn = (suffix: string) => `ACTIVE${suffix}`; // The stub prints the state instead of the ARN.
+  const setup = (policy: string) => `will_be table-${table} ACTIVE
+extra() {
+  case "$1 $2" in
+    "dynamodb get-resource-policy") option --resource-arn "$@"; ${policy} ;;
+    "dynamodb put-resource-policy") echo "$*" >> "$DIR/written" ;;
+  esac
+}`;
+  const found = 'echo "{\\"Resource\\":[\\"$value\\",\\"$value/index/*\\"]}"';
+  const written = (suffix: string) => [
+    `dynamodb put-resource-policy --resource-arn ${arn(suffix)} --policy {"Resource":["${arn(suffix)}","${arn(suffix)}/index/*"]}`,
+  ];
+
+  test.each([
+    ["a restored copy gets that of the table", "restore webhook-secrets 2026-11-21T03:00:00Z", "-restored"],
+    ["a table that was replaced gets that of the copy", "protect webhook-secrets", ""],
+  ])("%s, for its own ARN", (_, command, suffix) => {
+    const result = run(`${script("restore-table.sh")} ${command}`, { setup: setup(found) });
+    expect(result).toMatchObject({ code: 0, written: written(suffix) });
+  });
+
+  test("is missed with a message when there is none to copy", () => {
+    const command = `${script("restore-table.sh")} restore webhook-secrets 2026-11-21T03:00:00Z`;
+    const { code, stderr } = run(command, { setup: setup("aws_error PolicyNotFoundException") });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${table}-restored has no policy: everyone who may read DynamoDB can read its secrets.`);
   });
 });
 
@@ -604,16 +641,48 @@ test("disabling a webhook changes only one that exists and is enabled", () => {
   expect(calls[0]).toMatch(/":at":\{"S":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z"\},":manual":\{"S":"manual"\}/);
 });
 
-test("setting the throttle changes rate and burst of all methods of the stage", () => {
+describe("setting the throttle", () => {
   const setup = `extra() { case "$1 $2" in "cloudformation list-stack-resources") echo api-1 ;; esac; }`;
-  const { code, calls } = run(`${script("set-throttle.sh")} 1000 2000`, { setup });
-  expect(code).toBe(0);
-  expect(calls[1]).toBe(
-    "apigateway update-stage --rest-api-id api-1 --stage-name prod --patch-operations op=replace,path=/*/*/throttling/rateLimit,value=1000 op=replace,path=/*/*/throttling/burstLimit,value=2000",
+
+  /** Returns the limits that the script sets, by method and path of the endpoint. */
+  function limitsAfter(args: string): Record<string, string> {
+    const { code, calls } = run(`${script("set-throttle.sh")} ${args}`, { setup });
+    expect({ code, count: calls.length }).toEqual({ code: 0, count: 2 });
+    const [command = "", json = ""] = calls[1]?.split(" --patch-operations ") ?? [];
+    expect(command).toBe("apigateway update-stage --rest-api-id api-1 --stage-name prod");
+    const limits: Record<string, string[]> = {};
+    for (const { op, path, value } of JSON.parse(json)) {
+      expect(op).toBe("replace");
+      const [, resource = "", method, limit] = /^\/(.+)\/(.+)\/throttling\/(\w+)$/.exec(path) ?? [];
+      const name = `${method} ${resource.replaceAll("~1", "/")}`;
+      limits[name] = [...(limits[name] ?? []), `${limit} ${value}`];
+    }
+    return Object.fromEntries(Object.entries(limits).map(([name, values]) => [name, values.join(", ")]));
+  }
+
+  const limit = (rate: number, burst: number) => `rateLimit ${rate}, burstLimit ${burst}`;
+  const rows = (endpoints as readonly EndpointRow[]).flatMap(({ method, path, throttle }) =>
+    throttle ? [{ name: `${method} ${path}`, throttle }] : [],
   );
-  const missing = run(`${script("set-throttle.sh")} 0 0`);
-  expect({ code: missing.code, calls: missing.calls.length }).toEqual({ code: 1, calls: 1 });
-  expect(missing.stderr).toContain("deployment-webhooks-prod has no API here.");
+
+  test("to that of the stage keeps the lower throttles of endpoints", () => {
+    const own = rows.map(({ name, throttle }) => [name, limit(throttle.requestsPerSecond, throttle.burst)]);
+    expect(own.length).toBeGreaterThan(0);
+    expect(limitsAfter("1000 2000")).toEqual({ "* *": limit(1000, 2000), ...Object.fromEntries(own) });
+  });
+
+  test("to zero closes every endpoint", () => {
+    expect(limitsAfter("0 0")).toEqual({
+      "* *": limit(0, 0),
+      ...Object.fromEntries(rows.map(({ name }) => [name, limit(0, 0)])),
+    });
+  });
+
+  test("changes nothing where there is no API", () => {
+    const missing = run(`${script("set-throttle.sh")} 0 0`);
+    expect({ code: missing.code, calls: missing.calls.length }).toEqual({ code: 1, calls: 1 });
+    expect(missing.stderr).toContain("deployment-webhooks-prod has no API here.");
+  });
 });
 
 describe("stopping gradual deployments", () => {

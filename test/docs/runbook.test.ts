@@ -72,6 +72,15 @@ test("all headings have different anchors, and all links lead to one of them", (
   expect(all(/docs\/runbook\.md#([\w-]+)/g, scripts.join()).filter((link) => !anchors.includes(link))).toEqual([]);
 });
 
+test("the role that may reach the signing secrets is named as in the policy of their table", () => {
+  const [{ Properties } = { Properties: {} }] = prod
+    .all("AWS::DynamoDB::Table")
+    .filter((table) => table.Properties.ResourcePolicy);
+  expect(JSON.stringify(Properties.ResourcePolicy)).toContain(":role/deployment-webhooks-prod-break-glass");
+  expect(runbook).toContain("one role, `deployment-webhooks-prod-break-glass`");
+  expect(commands).toMatch(/ROLE=\$\{STACK\}-break-glass\n/);
+});
+
 describe("scripts", () => {
   test("are all mentioned in the runbook, and exist", () => {
     expect(all(/docs\/runbook\/([\w-]+\.sh)/g, runbook).sort()).toEqual([...scriptNames].sort());

@@ -69,6 +69,7 @@ test("each function that uses the table of API keys has only the actions it need
     "api-keys/list": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/revoke-all": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/get-current": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
   });
 });
 

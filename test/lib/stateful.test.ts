@@ -19,6 +19,7 @@ const expected = {
   QueuesSlowDeliveriesE0240CEB: "Queue deployment-webhooks-prod-deliveries-slow, RetainExceptOnCreate",
   QueuesSlowDeliveriesDeadLetters0B9C4727: "Queue deployment-webhooks-prod-deliveries-slow-dlq, RetainExceptOnCreate",
   TablesApiKeys330F873D: "Table deployment-webhooks-prod-api-keys (key_hash), Retain",
+  TablesAuditEvents5BE8596C: "Table deployment-webhooks-prod-audit-events (scope, id), Retain",
   TablesDeliveries21CE5B69:
     "Table deployment-webhooks-prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
   TablesEventsE8DD42EA: "Table deployment-webhooks-prod-events (project_id, id), Retain",

@@ -107,6 +107,28 @@ test("only the senders, which retry through their own queues, are exempt from La
   expect(allowed.map(fileOf).sort()).toEqual(["attempts/send", "attempts/send-slow"]);
 });
 
+describe("reserved concurrency", () => {
+  const reservedIn = (stack: SynthesizedStack) =>
+    Object.fromEntries(
+      stack
+        .all("AWS::Lambda::Function")
+        .filter(({ Properties }) => "ReservedConcurrentExecutions" in Properties)
+        .map((resource) => [fileOf(resource), resource.Properties.ReservedConcurrentExecutions]),
+    );
+
+  test("is set for the authorizer and recover in a stage that keeps data", () => {
+    expect(reservedIn(new SynthesizedStack("prod"))).toEqual({ "auth/authorizer": 200, "deliveries/recover": 70 });
+    expect(reservedIn(new SynthesizedStack("everyOption"))).toEqual({
+      "auth/authorizer": 300,
+      "deliveries/recover": 100,
+    });
+  });
+
+  test("is not set in dev, which must deploy in an account with a quota of 10", () => {
+    expect(reservedIn(dev)).toEqual({});
+  });
+});
+
 describe("a gradual deployment", () => {
   const prod = new SynthesizedStack("prod");
   const groupsOf = (stack: SynthesizedStack) => stack.all("AWS::CodeDeploy::DeploymentGroup");

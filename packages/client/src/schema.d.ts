@@ -189,7 +189,7 @@ export interface paths {
     put?: never;
     /**
      * Send a sample event
-     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["sendTestDelivery"];
     delete?: never;
@@ -268,7 +268,7 @@ export interface paths {
     put?: never;
     /**
      * Send a delivery again
-     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["redeliver"];
     delete?: never;
@@ -293,9 +293,52 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/audit-events": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List what was done to your API keys
+     * @description Newest first. The `Link` header leads to the next page and is absent on the last one. Permission: `audit:read`.
+     */
+    get: operations["listAuditEvents"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/audit-events": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List what was done to the webhooks and members of a project
+     * @description Newest first. The `Link` header leads to the next page and is absent on the last one. Requires the role `admin` in the project. Permission: `audit:read`.
+     */
+    get: operations["listProjectAuditEvents"];
+    put?: never;
+    post?: never;
     delete?: never;
     options?: never;
     head?: never;
@@ -397,6 +440,7 @@ export interface components {
         | "deliveries:write"
         | "keys:read"
         | "keys:write"
+        | "audit:read"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
       project_ids?: string[];
@@ -432,6 +476,7 @@ export interface components {
         | "deliveries:write"
         | "keys:read"
         | "keys:write"
+        | "audit:read"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
       project_ids?: string[];
@@ -569,6 +614,15 @@ export interface components {
        * @description Time of disabling; null = enabled.
        */
       disabled_at: string | null;
+      /** @description Id of the user who created it; null = not known. */
+      created_by: string | null;
+      /** @description Id of the user who changed it last; null = not changed. */
+      updated_by: string | null;
+      /**
+       * Format: date-time
+       * @description Time of the last rotation of the secret; null = never rotated.
+       */
+      secret_rotated_at: string | null;
     };
     RotatedWebhook: {
       /**
@@ -611,6 +665,15 @@ export interface components {
        * @description Time of disabling; null = enabled.
        */
       disabled_at: string | null;
+      /** @description Id of the user who created it; null = not known. */
+      created_by: string | null;
+      /** @description Id of the user who changed it last; null = not changed. */
+      updated_by: string | null;
+      /**
+       * Format: date-time
+       * @description Time of the last rotation of the secret; null = never rotated.
+       */
+      secret_rotated_at: string | null;
       /** @description Secret that signs every delivery. Returned only once. */
       secret: string;
     };
@@ -1505,6 +1568,7 @@ export interface operations {
             | "deliveries:write"
             | "keys:read"
             | "keys:write"
+            | "audit:read"
           )[];
           /** @description The projects that the key can see, 1 to 20 of yours. Default: all. */
           project_ids?: string[];
@@ -1878,7 +1942,10 @@ export interface operations {
            *         "created_at": "2026-11-21T04:04:29.027Z",
            *         "enabled": true,
            *         "disabled_reason": null,
-           *         "disabled_at": null
+           *         "disabled_at": null,
+           *         "created_by": null,
+           *         "updated_by": null,
+           *         "secret_rotated_at": null
            *       }
            *     }
            */
@@ -1983,7 +2050,10 @@ export interface operations {
            *         "created_at": "2026-11-21T04:04:29.027Z",
            *         "enabled": true,
            *         "disabled_reason": null,
-           *         "disabled_at": null
+           *         "disabled_at": null,
+           *         "created_by": null,
+           *         "updated_by": null,
+           *         "secret_rotated_at": null
            *       }
            *     }
            */
@@ -2057,6 +2127,9 @@ export interface operations {
            *         "enabled": true,
            *         "disabled_reason": null,
            *         "disabled_at": null,
+           *         "created_by": null,
+           *         "updated_by": null,
+           *         "secret_rotated_at": null,
            *         "secret": "whsec_73931a255a7d6c7797663d5b004cd56d7e55203d24b4e5878e538e538be34d8d"
            *       }
            *     }
@@ -2416,6 +2489,263 @@ export interface operations {
       409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listAuditEvents: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of entries on a page. */
+        limit?: number;
+        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        cursor?: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          Link: components["headers"]["Link"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-73cd-adf1-b34593be0004",
+           *           "at": "2026-11-21T04:04:29.027Z",
+           *           "action": "api_key.created",
+           *           "actor": {
+           *             "type": "jwt",
+           *             "user_id": "user",
+           *             "address": "203.0.113.7",
+           *             "user_agent": "svc/1.0",
+           *             "request_id": "01a1fc46-ece3-7485-9ea8-8a0e72a820e9"
+           *           },
+           *           "resource_id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *           "details": {
+           *             "name": "ci",
+           *             "key_prefix": "svc_bea7ab28"
+           *           }
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the entry.
+               */
+              id: string;
+              /**
+               * Format: date-time
+               * @description Time of the change.
+               */
+              at: string;
+              /**
+               * @description What was done.
+               *
+               *     - `api_key.created`: An API key was created.
+               *     - `api_key.deleted`: An API key was deleted.
+               *     - `webhook.created`: A webhook was created.
+               *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
+               *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
+               *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
+               *     - `webhook.deleted`: A webhook was deleted.
+               *     - `member.updated`: The platform added a user to the project, or changed the role.
+               * @enum {string}
+               */
+              action:
+                | "api_key.created"
+                | "api_key.deleted"
+                | "webhook.created"
+                | "webhook.updated"
+                | "webhook.secret_rotated"
+                | "webhook.disabled"
+                | "webhook.deleted"
+                | "member.updated";
+              actor: {
+                /**
+                 * @description Kind of the actor.
+                 *
+                 *     - `jwt`: a signed-in user
+                 *     - `api_key`: an API key
+                 *     - `platform`: the platform that this service belongs to
+                 *     - `system`: this service
+                 * @enum {string}
+                 */
+                type: "jwt" | "api_key" | "platform" | "system";
+                /** @description Id of the user. */
+                user_id?: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the API key.
+                 */
+                credential_id?: string;
+                /** @description IP address of the client. */
+                address?: string;
+                /** @description `User-Agent` of the client. */
+                user_agent?: string;
+                /** @description Id of the request. */
+                request_id?: string;
+              };
+              /** @description Id of the key, webhook or user that was changed. */
+              resource_id: string;
+              /** @description What helps to understand the change, such as a name. */
+              details: {
+                [key: string]: unknown;
+              };
+            }[];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listProjectAuditEvents: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of entries on a page. */
+        limit?: number;
+        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        cursor?: string;
+      };
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          Link: components["headers"]["Link"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-76f2-9d1a-3d4ab13094e5",
+           *           "at": "2026-11-21T04:04:29.027Z",
+           *           "action": "webhook.updated",
+           *           "actor": {
+           *             "type": "jwt",
+           *             "user_id": "user",
+           *             "address": "203.0.113.7",
+           *             "user_agent": "svc/1.0",
+           *             "request_id": "01a1fc46-ece3-7485-9ea8-8a0e72a820e9"
+           *           },
+           *           "resource_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
+           *           "details": {
+           *             "changed": [
+           *               "url"
+           *             ]
+           *           }
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the entry.
+               */
+              id: string;
+              /**
+               * Format: date-time
+               * @description Time of the change.
+               */
+              at: string;
+              /**
+               * @description What was done.
+               *
+               *     - `api_key.created`: An API key was created.
+               *     - `api_key.deleted`: An API key was deleted.
+               *     - `webhook.created`: A webhook was created.
+               *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
+               *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
+               *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
+               *     - `webhook.deleted`: A webhook was deleted.
+               *     - `member.updated`: The platform added a user to the project, or changed the role.
+               * @enum {string}
+               */
+              action:
+                | "api_key.created"
+                | "api_key.deleted"
+                | "webhook.created"
+                | "webhook.updated"
+                | "webhook.secret_rotated"
+                | "webhook.disabled"
+                | "webhook.deleted"
+                | "member.updated";
+              actor: {
+                /**
+                 * @description Kind of the actor.
+                 *
+                 *     - `jwt`: a signed-in user
+                 *     - `api_key`: an API key
+                 *     - `platform`: the platform that this service belongs to
+                 *     - `system`: this service
+                 * @enum {string}
+                 */
+                type: "jwt" | "api_key" | "platform" | "system";
+                /** @description Id of the user. */
+                user_id?: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the API key.
+                 */
+                credential_id?: string;
+                /** @description IP address of the client. */
+                address?: string;
+                /** @description `User-Agent` of the client. */
+                user_agent?: string;
+                /** @description Id of the request. */
+                request_id?: string;
+              };
+              /** @description Id of the key, webhook or user that was changed. */
+              resource_id: string;
+              /** @description What helps to understand the change, such as a name. */
+              details: {
+                [key: string]: unknown;
+              };
+            }[];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

@@ -27,10 +27,11 @@ import { type Trigger, type WorkerRow, workers } from "../../../functions/manife
 const endpointRows: readonly EndpointRow[] = endpoints;
 const workerRows: readonly WorkerRow[] = workers;
 
-test("each endpoint has its route, handler, access, permission and timeout", () => {
+test("each endpoint has its route, handler, access, permission, timeout and throttle", () => {
   const table = endpointRows.map(
-    ({ method, path, file, access, permission, timeoutSeconds }) =>
-      `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}`,
+    ({ method, path, file, access, permission, timeoutSeconds, throttle }) =>
+      `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
+      (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : ""),
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
   expect(table).toEqual([
@@ -45,11 +46,13 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
     `GET ${webhook} -> webhooks/get, viewer, webhooks:read`,
     `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
     `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhooks:write`,
-    `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write`,
+    `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write, 5/s, burst 20`,
     `GET ${webhook}/deliveries -> deliveries/list, viewer, deliveries:read`,
     `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
-    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write`,
-    `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s`,
+    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write, 5/s, burst 20`,
+    `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s, 3/s, burst 10`,
+    "GET /v1/audit-events -> audit/list, user, audit:read",
+    "GET /v1/projects/{project_id}/audit-events -> audit/list-of-project, admin, audit:read",
   ]);
 });
 
@@ -84,6 +87,13 @@ test("each table has its keys, indexes and ttl", () => {
       name: "request-budgets",
       partitionKey: "project_id",
       sortKey: "window",
+      ttl: "expires_at",
+    },
+    auditEvents: {
+      env: "AUDIT_EVENTS_TABLE",
+      name: "audit-events",
+      partitionKey: "scope",
+      sortKey: "id",
       ttl: "expires_at",
     },
   });

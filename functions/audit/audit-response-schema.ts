@@ -1,0 +1,39 @@
+import * as z from "zod/mini";
+import type { Actor } from "../access/actor.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import type { AuditAction, toListItem } from "./audit-event.ts";
+
+const actions: Record<AuditAction, string> = {
+  "api_key.created": "An API key was created.",
+  "api_key.deleted": "An API key was deleted.",
+  "webhook.created": "A webhook was created.",
+  "webhook.updated": "A webhook was changed, enabled or disabled; `details.changed` names the fields.",
+  "webhook.secret_rotated": "The signing secret of a webhook was replaced.",
+  "webhook.disabled": "The service disabled a webhook; `details.reason` says why.",
+  "webhook.deleted": "A webhook was deleted.",
+  "member.updated": "The platform added a user to the project, or changed the role.",
+};
+
+const actor = z.strictObject({
+  type: oneOf("Kind of the actor.", {
+    jwt: "a signed-in user",
+    api_key: "an API key",
+    platform: "the platform that this service belongs to",
+    system: "this service",
+  }),
+  user_id: z.optional(text("Id of the user.")),
+  credential_id: z.optional(id("Id of the API key.")),
+  address: z.optional(text("IP address of the client.")),
+  user_agent: z.optional(text("`User-Agent` of the client.")),
+  request_id: z.optional(text("Id of the request.")),
+} satisfies FieldsOf<Actor>);
+
+/** An entry of an audit log. */
+export const auditEventSchema = z.strictObject({
+  id: id("Id of the entry."),
+  at: instant("Time of the change."),
+  action: oneOf("What was done.", actions),
+  actor,
+  resource_id: text("Id of the key, webhook or user that was changed."),
+  details: z.record(z.string(), z.unknown()).check(z.describe("What helps to understand the change, such as a name.")),
+} satisfies FieldsOf<ReturnType<typeof toListItem>>);
