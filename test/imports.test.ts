@@ -140,8 +140,8 @@ const floors = [
   ["receivers", "access", "deployments"],
   ["http"],
   ["audit"],
-  ["api-keys", "projects", "webhooks"],
-  ["deliveries", "auth"],
+  ["api-keys", "webhooks"],
+  ["projects", "deliveries", "auth"],
   ["attempts"],
 ];
 

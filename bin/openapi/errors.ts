@@ -16,6 +16,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   invalid_api_key: "The API key is malformed, unknown or deleted.",
   api_key_expired: "The `expires_at` of the API key has passed.",
   forbidden: "Only admins of the project may do this; viewers have read access.",
+  project_suspended:
+    "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",
   session_required: "API keys cannot do this. Send a JWT.",
   insufficient_permission: "The credential is narrow and does not have the permission that the message names.",
   not_found: "No resource with this id exists, or the caller has no access to it.",

@@ -150,7 +150,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     fields: { url: receiver, events },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
     response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
-    errors: ["webhook_limit_reached"],
+    errors: ["webhook_limit_reached", "project_suspended"],
   },
   "webhooks/list": {
     id: "listWebhooks",
@@ -212,6 +212,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     fields: { event: { description: "The event to simulate." } },
     example: { event: "deploy.failed" },
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
+    errors: ["project_suspended"],
   },
   "deliveries/list": {
     id: "listDeliveries",
@@ -246,7 +247,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       "Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry " +
       `schedule starts again. A delivery with ${MAX_ATTEMPTS} or more attempts is not sent again. ${budgetNote("redeliver")}`,
     response: { status: 202, schema: deliverySchema, example: examples.redelivered },
-    errors: ["conflict"],
+    errors: ["conflict", "project_suspended"],
   },
   "deliveries/recover": {
     id: "recoverDeliveries",
@@ -267,7 +268,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     example: { since: "2026-11-20T00:00:00Z", status: "failed" },
     response: { status: 202, schema: recoveryResultSchema, example: { count: 12, complete: true, next_cursor: null } },
-    errors: ["conflict"],
+    errors: ["conflict", "project_suspended"],
   },
   "audit/list": {
     id: "listAuditEvents",

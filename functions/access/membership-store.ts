@@ -1,4 +1,4 @@
-import { GetCommand, paginateQuery, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { DeleteCommand, GetCommand, paginateQuery, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import type { Membership, Project, Role } from "./membership.ts";
@@ -45,4 +45,15 @@ export async function upsertMember({ user_id, project_id, name, role }: Membersh
     }),
   );
   return { id: project_id, name, role, created_at: Attributes?.created_at };
+}
+
+/**
+ * Removes a user from a project. Idempotent.
+ * @returns whether the user was a member. When a response is lost and the SDK sends the write again, this is false.
+ */
+export async function removeMember(user_id: string, project_id: string): Promise<boolean> {
+  const { Attributes } = await dynamo().send(
+    new DeleteCommand({ TableName: tableName("projects"), Key: { user_id, project_id }, ReturnValues: "ALL_OLD" }),
+  );
+  return Attributes !== undefined;
 }

@@ -153,3 +153,17 @@ export async function updateLastUsed({ key_hash }: ApiKey, now: Date, abortSigna
     if (!isConditionFailed(error)) throw error;
   }
 }
+
+/** Returns the ids of the keys of a user, oldest first, also of one whose record does not exist. */
+export async function idsOf(userId: string): Promise<string[]> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("userApiKeys"),
+      ConsistentRead: true,
+      KeyConditionExpression: "user_id = :user AND id > :counter",
+      ExpressionAttributeValues: { ":user": userId, ":counter": COUNTER },
+      ProjectionExpression: "id",
+    }),
+  );
+  return Items.map(({ id }) => id as string);
+}

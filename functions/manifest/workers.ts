@@ -123,6 +123,20 @@ export const workers = [
     uses: { tables: { projects: ["UpdateItem"] } },
   },
   {
+    file: "projects/remove-member",
+    trigger: { kind: "invoke" },
+    timeoutSeconds: 10,
+    memoryMb: 256,
+    uses: { tables: { projects: ["DeleteItem"] } },
+  },
+  {
+    file: "projects/suspend",
+    trigger: { kind: "invoke" },
+    timeoutSeconds: 30,
+    memoryMb: 256,
+    uses: { tables: { webhooks: ["Query", "UpdateItem"] } },
+  },
+  {
     file: "api-keys/provision",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
@@ -132,6 +146,20 @@ export const workers = [
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
         projects: ["Query"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
+  {
+    file: "api-keys/revoke-all",
+    trigger: { kind: "invoke" },
+    // A hundred keys are deleted one after the other.
+    timeoutSeconds: 55,
+    memoryMb: 256,
+    uses: {
+      tables: {
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
       },
     },

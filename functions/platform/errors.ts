@@ -10,6 +10,7 @@ export const statusByCode = {
   forbidden: 403,
   session_required: 403,
   insufficient_permission: 403,
+  project_suspended: 403,
   not_found: 404,
   method_not_allowed: 405,
   api_key_limit_reached: 409,

@@ -15,13 +15,18 @@ const secret = text("Secret that signs every delivery. Returned only once.", { p
 
 const listed = {
   ...base,
-  enabled: flag("Whether events are sent. While it is false, deliveries are stored with the status `held`."),
+  enabled: flag("Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`."),
   disabled_reason: z.nullable(
     oneOf<DisabledReason>("Reason for disabling; null = enabled.", {
       gone: "the receiver responded with 410",
       failing: "no delivery succeeded for days",
       manual: "disabled by a user",
     }),
+  ),
+  suspended_at: z.optional(
+    instant(
+      "Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.",
+    ),
   ),
 };
 

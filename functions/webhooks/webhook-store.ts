@@ -7,9 +7,13 @@ import { auditPut } from "../audit/audit-store.ts";
 import { ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { projectSuspended } from "./suspension.ts";
 import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookPatch } from "./webhook.ts";
 
-/** Sort key of the item that counts the webhooks of a project. It sorts before all ids. */
+/**
+ * Sort key of the item that counts the webhooks of a project, and has the time of its suspension. It sorts before all
+ * ids.
+ */
 const COUNTER = "#count";
 
 /** The fields that senders write while a receiver fails. */
@@ -31,7 +35,7 @@ export const webhookAudit = (
  * @param by absent = the platform
  * @param more items to write in the same transaction
  * @throws ApiError `webhook_limit_reached` when the project has the maximum number of webhooks, also under concurrent
- * creates
+ * creates; `project_suspended` while it is suspended
  */
 export async function insert(
   webhook: Webhook,
@@ -46,8 +50,10 @@ export async function insert(
         Update: {
           ...webhookKey(webhook.project_id, COUNTER),
           UpdateExpression: "ADD webhook_count :one",
-          ConditionExpression: "attribute_not_exists(webhook_count) OR webhook_count < :limit",
+          ConditionExpression:
+            "attribute_not_exists(suspended_at) AND (attribute_not_exists(webhook_count) OR webhook_count < :limit)",
           ExpressionAttributeValues: { ":one": 1, ":limit": MAX_WEBHOOKS_PER_PROJECT },
+          ReturnValuesOnConditionCheckFailure: "ALL_OLD",
         },
       },
       webhook: {
@@ -65,6 +71,7 @@ export async function insert(
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
+      if (error.stored.counter?.suspended_at !== undefined) throw projectSuspended(error);
       const message = `The limit of ${MAX_WEBHOOKS_PER_PROJECT} webhooks per project is reached. Delete one first.`;
       throw new ApiError("webhook_limit_reached", message, { cause: error });
     }
@@ -87,6 +94,80 @@ export async function list(projectId: string): Promise<Webhook[]> {
     }),
   );
   return (Items ?? []) as Webhook[];
+}
+
+/** The suspension of a project, and its webhooks. */
+interface ProjectState {
+  /** Time of the suspension; absent = not suspended. */
+  suspended_at?: string;
+  /** As the counter has it; absent = the project never had a webhook. */
+  webhook_count?: number;
+  webhooks: Webhook[];
+}
+
+/** Reads the counter and the webhooks of a project. Strongly consistent. A project without any item is not suspended. */
+export async function projectState(projectId: string): Promise<ProjectState> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("webhooks"),
+      ConsistentRead: true,
+      KeyConditionExpression: "project_id = :project",
+      ExpressionAttributeValues: { ":project": projectId },
+    }),
+  );
+  const { suspended_at, webhook_count } = Items.find(({ id }) => id === COUNTER) ?? {};
+  return {
+    ...(suspended_at !== undefined && { suspended_at }),
+    ...(webhook_count !== undefined && { webhook_count }),
+    webhooks: Items.filter(({ id }) => id !== COUNTER) as Webhook[],
+  };
+}
+
+/**
+ * Suspends a project or ends its suspension: marks the counter and all webhooks in one transaction, so that of concurrent
+ * calls the last one decides for all of them. The marks of the webhooks spare fan-out and senders a read. A create fails
+ * while the counter has the mark, and the transaction fails when a webhook was created or deleted since the read. The
+ * first suspension keeps its time.
+ * @param at time of the suspension in ISO 8601; undefined = end it
+ * @returns the project as it was before, with the webhooks that were marked; undefined when its webhooks have changed
+ * meanwhile: call it again
+ */
+export async function markSuspended(projectId: string, at: string | undefined): Promise<ProjectState | undefined> {
+  const before = await projectState(projectId);
+  const { webhook_count } = before;
+  const mark = {
+    TableName: tableName("webhooks"),
+    UpdateExpression: at === undefined ? "REMOVE suspended_at" : "SET suspended_at = if_not_exists(suspended_at, :at)",
+  };
+  const values = at === undefined ? {} : { ":at": before.suspended_at ?? at };
+  const marked = before.webhooks.map(({ id }): [string, TransactItem] => [
+    id,
+    {
+      Update: {
+        ...mark,
+        Key: { project_id: projectId, id },
+        ConditionExpression: "attribute_exists(id)",
+        ...(at !== undefined && { ExpressionAttributeValues: values }),
+      },
+    },
+  ]);
+  const isCountAsRead = webhook_count === undefined ? "attribute_not_exists(webhook_count)" : "webhook_count = :count";
+  const counted = { ...values, ...(webhook_count !== undefined && { ":count": webhook_count }) };
+  const counter = {
+    Update: {
+      ...mark,
+      Key: { project_id: projectId, id: COUNTER },
+      ConditionExpression: isCountAsRead,
+      ...(Object.keys(counted).length > 0 && { ExpressionAttributeValues: counted }),
+    },
+  };
+  try {
+    await transact({ ...Object.fromEntries(marked), [COUNTER]: counter });
+    return before;
+  } catch (error) {
+    if (error instanceof ConditionsFailedError) return undefined;
+    throw error;
+  }
 }
 
 /** Returns a webhook, or undefined when the project has no webhook with this id. Strongly consistent. */

@@ -14,6 +14,8 @@ export interface Webhook {
   /** Time of disabling; absent = enabled. */
   disabled_at?: string;
   disabled_reason?: DisabledReason;
+  /** Time at which the project was suspended; absent = it is not. Independent of `disabled_at`. */
+  suspended_at?: string;
   /** Time of the first failure after the last success; absent = not failing. */
   failing_since?: string;
   /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
@@ -110,10 +112,12 @@ export function createWebhook(
  */
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
-/** Returns the fields of a webhook in a list. */
-export function toListItem({ id, project_id, url, events, created_at, disabled_at, disabled_reason }: Webhook) {
+/** Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended. */
+export function toListItem(webhook: Webhook) {
+  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
   const enabled = disabled_at === undefined;
-  return { id, project_id, url, events, created_at, enabled, disabled_reason: disabled_reason ?? null };
+  const listed = { id, project_id, url, events, created_at, enabled, disabled_reason };
+  return { ...listed, ...(suspended_at !== undefined && { suspended_at }) };
 }
 
 /** Returns the fields of one webhook in detail. */

@@ -309,8 +309,11 @@ function inGroups<Item>(items: Item[], maxItems = MAX_METRICS): Item[][] {
 }
 
 function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
-  // Endpoints are left out: they share the account's concurrency with the authorizer, which runs before each of them.
-  const throttles = workers.map(({ file }) => functionFor(functions, file).metricThrottles({ statistic: SUM }));
+  // Endpoints and the functions that the platform invokes are left out: they share the account's concurrency with the
+  // authorizer, and an alarm reads at most ten metrics.
+  const throttles = workers
+    .filter(({ trigger }) => trigger.kind !== "invoke")
+    .map(({ file }) => functionFor(functions, file).metricThrottles({ statistic: SUM }));
   return [
     {
       id: "function-throttles",

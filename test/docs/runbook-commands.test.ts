@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { suspensionInput } from "../../functions/projects/suspend.ts";
+import { parse } from "../../functions/schema/input.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
 import { needs } from "../support/optional-program.ts";
 
@@ -92,6 +94,8 @@ describe.each([
   "disable-webhook",
   "set-throttle",
   "replay-events",
+  "suspend-project",
+  "remove-user",
 ])("%s.sh", (name) => {
   test.each(["", "unknown", "a b c d"])("prints its usage and calls nothing with the arguments '%s'", (args) => {
     const { code, stdout, stderr, calls } = run(`${script(`${name}.sh`)} ${args}`);
@@ -105,6 +109,8 @@ describe.each([
       "remove-failed-stack": "list",
       "delete-api-key": "a b c",
       "replay-events": "2026-11-21T03:00:00Z",
+      "suspend-project": "suspend project-1",
+      "remove-user": "list user-1",
     }[name];
     const { code, calls, stderr } = run(`unset STAGE; ${script(`${name}.sh`)} ${args ?? "1 2"}`);
     expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
@@ -429,6 +435,110 @@ extra() {
     expect(code).toBe(1);
     expect(stderr).toContain("AccessDeniedException");
     expect(stderr).toContain("Project p-9 is not complete.");
+  });
+});
+
+describe("suspending a project and removing a user", () => {
+  const PROJECT = "01930000-0000-7000-8000-00000000d301";
+  /** The stub names a function after the output, and answers each call with the next line of `answers`. */
+  const setup = String.raw`
+extra() {
+  case "$1 $2" in
+    "cloudformation describe-stacks")
+      case "$*" in *\'ProjectsSuspendFunctionName\'*) echo suspend ;; *\'ProjectsRemoveMemberFunctionName\'*) echo remove ;;
+      *\'ApiKeysRevokeAllFunctionName\'*) echo revoke ;; esac ;;
+    "dynamodb query") printf '%s\t%s\n' p-1 p-2 ;;
+    "lambda invoke")
+      for file; do :; done
+      cat >> "$DIR/written"
+      next answers; printf '%s' "$state" > "$file"
+      case $state in *errorType*) echo Unhandled ;; *) echo None ;; esac ;;
+  esac
+}`;
+  const answers = (...lines: string[]) => `${setup}\nwill_be answers ${lines.map((line) => `'${line}'`).join(" ")}`;
+  const invoked = ({ calls, written }: Result) =>
+    calls
+      .filter((call) => call.startsWith("lambda invoke"))
+      .map((call, index) => [/--function-name (\w+)/.exec(call)?.[1], JSON.parse(written[index] ?? "")]);
+
+  test.each([
+    ["suspend", true],
+    ["resume", false],
+  ])("%s calls the function and prints its answer", (verb, suspended) => {
+    const result = run(`${script("suspend-project.sh")} ${verb} ${PROJECT}`, { setup: answers('{"webhooks":[]}') });
+    expect(result).toMatchObject({ code: 0, stdout: '{"webhooks":[]}\n', stderr: "" });
+    expect(invoked(result)).toEqual([["suspend", { project_id: PROJECT, suspended }]]);
+    // The function takes what the script sends.
+    expect(() => parse(suspensionInput, invoked(result)[0]?.[1])).not.toThrow();
+  });
+
+  test("another verb is a usage error", () => {
+    expect(run(`${script("suspend-project.sh")} pause ${PROJECT}`)).toMatchObject({ code: 2, calls: [] });
+  });
+
+  test("a user's keys are deleted first, then each membership is removed", () => {
+    const user = `a "quoted" \\ user|1`;
+    const result = run(`${script("remove-user.sh")} remove '${user}'`, {
+      setup: answers('{"revoked":2}', '{"removed":true}'),
+    });
+    expect(result).toMatchObject({
+      code: 0,
+      stdout: '{"revoked":2}\np-1 {"removed":true}\np-2 {"removed":true}\n',
+    });
+    expect(invoked(result)).toEqual([
+      ["revoke", { user_id: user }],
+      ["remove", { user_id: user, project_id: "p-1" }],
+      ["remove", { user_id: user, project_id: "p-2" }],
+    ]);
+    const query = result.calls.find((call) => call.startsWith("dynamodb query"));
+    expect(query).toContain(`--table-name deployment-webhooks-prod-projects`);
+    expect(query).toContain(`--expression-attribute-values {":user":{"S":${JSON.stringify(user)}}}`);
+  });
+
+  test("a membership that cannot be removed does not stop the others, and the script exits with 1", () => {
+    const failed = '{"errorType":"Error"}';
+    const result = run(`${script("remove-user.sh")} remove user-1`, {
+      setup: answers('{"revoked":0}', failed, '{"removed":true}'),
+    });
+    expect(result).toMatchObject({
+      code: 1,
+      stdout: `{"revoked":0}\np-1 ${failed}\np-2 {"removed":true}\n`,
+      stderr: "invoke: remove failed.\n",
+    });
+  });
+
+  test("the projects of a user are listed, and nothing is changed", () => {
+    const { code, stdout, changes } = run(`${script("remove-user.sh")} list user-1`, { setup });
+    expect({ code, stdout, changes: changes.filter((verb) => verb !== "query") }).toEqual({
+      code: 0,
+      stdout: "p-1\np-2\n",
+      changes: [],
+    });
+  });
+
+  test("nothing is invoked when the stack does not have the function", () => {
+    const { code, stderr, calls } = run(`${script("remove-user.sh")} remove user-1`);
+    expect({ code, calls: calls.length }).toEqual({ code: 1, calls: 1 });
+    expect(stderr).toContain("deployment-webhooks-prod has no output ApiKeysRevokeAllFunctionName.");
+  });
+
+  test("no membership is removed while keys could not be deleted", () => {
+    const result = run(`${script("remove-user.sh")} remove user-1`, { setup: answers('{"errorType":"Error"}') });
+    expect(result.code).toBe(1);
+    expect(invoked(result)).toHaveLength(1);
+  });
+
+  test("a rejected call ends the scripts with 1 and a message", () => {
+    const suspend = `${script("suspend-project.sh")} suspend ${PROJECT}`;
+    expectToStopAtEachFailure(suspend, answers("{}"), ({ stdout }) => expect(stdout).toBe(""));
+    for (const failAt of [1, 2, 3]) {
+      const { code, calls, stderr } = run(`${script("remove-user.sh")} remove user-1`, {
+        setup: answers("{}"),
+        failAt,
+      });
+      expect({ isFailed: code !== 0, calls: calls.length }).toEqual({ isFailed: true, calls: failAt });
+      expect(stderr).toContain("AccessDeniedException");
+    }
   });
 });
 

@@ -38,6 +38,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
   expect(Object.keys(dev.outputs).sort()).toEqual([
     "AlarmTopicArn",
     "ApiKeysProvisionFunctionName",
+    "ApiKeysRevokeAllFunctionName",
     "ApiKeysTableName",
     "ApiUrl",
     "AuditEventsTableName",
@@ -48,6 +49,8 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "EventsTableName",
     "IdempotencyKeysTableName",
     "JwtSecretArn",
+    "ProjectsRemoveMemberFunctionName",
+    "ProjectsSuspendFunctionName",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",
     "RequestBudgetsTableName",

@@ -29,7 +29,10 @@ const expected: Record<string, Expected> = {
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
   "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "projects/remove-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "projects/suspend": { timeoutSeconds: 30, memoryMb: 256 },
   "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
+  "api-keys/revoke-all": { timeoutSeconds: 55, memoryMb: 256 },
 };
 
 test("there is one Lambda per endpoint and per worker", () => {

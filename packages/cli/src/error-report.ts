@@ -49,6 +49,7 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
     "Show what the credential may do: svc whoami. Create a key with more permissions: svc keys create",
   session_required: "An API key cannot do this. Use a JWT: svc login, or SVC_API_KEY=<JWT>",
   forbidden: "This requires an admin of the project. Show your role: svc projects list",
+  project_suspended: "Ask the operator of the platform why. Deliveries are held until the suspension ends",
   not_found: "List what exists: svc projects list, svc keys list, svc webhooks list, svc deliveries list",
   conflict: "Show the state of the webhook: svc webhooks show <id>. Enable it: svc webhooks update <id> --enable",
   already_created: undefined,

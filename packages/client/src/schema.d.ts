@@ -556,7 +556,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -567,6 +567,11 @@ export interface components {
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
+      /**
+       * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
     };
     Webhook: {
       /**
@@ -588,7 +593,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -599,6 +604,11 @@ export interface components {
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
+      /**
+       * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
       /**
        * Format: date-time
        * @description Time of disabling; null = enabled.
@@ -634,7 +644,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -645,6 +655,11 @@ export interface components {
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
+      /**
+       * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
       /**
        * Format: date-time
        * @description Time of disabling; null = enabled.
@@ -685,7 +700,7 @@ export interface components {
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: the last attempt failed, and no retry follows
-       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
@@ -728,7 +743,7 @@ export interface components {
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: the last attempt failed, and no retry follows
-       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
@@ -1328,6 +1343,8 @@ export interface components {
      * @description `forbidden`: Only admins of the project may do this; viewers have read access.
      *
      *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     *
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.
      */
     Forbidden: {
       headers: {
@@ -1345,7 +1362,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "forbidden" | "insufficient_permission";
+            code: "forbidden" | "insufficient_permission" | "project_suspended";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1393,6 +1410,39 @@ export interface components {
               /** @description The rule that the field violates. */
               message: string;
             }[];
+          };
+        };
+      };
+    };
+    /**
+     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     *
+     *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     */
+    ForbiddenOrInsufficientPermission: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden" | "insufficient_permission";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
           };
         };
       };
@@ -1998,7 +2048,7 @@ export interface operations {
         content?: never;
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -2073,7 +2123,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -2150,7 +2200,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -2753,7 +2803,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
