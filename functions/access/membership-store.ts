@@ -1,7 +1,7 @@
-import { DeleteCommand, GetCommand, paginateQuery, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
-import type { Membership, Project, Role } from "./membership.ts";
+import type { Project, Role } from "./membership.ts";
 
 /**
  * Returns the role of a user in a project; undefined = not a member. Strongly consistent: a change applies at once.
@@ -30,30 +30,4 @@ export async function projectsOf(userId: string): Promise<Project[]> {
       projects.push({ id: project_id, name, role, created_at });
   }
   return projects.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
-}
-
-/** Adds a user to a project, or changes the project name and the role of that membership. Idempotent. */
-export async function upsertMember({ user_id, project_id, name, role }: Membership, now: Date): Promise<Project> {
-  const { Attributes } = await dynamo().send(
-    new UpdateCommand({
-      TableName: tableName("projects"),
-      Key: { user_id, project_id },
-      UpdateExpression: "SET #name = :name, #role = :role, created_at = if_not_exists(created_at, :now)",
-      ExpressionAttributeNames: { "#name": "name", "#role": "role" },
-      ExpressionAttributeValues: { ":name": name, ":role": role, ":now": now.toISOString() },
-      ReturnValues: "ALL_NEW",
-    }),
-  );
-  return { id: project_id, name, role, created_at: Attributes?.created_at };
-}
-
-/**
- * Removes a user from a project. Idempotent.
- * @returns whether the user was a member. When a response is lost and the SDK sends the write again, this is false.
- */
-export async function removeMember(user_id: string, project_id: string): Promise<boolean> {
-  const { Attributes } = await dynamo().send(
-    new DeleteCommand({ TableName: tableName("projects"), Key: { user_id, project_id }, ReturnValues: "ALL_OLD" }),
-  );
-  return Attributes !== undefined;
 }

@@ -11,6 +11,9 @@ export const auditActions = [
   "webhook.disabled",
   "webhook.deleted",
   "member.updated",
+  "member.removed",
+  "project.suspended",
+  "project.resumed",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

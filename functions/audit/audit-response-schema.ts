@@ -12,6 +12,9 @@ const actions: Record<AuditAction, string> = {
   "webhook.disabled": "The service disabled a webhook; `details.reason` says why.",
   "webhook.deleted": "A webhook was deleted.",
   "member.updated": "The platform added a user to the project, or changed the role.",
+  "member.removed": "The platform removed a user from the project.",
+  "project.suspended": "The platform suspended the project.",
+  "project.resumed": "The platform ended the suspension of the project.",
 };
 
 const actor = z.strictObject({
@@ -34,6 +37,6 @@ export const auditEventSchema = z.strictObject({
   at: instant("Time of the change."),
   action: oneOf("What was done.", actions),
   actor,
-  resource_id: text("Id of the key, webhook or user that was changed."),
+  resource_id: text("Id of the key, webhook, user or project that was changed."),
   details: z.record(z.string(), z.unknown()).check(z.describe("What helps to understand the change, such as a name.")),
 } satisfies FieldsOf<ReturnType<typeof toListItem>>);

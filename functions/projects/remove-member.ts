@@ -1,7 +1,7 @@
 import { removalInput } from "../access/membership.ts";
-import * as memberships from "../access/membership-store.ts";
 import { log } from "../platform/log.ts";
 import { parse } from "../schema/input.ts";
+import * as members from "./member-store.ts";
 
 /**
  * Removes a user from a project. The next request of the user for this project is `not_found`, with any credential.
@@ -11,7 +11,7 @@ import { parse } from "../schema/input.ts";
  */
 export async function handler(input: unknown): Promise<{ removed: boolean }> {
   const { user_id, project_id } = parse(removalInput, input);
-  const removed = await memberships.removeMember(user_id, project_id);
+  const removed = await members.removeMember(user_id, project_id);
   log.info("member removed", { user_id, project_id, removed });
   return { removed };
 }

@@ -162,7 +162,14 @@ export async function markSuspended(projectId: string, at: string | undefined): 
     },
   };
   try {
-    await transact({ ...Object.fromEntries(marked), [COUNTER]: counter });
+    const isChange = (at === undefined) !== (before.suspended_at === undefined);
+    const audit = auditPut({
+      scope: `project:${projectId}`,
+      action: at === undefined ? "project.resumed" : "project.suspended",
+      actor: platform,
+      resource_id: projectId,
+    });
+    await transact({ ...Object.fromEntries(marked), [COUNTER]: counter, ...(isChange && { audit }) });
     return before;
   } catch (error) {
     if (error instanceof ConditionsFailedError) return undefined;

@@ -79,9 +79,13 @@ describe("in dev", () => {
     expect(byState.length).toBeGreaterThan(5);
     const { allRang, lines } = await drill(byState);
     expect(allRang).toBe(true);
+    // The alarms on tables are numbered groups.
+    const ofState = [...account.alarms.keys()].filter((alarm) =>
+      byState.some((name) => new RegExp(`^dev-(page|ticket)-${name}(-\\d+)?$`).test(alarm)),
+    );
     for (const line of lines.slice(0, -1))
       expect(line).toMatch(/^ {2}rang .*only the notification, the state was set by hand \(/);
-    expect(lines.at(-1)).toBe(`Drill finished: ${byState.length} rang, 0 silent, 0 skipped.`);
+    expect(lines.at(-1)).toBe(`Drill finished: ${ofState.length} rang, 0 silent, 0 skipped.`);
     const states = [...account.alarms.values()].map(({ state }) => state);
     expect(new Set(states)).toEqual(new Set(["OK"]));
   });

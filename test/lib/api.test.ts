@@ -200,7 +200,7 @@ describe("CORS", () => {
       expect(ResponseParameters).toMatchObject({
         "method.response.header.Access-Control-Allow-Origin": "'https://app.example.com'",
         "method.response.header.Access-Control-Allow-Methods": "'GET,POST,PATCH,DELETE'",
-        "method.response.header.Access-Control-Allow-Headers": "'Authorization,Content-Type'",
+        "method.response.header.Access-Control-Allow-Headers": "'Authorization,Content-Type,Idempotency-Key'",
         "method.response.header.Access-Control-Max-Age": "'7200'",
       });
     }

@@ -78,7 +78,12 @@ describe("an existing projects table", () => {
       .flatMap(({ Properties }) => Properties.PolicyDocument.Statement)
       .filter((statement: Json) => JSON.stringify(statement.Resource).includes("table/platform-projects"))
       .flatMap(({ Action }: Json) => Action);
-    expect([...new Set(actions)].sort()).toEqual(["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]);
+    expect([...new Set(actions)].sort()).toEqual([
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]);
   });
 });
 

@@ -2625,6 +2625,9 @@ export interface operations {
                *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
                *     - `webhook.deleted`: A webhook was deleted.
                *     - `member.updated`: The platform added a user to the project, or changed the role.
+               *     - `member.removed`: The platform removed a user from the project.
+               *     - `project.suspended`: The platform suspended the project.
+               *     - `project.resumed`: The platform ended the suspension of the project.
                * @enum {string}
                */
               action:
@@ -2635,7 +2638,10 @@ export interface operations {
                 | "webhook.secret_rotated"
                 | "webhook.disabled"
                 | "webhook.deleted"
-                | "member.updated";
+                | "member.updated"
+                | "member.removed"
+                | "project.suspended"
+                | "project.resumed";
               actor: {
                 /**
                  * @description Kind of the actor.
@@ -2661,7 +2667,7 @@ export interface operations {
                 /** @description Id of the request. */
                 request_id?: string;
               };
-              /** @description Id of the key, webhook or user that was changed. */
+              /** @description Id of the key, webhook, user or project that was changed. */
               resource_id: string;
               /** @description What helps to understand the change, such as a name. */
               details: {
@@ -2755,6 +2761,9 @@ export interface operations {
                *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
                *     - `webhook.deleted`: A webhook was deleted.
                *     - `member.updated`: The platform added a user to the project, or changed the role.
+               *     - `member.removed`: The platform removed a user from the project.
+               *     - `project.suspended`: The platform suspended the project.
+               *     - `project.resumed`: The platform ended the suspension of the project.
                * @enum {string}
                */
               action:
@@ -2765,7 +2774,10 @@ export interface operations {
                 | "webhook.secret_rotated"
                 | "webhook.disabled"
                 | "webhook.deleted"
-                | "member.updated";
+                | "member.updated"
+                | "member.removed"
+                | "project.suspended"
+                | "project.resumed";
               actor: {
                 /**
                  * @description Kind of the actor.
@@ -2791,7 +2803,7 @@ export interface operations {
                 /** @description Id of the request. */
                 request_id?: string;
               };
-              /** @description Id of the key, webhook or user that was changed. */
+              /** @description Id of the key, webhook, user or project that was changed. */
               resource_id: string;
               /** @description What helps to understand the change, such as a name. */
               details: {

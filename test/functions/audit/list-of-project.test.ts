@@ -1,3 +1,5 @@
+import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
+import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -58,6 +60,25 @@ test("has no entry for a change that failed", async () => {
   await api.patch(path, { enabled: false });
   await api.post(`${path}/rotate-secret`, {});
   expect((await log()).map(({ action }) => action)).toEqual(["webhook.deleted", "webhook.created"]);
+});
+
+test("shows the changes of members, and the suspension once", async () => {
+  const { api, userId, project } = await givenWebhook();
+  const viewer = service.user();
+  await service.project(viewer.userId, { projectId: project, role: "viewer" });
+  const member = { user_id: viewer.userId, project_id: project };
+  expect([await removeMember(member), await removeMember(member)]).toEqual([{ removed: true }, { removed: false }]);
+  for (const suspended of [true, true, false, false]) await suspend({ project_id: project, suspended });
+  const { data } = (await api.get(`/v1/projects/${project}/audit-events`)).body;
+  const entries = data.filter(({ action }: Entry) => !action.startsWith("webhook."));
+  const by = { type: "platform" };
+  expect(entries).toMatchObject([
+    { action: "project.resumed", actor: by, resource_id: project },
+    { action: "project.suspended", actor: by, resource_id: project },
+    { action: "member.removed", actor: by, resource_id: viewer.userId },
+    { action: "member.updated", actor: by, resource_id: viewer.userId, details: { role: "viewer" } },
+    { action: "member.updated", actor: by, resource_id: userId, details: { role: "admin" } },
+  ]);
 });
 
 test("is closed to viewers and to other users", async () => {

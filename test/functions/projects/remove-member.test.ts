@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
+import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { newScenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -7,6 +8,7 @@ let service: TestService;
 beforeAll(async () => {
   service = await startTestService();
 });
+afterEach(restoreAws);
 afterAll(() => service.stop());
 
 test("removes a member, whose next request is not found, with a JWT and with an API key", async () => {
@@ -31,6 +33,14 @@ test("answers whether there was a membership, and can be repeated", async () => 
   expect(await removeMember(upperCase)).toEqual({ removed: true });
   expect(await removeMember({ user_id: userId, project_id })).toEqual({ removed: false });
   expect(await removeMember({ user_id: "unknown", project_id: randomUUID() })).toEqual({ removed: false });
+});
+
+test("a write that the SDK sends again, because its response was lost, still answers true", async () => {
+  const { userId } = service.user();
+  const project_id = await service.project(userId);
+  const sent = loseNextResponse("TransactWriteItemsCommand");
+  expect(await removeMember({ user_id: userId, project_id })).toEqual({ removed: true });
+  expect(sent.requests).toBe(2);
 });
 
 test("removes one member only, and leaves the webhooks of the project", async () => {

@@ -118,7 +118,7 @@ const lines = {
     "Maximum ApproximateNumberOfMessagesNotVisible",
     "Maximum ApproximateNumberOfMessagesDelayed",
   ],
-  "Function throttles": Array(8).fill("Sum Throttles"),
+  "Function throttles": Array(11).fill("Sum Throttles"),
   Sweep: ["Maximum SweepLag", "Sum Redriven"],
   "Dead letters": [
     ...Array(3).fill("Maximum ApproximateNumberOfMessagesVisible"),
