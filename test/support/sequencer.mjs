@@ -6,7 +6,10 @@ import Sequencer from "@jest/test-sequencer";
  * https://jestjs.io/docs/configuration#testsequencer-string
  */
 
-/** Measured seconds on two busy cores. The order matters, not the value. */
+/**
+ * Measured seconds on two busy cores. The order matters, not the value. faults/write-once (32) is left out, because it
+ * fails among the heaviest files: its messages are visible again after a second, so their senders must not starve.
+ */
 const secondsByFile = {
   "packages/console/browser": 128,
   "faults/crash": 99,
@@ -21,7 +24,6 @@ const secondsByFile = {
   "faults/burst": 33,
   "bin/openapi.contract": 33,
   "docs/github-actions": 33,
-  "faults/write-once": 32,
   "bin/dlq": 28,
   "packages/client/client-packed": 22,
   "docs/runbook-commands": 22,
