@@ -74,7 +74,7 @@ async function changeSuspension(options: Options, suspended: boolean): Promise<s
   checkInput(suspensionInput, input, optionByField);
   await connect();
   const { suspended_at, webhooks } = await suspend(input);
-  if (suspended) return `suspended since ${suspended_at}`;
+  if (suspended) return `suspended since ${suspended_at}, with ${webhooks.length} webhooks`;
   if (suspended_at === null) return "was not suspended";
   const hint = "To send what was held, an admin recovers each webhook:";
   const commands = webhooks.map(

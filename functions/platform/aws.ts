@@ -153,6 +153,23 @@ export async function transact(items: Record<string, TransactItem>): Promise<voi
   }
 }
 
+/**
+ * Repeats a single write that is rejected because a transaction is writing the same item, which the SDK does not.
+ * @throws the error of the write; the conflict itself after four seconds
+ */
+export async function retryConflicts<Result>(write: () => Promise<Result>): Promise<Result> {
+  for (let conflicts = 0; ; conflicts++) {
+    try {
+      return await write();
+    } catch (error) {
+      if (!isConflict(error) || conflicts >= MAX_CONFLICTS) throw error;
+      await sleep(backoffMs(conflicts, Math.random()));
+    }
+  }
+}
+
+const isConflict = (error: unknown): boolean => error instanceof Error && error.name === "TransactionConflictException";
+
 /** Returns whether a single write was rejected because its condition failed. */
 export function isConditionFailed(error: unknown): error is ConditionalCheckFailedException {
   return error instanceof Error && error.name === "ConditionalCheckFailedException";
@@ -176,7 +193,7 @@ export function storedValue({ Item }: ConditionalCheckFailedException, attribute
  */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error instanceof TransactionCanceledException) return true;
+  if (error instanceof TransactionCanceledException || isConflict(error)) return true;
   const { $retryable, $fault, code } = error as { $retryable?: unknown; $fault?: string; code?: string };
   const isNetwork = code !== undefined && /^(ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOST|ENET)/.test(code);
   const isBusy = /Timeout|Throttl|Throughput|RequestLimit|ServiceUnavailable|InternalServerError/.test(error.name);

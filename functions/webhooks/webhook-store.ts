@@ -4,7 +4,14 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform, system } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "../platform/aws.ts";
+import {
+  ConditionsFailedError,
+  dynamo,
+  isConditionFailed,
+  retryConflicts,
+  type TransactItem,
+  transact,
+} from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { projectSuspended } from "./suspension.ts";
@@ -135,6 +142,9 @@ export async function projectState(projectId: string): Promise<ProjectState> {
 export async function markSuspended(projectId: string, at: string | undefined): Promise<ProjectState | undefined> {
   const before = await projectState(projectId);
   const { webhook_count } = before;
+  const isMarked = [before, ...before.webhooks].some(({ suspended_at }) => suspended_at !== undefined);
+  // Also for an unknown id: ending what never began leaves no item.
+  if (at === undefined && !isMarked) return before;
   const mark = {
     TableName: tableName("webhooks"),
     UpdateExpression: at === undefined ? "REMOVE suspended_at" : "SET suspended_at = if_not_exists(suspended_at, :at)",
@@ -422,16 +432,15 @@ async function change(
   values?: Record<string, string>,
 ): Promise<ChangeResult> {
   try {
-    await dynamo().send(
-      new UpdateCommand({
-        ...webhookKey(project_id, id),
-        UpdateExpression: expression,
-        ConditionExpression: `attribute_exists(id) AND ${condition}`,
-        ...(condition.includes("#url") && { ExpressionAttributeNames: { "#url": "url" } }),
-        ExpressionAttributeValues: values,
-        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-      }),
-    );
+    const update = new UpdateCommand({
+      ...webhookKey(project_id, id),
+      UpdateExpression: expression,
+      ConditionExpression: `attribute_exists(id) AND ${condition}`,
+      ...(condition.includes("#url") && { ExpressionAttributeNames: { "#url": "url" } }),
+      ExpressionAttributeValues: values,
+      ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+    });
+    await retryConflicts(() => dynamo().send(update));
     return { isChanged: true };
   } catch (error) {
     if (isConditionFailed(error)) return { isChanged: false, found: error.Item };

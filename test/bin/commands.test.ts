@@ -81,8 +81,12 @@ test("project suspend holds the events of a project, and resume ends that and na
   const { body } = await call(token, `/v1/projects/${id}/webhooks`, webhook);
   const path = `/v1/projects/${id}/webhooks/${body.data.id}`;
   const suspended = await runCommand("project", ["suspend", "--id", id], settings);
-  expect(suspended).toEqual({ code: 0, stdout: expect.stringMatching(/^suspended since \S+Z\n$/), stderr: "" });
-  const since = suspended.stdout.trim().split(" ").at(-1);
+  expect(suspended).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^suspended since \S+Z, with 1 webhooks\n$/),
+    stderr: "",
+  });
+  const since = /since (\S+Z)/.exec(suspended.stdout)?.[1];
   expect((await call(token, path)).body.data.suspended_at).toBe(since);
   expect((await call(token, `${path}/test`, {})).body.error.code).toBe("project_suspended");
   await runCommand("event", ["--project", id, "--event", "deploy.started"], settings);

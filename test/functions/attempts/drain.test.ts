@@ -10,6 +10,7 @@ import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
+import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
@@ -324,6 +325,14 @@ describe("a change of the webhook while deliveries are parked", () => {
     const rows = await rowsNow(parked);
     expect(rows.map(({ status, attempt_count }) => `${status} ${attempt_count}`)).toEqual(Array(25).fill("held 0"));
     for (const row of rows) expect(row).not.toHaveProperty("due_at");
+    expect(await parkedIds()).toEqual([]);
+  });
+
+  test("suspended with its project: all are held, without a probe", async () => {
+    await suspend({ project_id: webhook.project_id, suspended: true });
+    await wakeUp();
+    expect(receiver.received).toEqual([]);
+    expect(await statusesNow(parked)).toEqual(Array(25).fill("held"));
     expect(await parkedIds()).toEqual([]);
   });
 

@@ -92,6 +92,14 @@ describe("the function", () => {
     expect(await marksOf()).toEqual([undefined, undefined]);
   });
 
+  test("ending what never began answers null, and leaves no item for an unknown project", async () => {
+    const project_id = randomUUID();
+    const result = await resume(project_id);
+    expect(result).toEqual({ project_id, suspended: false, suspended_at: null, webhooks: [] });
+    const Key = { project_id, id: "#count" };
+    expect((await dynamo().send(new GetCommand({ TableName: tableName("webhooks"), Key }))).Item).toBeUndefined();
+  });
+
   test("suspends a project that has no item, also an unknown one", async () => {
     const { userId, api } = service.user();
     const project = await service.project(userId);

@@ -14,7 +14,7 @@ import {
   remove,
   update,
 } from "../../../functions/webhooks/webhook-store.ts";
-import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
+import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, findSecrets } from "../../support/deliveries.ts";
 import { freshResources } from "../../support/resources.ts";
 
@@ -124,6 +124,19 @@ test("no write recreates a deleted webhook", async () => {
   expect(await claimProbe(webhook, second)).toBe(false);
   expect(await disable(webhook, "gone", second)).toBe(false);
   expect(await stored()).toBeUndefined();
+});
+
+test("a write that conflicts with a transaction is repeated", async () => {
+  const { webhook, stored } = await givenWebhook();
+  let conflicts = 0;
+  interceptDynamo(({ command }, send) => {
+    if (command !== "UpdateItemCommand" || conflicts === 3) return send();
+    conflicts += 1;
+    throw Object.assign(new Error("Transaction is ongoing for the item"), { name: "TransactionConflictException" });
+  });
+  expect(await markFailing(webhook, first)).toBe(true);
+  expect(conflicts).toBe(3);
+  expect(await stored()).toMatchObject({ failing_since: first });
 });
 
 describe("when the response is lost and the SDK sends the write again,", () => {
