@@ -1,4 +1,4 @@
-import { MAX_KEYS_PER_USER, MAX_PROJECTS_PER_KEY } from "../../functions/api-keys/api-key.ts";
+import { MAX_EARLIER_KEYS, MAX_KEYS_PER_USER, MAX_PROJECTS_PER_KEY } from "../../functions/api-keys/api-key.ts";
 import {
   apiKeySchema,
   createdApiKeySchema,
@@ -102,7 +102,12 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "listApiKeys",
     tag: "API keys",
     summary: "List your API keys",
-    description: "Oldest first. A key with `permissions` or `project_ids` lists only itself.",
+    description:
+      "Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its " +
+      "secrets: after a roll, also of an earlier one that is still valid.",
+    fields: {
+      include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
+    },
     response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
   },
   "api-keys/get-current": {
@@ -119,6 +124,35 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description:
       "The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself.",
     response: { status: 204 },
+  },
+  "api-keys/update": {
+    id: "updateApiKey",
+    tag: "API keys",
+    summary: "Rename an API key",
+    description: "A key can rename itself; one with `permissions` or `project_ids` only itself.",
+    fields: { name: { ...name, description: `The label shown in lists. ${name.description}` } },
+    example: { name: "ci of the shop" },
+    response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
+  },
+  "api-keys/roll": {
+    id: "rollApiKey",
+    tag: "API keys",
+    summary: "Replace the secret of an API key",
+    description:
+      "Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; " +
+      `after it, it is rejected like a deleted one. At most ${MAX_EARLIER_KEYS} earlier keys stay valid: a further roll ends the ` +
+      "oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled.",
+    fields: {
+      overlap_seconds: {
+        type: "integer",
+        minimum: 0,
+        maximum: 604_800,
+        description: "Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.",
+      },
+    },
+    example: { overlap_seconds: 3600 },
+    response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
+    errors: ["conflict"],
   },
   "projects/list": {
     id: "listProjects",

@@ -79,11 +79,13 @@ protect() {
     aws dynamodb update-table --table-name "$TABLE" --deletion-protection-enabled > /dev/null &&
     wait_for ACTIVE table_state "$TABLE" &&
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
+  local attribute=
   case ${TABLE#"$STACK-"} in
-    deliveries | events | request-budgets)
-      aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification Enabled=true,AttributeName=expires_at > /dev/null
-      ;;
+    deliveries | events | request-budgets) attribute=expires_at ;;
+    api-keys) attribute=delete_after ;;
   esac
+  [ -z "$attribute" ] ||
+    aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification "Enabled=true,AttributeName=$attribute" > /dev/null
 }
 
 replace() {

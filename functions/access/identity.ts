@@ -13,7 +13,7 @@ export interface Identity {
   permissions?: string[] | undefined;
   /** The only projects that a narrow credential can see; absent = all of the user. */
   projectIds?: string[] | undefined;
-  /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. */
+  /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. An earlier key ends with its overlap. */
   expiresAt?: string | undefined;
 }
 

@@ -10,7 +10,7 @@ const permissionMeanings: Record<Permission, string> = {
   "deliveries:read": "list and show deliveries",
   "deliveries:write": "send tests, redeliver and recover",
   "keys:read": "list API keys; a narrow key sees only itself",
-  "keys:write": "delete API keys; a narrow key deletes only itself",
+  "keys:write": "rename and delete API keys; a narrow key only itself",
 };
 
 const permission = oneOf("A permission.", permissionMeanings);
@@ -33,6 +33,12 @@ const base = {
 export const apiKeySchema = z.strictObject({
   ...base,
   last_used_at: z.nullable(instant("Time of the last use, by default accurate to a minute; null = never used.")),
+  last_used_ip: z
+    .optional(z.nullable(z.string()))
+    .check(z.describe("Only with `include=last_use`. Address of the last use; null = unknown.")),
+  last_used_user_agent: z
+    .optional(z.nullable(z.string()))
+    .check(z.describe("Only with `include=last_use`. The `User-Agent` of the last use; null = unknown.")),
 } satisfies FieldsOf<ReturnType<typeof toListItem>>);
 
 /** A new API key. */

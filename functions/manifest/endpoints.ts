@@ -76,6 +76,27 @@ export const endpoints = [
     uses: { tables: { apiKeys: ["DeleteItem"], userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"] } },
   },
   {
+    method: "PATCH",
+    path: "/v1/api-keys/{id}",
+    file: "api-keys/update",
+    access: "user",
+    permission: "keys:write",
+    uses: { tables: { apiKeys: ["UpdateItem"], userApiKeys: ["GetItem"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/api-keys/{id}/roll",
+    file: "api-keys/roll",
+    access: "session",
+    permission: "none",
+    uses: {
+      tables: {
+        apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"],
+        userApiKeys: ["GetItem", "UpdateItem"],
+      },
+    },
+  },
+  {
     method: "GET",
     path: "/v1/projects",
     file: "projects/list",

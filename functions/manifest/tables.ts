@@ -17,8 +17,11 @@ export interface TableRow {
 }
 
 export const tables = {
-  /** API keys by the hash of the key. The authorizer reads one item per request. */
-  apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash" },
+  /**
+   * API keys by the hash of the key. The authorizer reads one item per request. Only secrets that a roll has replaced have
+   * an expiry time.
+   */
+  apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash", ttl: "delete_after" },
   /** The API keys of each user in order of creation, and the counter that enforces the limit. */
   userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
   /** Project memberships: one item per user and project, with the role. Written by the platform, read by the API. */

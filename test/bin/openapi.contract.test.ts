@@ -151,10 +151,11 @@ async function changeKey(key: string, field: string, value: unknown): Promise<vo
 const webhookChanges = ["updateWebhook", "rotateWebhookSecret"];
 
 /** Returns ids of existing resources for an operation. For a deletion, it creates the resource. */
-async function existingIds({ id }: Operation): Promise<Record<string, string>> {
+async function existingIds(operation: Operation): Promise<Record<string, string>> {
+  const { id } = operation;
   const { ids, spareId, token } = fixture;
   const api = service.as(token);
-  if (id === "deleteApiKey") return { id: (await api.post("/v1/api-keys", { name: "to go" })).body.data.id };
+  if (isOfKey(operation)) return { id: (await api.post("/v1/api-keys", { name: "to go" })).body.data.id };
   if (webhookChanges.includes(id)) return { ...ids, webhook_id: spareId };
   if (id !== "deleteWebhook") return ids;
   const hook = { url: "https://hooks.example.com/to-go", events: ["deploy.failed"] };
@@ -162,17 +163,23 @@ async function existingIds({ id }: Operation): Promise<Record<string, string>> {
   return { ...ids, webhook_id: body.data.id };
 }
 
+const isOfKey = ({ path }: Operation): boolean => path.startsWith("/v1/api-keys/{id}");
+
 /** Deletes what a request created, or what was created for it, so that later requests stay below the limits. */
 async function cleanUp(
-  { id }: Operation,
+  operation: Operation,
   caller: Caller,
   ids: Record<string, string>,
   response: Response,
 ): Promise<void> {
+  const { id } = operation;
+  const isKey = isOfKey(operation);
   const authorization = response.status === 201 ? fixture.authorizations[caller] : `Bearer ${fixture.token}`;
-  const createdId = response.status === 201 ? response.body.data.id : ids[id === "deleteApiKey" ? "id" : "webhook_id"];
-  const list = { ApiKey: "/v1/api-keys", Webhook: `/v1/projects/${fixture.ids.project_id}/webhooks` }[id.slice(6)];
-  if (!/^(create|delete)/.test(id) || (id.startsWith("create") && response.status !== 201)) return;
+  const createdId = response.status === 201 ? response.body.data.id : ids[isKey ? "id" : "webhook_id"];
+  const kind = isKey ? "ApiKey" : id.slice(6);
+  const list = { ApiKey: "/v1/api-keys", Webhook: `/v1/projects/${fixture.ids.project_id}/webhooks` }[kind];
+  const isCreation = id.startsWith("create");
+  if (!(isKey || isCreation || id.startsWith("delete")) || (isCreation && response.status !== 201)) return;
   if (list === undefined) throw new Error(`Add the list of what ${id} creates or deletes to cleanUp in this file.`);
   await send(`${service.baseUrl}${list}/${createdId}`, {
     method: "DELETE",
@@ -268,7 +275,7 @@ function codeFor(operation: Operation, caller: Caller): string | undefined {
   if (/key$/i.test(caller) && !acceptsKeys(operation)) return "session_required";
   if (caller === "powerlessKey" && rowOf(operation)?.permission !== "none") return "insufficient_permission";
   if (caller === "nonMember" && operation.path.includes("{")) return "not_found";
-  if (caller.startsWith("viewer") && operation.id === "deleteApiKey") return "not_found";
+  if (caller.startsWith("viewer") && isOfKey(operation)) return "not_found";
   if (caller.startsWith("viewer") && isInProject(operation) && requiresAdmin(operation)) return "forbidden";
   return undefined;
 }
@@ -557,6 +564,15 @@ describe("limits and states", () => {
     const listed = await service.as(token).get("/v1/api-keys");
     expectDocumented(operation("listApiKeys"), listed);
     expect(listed.body.data).toHaveLength(MAX_KEYS_PER_USER);
+  });
+
+  test("rolling an expired key returns a documented 409", async () => {
+    const { api } = service.user();
+    const { id, key } = (await api.post("/v1/api-keys", { name: "expired" })).body.data;
+    await changeKey(key, "expires_at", new Date(0).toISOString());
+    const response = await api.post(`/v1/api-keys/${id}/roll`, {});
+    expectDocumented(operation("rollApiKey"), response);
+    expect(response.status).toBe(409);
   });
 
   test("redeliver returns conflict for a delivery with the maximum number of attempts", async () => {

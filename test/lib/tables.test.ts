@@ -19,6 +19,7 @@ test("only events, deliveries and budgets expire", () => {
   });
   const ttl = { AttributeName: "expires_at", Enabled: true };
   expect(Object.fromEntries(expiring)).toEqual({
+    "deployment-webhooks-dev-api-keys": { ...ttl, AttributeName: "delete_after" },
     "deployment-webhooks-dev-events": ttl,
     "deployment-webhooks-dev-deliveries": ttl,
     "deployment-webhooks-dev-request-budgets": ttl,

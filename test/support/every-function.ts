@@ -100,6 +100,10 @@ async function useKeys(service: TestService): Promise<void> {
   const limits = { permissions: ["keys:read"], project_ids: [projectId] };
   const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
   expect((await service.as(narrow.key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
+  for (const overlap_seconds of [600, 0]) {
+    await expectStatus(api.post(`/v1/api-keys/${narrow.id}/roll`, { overlap_seconds }), 200);
+  }
+  await expectStatus(api.patch(`/v1/api-keys/${narrow.id}`, { name: "renamed" }), 200);
   await expectStatus(api.delete(`/v1/api-keys/${narrow.id}`), 204);
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
   await call<{ key: string }>("api-keys/provision", partner);

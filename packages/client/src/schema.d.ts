@@ -10,7 +10,7 @@ export interface paths {
     };
     /**
      * List your API keys
-     * @description Oldest first. A key with `permissions` or `project_ids` lists only itself. Permission: `keys:read`.
+     * @description Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its secrets: after a roll, also of an earlier one that is still valid. Permission: `keys:read`.
      */
     get: operations["listApiKeys"];
     put?: never;
@@ -63,6 +63,33 @@ export interface paths {
      * @description The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself. Permission: `keys:write`.
      */
     delete: operations["deleteApiKey"];
+    options?: never;
+    head?: never;
+    /**
+     * Rename an API key
+     * @description A key can rename itself; one with `permissions` or `project_ids` only itself. Permission: `keys:write`.
+     */
+    patch: operations["updateApiKey"];
+    trace?: never;
+  };
+  "/v1/api-keys/{id}/roll": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Replace the secret of an API key
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; after it, it is rejected like a deleted one. At most 3 earlier keys stay valid: a further roll ends the oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled. Requires a JWT; API keys are rejected.
+     */
+    post: operations["rollApiKey"];
+    delete?: never;
     options?: never;
     head?: never;
     patch?: never;
@@ -445,6 +472,10 @@ export interface components {
        * @description Time of the last use, by default accurate to a minute; null = never used.
        */
       last_used_at: string | null;
+      /** @description Only with `include=last_use`. Address of the last use; null = unknown. */
+      last_used_ip?: string | null;
+      /** @description Only with `include=last_use`. The `User-Agent` of the last use; null = unknown. */
+      last_used_user_agent?: string | null;
     };
     Project: {
       /**
@@ -1163,6 +1194,42 @@ export interface components {
         };
       };
     };
+    /** @description `validation_error`: A field or parameter is missing, invalid or unknown; `details` lists each one. */
+    ValidationError: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "validation_error";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+            /** @description One entry for each invalid field of the input. */
+            details?: {
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
+              path: string;
+              /** @description The rule that the field violates. */
+              message: string;
+            }[];
+          };
+        };
+      };
+    };
     /** @description `insufficient_permission`: The credential is narrow and does not have the permission that the message names. */
     InsufficientPermission: {
       headers: {
@@ -1210,6 +1277,35 @@ export interface components {
              * @enum {string}
              */
             code: "not_found";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `conflict`: The current state of the resource does not allow this; the message states why. */
+    Conflict: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "conflict";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1283,71 +1379,6 @@ export interface components {
         };
       };
     };
-    /** @description `validation_error`: A field or parameter is missing, invalid or unknown; `details` lists each one. */
-    ValidationError: {
-      headers: {
-        "x-request-id": components["headers"]["x-request-id"];
-        "Cache-Control": components["headers"]["Cache-Control"];
-        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-        "X-Frame-Options": components["headers"]["X-Frame-Options"];
-        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
-        [name: string]: unknown;
-      };
-      content: {
-        "application/json": {
-          error: {
-            /**
-             * @description Error code for programs. Part of the API.
-             * @enum {string}
-             */
-            code: "validation_error";
-            /** @description Error message for people. May change. */
-            message: string;
-            /**
-             * Format: uuid
-             * @description Id of the request, also in the header `x-request-id`.
-             */
-            request_id: string;
-            /** @description One entry for each invalid field of the input. */
-            details?: {
-              /** @description Path of the field, for example `events.0`; empty for the whole body. */
-              path: string;
-              /** @description The rule that the field violates. */
-              message: string;
-            }[];
-          };
-        };
-      };
-    };
-    /** @description `conflict`: The current state of the resource does not allow this; the message states why. */
-    Conflict: {
-      headers: {
-        "x-request-id": components["headers"]["x-request-id"];
-        "Cache-Control": components["headers"]["Cache-Control"];
-        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-        "X-Frame-Options": components["headers"]["X-Frame-Options"];
-        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
-        [name: string]: unknown;
-      };
-      content: {
-        "application/json": {
-          error: {
-            /**
-             * @description Error code for programs. Part of the API.
-             * @enum {string}
-             */
-            code: "conflict";
-            /** @description Error message for people. May change. */
-            message: string;
-            /**
-             * Format: uuid
-             * @description Id of the request, also in the header `x-request-id`.
-             */
-            request_id: string;
-          };
-        };
-      };
-    };
   };
   parameters: {
     /** @description Id of the API key. */
@@ -1386,7 +1417,10 @@ export type $defs = Record<string, never>;
 export interface operations {
   listApiKeys: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description `last_use` adds `last_used_ip` and `last_used_user_agent` to each key. */
+        include?: "last_use";
+      };
       header?: never;
       path?: never;
       cookie?: never;
@@ -1422,6 +1456,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       429: components["responses"]["RateLimited"];
@@ -1614,6 +1649,134 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  updateApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "ci of the shop"
+         *     }
+         */
+        "application/json": {
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          name: string;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci of the shop",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "last_used_at": "2026-11-21T04:05:29.027Z",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["ApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  rollApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: {
+      content: {
+        /**
+         * @example {
+         *       "overlap_seconds": 3600
+         *     }
+         */
+        "application/json": {
+          /**
+           * @description Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.
+           * @default 86400
+           */
+          overlap_seconds?: number;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci",
+           *         "key": "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["CreatedApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["SessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

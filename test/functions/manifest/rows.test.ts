@@ -38,6 +38,8 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
     "GET /v1/api-keys -> api-keys/list, user, keys:read",
     "GET /v1/api-keys/current -> api-keys/get-current, user, none",
     "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
+    "PATCH /v1/api-keys/{id} -> api-keys/update, user, keys:write",
+    "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none",
     "GET /v1/projects -> projects/list, user, projects:read",
     "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
     "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
@@ -60,7 +62,7 @@ test.each([...endpointRows, ...workerRows].map(({ file }) => file))("%s has a te
 
 test("each table has its keys, indexes and ttl", () => {
   expect(tables).toEqual<Record<keyof typeof tables, TableRow>>({
-    apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash" },
+    apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash", ttl: "delete_after" },
     userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
     projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
     webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
