@@ -1,7 +1,7 @@
 import { Duration } from "aws-cdk-lib";
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
 import { Construct } from "constructs";
-import { endpoints } from "../functions/manifest/endpoints.ts";
+import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
 import { cors } from "../functions/manifest/response-headers.ts";
 import { accessLog } from "./access-log.ts";
 import { addApiDomain } from "./api-domain.ts";
@@ -20,7 +20,7 @@ export interface Api {
   functions: Record<string, ServiceFunction>;
 }
 
-/** Creates the REST API: one Lambda per row of functions/manifest/endpoints.ts, all behind the authorizer. */
+/** Creates the REST API: one Lambda per row of functions/manifest/endpoints.ts, behind the authorizer unless its access is `anyone`. */
 export function createApi(scope: Construct, context: StageContext, authorizer: ServiceFunction): Api {
   const { stage } = context;
   const restApi = new apigateway.RestApi(scope, "Api", {
@@ -73,8 +73,11 @@ function routeEndpoints(
   authorizer: apigateway.IAuthorizer,
 ): Api["functions"] {
   const folder = new Construct(api.stack, "Endpoints");
-  const created = endpoints.map((row) => {
-    const { method, path, file } = row;
+  const rows: readonly EndpointRow[] = endpoints;
+  const authorized = { authorizationType: apigateway.AuthorizationType.CUSTOM, authorizer };
+  const open = { authorizationType: apigateway.AuthorizationType.NONE };
+  const created = rows.map((row) => {
+    const { method, path, file, access } = row;
     const endpoint = new ServiceFunction(folder, context, {
       ...ENDPOINT,
       ...row,
@@ -82,10 +85,7 @@ function routeEndpoints(
       environment: { CORS_ORIGINS: context.stage.corsOrigins?.join(",") },
     });
     const integration = new apigateway.LambdaIntegration(endpoint.entry, { allowTestInvoke: false });
-    api.root.resourceForPath(path).addMethod(method, integration, {
-      authorizationType: apigateway.AuthorizationType.CUSTOM,
-      authorizer,
-    });
+    api.root.resourceForPath(path).addMethod(method, integration, access === "anyone" ? open : authorized);
     return [file, endpoint] as const;
   });
   return Object.fromEntries(created);

@@ -140,7 +140,7 @@ const floors = [
   ["receivers", "access", "deployments"],
   ["http"],
   ["api-keys", "projects", "webhooks"],
-  ["deliveries", "auth"],
+  ["deliveries", "auth", "service-accounts"],
   ["attempts"],
 ];
 
@@ -191,6 +191,7 @@ const pure = [
   "receivers/receiver-address",
   "receivers/receiver-url",
   "receivers/signature",
+  "service-accounts/service-account",
   "webhooks/webhook",
 ].map((name) => `functions/${name}.ts`);
 

@@ -56,8 +56,20 @@ export async function createGateway(load: LoadHandler, servePages: ServePages = 
       return render({ ...methodNotAllowed, headers: { Allow: route.allow.join(", ") } }, requestId);
     }
     const event = proxyEvent(request, { ...route, path, query, body, requestId });
-    if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
+    if (route.row.access !== "anyone") {
+      const rejection = await authorizeRequest(event, path, requestId);
+      if (rejection) return rejection;
+    }
+    return call(route.row, event, requestId);
+  }
 
+  /** Sets the identity in the event. @returns the response to a request that is rejected */
+  async function authorizeRequest(
+    event: APIGatewayProxyEvent,
+    path: string,
+    requestId: string,
+  ): Promise<GatewayResponse | undefined> {
+    if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
     const { timeoutSeconds } = workers.find(({ trigger }) => trigger.kind === "authorizer") ?? { timeoutSeconds: 10 };
     let decision: APIGatewayAuthorizerResult | undefined;
     try {
@@ -77,12 +89,16 @@ export async function createGateway(load: LoadHandler, servePages: ServePages = 
     }
 
     event.requestContext.authorizer = context;
-    const handler = handlers.get(route.row.file) as LambdaHandler;
+    return undefined;
+  }
+
+  async function call({ file }: EndpointRow, event: APIGatewayProxyEvent, requestId: string): Promise<GatewayResponse> {
+    const handler = handlers.get(file) as LambdaHandler;
     try {
-      const lambda = { functionName: route.row.file, timeoutSeconds: INTEGRATION_TIMEOUT_SECONDS };
+      const lambda = { functionName: file, timeoutSeconds: INTEGRATION_TIMEOUT_SECONDS };
       return fromLambda((await invoke(handler, event, lambda)) as APIGatewayProxyResult);
     } catch (error) {
-      logSink.write("error", { message: `${route.row.file} failed: ${String(error)}` });
+      logSink.write("error", { message: `${file} failed: ${String(error)}` });
       return gatewayResponse(error instanceof LambdaTimeout ? "INTEGRATION_TIMEOUT" : "DEFAULT_5XX", requestId);
     }
   }

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { Permission } from "../manifest/endpoints.ts";
-import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import { count, type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import type { CreatedApiKey, toCurrent, toListItem } from "./api-key.ts";
 
 const permissionMeanings: Record<Permission, string> = {
@@ -11,6 +11,8 @@ const permissionMeanings: Record<Permission, string> = {
   "deliveries:write": "send tests, redeliver and recover",
   "keys:read": "list API keys; a narrow key sees only itself",
   "keys:write": "rename and delete API keys; a narrow key only itself",
+  "service-accounts:read": "list service accounts and their API keys",
+  "service-accounts:write": "delete service accounts and their API keys",
 };
 
 const permission = oneOf("A permission.", permissionMeanings);
@@ -58,3 +60,8 @@ export const currentCredentialSchema = z.strictObject({
     .check(z.describe("The projects that it can see; null = all of its user.")),
   expires_at: z.nullable(instant("The first moment at which it is rejected; null = no end set by the service.")),
 } satisfies FieldsOf<ReturnType<typeof toCurrent>>);
+
+/** The answer to a call that ends leaked credentials. */
+export const revocationSchema = z.strictObject({
+  received: count("Number of credentials in the request, whether they exist or not."),
+});

@@ -12,6 +12,7 @@ import { backoffMs } from "../platform/backoff.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
+import { inParallel } from "../platform/parallel.ts";
 import { type ApiKey, earlierAfterRoll, type KeyEntry, type LastUse, lastUseOf, MAX_KEYS_PER_USER } from "./api-key.ts";
 
 /*
@@ -33,9 +34,11 @@ const MAX_BATCH = 100;
 
 /**
  * Stores a new key.
+ * @param more further items of the same transaction
  * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
+ * @throws ConditionsFailedError when the condition of a further item failed
  */
-export async function insert(apiKey: ApiKey): Promise<void> {
+export async function insert(apiKey: ApiKey, more: Record<string, TransactItem> = {}): Promise<void> {
   const { user_id, id, key_hash } = apiKey;
   try {
     await transact({
@@ -55,6 +58,7 @@ export async function insert(apiKey: ApiKey): Promise<void> {
         },
       },
       entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash } } },
+      ...more,
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
@@ -290,6 +294,52 @@ const isRemoved = (entry: KeyEntry): Promise<boolean> =>
     },
   });
 
+/** Users whose keys are removed at the same time. */
+const PARALLEL_USERS = 10;
+
+/**
+ * Ends the secrets with these hashes; unknown ones are ignored. An earlier secret ends alone, the current one with the
+ * whole key. After this returns, requests with them are rejected.
+ * @param hashes up to 100
+ */
+export async function removeByHash(hashes: string[], reason: RemovalReason): Promise<void> {
+  if (hashes.length === 0) return;
+  const table = tableName("apiKeys");
+  const { [table]: found = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
+  const byUser = Map.groupBy(found as unknown as ApiKey[], ({ user_id }) => user_id);
+  await inParallel([...byUser.values()], PARALLEL_USERS, async (records) => {
+    // One after the other: concurrent transactions on the counter of the user cancel each other.
+    for (const record of records) await removeSecret(record, reason);
+  });
+}
+
+async function removeSecret({ user_id, id, key_hash }: ApiKey, reason: RemovalReason): Promise<void> {
+  try {
+    await changeKey(user_id, id, async (entry) => {
+      const isEnded = entry.key_hash === key_hash ? await isRemoved(entry) : await isEarlierRemoved(entry, key_hash);
+      return isEnded ? entry : undefined;
+    });
+    log.info("api key removed", { user_id, key_id: id, reason });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}
+
+/** Returns whether a concurrent request has deleted the key. */
+const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === "not_found";
+
+const isEarlierRemoved = (entry: KeyEntry, keyHash: string): Promise<boolean> =>
+  isWritten({
+    entry: {
+      Update: {
+        ...entryKey(entry.user_id, entry.id),
+        UpdateExpression: "SET earlier = :left",
+        ...isUnchanged(entry, { ":left": (entry.earlier ?? []).filter(({ key_hash }) => key_hash !== keyHash) }),
+      },
+    },
+    record: { Delete: recordKey(keyHash) },
+  });
+
 /** Writes the last use. The condition keeps a late write from recreating a deleted key. */
 export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSignal: AbortSignal): Promise<void> {
   try {
@@ -309,4 +359,33 @@ export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSi
   } catch (error) {
     if (!isConditionFailed(error)) throw error;
   }
+}
+
+/**
+ * Deletes all keys that a user has now, one after the other. After this returns, requests with them are rejected.
+ * Idempotent.
+ */
+export async function removeAll(userId: string, reason: RemovalReason): Promise<void> {
+  for (const id of await idsOf(userId)) {
+    await remove(userId, id, reason).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+  }
+}
+
+/** Returns the item that deletes the counter of a user without keys, so that nothing of that user is left. */
+export const counterRemoval = (userId: string): TransactItem => ({ Delete: counterKey(userId) });
+
+/** Returns the ids of the keys of a user, oldest first, also of one whose record does not exist. */
+export async function idsOf(userId: string): Promise<string[]> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("userApiKeys"),
+      ConsistentRead: true,
+      KeyConditionExpression: "user_id = :user AND id > :counter",
+      ExpressionAttributeValues: { ":user": userId, ":counter": COUNTER },
+      ProjectionExpression: "id",
+    }),
+  );
+  return Items.map(({ id }) => id as string);
 }

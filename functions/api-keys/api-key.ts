@@ -83,6 +83,17 @@ export const renameInput = fields({ name: displayName });
 /** Input of a roll. */
 export const rollInput = fields({ overlap_seconds: overlapSeconds });
 
+/** Upper bound on the credentials of one call that ends leaked ones. */
+export const MAX_REVOKED_CREDENTIALS = 100;
+const credentialsRule = `must have 1 to ${MAX_REVOKED_CREDENTIALS} entries`;
+
+/** Input of the call that ends leaked credentials. Any text is accepted: the answer says nothing about it. */
+export const leakInput = fields({
+  credentials: z
+    .array(z.string("must be a string"), orRequired("must be an array"))
+    .check(z.minLength(1, credentialsRule), z.maxLength(MAX_REVOKED_CREDENTIALS, credentialsRule)),
+});
+
 export const MAX_KEYS_PER_USER = 100;
 
 /** Upper bound on the earlier secrets of one key that are valid at the same time. */

@@ -1,5 +1,5 @@
 import type { APIGatewayAuthorizerResult, APIGatewayRequestAuthorizerEvent } from "aws-lambda";
-import { type Identity, toContext } from "../access/identity.ts";
+import { type Identity, isServiceAccount, toContext } from "../access/identity.ts";
 import { endOf, hashApiKey, isApiKey, isExpired, isLastUsedStale, isReplaced, useOf } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { settings } from "../platform/env.ts";
@@ -30,8 +30,14 @@ async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGa
 async function identify(event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {
   const credential = readCredential(event.multiValueHeaders ?? {});
   if (credential?.kind === "api_key") return identifyByKey(credential.token, event, now);
-  if (credential?.kind === "jwt") return { userId: await verifyJwt(credential.token, now), authType: "jwt" };
+  if (credential?.kind === "jwt") return identifyByJwt(credential.token, now);
   throw new ApiError("unauthorized", "Send a JWT or an API key in one header 'Authorization: Bearer <token>'.");
+}
+
+async function identifyByJwt(token: string, now: Date): Promise<Identity> {
+  const userId = await verifyJwt(token, now);
+  if (isServiceAccount(userId)) throw new ApiError("invalid_token", "The subject of the JWT is reserved.");
+  return { userId, authType: "jwt" };
 }
 
 async function identifyByKey(token: string, event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {

@@ -21,12 +21,19 @@ import { corsHeaders } from "./cors.ts";
 type Row = (typeof endpoints)[number];
 type Route = `${Row["method"]} ${Row["path"]}`;
 
+/** The caller of an endpoint; undefined where the access is `anyone`. */
+type CallerOf<R extends Route> = R extends `${infer Method} ${infer Path}`
+  ? Extract<Row, { method: Method; path: Path }>["access"] extends "anyone"
+    ? undefined
+    : Identity
+  : never;
+
 /** The names between braces in a path: "/v1/projects/{project_id}" -> "project_id". */
 export type ParamOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParamOf<Rest>
   : never;
 
-interface EndpointRequest<Params extends string, Input, Query> {
+interface EndpointRequest<Params extends string, Input, Query, Caller> {
   /** The UUIDs in the path. */
   params: Record<Params, string>;
   /** The body, validated and converted by the schema of the endpoint. */
@@ -35,7 +42,7 @@ interface EndpointRequest<Params extends string, Input, Query> {
   query: Query;
   /** The requested URL without its query. */
   requestUrl: URL;
-  identity: Identity;
+  identity: Caller;
   now: Date;
 }
 
@@ -57,7 +64,12 @@ export const created = (data: { id: string }): EndpointResponse => ({ statusCode
 export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });
 export const noContent = (): EndpointResponse => ({ statusCode: 204 });
 
-interface EndpointDefinition<Params extends string, Schema extends z.ZodMiniType, Query extends z.ZodMiniType> {
+interface EndpointDefinition<
+  Params extends string,
+  Schema extends z.ZodMiniType,
+  Query extends z.ZodMiniType,
+  Caller extends Identity | undefined,
+> {
   /**
    * Schema of the body, created with `fields` of schema/input.ts, or a function that derives it from the settings;
    * absent = the body is ignored.
@@ -65,29 +77,30 @@ interface EndpointDefinition<Params extends string, Schema extends z.ZodMiniType
   input?: Schema | (() => Schema);
   /** Schema of the query parameters; absent = they are ignored. */
   query?: Query;
-  run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>>): Promise<EndpointResponse>;
+  run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>, Caller>): Promise<EndpointResponse>;
 }
 
 /** Creates the Lambda handler of the endpoint with this method and path in `endpoints.ts`. */
 export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
   route: R,
-  { input, query, run }: EndpointDefinition<ParamOf<R>, Schema, Query>,
+  { input, query, run }: EndpointDefinition<ParamOf<R>, Schema, Query, CallerOf<R>>,
 ) {
   const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
   if (!row) throw new Error(`functions/manifest/endpoints.ts has no row for ${route}`);
   const { method, path, access, permission } = row;
 
   async function respond(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
-    const identity = identityContext.parse(event.requestContext.authorizer) as Identity;
+    const identity =
+      access === "anyone" ? undefined : (identityContext.parse(event.requestContext.authorizer) as Identity);
     const params = readParams(event);
-    await requireAccess({ access, permission }, identity, params);
+    if (identity) await requireAccess({ access, permission }, identity, params);
     const schema = typeof input === "function" ? input() : input;
     const response = await run({
       params,
       input: (schema && parse(schema, readJson(event))) as z.output<Schema>,
       query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
       requestUrl: requestUrl(event),
-      identity,
+      identity: identity as CallerOf<R>,
       now: new Date(),
     });
     if (method !== "GET") logWrite({ method, path }, params, identity, response);
@@ -106,10 +119,10 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
 function logWrite(
   { method, path }: Pick<Row, "method" | "path">,
   params: Record<string, string>,
-  { userId, keyId }: Identity,
+  identity: Identity | undefined,
   { statusCode, createdId }: EndpointResponse,
 ): void {
-  const caller = { user_id: userId, key_id: keyId };
+  const caller = { user_id: identity?.userId, key_id: identity?.keyId };
   log.info("request", { method, route: path, status: statusCode, ...caller, ...params, created_id: createdId });
 }
 

@@ -24,7 +24,7 @@ export const tables = {
   apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash", ttl: "delete_after" },
   /** The API keys of each user in order of creation, and the counter that enforces the limit. */
   userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
-  /** Project memberships: one item per user and project, with the role. Written by the platform, read by the API. */
+  /** Project memberships: one item per user and project, with the role. Written by the platform, and for service accounts by the API. */
   projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
   /** The webhooks of each project in order of creation, and the counter that enforces the limit. */
   webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
@@ -53,6 +53,13 @@ export const tables = {
     partitionKey: "project_id",
     sortKey: "window",
     ttl: "expires_at",
+  },
+  /** The service accounts of each project in order of creation, and the counter that enforces the limit. */
+  serviceAccounts: {
+    env: "SERVICE_ACCOUNTS_TABLE",
+    name: "service-accounts",
+    partitionKey: "project_id",
+    sortKey: "id",
   },
 } as const satisfies Record<string, TableRow>;
 

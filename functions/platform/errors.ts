@@ -14,6 +14,7 @@ export const statusByCode = {
   method_not_allowed: 405,
   api_key_limit_reached: 409,
   webhook_limit_reached: 409,
+  service_account_limit_reached: 409,
   conflict: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,

@@ -53,6 +53,7 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   conflict: "Show the state of the webhook: svc webhooks show <id>. Enable it: svc webhooks update <id> --enable",
   api_key_limit_reached: "Delete a key that is no longer needed: svc keys list",
   webhook_limit_reached: "Delete a webhook that is no longer needed: svc webhooks list",
+  service_account_limit_reached: "Delete a service account that is no longer needed: svc service-accounts list",
   validation_error: "Show the usage of a command: add --help",
   rate_limited: "Wait a moment and try again",
   internal_error: "Try again. If it happens again, report the request id",

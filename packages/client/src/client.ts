@@ -37,8 +37,8 @@ export interface DeliveryPage {
 export interface ClientOptions {
   /** The base URL of the API, including the stage: `https://….amazonaws.com/prod`. */
   baseUrl: string;
-  /** A JWT or an API key. */
-  token: string;
+  /** A JWT or an API key. Absent = only methods that need no credential succeed. */
+  token?: string;
   /** Upper bound on retries of a request after a 429 or a 503. Default: 4. */
   maxRetries?: number;
   /** Upper bound on the wait before a retry. A longer `Retry-After` throws the error without a retry. Default: 30. */
@@ -66,6 +66,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
 }
   ? Body
   : never;
+type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
 type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
 
 export type Client = ReturnType<typeof createClient>;
@@ -79,7 +80,7 @@ export function createClient(options: ClientOptions) {
   const bodies = new WeakMap<Response, unknown>();
   const http = createHttp<paths>({
     baseUrl: baseUrl.replace(/\/$/, ""),
-    headers: { Authorization: `Bearer ${token}` },
+    headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
     async fetch(request) {
       const { status, headers, text } = await send(request, options);
       const response = new Response(status === 204 ? null : text, { status, headers });
@@ -93,6 +94,7 @@ export function createClient(options: ClientOptions) {
     return (bodies.get((await result).response) as { data: Data }).data;
   }
 
+  const ofKey = (id: string) => ({ params: { path: { id } } });
   const pathOf = ({ projectId, webhookId }: WebhookRef) => ({ project_id: projectId, webhook_id: webhookId });
   const inProject = (projectId: string) => ({ params: { path: { project_id: projectId } } });
   const ofWebhook = (webhook: WebhookRef) => ({ params: { path: pathOf(webhook) } });
@@ -107,8 +109,15 @@ export function createClient(options: ClientOptions) {
 
   const client = {
     createApiKey: (body: BodyOf<"createApiKey">) => data(http.POST("/v1/api-keys", { body })),
-    listApiKeys: () => data(http.GET("/v1/api-keys")),
-    deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", { params: { path: { id } } })),
+    listApiKeys: (query: KeyQuery = {}) => data(http.GET("/v1/api-keys", { params: { query } })),
+    getCurrentCredential: () => data(http.GET("/v1/api-keys/current")),
+    renameApiKey: (id: string, body: BodyOf<"updateApiKey">) =>
+      data(http.PATCH("/v1/api-keys/{id}", { ...ofKey(id), body })),
+    rollApiKey: (id: string, body: BodyOf<"rollApiKey"> = {}) =>
+      data(http.POST("/v1/api-keys/{id}/roll", { ...ofKey(id), body })),
+    /** Needs no credential. */
+    revokeCredentials: (body: BodyOf<"revokeCredentials">) => data(http.POST("/v1/credentials/revoke", { body })),
+    deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", ofKey(id))),
 
     listProjects: () => data(http.GET("/v1/projects")),
 

@@ -95,6 +95,26 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/credentials/revoke": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * End leaked API keys
+     * @description For whoever finds keys where they do not belong. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. Requires no credential.
+     */
+    post: operations["revokeCredentials"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/v1/projects": {
     parameters: {
       query?: never;
@@ -329,6 +349,114 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/projects/{project_id}/service-accounts": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the service accounts of a project
+     * @description Oldest first. Requires the role `admin` in the project. Permission: `service-accounts:read`.
+     */
+    get: operations["listServiceAccounts"];
+    put?: never;
+    /**
+     * Create a service account
+     * @description It becomes a member of the project with the role. A project can have at most 50. Requires a JWT and the role `admin` in the project; API keys are rejected.
+     */
+    post: operations["createServiceAccount"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/service-accounts/{service_account_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post?: never;
+    /**
+     * Delete a service account
+     * @description With all of its API keys: the next request with one of them is rejected. Requires the role `admin` in the project. Permission: `service-accounts:write`.
+     */
+    delete: operations["deleteServiceAccount"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the API keys of a service account
+     * @description Oldest first. Requires the role `admin` in the project. Permission: `service-accounts:read`.
+     */
+    get: operations["listServiceAccountApiKeys"];
+    put?: never;
+    /**
+     * Create an API key of a service account
+     * @description Only this response contains `key`. The key sees this project only, with the role of the service account. At most 100 for each. Requires a JWT and the role `admin` in the project; API keys are rejected.
+     */
+    post: operations["createServiceAccountApiKey"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post?: never;
+    /**
+     * Delete an API key of a service account
+     * @description The next request with the key is rejected. Requires the role `admin` in the project. Permission: `service-accounts:write`.
+     */
+    delete: operations["deleteServiceAccountApiKey"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export interface webhooks {
   "deploy.started": {
@@ -424,6 +552,8 @@ export interface components {
         | "deliveries:write"
         | "keys:read"
         | "keys:write"
+        | "service-accounts:read"
+        | "service-accounts:write"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
       project_ids?: string[];
@@ -459,6 +589,8 @@ export interface components {
         | "deliveries:write"
         | "keys:read"
         | "keys:write"
+        | "service-accounts:read"
+        | "service-accounts:write"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
       project_ids?: string[];
@@ -1379,6 +1511,68 @@ export interface components {
         };
       };
     };
+    /**
+     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     *
+     *     `session_required`: API keys cannot do this. Send a JWT.
+     */
+    ForbiddenOrSessionRequired: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden" | "session_required";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `service_account_limit_reached`: The project has reached the maximum number of service accounts. */
+    ServiceAccountLimitReached: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "service_account_limit_reached";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
   };
   parameters: {
     /** @description Id of the API key. */
@@ -1389,6 +1583,8 @@ export interface components {
     webhook_id: string;
     /** @description Id of the delivery. */
     delivery_id: string;
+    /** @description Id of the service account. */
+    service_account_id: string;
   };
   requestBodies: never;
   headers: {
@@ -1481,7 +1677,7 @@ export interface operations {
         "application/json": {
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
-          /** @description What the key may do. Default: all that you may, also what you may do later. */
+          /** @description What the key may do. Default: all that its user may, also what it may do later. */
           permissions?: (
             | "projects:read"
             | "webhooks:read"
@@ -1490,8 +1686,10 @@ export interface operations {
             | "deliveries:write"
             | "keys:read"
             | "keys:write"
+            | "service-accounts:read"
+            | "service-accounts:write"
           )[];
-          /** @description The projects that the key can see, 1 to 20 of yours. Default: all. */
+          /** @description The projects that the key can see, 1 to 20 of its user. Default: all. */
           project_ids?: string[];
           /**
            * Format: date-time
@@ -1775,6 +1973,63 @@ export interface operations {
       403: components["responses"]["SessionRequired"];
       404: components["responses"]["NotFound"];
       409: components["responses"]["Conflict"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  revokeCredentials: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "credentials": [
+         *         "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af"
+         *       ]
+         *     }
+         */
+        "application/json": {
+          /** @description 1 to 100 keys. Other texts are ignored. */
+          credentials: string[];
+        };
+      };
+    };
+    responses: {
+      /** @description Accepted */
+      202: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "received": 1
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /** @description Number of credentials in the request, whether they exist or not. */
+              received: number;
+            };
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
       429: components["responses"]["RateLimited"];
@@ -2529,6 +2784,397 @@ export interface operations {
       409: components["responses"]["Conflict"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listServiceAccounts: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *           "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+           *           "user_id": "service-account:01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *           "name": "deploy",
+           *           "role": "viewer",
+           *           "created_at": "2026-11-21T04:04:29.027Z",
+           *           "created_by": "user"
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the service account, as used in paths.
+               */
+              id: string;
+              /**
+               * Format: uuid
+               * @description Id of its project.
+               */
+              project_id: string;
+              /** @description Id of the user that its keys act for. */
+              user_id: string;
+              /** @description Display name. */
+              name: string;
+              /**
+               * @description Role of its keys in the project.
+               *
+               *     - `admin`: may read and change
+               *     - `viewer`: may read
+               * @enum {string}
+               */
+              role: "admin" | "viewer";
+              /**
+               * Format: date-time
+               * @description Time of creation.
+               */
+              created_at: string;
+              /** @description Id of the user who created it. */
+              created_by: string;
+            }[];
+          };
+        };
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  createServiceAccount: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "deploy",
+         *       "role": "viewer"
+         *     }
+         */
+        "application/json": {
+          /** @description 1 to 100 characters, without control characters. */
+          name: string;
+          /**
+           * @description Role of its keys in the project.
+           * @enum {string}
+           */
+          role: "admin" | "viewer";
+        };
+      };
+    };
+    responses: {
+      /** @description Created */
+      201: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *         "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+           *         "user_id": "service-account:01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *         "name": "deploy",
+           *         "role": "viewer",
+           *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "created_by": "user"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the service account, as used in paths.
+               */
+              id: string;
+              /**
+               * Format: uuid
+               * @description Id of its project.
+               */
+              project_id: string;
+              /** @description Id of the user that its keys act for. */
+              user_id: string;
+              /** @description Display name. */
+              name: string;
+              /**
+               * @description Role of its keys in the project.
+               *
+               *     - `admin`: may read and change
+               *     - `viewer`: may read
+               * @enum {string}
+               */
+              role: "admin" | "viewer";
+              /**
+               * Format: date-time
+               * @description Time of creation.
+               */
+              created_at: string;
+              /** @description Id of the user who created it. */
+              created_by: string;
+            };
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["ServiceAccountLimitReached"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  deleteServiceAccount: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Success. The body is empty. */
+      204: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listServiceAccountApiKeys: {
+    parameters: {
+      query?: {
+        /** @description `last_use` adds `last_used_ip` and `last_used_user_agent` to each key. */
+        include?: "last_use";
+      };
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *           "name": "ci",
+           *           "key_prefix": "svc_bea7ab28",
+           *           "last_used_at": "2026-11-21T04:05:29.027Z",
+           *           "created_at": "2026-11-21T04:04:29.027Z"
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["ApiKey"][];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  createServiceAccountApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "ci"
+         *     }
+         */
+        "application/json": {
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          name: string;
+          /** @description What the key may do. Default: all that its user may, also what it may do later. */
+          permissions?: (
+            | "projects:read"
+            | "webhooks:read"
+            | "webhooks:write"
+            | "deliveries:read"
+            | "deliveries:write"
+            | "keys:read"
+            | "keys:write"
+            | "service-accounts:read"
+            | "service-accounts:write"
+          )[];
+          /** @description The projects that the key can see, 1 to 20 of its user. Default: all. */
+          project_ids?: string[];
+          /**
+           * Format: date-time
+           * @description The moment at which the key ends, at most 366 days ahead. Default: never.
+           */
+          expires_at?: string;
+        };
+      };
+    };
+    responses: {
+      /** @description Created */
+      201: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci",
+           *         "key": "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["CreatedApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["ApiKeyLimitReached"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  deleteServiceAccountApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Success. The body is empty. */
+      204: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

@@ -18,6 +18,8 @@ import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
  */
 
 const rows: readonly EndpointRow[] = endpoints;
+const openRows = rows.filter(({ access }) => access === "anyone");
+const closedRows = rows.filter(({ access }) => access !== "anyone");
 const rowsOfProjects = rows.filter(({ path }) => path.includes("{project_id}"));
 const rowsWithParams = rows.filter(({ path }) => path.includes("{"));
 
@@ -116,7 +118,30 @@ const noCredentials: [title: string, authorization: string][] = [
   ["two credentials in one header", "Bearer one, Bearer two"],
 ];
 
-describe.each(rows)("$method $path", (row) => {
+/** Values of access that reject API keys. */
+const sessionAccess: EndpointRow["access"][] = ["session", "admin_session"];
+const adminAccess: EndpointRow["access"][] = ["admin", "admin_session"];
+
+describe.each(openRows)("$method $path, for anyone", (row) => {
+  const credentials: [title: string, headers: () => Record<string, string>][] = [
+    ["no credential", () => ({})],
+    ["a JWT", () => bearer(admin.token)],
+    ["an API key", () => bearer(adminKey)],
+    ...badCredentials.map(
+      ([title, , token]) => [title, () => bearer(token())] as [string, () => Record<string, string>],
+    ),
+    ...noCredentials.map(
+      ([title, authorization]) => [title, () => ({ authorization })] as [string, () => Record<string, string>],
+    ),
+  ];
+
+  test.each(credentials)("gives the same response with %s", async (_title, headers) => {
+    const [open, { status, body }] = await Promise.all([call(row, {}), call(row, headers())]);
+    expect({ status, body }).toEqual({ status: successStatusOf(row), body: open.body });
+  });
+});
+
+describe.each(closedRows)("$method $path", (row) => {
   test("accepts a JWT", async () => {
     const { status } = await call(row, bearer(admin.token));
     // 404 for the unknown id means that the request passed all access checks.
@@ -124,9 +149,9 @@ describe.each(rows)("$method $path", (row) => {
     else expect(status).toBe(successStatusOf(row));
   });
 
-  test("accepts an API key unless the access is `session`", async () => {
+  test("accepts an API key unless the access requires a session", async () => {
     const response = await call(row, bearer(adminKey));
-    if (row.access === "session") expectError(response, 403, "session_required");
+    if (sessionAccess.includes(row.access)) expectError(response, 403, "session_required");
     else expect([401, 403]).not.toContain(response.status);
   });
 
@@ -172,7 +197,7 @@ test("rejects a partner key even if its hash is stored in the table of API keys"
     key_prefix: "svcp_",
   };
   await dynamo().send(new PutCommand({ TableName: tableName("apiKeys"), Item }));
-  for (const row of rows) expectError(await call(row, bearer(key)), 401, "invalid_token");
+  for (const row of closedRows) expectError(await call(row, bearer(key)), 401, "invalid_token");
 });
 
 describe.each(rowsOfProjects)("access to the project in $method $path", (row) => {
@@ -184,11 +209,13 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
     expect(withoutRequestId(unknown)).toEqual(withoutRequestId(foreign));
   });
 
-  test("is allowed for a viewer unless the access is `admin`, with a JWT and with an API key", async () => {
+  test("is allowed for a viewer unless the access requires an admin, with a JWT and with an API key", async () => {
     const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
     for (const credential of [viewer.token, body.data.key]) {
       const response = await call(row, bearer(credential));
-      if (row.access === "admin") expectError(response, 403, "forbidden");
+      const isKey = credential !== viewer.token;
+      if (isKey && sessionAccess.includes(row.access)) expectError(response, 403, "session_required");
+      else if (adminAccess.includes(row.access)) expectError(response, 403, "forbidden");
       else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
       if (response.status === 404) expect(response.body.error.message).not.toContain("project");
     }

@@ -33,6 +33,8 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
       `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}`,
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
+  const accounts = "/v1/projects/{project_id}/service-accounts";
+  const accountKeys = `${accounts}/{service_account_id}/api-keys`;
   expect(table).toEqual([
     "POST /v1/api-keys -> api-keys/create, session, none",
     "GET /v1/api-keys -> api-keys/list, user, keys:read",
@@ -40,6 +42,7 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
     "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
     "PATCH /v1/api-keys/{id} -> api-keys/update, user, keys:write",
     "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none",
+    "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s",
     "GET /v1/projects -> projects/list, user, projects:read",
     "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
     "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
@@ -52,6 +55,12 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
     `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
     `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write`,
     `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s`,
+    `POST ${accounts} -> service-accounts/create, admin_session, none`,
+    `GET ${accounts} -> service-accounts/list, admin, service-accounts:read`,
+    `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s`,
+    `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none`,
+    `GET ${accountKeys} -> service-accounts/list-api-keys, admin, service-accounts:read`,
+    `DELETE ${accountKeys}/{id} -> service-accounts/delete-api-key, admin, service-accounts:write`,
   ]);
 });
 
@@ -87,6 +96,12 @@ test("each table has its keys, indexes and ttl", () => {
       partitionKey: "project_id",
       sortKey: "window",
       ttl: "expires_at",
+    },
+    serviceAccounts: {
+      env: "SERVICE_ACCOUNTS_TABLE",
+      name: "service-accounts",
+      partitionKey: "project_id",
+      sortKey: "id",
     },
   });
 });
