@@ -9,7 +9,7 @@ import { join } from "node:path";
 import * as esbuild from "esbuild";
 import { bundleFunctions } from "../bin/build/bundle-functions.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { upsertMember } from "../functions/access/membership-store.ts";
+import { upsertMember } from "../functions/projects/member-store.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import type { PendingDelivery } from "../functions/deliveries/delivery.ts";

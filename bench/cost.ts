@@ -270,6 +270,15 @@ function breakdown(title: string, columns: Record<string, Line[]>): Table {
   };
 }
 
+/** Adds the totals of a stage with a firewall, which inspects every request. */
+function withFirewall(table: Table, totals: number[]): Table {
+  const firewall = dollarsFor("firewallRequest", MILLION);
+  return {
+    ...table,
+    rows: [...table.rows, ["all, with the firewall, as in prod", ...totals.map((total) => money(total + firewall))]],
+  };
+}
+
 /** The function of `PRICED_ROUTE`. */
 const PRICED_FILE = "projects/list";
 
@@ -490,10 +499,13 @@ export function tablesOf(units: Units): Table[] {
   const all = failureLines(units, 0.05, "all", config);
   const parked = parkedLines(units, config);
   return [
-    breakdown("A million requests", {
-      "with a JWT": requestLines(requestOf(units, "jwt"), config),
-      "with a key": requestLines(requestOf(units, "key"), config),
-    }),
+    withFirewall(
+      breakdown("A million requests", {
+        "with a JWT": requestLines(requestOf(units, "jwt"), config),
+        "with a key": requestLines(requestOf(units, "key"), config),
+      }),
+      [priceOf(units, "jwt"), priceOf(units, "key")],
+    ),
     breakdown("A million deliveries that succeed", {
       "1 webhook per event": deliveryLines(units, HAPPY, config),
       "10 webhooks per event": deliveryLines(units, TEN, config),
@@ -550,6 +562,10 @@ export function tablesOf(units: Units): Table[] {
       rows: [
         ...merged(idleLines(units, config)).map(([what, value]) => [what, money(value)]),
         ["all", money(dollars(idleLines(units, config)))],
+        [
+          `with the firewall, as in prod: the web ACL and ${units.stage.firewallRules} rules`,
+          `+ ${money(dollarsFor("webAcl", 1) + dollarsFor("webAclRule", units.stage.firewallRules))}`,
+        ],
         ...inUse(units).map(([what, value]) => [what, `+ ${money(value)}`]),
         [
           `in full use: all ${units.stage.allMetrics} metrics instead of ${units.stage.idleMetrics}`,

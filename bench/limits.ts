@@ -1,7 +1,9 @@
 import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
 import { DUE_SHARDS } from "../functions/deliveries/delivery.ts";
+import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
+import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./billed-time.ts";
 import type { Table } from "./harness.ts";
@@ -25,6 +27,12 @@ const quotas = {
   /** Requests per second to all APIs of an account and region. */
   apiRequests: 10_000,
 } as const;
+
+/** Concurrent executions that the stage prod reserves for single functions. No other function can use them. */
+const reserved = reservedConcurrencyOf(stageNamed("prod"));
+const unreserved = quotas.concurrency - Object.values(reserved).reduce((sum, each) => sum + each, 0);
+/** Concurrent executions for the endpoints, the sweep and other services of the account. */
+const NOT_FOR_QUEUES = 100;
 
 const RATES = [1, 100, 10_000];
 /** Timeout of an attempt (functions/receivers/receiver-client.ts). */
@@ -169,12 +177,10 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
       raise: "Service Quotas, DynamoDB, *Table-level write throughput limit*",
     },
     {
-      name: `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} concurrent, receivers respond in ${given.receiverMs} ms`,
+      name: `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} concurrent, of which ${unreserved} are not reserved, receivers respond in ${given.receiverMs} ms`,
       maxPerSecond:
-        quotas.concurrency /
-        (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanOutMapping.batchSize),
-      raise:
-        "Service Quotas, Lambda, *Concurrent executions*; raise it before all `maxConcurrency` together exceed 800",
+        unreserved / (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanOutMapping.batchSize),
+      raise: `Service Quotas, Lambda, *Concurrent executions*; raise it before all \`maxConcurrency\` together exceed ${unreserved - NOT_FOR_QUEUES}`,
     },
   ];
   return limits.sort((a, b) => a.maxPerSecond - b.maxPerSecond);
@@ -205,6 +211,19 @@ export function limitsTable(units: Units): Table {
   };
 }
 
+const ownThrottles = (): [string, number, string][] =>
+  (endpoints as readonly EndpointRow[]).flatMap(({ path, throttle }) =>
+    throttle
+      ? [
+          [
+            `throttle of \`${path.slice(path.lastIndexOf("/") + 1)}\`, all callers together`,
+            throttle.requestsPerSecond,
+            "`throttle` of its row in functions/manifest/endpoints.ts",
+          ],
+        ]
+      : [],
+  );
+
 /** Returns the limits of the API, in requests per second. */
 export function frontDoorTable(units: Units): Table {
   const { throttle } = stageNamed("prod");
@@ -219,8 +238,11 @@ export function frontDoorTable(units: Units): Table {
       { memoryMb: config.memoryMb(file), cpu: "arm", hasSystemLines: true },
       { ...assumed, coldShare: 0 },
     );
-  const busyMs = msOf("auth/authorizer", request.authorizer) + msOf("projects/list", request.endpoint);
+  const authorizerMs = msOf("auth/authorizer", request.authorizer);
+  const endpointMs = msOf("projects/list", request.endpoint);
+  const forAuthorizer = reserved["auth/authorizer"] ?? quotas.concurrency;
   const rows: [string, number, string][] = [
+    ...ownThrottles(),
     ["throttle of the stage prod", throttle.requestsPerSecond, "`throttle` in lib/stages.ts"],
     [
       "one API key, or the list of one user: reads of a partition",
@@ -229,8 +251,13 @@ export function frontDoorTable(units: Units): Table {
     ],
     ["API Gateway, the whole account", quotas.apiRequests, "Service Quotas, API Gateway, *Throttle rate*"],
     [
-      `the account's Lambdas: ${busyMs} ms for the authorizer and endpoint of a request`,
-      (quotas.concurrency * 1000) / busyMs,
+      `the authorizer: ${forAuthorizer} concurrent, ${authorizerMs} ms for a request`,
+      (forAuthorizer * 1000) / authorizerMs,
+      "`reservedConcurrency.authorizer` in lib/stages.ts",
+    ],
+    [
+      `the account's Lambdas: ${unreserved} that are not reserved, ${endpointMs} ms for the endpoint of a request`,
+      (unreserved * 1000) / endpointMs,
       "Service Quotas, Lambda, *Concurrent executions*",
     ],
   ];

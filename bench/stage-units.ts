@@ -22,6 +22,8 @@ export interface StageUnits {
   alarmMetrics: number;
   dashboards: number;
   secrets: number;
+  /** Rules of the firewall, a managed rule group counted as one. */
+  firewallRules: number;
   /** Custom metrics that an idle stage writes. */
   idleMetrics: number;
   /** All custom metrics that a stage may write. */
@@ -104,6 +106,7 @@ export function countStage(): StageUnits {
     alarmMetrics: alarms.reduce((sum, alarm) => sum + read(alarm), 0),
     dashboards: all("AWS::CloudWatch::Dashboard").length,
     secrets: all("AWS::SecretsManager::Secret").length,
+    firewallRules: all("AWS::WAFv2::WebACL").flatMap(({ Rules }) => Rules).length,
     // The sweep writes these each minute.
     idleMetrics: [metrics.sweepLag, metrics.redriven].length,
     allMetrics: perMetric.reduce((sum, count) => sum + count, 0),

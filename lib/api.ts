@@ -9,7 +9,7 @@ import { addFallbackMethods } from "./fallback-methods.ts";
 import { addFirewall } from "./firewall.ts";
 import { addGatewayResponses } from "./gateway-responses.ts";
 import { ServiceFunction, type StageContext } from "./service-function.ts";
-import type { Stage } from "./stage.ts";
+import { firewallOf, type Stage } from "./stage.ts";
 
 /** Defaults of the endpoints, which do a few reads and writes each. API Gateway's own timeout is 29 s. */
 const ENDPOINT = { timeoutSeconds: 10, memoryMb: 512 };
@@ -33,6 +33,7 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
       stageName: stage.name,
       throttlingRateLimit: stage.throttle.requestsPerSecond,
       throttlingBurstLimit: stage.throttle.burst,
+      methodOptions: ownThrottles(stage),
       ...accessLog(scope, context),
     },
     ...(stage.corsOrigins && { defaultCorsPreflightOptions: preflight(stage.corsOrigins) }),
@@ -44,8 +45,25 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
   addFallbackMethods(restApi, stage);
   addGatewayResponses(restApi, stage);
   if (stage.domain) addApiDomain(scope, restApi, stage.domain);
-  if (stage.firewall) addFirewall(scope, restApi, stage.firewall);
+  const firewall = firewallOf(stage);
+  if (firewall) addFirewall(scope, restApi, firewall);
   return { restApi, functions };
+}
+
+/**
+ * Returns the settings of the methods whose row has a throttle of its own. API Gateway would apply them instead of the
+ * stage's, so both are compared.
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-request-throttling.html
+ */
+function ownThrottles({ throttle }: Stage): Record<string, apigateway.MethodDeploymentOptions> {
+  const rows: readonly EndpointRow[] = endpoints;
+  const settings = rows.flatMap(({ method, path, throttle: own }) => {
+    if (!own) return [];
+    const throttlingRateLimit = Math.min(own.requestsPerSecond, throttle.requestsPerSecond);
+    const throttlingBurstLimit = Math.min(own.burst, throttle.burst);
+    return [[`${path}/${method}`, { throttlingRateLimit, throttlingBurstLimit }] as const];
+  });
+  return Object.fromEntries(settings);
 }
 
 function preflight(origins: string[]): apigateway.CorsOptions {

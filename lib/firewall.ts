@@ -1,36 +1,38 @@
 import type { RestApi } from "aws-cdk-lib/aws-apigateway";
 import * as wafv2 from "aws-cdk-lib/aws-wafv2";
 import { Construct } from "constructs";
-import type { Stage } from "./stage.ts";
+import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
+import type { FirewallLimits } from "./stage.ts";
 
 /**
- * Puts AWS WAF in front of the API. One rule blocks an IP address that sends too many requests (429: WAF_FILTERED in
- * functions/manifest/gateway-responses.ts). The managed rule groups of AWS only count requests: some of their rules
- * match webhook URLs and event data, so the operator must check their metrics before setting them to block.
+ * Puts AWS WAF in front of the API. It blocks an IP address and a credential that send too many requests. WAF counts
+ * within about 30 seconds and not exactly, so the throttles of API Gateway stay the upper bound.
+ *
+ * A blocked request gets the gateway response WAF_FILTERED (functions/manifest/gateway-responses.ts), a 429 with
+ * `Retry-After` and the request id. A rule must not have a custom response: it would take precedence, with a fixed body
+ * that has no request id. https://docs.aws.amazon.com/apigateway/latest/developerguide/supported-gateway-response-types.html
+ *
+ * The managed rule groups of AWS only count requests: some of their rules match webhook URLs and event data, so the
+ * operator must check their metrics before setting them to block, and change the response, which names too many requests.
  */
-export function addFirewall(
-  scope: Construct,
-  api: RestApi,
-  { requestsPerFiveMinutes }: NonNullable<Stage["firewall"]>,
-): void {
+export function addFirewall(scope: Construct, api: RestApi, limits: FirewallLimits): void {
   const folder = new Construct(scope, "Firewall");
+  const rates = rateRules(limits);
   const acl = new wafv2.CfnWebACL(folder, "Acl", {
     scope: "REGIONAL",
     defaultAction: { allow: {} },
     visibilityConfig: visibility("Firewall"),
     rules: [
-      {
-        name: "Rate",
-        priority: 0,
+      ...rates.map(({ name, statement }, priority) => ({
+        name,
+        priority,
         action: { block: {} },
-        statement: {
-          rateBasedStatement: { aggregateKeyType: "IP", limit: requestsPerFiveMinutes, evaluationWindowSec: 300 },
-        },
-        visibilityConfig: visibility("Rate"),
-      },
+        statement: { rateBasedStatement: { ...statement, evaluationWindowSec: WINDOW_SECONDS } },
+        visibilityConfig: visibility(name),
+      })),
       ...MANAGED.map((name, index) => ({
         name,
-        priority: index + 1,
+        priority: rates.length + index,
         overrideAction: { count: {} },
         statement: { managedRuleGroupStatement: { vendorName: "AWS", name } },
         visibilityConfig: visibility(name),
@@ -43,12 +45,98 @@ export function addFirewall(
   });
 }
 
+const WINDOW_SECONDS = 60;
+
+/**
+ * Requests per minute of one credential to the endpoints with a throttle of their own, together: what a project may
+ * request in a minute. Without it, one caller could use up such a throttle for all.
+ */
+const THROTTLED_PER_CREDENTIAL = 120;
+
 /** https://docs.aws.amazon.com/waf/latest/developerguide/aws-managed-rule-groups-list.html */
 const MANAGED = [
   "AWSManagedRulesCommonRuleSet",
   "AWSManagedRulesKnownBadInputsRuleSet",
   "AWSManagedRulesAmazonIpReputationList",
 ];
+
+interface RateRule {
+  name: string;
+  statement: Omit<wafv2.CfnWebACL.RateBasedStatementProperty, "evaluationWindowSec">;
+}
+
+function rateRules({ requestsPerMinutePerAddress, requestsPerMinutePerCredential }: FirewallLimits): RateRule[] {
+  return [
+    { name: "Rate", statement: { aggregateKeyType: "IP", limit: requestsPerMinutePerAddress } },
+    {
+      name: "CredentialRate",
+      statement: {
+        ...perCredential,
+        limit: requestsPerMinutePerCredential,
+        scopeDownStatement: hasCredential,
+      },
+    },
+    {
+      name: "ThrottledRate",
+      statement: {
+        ...perCredential,
+        limit: THROTTLED_PER_CREDENTIAL,
+        scopeDownStatement: { andStatement: { statements: [hasCredential, isThrottled()] } },
+      },
+    },
+  ];
+}
+
+const AUTHORIZATION = "authorization";
+
+/**
+ * Counts the requests of each credential. `bearer` in another case and more spaces are the same credential to the
+ * authorizer, so they are removed before the values are compared.
+ * https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-type-rate-based-aggregation-options.html
+ */
+const perCredential = {
+  aggregateKeyType: "CUSTOM_KEYS",
+  customKeys: [
+    {
+      header: {
+        name: AUTHORIZATION,
+        textTransformations: [
+          { priority: 0, type: "COMPRESS_WHITE_SPACE" },
+          { priority: 1, type: "LOWERCASE" },
+        ],
+      },
+    },
+  ],
+};
+
+/**
+ * Matches requests with a credential. WAF does not count requests without the header, and would count all those with an
+ * empty one as those of one caller.
+ * https://docs.aws.amazon.com/waf/latest/developerguide/waf-rate-based-example-limit-missing-header.html
+ */
+const hasCredential: wafv2.CfnWebACL.StatementProperty = {
+  sizeConstraintStatement: {
+    fieldToMatch: { singleHeader: { Name: AUTHORIZATION } },
+    comparisonOperator: "GT",
+    size: 0,
+    textTransformations: [{ priority: 0, type: "NONE" }],
+  },
+};
+
+/** Matches the paths of the endpoints with a throttle of their own, by the verb at their end. */
+function isThrottled(): wafv2.CfnWebACL.StatementProperty {
+  const rows: readonly EndpointRow[] = endpoints;
+  const verbs = rows.filter(({ throttle }) => throttle).map(({ path }) => path.slice(path.lastIndexOf("/")));
+  const statements = [...new Set(verbs)].map((verb) => ({
+    byteMatchStatement: {
+      fieldToMatch: { uriPath: {} },
+      positionalConstraint: "ENDS_WITH",
+      searchString: verb,
+      textTransformations: [{ priority: 0, type: "URL_DECODE" }],
+    },
+  }));
+  return { orStatement: { statements } };
+}
 
 /** Samples of requests are off: they would contain headers, and so credentials. */
 function visibility(metricName: string): wafv2.CfnWebACL.VisibilityConfigProperty {

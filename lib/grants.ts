@@ -1,7 +1,9 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
+import { endpoints } from "../functions/manifest/endpoints.ts";
 import { type Grants, type IndexKey, readActions, type TableAction } from "../functions/manifest/grants-schema.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
+import { workers } from "../functions/manifest/workers.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 
@@ -9,6 +11,22 @@ import type { Tables } from "./tables.ts";
 export interface StageResources {
   tables: Tables;
   queues: Queues;
+}
+
+/** What the grants of a function follow from. */
+export interface FunctionRow {
+  file: string;
+  uses: Grants;
+}
+
+export const functionRows: readonly FunctionRow[] = [...endpoints, ...workers];
+
+/** Returns the files of the functions whose row grants an action on a table or one of its indexes, sorted. */
+export function filesGranted(key: TableKey, action: string, rows: readonly FunctionRow[]): string[] {
+  const isGranted = ({ tables = {}, queries = [] }: Grants) =>
+    tables[key]?.some((granted) => granted === action) ||
+    (action === "Query" && queries.some((index) => indexOf(index).table === key));
+  return rows.flatMap(({ file, uses }) => (isGranted(uses) ? [file] : [])).sort();
 }
 
 /** Returns the tables that a function uses, directly or through an index. */
@@ -42,7 +60,8 @@ export function allow(actions: string[], resources: string[]): PolicyStatement {
 
 /**
  * Returns the statement for one table. A function that may write to a table of secrets but not read it must not get an
- * item as the return value of a write (ReturnValues), hence the condition.
+ * item as the return value of a write (ReturnValues), hence the condition. IAM has no key for
+ * ReturnValuesOnConditionCheckFailure: a local run denies it (bin/local/permissions.ts), so that no store uses it.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
  */
 function tableStatement(key: TableKey, actions: readonly TableAction[], tableArn: string): PolicyStatement {

@@ -10,7 +10,7 @@ import { kmsStatementsFor } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId } from "./names.ts";
 import { deletedOnlyByRollback } from "./removal-policy.ts";
-import type { Stage } from "./stage.ts";
+import { reservedConcurrencyOf, type Stage } from "./stage.ts";
 
 /** The inputs that all functions of a stage share. */
 export interface StageContext {
@@ -53,6 +53,7 @@ export class ServiceFunction extends Construct {
     for (const statement of statementsFor(props.uses, data)) role.addToPolicy(statement);
     for (const statement of kmsStatementsFor(props.uses, data)) role.addToPolicy(statement);
 
+    const reserved = reservedConcurrencyOf(stage)[props.file];
     this.lambda = new lambda.Function(this, "Function", {
       description: props.description,
       code: code(props.file),
@@ -61,6 +62,8 @@ export class ServiceFunction extends Construct {
       architecture: lambda.Architecture.ARM_64,
       timeout: Duration.seconds(props.timeoutSeconds),
       memorySize: props.memoryMb,
+      // Applies to the function with all its versions, so that both of a gradual deployment share it.
+      ...(reserved !== undefined && { reservedConcurrentExecutions: reserved }),
       environment: environmentFor(props, stage, data),
       role,
       logGroup,

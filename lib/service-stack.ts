@@ -1,4 +1,4 @@
-import { CfnOutput, Stack } from "aws-cdk-lib";
+import { CfnOutput, DefaultStackSynthesizer, Stack } from "aws-cdk-lib";
 import type { Code } from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
 import { baseUrl, createApi } from "./api.ts";
@@ -11,6 +11,7 @@ import { constructId } from "./names.ts";
 import { createAlarms } from "./observability/alarms.ts";
 import { createDashboard, dashboardUrl } from "./observability/dashboard.ts";
 import { createQueues } from "./queues.ts";
+import { protectSecrets } from "./secret-tables.ts";
 import type { StageContext } from "./service-function.ts";
 import type { Stage } from "./stage.ts";
 import { createTables } from "./tables.ts";
@@ -32,7 +33,8 @@ export interface ServiceStackProps {
  */
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, { stage, code, page, isUrgent = false }: ServiceStackProps) {
-    super(scope, id, { terminationProtection: stage.keepsData });
+    const synthesizer = new DefaultStackSynthesizer({ qualifier: stage.bootstrapQualifier });
+    super(scope, id, { terminationProtection: stage.keepsData, synthesizer });
     // Redeploys the API when its authorizer changes. Without this flag API Gateway continues to call the old one.
     this.node.setContext("@aws-cdk/aws-apigateway:authorizerChangeDeploymentLogicalId", true);
 
@@ -45,6 +47,7 @@ export class ServiceStack extends Stack {
     const jwtSecret = createJwtSecret(this, stage, key);
     grantSecretRead(jwtSecret, workers);
     const api = createApi(this, context, workers["auth/authorizer"]);
+    protectSecrets(context, { ...api.functions, ...workers });
     const apiUrl = baseUrl(api.restApi, stage);
     if (stage.console) createConsole(this, { stage, console: stage.console, apiUrl, page, key });
     deployGradually(workers, { stage, isUrgent });

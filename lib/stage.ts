@@ -42,6 +42,8 @@ const origin = z
   );
 const seconds = z.int().min(0).max(999_999_999);
 const positive = z.int().min(1);
+/** The limits that AWS WAF accepts in a rate-based rule. */
+const wafLimit = z.int().min(10).max(2_000_000_000);
 
 /** The Route 53 hosted zone in which the stack creates DNS records. */
 const hostedZone = z.strictObject({ id: z.string().regex(/^Z[A-Z0-9]+$/), name: z.hostname() });
@@ -56,9 +58,17 @@ const stageSchema = z.strictObject({
    * recovery, and the stack and its tables have deletion protection. False = the data is deleted with the stack.
    */
   keepsData: z.boolean(),
+  /**
+   * Qualifier of the CDK bootstrap roles that deploy the stage (`cdk bootstrap --qualifier`), so that the role that
+   * deploys one stage cannot use those of another: docs/deploying-from-github.md.
+   */
+  bootstrapQualifier: z.string().regex(/^[a-z0-9]{1,10}$/, "must be 1 to 10 lower-case letters and digits"),
   /** How long logs are kept, in days. */
   logRetention: z.enum(RetentionDays),
-  /** Rate limit of each endpoint, for all its callers together. Requests above it get 429. */
+  /**
+   * Rate limit of each endpoint, for all its callers together. Requests above it get 429. Expensive endpoints have lower
+   * limits of their own (`throttle` in functions/manifest/endpoints.ts).
+   */
   throttle: z.strictObject({ requestsPerSecond: positive, burst: positive }),
   /**
    * Deploys new versions of the authorizer and the sender gradually: a tenth of the calls for five minutes, and a
@@ -144,12 +154,52 @@ const stageSchema = z.strictObject({
     .optional(),
   /** Origins of web pages that may call the API from a browser; absent = none. */
   corsOrigins: z.array(origin).min(1).optional(),
-  /** A firewall (AWS WAF) that blocks IP addresses that send more requests than this; absent = no firewall. */
-  firewall: z.strictObject({ requestsPerFiveMinutes: z.int().min(10).max(2_000_000_000) }).optional(),
+  /**
+   * A firewall (AWS WAF) that answers 429 to callers that send more requests in a minute than this, so that one caller
+   * cannot use up the throttle of all. Absent = on with the defaults if `keepsData`, and off otherwise. False = off.
+   */
+  firewall: z
+    .union([
+      z.literal(false),
+      z.strictObject({
+        /** Requests per minute from an IP address, or from a network behind one address; absent = 6,000. */
+        requestsPerMinutePerAddress: wafLimit.optional(),
+        /** Requests per minute with a JWT or an API key; absent = 3,000. */
+        requestsPerMinutePerCredential: wafLimit.optional(),
+      }),
+    ])
+    .optional(),
+  /**
+   * Concurrent executions of Lambda that are reserved for a function. A reservation is also the upper bound of the
+   * function, and other functions of the account cannot use it. So the authorizer always has its share, and `recover`,
+   * which runs for up to 20 seconds, cannot take that of others. Absent = on with the defaults if `keepsData`, and off
+   * otherwise. False = off. On needs a quota L-B99A9384 of the sum of both plus 100, which AWS keeps unreserved: 370
+   * with the defaults. A new account may have 10, and then the deployment fails.
+   * https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+   */
+  reservedConcurrency: z
+    .union([
+      z.literal(false),
+      z.strictObject({
+        /** For the authorizer, which runs at every request; absent = 200. */
+        authorizer: positive.optional(),
+        /** For `recover`; absent = 70, which its throttle and 20 seconds per request need at most. */
+        recover: positive.optional(),
+      }),
+    ])
+    .optional(),
   /**
    * Customer managed KMS key for tables, queues, secret and logs: an ARN, or `create`; absent = keys managed by AWS.
    */
   kmsKey: z.union([z.literal("create"), keyArn]).optional(),
+  /**
+   * Name of the IAM role, with its path, with which an operator may read signing secrets in a stage that keeps data;
+   * absent = `deployment-webhooks-<stage>-break-glass`. The stack does not create it.
+   */
+  breakGlassRole: z
+    .string()
+    .regex(/^([\w+=,.@-]+\/)*[\w+=,.@-]{1,64}$/, "must be the name of a role, such as operations/break-glass")
+    .optional(),
   /** Receives all alarms by email; absent = the operator subscribes to the topic of the output AlarmTopicArn. */
   alarmEmail: z.email("must be an email address").optional(),
   /** Other accounts, EventBridge rules and SNS topics that may send to the events queue; absent = only this account. */
@@ -186,6 +236,28 @@ export function validateStage(stage: Stage): Stage {
   const { success, data, error } = stageSchema.safeParse(stage);
   if (!success) throw new InvalidStageError(stage.name, error.issues);
   return withConsoleOrigin(data);
+}
+
+export interface FirewallLimits {
+  requestsPerMinutePerAddress: number;
+  requestsPerMinutePerCredential: number;
+}
+
+/** Returns the limits of the firewall of a stage; undefined = the stage has no firewall. */
+export function firewallOf({ firewall, keepsData }: Stage): FirewallLimits | undefined {
+  if (firewall === false || (firewall === undefined && !keepsData)) return undefined;
+  const { requestsPerMinutePerAddress = 6_000, requestsPerMinutePerCredential = 3_000 } = firewall ?? {};
+  return { requestsPerMinutePerAddress, requestsPerMinutePerCredential };
+}
+
+/**
+ * Returns the reserved concurrency of the functions of a stage, by their path below `functions/`. The concurrency of
+ * any other function is not reserved.
+ */
+export function reservedConcurrencyOf({ reservedConcurrency, keepsData }: Stage): Record<string, number> {
+  if (reservedConcurrency === false || (reservedConcurrency === undefined && !keepsData)) return {};
+  const { authorizer = 200, recover = 70 } = reservedConcurrency ?? {};
+  return { "auth/authorizer": authorizer, "deliveries/recover": recover };
 }
 
 function withConsoleOrigin(stage: Stage): Stage {

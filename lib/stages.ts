@@ -6,6 +6,7 @@ export const stages: readonly Stage[] = [
   {
     name: "dev",
     keepsData: false,
+    bootstrapQualifier: "hooksdev",
     logRetention: RetentionDays.ONE_WEEK,
     throttle: { requestsPerSecond: 50, burst: 100 },
     deploysGradually: false,
@@ -13,6 +14,7 @@ export const stages: readonly Stage[] = [
   {
     name: "prod",
     keepsData: true,
+    bootstrapQualifier: "hooksprod",
     logRetention: RetentionDays.THREE_MONTHS,
     throttle: { requestsPerSecond: 1_000, burst: 2_000 },
     deploysGradually: true,

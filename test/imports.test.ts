@@ -139,8 +139,9 @@ const floors = [
   ["schema"],
   ["receivers", "access", "deployments"],
   ["http"],
-  ["api-keys", "projects", "webhooks"],
-  ["deliveries", "auth", "service-accounts"],
+  ["audit"],
+  ["api-keys", "webhooks"],
+  ["projects", "deliveries", "auth", "service-accounts"],
   ["attempts"],
 ];
 
@@ -176,6 +177,7 @@ test("only platform/env.ts reads the environment", () => {
 const pure = [
   "access/membership",
   "api-keys/api-key",
+  "audit/audit-event",
   "attempts/attempt-metrics",
   "webhooks/circuit-breaker",
   "attempts/retry",

@@ -130,6 +130,8 @@ async function deadWebhook({ plan, other, traffic }: Scene): Promise<Disturbance
 
 const HANGING = 5;
 const PARALLEL_CALLS = 20;
+/** Above the throttle of the endpoint, so that the project gets all that the endpoint accepts during the measurement. */
+const CALLS_PER_SECOND = 10;
 
 async function testCalls({ plan, other, traffic }: Scene): Promise<Disturbance> {
   const webhooks: string[] = [];
@@ -137,16 +139,20 @@ async function testCalls({ plan, other, traffic }: Scene): Promise<Disturbance> 
     webhooks.push((await subscribe(other, `${traffic.origin}/hang/${number}`)).id);
   }
   const statuses: Record<number, number> = {};
+  const callTest = async (number: number): Promise<void> => {
+    const response = await requestApi(other, `${webhooks[number % HANGING]}/test`, { event: "deploy.started" });
+    const text = await response.text();
+    if (response.status !== 202 && response.status !== 429) throw new Error(`${response.status}: ${text}`);
+    statuses[response.status] = (statuses[response.status] ?? 0) + 1;
+  };
+  const calling = repeated(CALLS_PER_SECOND, callTest);
   return {
     async begin() {
-      await inParallel([...Array(plan.tests).keys()], PARALLEL_CALLS, async (number) => {
-        const response = await requestApi(other, `${webhooks[number % HANGING]}/test`, { event: "deploy.started" });
-        const text = await response.text();
-        if (response.status !== 202 && response.status !== 429) throw new Error(`${response.status}: ${text}`);
-        statuses[response.status] = (statuses[response.status] ?? 0) + 1;
-      });
+      await inParallel([...Array(plan.tests).keys()], PARALLEL_CALLS, callTest);
+      calling.start();
     },
     async end() {
+      await calling.stop();
       if (traffic.otherRequests() === 0) throw new Error("No request arrived at the receivers that hang.");
       return `${statuses[202] ?? 0} test calls accepted, ${statuses[429] ?? 0} rejected with 429`;
     },

@@ -1,8 +1,7 @@
 import { replayInput } from "../../functions/deliveries/delivery-presenter.ts";
 import { type ReplayResult, handler as replay } from "../../functions/deliveries/replay.ts";
-import { ApiError } from "../../functions/platform/errors.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import { parse } from "../../functions/schema/input.ts";
+import { checkInput } from "../local/check-input.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
 import { settingRows } from "../local/settings.ts";
@@ -36,7 +35,7 @@ command can be repeated. Webhooks get no events from before their creation.`,
 export async function main(): Promise<void> {
   await command(help, async ({ project, since, stage }) => {
     const input = { project_id: project, since };
-    checkInput(input);
+    checkInput(replayInput(new Date()), input, optionByField);
     if (stage !== undefined) return commandForStage(stage, since, project);
     await connect();
     logSink.write = showProblem;
@@ -89,14 +88,3 @@ function commandForStage(stage: string, since: string, project: string): string 
 }
 
 const optionByField: Record<string, string> = { project_id: "--project", since: "--since" };
-
-/** @throws UsageError that names the option of the first invalid field */
-function checkInput(input: object): void {
-  try {
-    parse(replayInput(new Date()), input);
-  } catch (error) {
-    const [first] = error instanceof ApiError ? (error.details ?? []) : [];
-    if (first === undefined) throw error;
-    throw new UsageError(`${optionByField[first.path]} ${first.message}.`);
-  }
-}

@@ -17,6 +17,7 @@ import { logSink } from "../../functions/platform/log.ts";
 import type { ServePages } from "./console.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 import { readBody } from "./read-body.ts";
+import { createThrottle, type TakeToken } from "./throttle.ts";
 
 /*
  * API Gateway (REST) in a local run: routes, the authorizer call, the proxy event, gateway responses. Its own responses are
@@ -40,8 +41,13 @@ interface GatewayResponse {
 /**
  * Creates the gateway as a server that does not listen yet. Loads all handlers, so that a broken one stops the start.
  * @param servePages gets each request first and responds to those that are not for the API
+ * @param takeToken enforces the throttles of the rows; default: as on AWS
  */
-export async function createGateway(load: LoadHandler, servePages: ServePages = () => false): Promise<http.Server> {
+export async function createGateway(
+  load: LoadHandler,
+  servePages: ServePages = () => false,
+  takeToken: TakeToken = createThrottle(),
+): Promise<http.Server> {
   const authorize = await load("auth/authorizer");
   const handlers = new Map<string, LambdaHandler>();
   await Promise.all(endpoints.map(async ({ file }) => handlers.set(file, await load(file))));
@@ -56,10 +62,14 @@ export async function createGateway(load: LoadHandler, servePages: ServePages = 
       return render({ ...methodNotAllowed, headers: { Allow: route.allow.join(", ") } }, requestId);
     }
     const event = proxyEvent(request, { ...route, path, query, body, requestId });
+    // AWS does not document whether API Gateway throttles before it calls the authorizer. Here a flood never reaches it.
+    const isThrottled = () => !takeToken(route.row);
     if (route.row.access !== "anyone") {
+      if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
+      if (isThrottled()) return gatewayResponse("THROTTLED", requestId);
       const rejection = await authorizeRequest(event, path, requestId);
       if (rejection) return rejection;
-    }
+    } else if (isThrottled()) return gatewayResponse("THROTTLED", requestId);
     return call(route.row, event, requestId);
   }
 
@@ -69,7 +79,6 @@ export async function createGateway(load: LoadHandler, servePages: ServePages = 
     path: string,
     requestId: string,
   ): Promise<GatewayResponse | undefined> {
-    if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
     const { timeoutSeconds } = workers.find(({ trigger }) => trigger.kind === "authorizer") ?? { timeoutSeconds: 10 };
     let decision: APIGatewayAuthorizerResult | undefined;
     try {

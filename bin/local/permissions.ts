@@ -172,7 +172,8 @@ interface TableInput {
 
 /**
  * A batch needs its right on each of its tables, and a transaction the rights of its items. A write to a table of secrets that
- * returns the old item also needs the right to read.
+ * returns the old item also needs the right to read. On AWS that is so for `ReturnValues` only: IAM has no condition key for
+ * `ReturnValuesOnConditionCheckFailure`, so a function that uses it on such a table must not get past a local run.
  */
 function tableRights(operation: string, input: TableInput): Right[] {
   const { TableName, IndexName, RequestItems, TransactItems } = input;

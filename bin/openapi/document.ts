@@ -115,6 +115,13 @@ const accessNotes: Record<Access, string> = {
 const permissionNote = ({ permission }: EndpointRow): string =>
   permission === "none" ? "" : `Permission: \`${permission}\`.`;
 
+/** The sentence on a throttle of the endpoint's own. */
+function throttleNote({ throttle }: EndpointRow): string {
+  if (!throttle) return "";
+  const { requestsPerSecond, burst } = throttle;
+  return `All callers together can send ${requestsPerSecond} requests a second, ${burst} at once; beyond it, returns 429 \`rate_limited\`.`;
+}
+
 function pathParameter(name: string, description: string): Json {
   return { name, in: "path", required: true, description, schema: { type: "string", format: "uuid" } };
 }
@@ -139,10 +146,17 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     operationId: id,
     tags: [tag],
     summary,
-    description: [description, accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") || summary,
+    description:
+      [description, throttleNote(row), accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") ||
+      summary,
     ...(row.access === "anyone" && { security: [] }),
     ...(/session$/.test(row.access) && { security: [{ jwt: [] }] }),
-    ...(parameters && { parameters: queryParameters(parameters) }),
+    ...((parameters || row.acceptsIdempotencyKey) && {
+      parameters: [
+        ...(parameters ? queryParameters(parameters) : []),
+        ...(row.acceptsIdempotencyKey ? [idempotencyKey] : []),
+      ],
+    }),
     ...(body && { requestBody: requestBody(operation, body) }),
     responses: { ...success(operation), ...failures(codes) },
   };
@@ -175,6 +189,16 @@ function queryParameters({ properties, required = [] }: Json): Json[] {
     schema,
   }));
 }
+
+const idempotencyKey: Json = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a " +
+    "secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.",
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
+};
 
 /** @throws Error when operations.ts has no example */
 function requestBody({ id, example }: Operation, schema: Json): Json {

@@ -16,6 +16,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   invalid_api_key: "The API key is malformed, unknown or deleted.",
   api_key_expired: "The `expires_at` of the API key has passed.",
   forbidden: "Only admins of the project may do this; viewers have read access.",
+  project_suspended:
+    "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",
   session_required: "API keys cannot do this. Send a JWT.",
   insufficient_permission: "The credential is narrow and does not have the permission that the message names.",
   not_found: "No resource with this id exists, or the caller has no access to it.",
@@ -24,6 +26,9 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   webhook_limit_reached: "The project has reached the maximum number of webhooks.",
   service_account_limit_reached: "The project has reached the maximum number of service accounts.",
   conflict: "The current state of the resource does not allow this; the message states why.",
+  already_created:
+    "A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.",
+  idempotency_key_reused: "The `Idempotency-Key` was used for another request in the last 24 hours.",
   payload_too_large: "The body is larger than 64 KB.",
   unsupported_media_type: "The `Content-Type` of the body is not `application/json`.",
   rate_limited: "Too many requests. Wait for the number of seconds in `Retry-After`.",
@@ -54,7 +59,7 @@ interface Inputs {
  * @param own further codes, from bin/openapi/operations.ts
  */
 export function errorCodesOf(
-  { access, path, permission }: EndpointRow,
+  { access, path, permission, acceptsIdempotencyKey }: EndpointRow,
   inputs: Inputs,
   own: readonly ErrorCode[] = [],
 ): ErrorCode[] {
@@ -68,6 +73,7 @@ export function errorCodesOf(
     ...(access === "session" || access === "admin_session" ? (["session_required"] as const) : []),
     ...(permission !== "none" ? (["insufficient_permission"] as const) : []),
     ...(access === "admin" || access === "admin_session" ? (["forbidden"] as const) : []),
+    ...(acceptsIdempotencyKey ? (["already_created", "idempotency_key_reused"] as const) : []),
     ...(path.includes("{") ? (["not_found"] as const) : []),
     ...own,
   ]);

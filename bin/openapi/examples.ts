@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Project } from "../../functions/access/membership.ts";
 import * as apiKeys from "../../functions/api-keys/api-key.ts";
+import * as audit from "../../functions/audit/audit-event.ts";
 import { type Attempt, createDelivery } from "../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../functions/deliveries/delivery-presenter.ts";
 import { createDeploymentEvent, type EventName } from "../../functions/deployments/deployment-event.ts";
@@ -48,6 +49,17 @@ const failedAttempt: Attempt = {
 const pending = createDelivery(eventOf("deploy.succeeded"), webhook, now, GRACE_SECONDS);
 const failing = { ...pending, attempt_count: 1, attempts: [failedAttempt], next_attempt_at: addSeconds(now, 6) };
 
+const user = {
+  type: "jwt",
+  user_id: "user",
+  address: "203.0.113.7",
+  user_agent: "svc/1.0",
+  request_id: idOf("request"),
+} as const;
+
+const auditEvent = (input: Omit<audit.AuditInput, "actor">) =>
+  audit.toListItem(audit.createAuditEvent({ ...input, actor: user }, now, bytes(input.action, 16)));
+
 export const exampleSecret = secret;
 
 export const examples = {
@@ -64,6 +76,18 @@ export const examples = {
     },
     apiKey,
   ),
+  keyAuditEvent: auditEvent({
+    scope: "user:user",
+    action: "api_key.created",
+    resource_id: apiKey.id,
+    details: { name: apiKey.name, key_prefix: apiKey.key_prefix },
+  }),
+  webhookAuditEvent: auditEvent({
+    scope: `project:${project.id}`,
+    action: "webhook.updated",
+    resource_id: webhook.id,
+    details: { changed: ["url"] },
+  }),
   project,
   serviceAccount: serviceAccounts.toListItem(
     serviceAccounts.createServiceAccount(

@@ -10,6 +10,7 @@ import {
   currentCredentialSchema,
   revocationSchema,
 } from "../../functions/api-keys/api-key-response-schema.ts";
+import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import {
   deliveryDetailSchema,
@@ -63,6 +64,7 @@ export const tags = {
   "Service accounts":
     `Callers without a person, for CI jobs of a project: they have API keys of their own and stay when people leave. At most ` +
     `${MAX_SERVICE_ACCOUNTS_PER_PROJECT} per project.`,
+  Audit: "Who did what to API keys, webhooks, secrets and members. Kept for 400 days.",
   Events: "The requests that receivers get.",
 };
 
@@ -80,6 +82,19 @@ const receiver = {
     "Stored in its normal form: lower-case host, no default port, no dot segments. A local run also accepts plain http to this machine.",
   pattern: `${HTTP_URL_PATTERN}[!-~]+$`,
   maxLength: 2048,
+};
+
+/** The query parameters of lists that are returned in pages. */
+const pageParameters = {
+  limit: {
+    type: "integer",
+    pattern: undefined,
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+    description: "Maximum number of entries on a page.",
+  },
+  cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
 };
 
 const events = { description: "The events to send." };
@@ -199,7 +214,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     fields: { url: receiver, events },
     example: { url: examples.shownWebhook.url, events: examples.shownWebhook.events },
     response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
-    errors: ["webhook_limit_reached"],
+    errors: ["webhook_limit_reached", "project_suspended"],
   },
   "webhooks/list": {
     id: "listWebhooks",
@@ -261,6 +276,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     fields: { event: { description: "The event to simulate." } },
     example: { event: "deploy.failed" },
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
+    errors: ["project_suspended"],
   },
   "deliveries/list": {
     id: "listDeliveries",
@@ -271,15 +287,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       "`status`, a page can have fewer entries than `limit`, or none, although more pages follow: rely on the header.",
     fields: {
       status: { description: "Only deliveries with this status." },
-      limit: {
-        type: "integer",
-        pattern: undefined,
-        minimum: 1,
-        maximum: 100,
-        default: 20,
-        description: "Maximum number of entries on a page.",
-      },
-      cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
+      ...pageParameters,
     },
     response: {
       status: 200,
@@ -303,7 +311,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       "Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry " +
       `schedule starts again. A delivery with ${MAX_ATTEMPTS} or more attempts is not sent again. ${budgetNote("redeliver")}`,
     response: { status: 202, schema: deliverySchema, example: examples.redelivered },
-    errors: ["conflict"],
+    errors: ["conflict", "project_suspended"],
   },
   "deliveries/recover": {
     id: "recoverDeliveries",
@@ -324,7 +332,33 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     example: { since: "2026-11-20T00:00:00Z", status: "failed" },
     response: { status: 202, schema: recoveryResultSchema, example: { count: 12, complete: true, next_cursor: null } },
-    errors: ["conflict"],
+    errors: ["conflict", "project_suspended"],
+  },
+  "audit/list": {
+    id: "listAuditEvents",
+    tag: "Audit",
+    summary: "List what was done to your API keys",
+    description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
+    fields: pageParameters,
+    response: {
+      status: 200,
+      schema: listOf(auditEventSchema),
+      example: [examples.keyAuditEvent],
+      hasNextPage: true,
+    },
+  },
+  "audit/list-of-project": {
+    id: "listProjectAuditEvents",
+    tag: "Audit",
+    summary: "List what was done to the webhooks and members of a project",
+    description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
+    fields: pageParameters,
+    response: {
+      status: 200,
+      schema: listOf(auditEventSchema),
+      example: [examples.webhookAuditEvent],
+      hasNextPage: true,
+    },
   },
   "service-accounts/create": {
     id: "createServiceAccount",

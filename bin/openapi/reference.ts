@@ -65,7 +65,7 @@ function operationSection(document: Json, { method, path, item, operation }: Ent
   const body = requestBody?.content["application/json"];
   const rows = [
     ...pathParameters.map((each: Json) => parameterRow(document, each, "path")),
-    ...parameters.map((each: Json) => parameterRow(document, each, "query")),
+    ...parameters.map((each: Json) => parameterRow(document, each, each.in)),
     ...(body ? fieldRows(document, body.schema, "body") : []),
   ];
   return [

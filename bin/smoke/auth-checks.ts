@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import * as z from "zod/mini";
 import { uuid } from "../../functions/schema/input.ts";
 import { assert, expectData, expectError } from "./assertions.ts";
@@ -9,6 +9,8 @@ import type { StageResponse } from "./stage-client.ts";
 /* How the stage rejects unauthenticated and malformed requests, and the headers of every response. */
 
 const UNKNOWN_ROUTE = "/v1/smoke-test/no-such-route";
+/** Below a path that has endpoints. */
+const nestedUnknownRoute = (id: string) => `/v1/projects/${id}/nonsense`;
 /** Clock skew above which the check warns. The service accepts JWTs with up to a minute of skew. */
 const MAX_CLOCK_SKEW_MS = 30_000;
 
@@ -50,6 +52,16 @@ export const reach: CheckGroup = {
         expectError(await send("GET", UNKNOWN_ROUTE), "not_found");
         // With an Authorization header, API Gateway's default is an error about a missing AWS signature.
         expectError(await send("GET", UNKNOWN_ROUTE, { token: "junk" }), "not_found");
+        return undefined;
+      },
+    },
+    {
+      claim: "an unknown route of a project returns 404, with and without Authorization",
+      async run({ send, options }) {
+        const path = nestedUnknownRoute(options.projectId ?? randomUUID());
+        expectError(await send("GET", path), "not_found");
+        expectError(await send("GET", path, { token: options.token }), "not_found");
+        expectError(await send("GET", path, { token: "junk" }), "not_found");
         return undefined;
       },
     },

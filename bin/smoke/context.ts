@@ -1,3 +1,4 @@
+import type { StageAccount } from "./aws/cloudwatch.ts";
 import { CheckSkipped } from "./findings.ts";
 import type { Listener } from "./listener.ts";
 import type { SmokeOptions } from "./options.ts";
@@ -13,18 +14,31 @@ export interface CheckContext {
   mark: string;
   /** Max wait for the result of a test delivery, in milliseconds. */
   deliveryTimeoutMs: number;
+  operatorWaits: OperatorWaits;
   stop: AbortSignal;
   /** Values that must never be printed. */
   secrets: Set<string>;
   /** Resources to remove at the end: path -> kind. */
   created: Map<string, string>;
   listener?: Listener;
+  /** With `--operator`; absent until the stack of the stage was read. */
+  account?: StageAccount;
   /** Projects of the user; absent until the JWT is accepted. */
   projects?: Project[];
   key?: { id: string; key: string; keyPrefix: string };
   /** The project of the webhook checks: `options.projectId`, or the first one of which the user is an admin. */
   project?: Project;
   webhook?: { id: string; path: string; secret: string };
+}
+
+/** Limits of the checks of an operator, in milliseconds. */
+export interface OperatorWaits {
+  /** Max wait until metrics arrive in CloudWatch. */
+  metricsMs: number;
+  /** Max wait until a change of the API works, or a query has run. */
+  changeMs: number;
+  /** Wait between two questions. */
+  pollMs: number;
 }
 
 export interface Project {

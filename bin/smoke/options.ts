@@ -2,11 +2,12 @@ import { parseArgs } from "node:util";
 import { canonicalUuid } from "../../functions/platform/uuid.ts";
 
 export const usage =
-  "Usage: npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen] [--all]";
+  "Usage: npm run --silent smoke -- --url <base url> [--project <uuid>] [--receiver <https url> | --listen] [--all]\n  [--operator --stage <name> [--close-endpoint]]";
 
 export const help = `${usage}
 
-Checks a running stage from outside and removes everything it created there. Takes at most a minute.
+Checks a running stage from outside and removes everything it created there. Takes at most a minute,
+with --operator a few minutes.
 
 Options:
   --url <base url>       base URL of the stage: the stack's output ApiUrl (default: SMOKE_URL)
@@ -15,6 +16,10 @@ Options:
   --receiver <https url> send a test delivery to this URL
   --listen               send test deliveries to a receiver that this command starts; only for a service on this machine
   --all                  fail if a check is skipped because a project or a receiver is missing
+  --operator             also check metrics, alarms, versions and log queries, with the AWS credentials of the environment
+  --stage <name>         name of the stage in the AWS account, with --operator
+  --close-endpoint       with --operator: set the rate limit of one endpoint (recover) to 0 for up to two minutes, check that it
+                         returns 429, and restore the limit
   -h, --help             show help
 
 Exit codes: 0 all checks passed, 1 a check failed, 2 usage error, 130 interrupted.`;
@@ -30,6 +35,8 @@ export interface SmokeOptions {
   receiver?: { url: string } | "listen";
   /** Whether a check that is skipped because a project or a receiver is missing counts as failed. */
   requiresAll?: boolean;
+  /** Also runs the checks of an operator, on the stack of this stage; absent = only those of a user. */
+  operator?: { stage: string; closesEndpoint: boolean };
 }
 
 /** The command line is not valid. The message is one sentence. */
@@ -52,12 +59,14 @@ export function readSmokeOptions(args: string[], env: Record<string, string | un
     throw new UsageError("--project must be the UUID of a project.");
   }
   const receiver = readReceiver(given, isLoopback(base));
+  const operator = readOperator(given);
   return {
     baseUrl: base.href.replace(/\/+$/, ""),
     token,
     ...(projectId !== undefined && { projectId }),
     ...(receiver && { receiver }),
     ...(given.all && { requiresAll: true }),
+    ...(operator && { operator }),
   };
 }
 
@@ -65,7 +74,8 @@ function parse(args: string[]) {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
   const help = { type: "boolean", short: "h" } as const;
-  const options = { url: text, token: text, receiver: text, project: text, listen: flag, all: flag, help } as const;
+  const ofUser = { url: text, token: text, receiver: text, project: text, listen: flag, all: flag } as const;
+  const options = { ...ofUser, operator: flag, stage: text, "close-endpoint": flag, help } as const;
   try {
     return parseArgs({ args, options, strict: true }).values;
   } catch (error) {
@@ -105,6 +115,18 @@ function readToken(text: string | undefined): string {
     throw new UsageError("SMOKE_TOKEN is not a JWT: it contains characters that a JWT cannot have.");
   }
   return token;
+}
+
+function readOperator(given: ReturnType<typeof parse>): SmokeOptions["operator"] {
+  const { operator, stage, "close-endpoint": closesEndpoint = false } = given;
+  if (!operator && (stage !== undefined || closesEndpoint)) {
+    throw new UsageError("--stage and --close-endpoint work only with --operator.");
+  }
+  if (!operator) return undefined;
+  if (stage === undefined || !/^[a-z][a-z0-9-]*$/.test(stage)) {
+    throw new UsageError("--operator needs --stage: pass the name of the stage, such as dev.");
+  }
+  return { stage, closesEndpoint };
 }
 
 function readReceiver(given: ReturnType<typeof parse>, isLocal: boolean): SmokeOptions["receiver"] {

@@ -1,10 +1,11 @@
 import { styleText } from "node:util";
 import { apiKeys } from "./api-keys.ts";
 import { bodies, credentials, everyResponse, reach } from "./auth-checks.ts";
-import type { Check, CheckContext, CheckGroup } from "./context.ts";
+import type { Check, CheckContext, CheckGroup, OperatorWaits } from "./context.ts";
 import { CheckFailed, CheckInterrupted, CheckSkipped, CheckWarning } from "./findings.ts";
 import { newMark, removeAll } from "./leftovers.ts";
 import { listen } from "./listener.ts";
+import { access, closedEndpoint, logQueries, monitoring, versions } from "./operator-checks.ts";
 import type { SmokeOptions } from "./options.ts";
 import { type StageResponse, stageClient } from "./stage-client.ts";
 import { webhooks } from "./webhooks.ts";
@@ -16,9 +17,16 @@ export interface Limits {
   deliveryMs: number;
   /** Max duration of the run, cleanup included. */
   totalMs: number;
+  /** Of the checks of `--operator`. */
+  operator?: OperatorWaits;
 }
 
 export const defaultLimits: Limits = { requestMs: 10_000, deliveryMs: 30_000, totalMs: 60_000 };
+
+const defaultWaits: OperatorWaits = { metricsMs: 5 * 60_000, changeMs: 60_000, pollMs: 5_000 };
+
+/** Metrics take minutes to arrive. */
+export const operatorLimits: Limits = { ...defaultLimits, totalMs: 15 * 60_000 };
 
 type Verdict = "ok" | "warn" | "skip" | "FAIL";
 
@@ -30,7 +38,28 @@ interface Outcome {
 }
 
 /** All checks, in the order in which they run: later ones use what earlier ones created. */
-export const checkGroups: CheckGroup[] = [reach, credentials, bodies, apiKeys, webhooks, everyResponse];
+export const checkGroups: CheckGroup[] = [
+  reach,
+  credentials,
+  bodies,
+  apiKeys,
+  webhooks,
+  access,
+  closedEndpoint,
+  everyResponse,
+  monitoring,
+  versions,
+  logQueries,
+];
+
+/** Those of `--operator`. */
+export const operatorGroups: CheckGroup[] = [access, closedEndpoint, monitoring, versions, logQueries];
+
+/** Returns the checks that the options ask for. */
+function selectedGroups({ operator }: SmokeOptions): CheckGroup[] {
+  if (!operator) return checkGroups.filter((group) => !operatorGroups.includes(group));
+  return checkGroups.filter((group) => operator.closesEndpoint || group !== closedEndpoint);
+}
 
 /**
  * Checks a stage against its documented behavior, then removes everything that was created there.
@@ -42,7 +71,7 @@ export async function smoke(
   options: SmokeOptions,
   print: (line: string) => void,
   interrupt: AbortSignal,
-  limits: Limits = defaultLimits,
+  limits: Limits = options.operator ? operatorLimits : defaultLimits,
 ): Promise<boolean> {
   const startedAt = performance.now();
   const { requestMs, deliveryMs, totalMs } = limits;
@@ -61,6 +90,7 @@ export async function smoke(
     options,
     mark: newMark(new Date()),
     deliveryTimeoutMs: deliveryMs,
+    operatorWaits: limits.operator ?? defaultWaits,
     stop,
     secrets,
     created: new Map(),
@@ -89,7 +119,7 @@ export async function smoke(
 
   /** @returns whether all checks ran */
   async function checkAll(): Promise<boolean> {
-    for (const { title, sections, checks } of checkGroups) {
+    for (const { title, sections, checks } of selectedGroups(options)) {
       printRedacted(`\n${bold(title)}`);
       for (const check of checks) {
         const outcome = await outcomeOf(check, context, "skip");

@@ -25,6 +25,8 @@ interface Call {
   /** Sent unchanged, instead of `body`. */
   text?: string;
   contentType?: string;
+  /** Whether a 429 is sent again; absent = yes. */
+  isRetried?: boolean;
 }
 
 export type Send = (method: string, path: string, call?: Call) => Promise<StageResponse>;
@@ -86,7 +88,7 @@ export function stageClient(baseUrl: string, { requestMs, stop }: RequestLimits,
       const response = await once(method, path, call);
       onResponse(response);
       const waitMs = 1000 * retryAfterSeconds(response.headers);
-      if (response.status !== 429 || Date.now() + waitMs > giveUpAt) return response;
+      if (response.status !== 429 || call.isRetried === false || Date.now() + waitMs > giveUpAt) return response;
       await pause(waitMs, stop);
     }
   };

@@ -10,7 +10,7 @@ Usage: STAGE=prod docs/runbook/restore-table.sh COMMAND TABLE [...]
   replace TABLE [BACKUP_ARN]    replace TABLE by TABLE-restored: back up, delete, restore, protect
                                 With BACKUP_ARN it continues after the backup.
   protect TABLE                 wait for TABLE and set what a restore does not set: deletion protection,
-                                point-in-time recovery, time to live
+                                point-in-time recovery, time to live, the policy of a table of secrets
 
 TABLE is a name without the stage, such as webhooks. TIME is in UTC, such as 2026-11-21T03:00:00Z.
 END
@@ -18,7 +18,19 @@ END
 
 restore() {
   aws dynamodb restore-table-to-point-in-time --source-table-name "$TABLE" --target-table-name "$TABLE-restored" \
-    --restore-date-time "$1" > /dev/null && wait_for ACTIVE table_state "$TABLE-restored"
+    --restore-date-time "$1" > /dev/null && wait_for ACTIVE table_state "$TABLE-restored" && copy_policy "" -restored
+}
+
+# Copies the policy that denies secrets to other principals, from TABLE with one suffix to TABLE with another one.
+copy_policy() {
+  [ "$TABLE" = "$STACK-webhook-secrets" ] || return 0
+  local arn policy
+  arn=$(aws dynamodb describe-table --table-name "$TABLE" --query Table.TableArn --output text) &&
+    policy=$(aws dynamodb get-resource-policy --resource-arn "$arn$1" --query Policy --output text) &&
+    aws dynamodb put-resource-policy --resource-arn "$arn$2" --policy "${policy//"$arn$1"/$arn$2}" > /dev/null || {
+    echo "$TABLE$2 has no policy: everyone who may read DynamoDB can read its secrets." >&2
+    return 1
+  }
 }
 
 # Puts the rows that are missing and keeps those that exist, which are newer. Can be repeated.
@@ -81,11 +93,13 @@ protect() {
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
   local attribute=
   case ${TABLE#"$STACK-"} in
-    deliveries | events | request-budgets) attribute=expires_at ;;
+    deliveries | events | request-budgets | audit-events | idempotency-keys) attribute=expires_at ;;
     api-keys) attribute=delete_after ;;
   esac
-  [ -z "$attribute" ] ||
-    aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification "Enabled=true,AttributeName=$attribute" > /dev/null
+  if [ -n "$attribute" ]; then
+    aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification "Enabled=true,AttributeName=$attribute" > /dev/null || return
+  fi
+  copy_policy -restored ""
 }
 
 replace() {

@@ -46,6 +46,25 @@ ask() {
 # read -rs KEY; call "$(output ApiUrl)/v1/projects"
 call() { printf 'header = "Authorization: Bearer %s"\n' "$KEY" | curl --config - --silent --show-error "$@"; }
 
+# json TEXT: prints a text as a JSON string. The text has no control characters.
+json() {
+  local text=${1//\\/\\\\}
+  printf '"%s"' "${text//\"/\\\"}"
+}
+
+# invoke OUTPUT PAYLOAD: calls the function that an output of the stack names and prints its answer. Fails if the function
+# fails. Example: invoke ApiKeysRevokeAllFunctionName '{"user_id":"bob"}'
+invoke() (
+  name=$(output "$1") || exit
+  [ -n "$name" ] || { echo "invoke: $STACK has no output $1. Check AWS_REGION." >&2; exit 1; }
+  answer=$(mktemp)
+  trap 'rm -f "$answer"' EXIT
+  failed=$(aws lambda invoke --function-name "$name" --cli-read-timeout 70 --query FunctionError --output text \
+    --payload fileb:///dev/stdin "$answer" <<< "$2") || exit
+  echo "$(< "$answer")"
+  [ "$failed" = None ] || { echo "invoke: $name failed." >&2; exit 1; }
+)
+
 # table_state TABLE: prints the status of a table, or GONE if it does not exist
 table_state() {
   local reply

@@ -1,4 +1,4 @@
-import { GetCommand, paginateQuery, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import type { Membership, Project, Role } from "./membership.ts";
@@ -38,19 +38,4 @@ export async function projectsOf(userId: string): Promise<Project[]> {
       projects.push({ id: project_id, name, role, created_at });
   }
   return projects.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
-}
-
-/** Adds a user to a project, or changes the project name and the role of that membership. Idempotent. */
-export async function upsertMember({ user_id, project_id, name, role }: Membership, now: Date): Promise<Project> {
-  const { Attributes } = await dynamo().send(
-    new UpdateCommand({
-      TableName: tableName("projects"),
-      Key: { user_id, project_id },
-      UpdateExpression: "SET #name = :name, #role = :role, created_at = if_not_exists(created_at, :now)",
-      ExpressionAttributeNames: { "#name": "name", "#role": "role" },
-      ExpressionAttributeValues: { ":name": name, ":role": role, ":now": now.toISOString() },
-      ReturnValues: "ALL_NEW",
-    }),
-  );
-  return { id: project_id, name, role, created_at: Attributes?.created_at };
 }

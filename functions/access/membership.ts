@@ -20,3 +20,6 @@ export const membershipInput = fields({
   role: z._default(z.enum(["admin", "viewer"], orRequired('must be "admin" or "viewer"')), "admin"),
 });
 export type Membership = z.infer<typeof membershipInput>;
+
+/** Input of the platform that removes a user from a project. */
+export const removalInput = fields({ user_id: userId, project_id: uuid });

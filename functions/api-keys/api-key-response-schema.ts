@@ -13,6 +13,7 @@ const permissionMeanings: Record<Permission, string> = {
   "keys:write": "rename and delete API keys; a narrow key only itself",
   "service-accounts:read": "list service accounts and their API keys",
   "service-accounts:write": "delete service accounts and their API keys",
+  "audit:read": "read the audit logs",
 };
 
 const permission = oneOf("A permission.", permissionMeanings);

@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { type Actor, platform, system } from "../access/actor.ts";
+import type { AuditAction } from "../audit/audit-event.ts";
+import { auditPut } from "../audit/audit-store.ts";
 import {
   batchGet,
   ConditionsFailedError,
@@ -32,14 +35,35 @@ const recordKey = (key_hash: string) => ({ TableName: tableName("apiKeys"), Key:
 /** Keys of one request to DynamoDB. */
 const MAX_BATCH = 100;
 
+/** The key that a change is about. */
+type KeyRef = Pick<KeyEntry, "user_id" | "id" | "project_id">;
+
+/**
+ * Returns the audit event of a change of a key, for its transaction. The keys of a service account are in the log of its
+ * project.
+ */
+const audit = (action: AuditAction, by: Actor, { user_id, id, project_id }: KeyRef, details: object = {}) =>
+  auditPut({
+    scope: project_id === undefined ? `user:${user_id}` : `project:${project_id}`,
+    action,
+    actor: by,
+    resource_id: id,
+    details: { ...details },
+  });
+
 /**
  * Stores a new key.
- * @param more further items of the same transaction
+ * @param by absent = the platform
+ * @param more items to write in the same transaction
  * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
  * @throws ConditionsFailedError when the condition of a further item failed
  */
-export async function insert(apiKey: ApiKey, more: Record<string, TransactItem> = {}): Promise<void> {
-  const { user_id, id, key_hash } = apiKey;
+export async function insert(
+  apiKey: ApiKey,
+  by: Actor = platform,
+  more: Record<string, TransactItem> = {},
+): Promise<void> {
+  const { user_id, id, key_hash, project_id, name, key_prefix } = apiKey;
   try {
     await transact({
       counter: {
@@ -57,7 +81,8 @@ export async function insert(apiKey: ApiKey, more: Record<string, TransactItem> 
           ConditionExpression: "attribute_not_exists(key_hash)",
         },
       },
-      entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash } } },
+      entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash, project_id } } },
+      audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
       ...more,
     });
   } catch (error) {
@@ -180,25 +205,24 @@ const removals = (hashes: string[]): Record<string, TransactItem> =>
  * Changes the name of a key.
  * @throws ApiError `not_found` when the user has no key with this id
  */
-export async function rename(user_id: string, id: string, name: string): Promise<ApiKey> {
+export async function rename(user_id: string, id: string, name: string, by: Actor = platform): Promise<ApiKey> {
   return changeKey(user_id, id, async ({ key_hash }) => {
-    try {
-      const { Attributes } = await dynamo().send(
-        new UpdateCommand({
+    const current = await findByHash(key_hash);
+    if (!current) return undefined;
+    const items: Record<string, TransactItem> = {
+      record: {
+        Update: {
           ...recordKey(key_hash),
           UpdateExpression: "SET #name = :name",
           // A roll deletes the record, or gives it an end.
           ConditionExpression: "attribute_exists(key_hash) AND attribute_not_exists(ends_at)",
           ExpressionAttributeNames: { "#name": "name" },
           ExpressionAttributeValues: { ":name": name },
-          ReturnValues: "ALL_NEW",
-        }),
-      );
-      return Attributes as ApiKey;
-    } catch (error) {
-      if (isConditionFailed(error)) return undefined;
-      throw error;
-    }
+        },
+      },
+      audit: audit("api_key.renamed", by, current, { name }),
+    };
+    return (await isWritten(items)) ? { ...current, name } : undefined;
   });
 }
 
@@ -215,6 +239,7 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
   now: Date,
   overlapSeconds: number,
   toNext: (current: ApiKey) => Rolled,
+  by: Actor = platform,
 ): Promise<Rolled> {
   return changeKey(user_id, id, async (entry) => {
     const current = await findByHash(entry.key_hash);
@@ -263,6 +288,10 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
             },
           },
       ...removals(removed.filter((hash) => hash !== current.key_hash)),
+      audit: audit("api_key.rolled", by, current, {
+        key_prefix: rolled.apiKey.key_prefix,
+        overlap_seconds: overlapSeconds,
+      }),
     };
     return (await isWritten(items)) ? rolled : undefined;
   });
@@ -275,12 +304,17 @@ export type RemovalReason = "deleted" | "leaked" | "service_account_deleted";
  * Deletes a key with its earlier secrets. After this returns, requests with any of them are rejected.
  * @throws ApiError `not_found` when the user has no key with this id
  */
-export async function remove(userId: string, id: string, reason: RemovalReason = "deleted"): Promise<void> {
-  await changeKey(userId, id, async (entry) => ((await isRemoved(entry)) ? entry : undefined));
+export async function remove(
+  userId: string,
+  id: string,
+  by: Actor = platform,
+  reason: RemovalReason = "deleted",
+): Promise<void> {
+  await changeKey(userId, id, async (entry) => ((await isRemoved(entry, by, reason)) ? entry : undefined));
   log.info("api key removed", { user_id: userId, key_id: id, reason });
 }
 
-const isRemoved = (entry: KeyEntry): Promise<boolean> =>
+const isRemoved = (entry: KeyEntry, by: Actor, reason: RemovalReason): Promise<boolean> =>
   isWritten({
     entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...isUnchanged(entry) } },
     record: { Delete: recordKey(entry.key_hash) },
@@ -292,6 +326,7 @@ const isRemoved = (entry: KeyEntry): Promise<boolean> =>
         ExpressionAttributeValues: { ":minusOne": -1 },
       },
     },
+    audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
   });
 
 /** Users whose keys are removed at the same time. */
@@ -316,7 +351,10 @@ export async function removeByHash(hashes: string[], reason: RemovalReason): Pro
 async function removeSecret({ user_id, id, key_hash }: ApiKey, reason: RemovalReason): Promise<void> {
   try {
     await changeKey(user_id, id, async (entry) => {
-      const isEnded = entry.key_hash === key_hash ? await isRemoved(entry) : await isEarlierRemoved(entry, key_hash);
+      const isEnded =
+        entry.key_hash === key_hash
+          ? await isRemoved(entry, system, reason)
+          : await isEarlierRemoved(entry, key_hash, reason);
       return isEnded ? entry : undefined;
     });
     log.info("api key removed", { user_id, key_id: id, reason });
@@ -328,7 +366,7 @@ async function removeSecret({ user_id, id, key_hash }: ApiKey, reason: RemovalRe
 /** Returns whether a concurrent request has deleted the key. */
 const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === "not_found";
 
-const isEarlierRemoved = (entry: KeyEntry, keyHash: string): Promise<boolean> =>
+const isEarlierRemoved = (entry: KeyEntry, keyHash: string, reason: RemovalReason): Promise<boolean> =>
   isWritten({
     entry: {
       Update: {
@@ -338,6 +376,7 @@ const isEarlierRemoved = (entry: KeyEntry, keyHash: string): Promise<boolean> =>
       },
     },
     record: { Delete: recordKey(keyHash) },
+    audit: audit("api_key.earlier_ended", system, entry, { reason }),
   });
 
 /** Writes the last use. The condition keeps a late write from recreating a deleted key. */
@@ -365,9 +404,9 @@ export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSi
  * Deletes all keys that a user has now, one after the other. After this returns, requests with them are rejected.
  * Idempotent.
  */
-export async function removeAll(userId: string, reason: RemovalReason): Promise<void> {
+export async function removeAll(userId: string, by: Actor, reason: RemovalReason): Promise<void> {
   for (const id of await idsOf(userId)) {
-    await remove(userId, id, reason).catch((error: unknown) => {
+    await remove(userId, id, by, reason).catch((error: unknown) => {
       if (!isNotFound(error)) throw error;
     });
   }

@@ -23,6 +23,8 @@ import {
 export interface ApiKey {
   id: string;
   user_id: string;
+  /** The project of the service account that owns the key, which sees its audit events; absent = a person owns it. */
+  project_id?: string;
   name: string;
   key_prefix: string;
   key_hash: string;
@@ -53,6 +55,7 @@ export interface EarlierKey {
 export interface KeyEntry {
   user_id: string;
   id: string;
+  project_id?: string;
   key_hash: string;
   /** Newest first; absent = the key was never rolled. */
   earlier?: EarlierKey[];

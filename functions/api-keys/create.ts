@@ -7,10 +7,11 @@ import { requireMembership } from "./require-membership.ts";
 /** Creates an API key for the caller. This is the only response that contains the key. */
 export const handler = defineEndpoint("POST /v1/api-keys", {
   input: apiKeyInput,
-  async run({ input, identity, now }) {
+  async run({ input, identity, actor, onceOnly, now }) {
     await requireMembership(identity.userId, input.project_ids);
     const { apiKey, key } = createApiKey(identity.userId, input, now, randomBytes(API_KEY_RANDOM_BYTES));
-    await apiKeys.insert(apiKey);
-    return created(toCreated(apiKey, key));
+    const response = toCreated(apiKey, key);
+    await apiKeys.insert(apiKey, actor, onceOnly(response));
+    return created(response);
   },
 });

@@ -4,10 +4,10 @@ import * as apiKeys from "./api-key-store.ts";
 
 /** Deletes an API key of the caller. The next request with the key is rejected. A narrow key deletes only itself. */
 export const handler = defineEndpoint("DELETE /v1/api-keys/{id}", {
-  async run({ params, identity }) {
+  async run({ params, identity, actor }) {
     const isVisible = !isNarrow(identity) || params.id === identity.keyId;
     if (!isVisible) throw apiKeys.notFound();
-    await apiKeys.remove(identity.userId, params.id);
+    await apiKeys.remove(identity.userId, params.id, actor);
     return noContent();
   },
 });

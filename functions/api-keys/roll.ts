@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
-import { API_KEY_RANDOM_BYTES, rollApiKey, rollInput, toCreated } from "./api-key.ts";
+import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, rollInput, toCreated } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /**
@@ -9,11 +9,10 @@ import * as apiKeys from "./api-key-store.ts";
  */
 export const handler = defineEndpoint("POST /v1/api-keys/{id}/roll", {
   input: rollInput,
-  async run({ params, input: { overlap_seconds }, identity, now }) {
+  async run({ params, input: { overlap_seconds }, identity, actor, now }) {
     const random = randomBytes(API_KEY_RANDOM_BYTES);
-    const rolled = await apiKeys.roll(identity.userId, params.id, now, overlap_seconds, (current) =>
-      rollApiKey(current, now, random),
-    );
+    const toNext = (current: ApiKey) => rollApiKey(current, now, random);
+    const rolled = await apiKeys.roll(identity.userId, params.id, now, overlap_seconds, toNext, actor);
     return ok(toCreated(rolled.apiKey, rolled.key));
   },
 });

@@ -19,6 +19,7 @@ import type { Outcome } from "../receivers/receiver-client.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { signatureHeaders, unexpiredSecrets } from "../receivers/signature.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { SigningSecrets } from "../webhooks/webhook-secret-store.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
@@ -126,10 +127,11 @@ async function attemptWithSlot(request: AttemptRequest): Promise<AttemptResult> 
   if (!secrets) return cancelWithoutSecret(request, delivery, isStored);
 
   const trigger = delivery.trigger ?? "schedule";
-  if (!ignoresWebhookHealth(trigger)) {
-    if (webhook.disabled_at !== undefined) return holdOrAttempt(request, delivery, isStored);
-    if (!request.isDrain && (await parkIfOpen(delivery, isStored, webhook))) return "skipped";
-  }
+  const isOnRequest = ignoresWebhookHealth(trigger);
+  // A suspension holds what a user has requested too.
+  const isHeldBack = isOnRequest ? webhook.suspended_at !== undefined : holdsDeliveries(webhook);
+  if (isHeldBack) return holdOrAttempt(request, delivery, isStored);
+  if (!isOnRequest && !request.isDrain && (await parkIfOpen(delivery, isStored, webhook))) return "skipped";
   if (request.lane !== "slow" && laneOf(webhook) === "slow") return moveToSlowLane(request, delivery, isStored);
   if (request.hasTimeToSend?.() === false) {
     await delay(request, 0);
@@ -169,7 +171,7 @@ async function cancelWithoutSecret(
 /** Redeliveries and test deliveries are sent even when the webhook is disabled or its circuit is open. */
 const ignoresWebhookHealth = (trigger: Trigger): boolean => trigger === "redeliver" || trigger === "test";
 
-/** Holds a delivery of a disabled webhook. Attempts it again when it has changed or the webhook was enabled meanwhile. */
+/** Holds a delivery. Attempts it again when it has changed, or its webhook holds deliveries no more. */
 async function holdOrAttempt(request: AttemptRequest, delivery: Delivery, isStored: boolean): Promise<AttemptResult> {
   const { kind } = await hold(delivery, isStored, async () => (await readForAttempt(request)).webhook);
   return kind === "held" ? "skipped" : attemptWithSlot(request);

@@ -5,6 +5,7 @@ import { hold } from "../deliveries/hold.ts";
 import { endDrainEmpty, findParked, scheduleDrain, startDrain } from "../deliveries/parking-store.ts";
 import { log } from "../platform/log.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { type AttemptResult, makeAttempt } from "./attempt.ts";
@@ -62,9 +63,9 @@ async function drainPages(key: WebhookKey, hasTime: () => boolean): Promise<Next
   return { kind: "wait", at: new Date() };
 }
 
-/** Returns when an enabled webhook whose circuit is open is probed, now and the next time; undefined for any other. */
+/** Returns when a webhook whose circuit is open is probed, now and the next time; undefined when none is or must be. */
 function probeOf(webhook: Webhook, now: Date): { at: Date; nextAt: string } | undefined {
-  const circuit = webhook.disabled_at === undefined ? checkCircuit(webhook, now) : undefined;
+  const circuit = holdsDeliveries(webhook) ? undefined : checkCircuit(webhook, now);
   return circuit?.kind === "open" ? { at: circuit.probeAt, nextAt: circuit.nextProbeAt } : undefined;
 }
 
@@ -77,14 +78,14 @@ async function inPage(rows: DueKey[], process: (row: DueKey) => Promise<AttemptR
   });
 }
 
-/** Attempts a parked delivery. Holds it when the webhook is disabled, cancels it when the webhook is deleted. */
+/** Attempts a parked delivery. Holds it when the webhook holds deliveries, cancels it when the webhook is deleted. */
 async function endOrAttempt(
   key: WebhookKey,
   row: DueKey,
   webhook: Webhook | undefined,
   nextProbeAt: string | undefined,
 ): Promise<AttemptResult> {
-  if (!webhook || webhook.disabled_at !== undefined) {
+  if (!webhook || holdsDeliveries(webhook)) {
     const delivery = await deliveries.find(row.webhook_id, row.id);
     if (delivery?.status !== "pending") return "skipped";
     if (!webhook) {

@@ -2,7 +2,8 @@ import * as z from "zod/mini";
 import { eventNames, parseJsonExactly } from "../deployments/deployment-event.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, isoTime, uuid } from "../schema/input.ts";
-import { type Delivery, type DeliveryStatus, deliveryStatuses } from "./delivery.ts";
+import { page, pageFields } from "../schema/page.ts";
+import { type Delivery, deliveryStatuses } from "./delivery.ts";
 import {
   RECOVERY_CURSOR_PATTERN,
   type RecoveryPosition,
@@ -35,22 +36,12 @@ export function toDetail(delivery: Delivery) {
   return { ...toListItem(delivery), payload: parseJsonExactly(delivery.body), attempts };
 }
 
-const MAX_PAGE = 100;
-const DEFAULT_PAGE = 20;
-const limitRule = `must be a whole number from 1 to ${MAX_PAGE}`;
-
-/** Query parameters of the delivery list. `given` holds them unchanged, for the link to the next page. */
-export const listQuery = z.pipe(
+/** Query parameters of the delivery list. */
+export const listQuery = page(
   fields({
     status: z.optional(z.enum(deliveryStatuses, `must be one of ${deliveryStatuses.join(", ")}`)),
-    limit: z.optional(z.string().check(z.regex(/^([1-9]\d?|100)$/, limitRule))),
-    cursor: z.optional(uuid),
+    ...pageFields,
   }),
-  z.transform((given: { status?: DeliveryStatus; limit?: string; cursor?: string }) => ({
-    ...given,
-    limit: Number(given.limit ?? DEFAULT_PAGE),
-    given: { ...given },
-  })),
 );
 export type ListQuery = Pick<z.infer<typeof listQuery>, "status" | "limit" | "cursor">;
 

@@ -15,7 +15,7 @@ const inList = {
     pending: "an attempt is due now, or at `next_attempt_at`",
     succeeded: "the receiver returned 2xx",
     failed: "the last attempt failed, and no retry follows",
-    held: "the webhook was disabled when the event arrived or the next attempt was due",
+    held: "the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due",
     cancelled: "the webhook was deleted before the delivery succeeded",
   }),
   test: flag("Whether this is a test delivery with sample data."),

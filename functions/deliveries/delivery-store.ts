@@ -347,7 +347,7 @@ export const cancel = (delivery: Delivery): Promise<boolean> =>
   changePending(delivery, { status: "cancelled" }, { remove: ["sending_until", "handovers"] });
 
 /**
- * Holds a delivery of a disabled webhook. To be called by `hold` in hold.ts only.
+ * Holds a delivery of a webhook that is disabled or whose project is suspended. To be called by `hold` in hold.ts only.
  * @returns false when the delivery is no longer as read: see `pendingWithoutNewRequest`
  */
 export const hold = (delivery: Delivery): Promise<boolean> =>

@@ -8,7 +8,7 @@ import type { Webhook } from "../webhooks/webhook.ts";
  * - `pending`: an attempt is due now or later. Only these rows have a due time.
  * - `succeeded`: the receiver returned 2xx.
  * - `failed`: the last attempt failed, and no retry follows.
- * - `held`: the webhook was disabled when the event arrived or the next attempt was due.
+ * - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due.
  * - `cancelled`: the webhook was deleted before the delivery succeeded.
  */
 export const deliveryStatuses = ["pending", "succeeded", "failed", "held", "cancelled"] as const;

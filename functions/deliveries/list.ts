@@ -1,16 +1,14 @@
-import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { listPage } from "./delivery-list-store.ts";
 import { listQuery, toListItem } from "./delivery-presenter.ts";
 
-/** Lists the deliveries of a webhook, newest first. The `Link` header (RFC 8288) has the URL of the next page. */
+/** Lists the deliveries of a webhook, newest first. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries", {
   query: listQuery,
   async run({ params, query, requestUrl }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     const { items, nextCursor } = await listPage(webhook.id, query);
-    if (nextCursor === undefined) return ok(items.map(toListItem));
-    requestUrl.search = new URLSearchParams({ ...query.given, cursor: nextCursor }).toString();
-    return ok(items.map(toListItem), { Link: `<${requestUrl}>; rel="next"` });
+    return okPage(items.map(toListItem), { requestUrl, query, nextCursor });
   },
 });

@@ -1,6 +1,7 @@
 import type { DeploymentEvent } from "../deployments/deployment-event.ts";
 import { settings } from "../platform/env.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { createDelivery } from "./delivery.ts";
@@ -33,7 +34,7 @@ export async function planDelivery(
   const delaySeconds = isNew ? 0 : DUPLICATE_DELAY_SECONDS;
   const created = createDelivery(event, webhook, now, settings.deliveryGraceSeconds() + delaySeconds);
   const delivery = { ...created, event_received_at: receivedAt.toISOString() };
-  if (webhook.disabled_at !== undefined) {
+  if (holdsDeliveries(webhook)) {
     const result = await hold(delivery, false, async () =>
       (await webhooks.list(webhook.project_id)).find(({ id }) => id === webhook.id),
     );

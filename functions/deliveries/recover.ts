@@ -1,6 +1,7 @@
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { findByStatus, type ScanRange } from "./delivery-list-store.ts";
@@ -27,6 +28,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
   input: recoverInput,
   async run({ params, input: { since, status, cursor }, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    requireNotSuspended(webhook);
     if (webhook.disabled_at !== undefined) {
       throw new ApiError("conflict", 'The webhook is disabled. Enable it first: send PATCH with {"enabled":true}.');
     }

@@ -1,5 +1,6 @@
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { toListItem } from "./delivery-presenter.ts";
 import { enqueue, laneOf } from "./delivery-queue.ts";
@@ -12,6 +13,7 @@ export const handler = defineEndpoint(
   {
     async run({ params, now }) {
       const webhook = await webhooks.get(params.project_id, params.webhook_id);
+      requireNotSuspended(webhook);
       // Also for an unknown delivery: whether it exists is known only after the write.
       await chargeRequest(webhook.project_id, "redeliver", now);
       const { delivery, isNew } = await deliveries.reschedule(

@@ -3,6 +3,7 @@ import { type DeploymentEvent, eventIdOf, parseDeploymentEvent } from "../deploy
 import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { parse } from "../schema/input.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { replayInput } from "./delivery-presenter.ts";
 import * as events from "./event-store.ts";
@@ -33,13 +34,14 @@ export interface ReplayResult {
  * creates nothing. The platform and operators invoke this function with IAM credentials.
  * @param input `{project_id, since, cursor}`: `since` applies to the time at which an event was received; `cursor` is
  *   the `next_cursor` of the call before, absent for the first call
- * @throws ApiError `validation_error`, or the error of DynamoDB: repeat the call
+ * @throws ApiError `validation_error`, or `project_suspended`; or the error of DynamoDB: repeat the call
  */
 export async function handler(
   input: unknown,
   context: Pick<Context, "getRemainingTimeInMillis">,
 ): Promise<ReplayResult> {
   const { project_id, since, cursor } = parse(replayInput(new Date()), input);
+  requireNotSuspended(await webhooks.projectState(project_id));
   const count = { events: 0, deliveries: 0, unreadable: 0 };
   let next: string | undefined;
   for await (const { rows, ...position } of groupsOf(project_id, since, cursor)) {

@@ -3,6 +3,7 @@ import { createDeploymentEvent } from "../deployments/deployment-event.ts";
 import { sampleEvent } from "../deployments/sample-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { createDelivery } from "./delivery.ts";
 import { testDeliveryInput, toListItem } from "./delivery-presenter.ts";
@@ -15,6 +16,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
   input: testDeliveryInput,
   async run({ params, input, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    requireNotSuspended(webhook);
     await chargeRequest(webhook.project_id, "test", now);
     const sample = sampleEvent(input.event, { projectId: webhook.project_id, deploymentId: randomUUID(), now });
     const event = createDeploymentEvent(sample);

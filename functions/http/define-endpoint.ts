@@ -1,10 +1,12 @@
 import middy from "@middy/core";
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
 import type * as z from "zod/mini";
+import { type Actor, actorOf, system } from "../access/actor.ts";
 import { type Identity, identityContext } from "../access/identity.ts";
 import { requireAccess } from "../access/require-access.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
+import type { TransactItem } from "../platform/aws.ts";
 import { isOutage } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -12,6 +14,7 @@ import { log } from "../platform/log.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
 import { parse } from "../schema/input.ts";
 import { corsHeaders } from "./cors.ts";
+import { findEarlier, outcomePut, type RepeatableRequest, repeatableRequest } from "./idempotency-store.ts";
 
 /*
  * The code that all endpoints share: access checks, ids, the JSON body, the `data` envelope, headers and errors. The
@@ -43,6 +46,14 @@ interface EndpointRequest<Params extends string, Input, Query, Caller> {
   /** The requested URL without its query. */
   requestUrl: URL;
   identity: Caller;
+  /** The caller, for the audit log; where the access is `anyone`, the system. */
+  actor: Actor;
+  /**
+   * Returns the items that make a repeat of this request safe, for the transaction that creates the resource: none
+   * without the header `Idempotency-Key`.
+   * @param response what the endpoint returns
+   */
+  onceOnly(response: { id: string; secret?: string; key?: string }): Record<string, TransactItem>;
   now: Date;
 }
 
@@ -60,6 +71,19 @@ export const ok = (data: object, headers?: Record<string, string>): EndpointResp
   data,
   headers,
 });
+/**
+ * Responds with a page of a list. The `Link` header (RFC 8288) has the URL of the next page.
+ * @param nextCursor undefined = this is the last page
+ */
+export function okPage(
+  data: object[],
+  { requestUrl, query, nextCursor }: { requestUrl: URL; query: { given: object }; nextCursor: string | undefined },
+): EndpointResponse {
+  if (nextCursor === undefined) return ok(data);
+  const next = new URL(requestUrl);
+  next.search = new URLSearchParams({ ...query.given, cursor: nextCursor }).toString();
+  return ok(data, { Link: `<${next}>; rel="next"` });
+}
 export const created = (data: { id: string }): EndpointResponse => ({ statusCode: 201, data, createdId: data.id });
 export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });
 export const noContent = (): EndpointResponse => ({ statusCode: 204 });
@@ -88,6 +112,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
   const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
   if (!row) throw new Error(`functions/manifest/endpoints.ts has no row for ${route}`);
   const { method, path, access, permission } = row;
+  const acceptsIdempotencyKey = "acceptsIdempotencyKey" in row;
 
   async function respond(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
     const identity =
@@ -95,14 +120,25 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
     const params = readParams(event);
     if (identity) await requireAccess({ access, permission }, identity, params);
     const schema = typeof input === "function" ? input() : input;
-    const response = await run({
-      params,
-      input: (schema && parse(schema, readJson(event))) as z.output<Schema>,
-      query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
-      requestUrl: requestUrl(event),
-      identity: identity as CallerOf<R>,
-      now: new Date(),
-    });
+    const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
+    const now = new Date();
+    const header = acceptsIdempotencyKey ? headerOf(event.headers, "idempotency-key") : undefined;
+    const userId = identity?.userId ?? "";
+    const request = repeatableRequest(header, { userId, route: `${method} ${event.path}`, input: body });
+    const call = () =>
+      run({
+        params,
+        input: body,
+        query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
+        requestUrl: requestUrl(event),
+        identity: identity as CallerOf<R>,
+        actor: identity ? actorOf(identity, event.requestContext) : system,
+        onceOnly(created): Record<string, TransactItem> {
+          return request ? { outcome: outcomePut(request, withoutSecret(created), now) } : {};
+        },
+        now,
+      });
+    const response = request ? await runOnce(request, now, call) : await call();
     if (method !== "GET") logWrite({ method, path }, params, identity, response);
     const { statusCode, data, headers } = response;
     return { statusCode, body: data === undefined ? "" : JSON.stringify({ data }), ...(headers && { headers }) };
@@ -113,6 +149,28 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
     log.scope({ request_id: event.requestContext.requestId }, () => handler(event, context));
   // The OpenAPI document is generated from these schemas.
   return Object.assign(lambda, { input, query });
+}
+
+/** Returns what a repeat may be told: a response with a secret is not stored. */
+const withoutSecret = (data: { id: string; secret?: string; key?: string }) =>
+  data.secret === undefined && data.key === undefined ? { created_id: data.id, data } : { created_id: data.id };
+
+/** Runs a request unless the same one has succeeded already. */
+async function runOnce(
+  request: RepeatableRequest,
+  now: Date,
+  run: () => Promise<EndpointResponse>,
+): Promise<EndpointResponse> {
+  const earlier = await findEarlier(request, now);
+  if (earlier) return created(earlier);
+  try {
+    return await run();
+  } catch (error) {
+    // A concurrent request with the same key was faster: its outcome is the answer, whatever failed here.
+    const faster = await findEarlier(request, now);
+    if (faster) return created(faster);
+    throw error;
+  }
 }
 
 /** Logs one line per successful write: the audit trail of keys, webhooks and secrets. */

@@ -12,9 +12,21 @@ export interface EndpointRow {
   access: Access;
   /** What a narrow credential must have been given to call this; `none` = nothing beyond `access`. */
   permission: Permission | "none";
+  /** The endpoint creates something, and a request with the header `Idempotency-Key` can be repeated safely. */
+  acceptsIdempotencyKey?: true;
   uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
+  /** Rate limit for requests that cause far more work than others; absent = the stage's. The lower one applies. */
+  throttle?: Throttle;
+}
+
+/** A token bucket, shared by all callers of an endpoint. A request without a token gets 429. */
+export interface Throttle {
+  /** Tokens added per second. */
+  requestsPerSecond: number;
+  /** Size of the bucket, in tokens. It is full at first. */
+  burst: number;
 }
 
 /**
@@ -43,6 +55,7 @@ export const permissions = [
   "keys:write",
   "service-accounts:read",
   "service-accounts:write",
+  "audit:read",
 ] as const;
 export type Permission = (typeof permissions)[number];
 
@@ -53,7 +66,16 @@ export const endpoints = [
     file: "api-keys/create",
     access: "session",
     permission: "none",
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
+    acceptsIdempotencyKey: true,
+    uses: {
+      tables: {
+        apiKeys: ["PutItem"],
+        userApiKeys: ["PutItem", "UpdateItem"],
+        projects: ["Query"],
+        auditEvents: ["PutItem"],
+        idempotencyKeys: ["GetItem", "PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -77,7 +99,13 @@ export const endpoints = [
     file: "api-keys/delete",
     access: "user",
     permission: "keys:write",
-    uses: { tables: { apiKeys: ["DeleteItem"], userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"] } },
+    uses: {
+      tables: {
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "PATCH",
@@ -85,7 +113,7 @@ export const endpoints = [
     file: "api-keys/update",
     access: "user",
     permission: "keys:write",
-    uses: { tables: { apiKeys: ["UpdateItem"], userApiKeys: ["GetItem"] } },
+    uses: { tables: { apiKeys: ["GetItem", "UpdateItem"], userApiKeys: ["GetItem"], auditEvents: ["PutItem"] } },
   },
   {
     method: "POST",
@@ -97,6 +125,7 @@ export const endpoints = [
       tables: {
         apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"],
         userApiKeys: ["GetItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
       },
     },
   },
@@ -107,10 +136,15 @@ export const endpoints = [
     access: "anyone",
     permission: "none",
     uses: {
-      tables: { apiKeys: ["BatchGetItem", "DeleteItem"], userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"] },
+      tables: {
+        apiKeys: ["BatchGetItem", "DeleteItem"],
+        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
     },
     // A hundred keys of one user are removed one after the other.
     timeoutSeconds: 28,
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "GET",
@@ -126,7 +160,16 @@ export const endpoints = [
     file: "webhooks/create",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["PutItem", "UpdateItem"], webhookSecrets: ["PutItem"] } },
+    acceptsIdempotencyKey: true,
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["PutItem", "UpdateItem"],
+        webhookSecrets: ["PutItem"],
+        auditEvents: ["PutItem"],
+        idempotencyKeys: ["GetItem", "PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -142,7 +185,14 @@ export const endpoints = [
     file: "webhooks/delete",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["DeleteItem", "UpdateItem"], webhookSecrets: ["DeleteItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["DeleteItem", "UpdateItem"],
+        webhookSecrets: ["DeleteItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -158,7 +208,7 @@ export const endpoints = [
     file: "webhooks/update",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["UpdateItem"] } },
+    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem", "UpdateItem"], auditEvents: ["PutItem"] } },
   },
   {
     method: "POST",
@@ -166,7 +216,14 @@ export const endpoints = [
     file: "webhooks/rotate-secret",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], webhookSecrets: ["UpdateItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem", "UpdateItem"],
+        webhookSecrets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "POST",
@@ -183,6 +240,7 @@ export const endpoints = [
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "GET",
@@ -215,6 +273,7 @@ export const endpoints = [
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "POST",
@@ -232,6 +291,23 @@ export const endpoints = [
       sendsTo: ["slowDeliveries"],
     },
     timeoutSeconds: 28,
+    throttle: { requestsPerSecond: 3, burst: 10 },
+  },
+  {
+    method: "GET",
+    path: "/v1/audit-events",
+    file: "audit/list",
+    access: "user",
+    permission: "audit:read",
+    uses: { tables: { auditEvents: ["Query"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/audit-events",
+    file: "audit/list-of-project",
+    access: "admin",
+    permission: "audit:read",
+    uses: { tables: { projects: ["GetItem"], auditEvents: ["Query"] } },
   },
   {
     method: "POST",
@@ -239,7 +315,13 @@ export const endpoints = [
     file: "service-accounts/create",
     access: "admin_session",
     permission: "none",
-    uses: { tables: { projects: ["GetItem", "PutItem"], serviceAccounts: ["PutItem", "UpdateItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem", "PutItem"],
+        serviceAccounts: ["PutItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -261,6 +343,7 @@ export const endpoints = [
         serviceAccounts: ["UpdateItem", "DeleteItem"],
         apiKeys: ["DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
       },
     },
     // A hundred keys are deleted one after the other.
@@ -278,6 +361,7 @@ export const endpoints = [
         serviceAccounts: ["UpdateItem"],
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
       },
     },
   },
@@ -308,6 +392,7 @@ export const endpoints = [
         serviceAccounts: ["GetItem"],
         apiKeys: ["DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
       },
     },
   },

@@ -66,11 +66,11 @@ export const gatewayResponses = {
     message: "Too many requests. Wait and try again.",
     headers: { "Retry-After": "60" },
   },
-  /** The rate limit is the only blocking rule of the firewall (lib/firewall.ts). Its window is five minutes. */
+  /** All blocking rules of the firewall are rate limits, per minute (lib/firewall.ts). */
   WAF_FILTERED: {
     status: 429,
     code: "rate_limited",
-    message: "Too many requests from this address. Wait and try again.",
+    message: "Too many requests from this address or with this credential. Wait and try again.",
     headers: { "Retry-After": "60" },
   },
   INTEGRATION_TIMEOUT: { ...retryable, message: "The request took too long. Try again." },

@@ -20,7 +20,7 @@ export const securityHeaders = {
  */
 export const cors = {
   allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
-  allowedHeaders: ["Authorization", "Content-Type"],
+  allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key"],
   exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
   maxAgeSeconds: 7200,
 };

@@ -10,7 +10,10 @@ export interface TableRow {
   partitionKey: string;
   sortKey?: string;
   indexes?: { name: string; partitionKey: { name: string; type: "S" | "N" }; sortKey: string }[];
-  /** The items are secrets: a function with only write permissions must not receive old values (`ReturnValues`). */
+  /**
+   * The items are secrets: a function with only write permissions must not receive old values (`ReturnValues`), and in a
+   * stage that keeps data other principals of the account are denied them (lib/secret-tables.ts).
+   */
   isSecret?: true;
   /** Attribute that holds the expiry time in epoch seconds. DynamoDB deletes the item after it. */
   ttl?: string;
@@ -60,6 +63,22 @@ export const tables = {
     name: "service-accounts",
     partitionKey: "project_id",
     sortKey: "id",
+  },
+  /** Who did what to keys, webhooks, secrets and members, kept for 400 days. Per user and per project. */
+  auditEvents: {
+    env: "AUDIT_EVENTS_TABLE",
+    name: "audit-events",
+    partitionKey: "scope",
+    sortKey: "id",
+    ttl: "expires_at",
+  },
+  /** What requests with an `Idempotency-Key` have created in the last 24 hours. */
+  idempotencyKeys: {
+    env: "IDEMPOTENCY_KEYS_TABLE",
+    name: "idempotency-keys",
+    partitionKey: "user_id",
+    sortKey: "key",
+    ttl: "expires_at",
   },
 } as const satisfies Record<string, TableRow>;
 

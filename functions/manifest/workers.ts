@@ -39,6 +39,7 @@ const sending = {
     deliveries: ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
     webhooks: ["BatchGetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
+    auditEvents: ["PutItem"],
   },
   sendsTo: ["deliveries", "slowDeliveries"],
 } as const satisfies Grants;
@@ -119,13 +120,48 @@ export const workers = [
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { projects: ["UpdateItem"] } },
+    uses: { tables: { projects: ["GetItem", "UpdateItem"], auditEvents: ["PutItem"] } },
+  },
+  {
+    file: "projects/remove-member",
+    trigger: { kind: "invoke" },
+    timeoutSeconds: 10,
+    memoryMb: 256,
+    uses: { tables: { projects: ["DeleteItem"], auditEvents: ["PutItem"] } },
+  },
+  {
+    file: "projects/suspend",
+    trigger: { kind: "invoke" },
+    timeoutSeconds: 30,
+    memoryMb: 256,
+    uses: { tables: { webhooks: ["Query", "UpdateItem"], auditEvents: ["PutItem"] } },
   },
   {
     file: "api-keys/provision",
     trigger: { kind: "invoke" },
     timeoutSeconds: 10,
     memoryMb: 256,
-    uses: { tables: { apiKeys: ["PutItem"], userApiKeys: ["PutItem", "UpdateItem"], projects: ["Query"] } },
+    uses: {
+      tables: {
+        apiKeys: ["PutItem"],
+        userApiKeys: ["PutItem", "UpdateItem"],
+        projects: ["Query"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
+  {
+    file: "api-keys/revoke-all",
+    trigger: { kind: "invoke" },
+    // A hundred keys are deleted one after the other.
+    timeoutSeconds: 55,
+    memoryMb: 256,
+    uses: {
+      tables: {
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
 ] as const satisfies readonly WorkerRow[];

@@ -106,14 +106,19 @@ export async function batchGet(keys: Record<string, Items>): Promise<Record<stri
 
 export type TransactItem = NonNullable<TransactWriteCommandInput["TransactItems"]>[number];
 
+type StoredItem = ConditionalCheckFailedException["Item"];
+
 /** A transaction was canceled because the conditions of these items failed. */
 export class ConditionsFailedError extends Error {
   override readonly name = "ConditionsFailedError";
   readonly items: string[];
+  /** By name, the items as they are stored, where the write asked for it with `ReturnValuesOnConditionCheckFailure`. */
+  readonly stored: Record<string, StoredItem>;
 
-  constructor(items: string[], options?: ErrorOptions) {
+  constructor(items: string[], stored: Record<string, StoredItem> = {}, options?: ErrorOptions) {
     super(`Conditions failed: ${items.join(", ")}`, options);
     this.items = items;
+    this.stored = stored;
   }
 }
 
@@ -137,9 +142,11 @@ export async function transact(items: Record<string, TransactItem>): Promise<voi
       return;
     } catch (error) {
       if (!(error instanceof TransactionCanceledException)) throw error;
-      const codes = (error.CancellationReasons ?? []).map((reason) => reason.Code);
+      const reasons = error.CancellationReasons ?? [];
+      const codes = reasons.map((reason) => reason.Code);
       const failed = names.filter((_, index) => codes[index] === "ConditionalCheckFailed");
-      if (failed.length > 0) throw new ConditionsFailedError(failed, { cause: error });
+      const stored = Object.fromEntries(names.map((name, index) => [name, reasons[index]?.Item]));
+      if (failed.length > 0) throw new ConditionsFailedError(failed, stored, { cause: error });
       if (!codes.includes("TransactionConflict") || conflicts >= MAX_CONFLICTS) throw error;
       await sleep(backoffMs(conflicts, Math.random()));
     }

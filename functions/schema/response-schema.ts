@@ -44,6 +44,8 @@ const detail = z.strictObject({
   message: text("The rule that the field violates."),
 } satisfies FieldsOf<ErrorDetail>);
 
+const codesWithDetails: ErrorCode[] = ["validation_error", "already_created"];
+
 /** The body of an error response with one of these codes. */
 export const errorResponseSchema = (codes: readonly [ErrorCode, ...ErrorCode[]]) =>
   z.strictObject({
@@ -51,8 +53,10 @@ export const errorResponseSchema = (codes: readonly [ErrorCode, ...ErrorCode[]])
       code: z.enum(codes).check(z.describe("Error code for programs. Part of the API.")),
       message: text("Error message for people. May change."),
       request_id: id("Id of the request, also in the header `x-request-id`."),
-      ...(codes.includes("validation_error") && {
-        details: z.optional(z.array(detail)).check(z.describe("One entry for each invalid field of the input.")),
+      ...(codes.some((code) => codesWithDetails.includes(code)) && {
+        details: z
+          .optional(z.array(detail))
+          .check(z.describe("One entry for each invalid field of the input; for `already_created`, the id.")),
       }),
     }),
   });

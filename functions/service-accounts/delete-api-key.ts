@@ -7,9 +7,9 @@ import * as serviceAccounts from "./service-account-store.ts";
 export const handler = defineEndpoint(
   "DELETE /v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}",
   {
-    async run({ params: { project_id, service_account_id, id } }) {
+    async run({ params: { project_id, service_account_id, id }, actor }) {
       await serviceAccounts.requireAccount(project_id, service_account_id);
-      await apiKeys.remove(serviceAccountUserId(service_account_id), id);
+      await apiKeys.remove(serviceAccountUserId(service_account_id), id, actor);
       return noContent();
     },
   },

@@ -8,10 +8,10 @@ import * as serviceAccounts from "./service-account-store.ts";
  * keys, then the account. A request that fails in between is repeated; the account is in the list until all is done.
  */
 export const handler = defineEndpoint("DELETE /v1/projects/{project_id}/service-accounts/{service_account_id}", {
-  async run({ params: { project_id, service_account_id }, now }) {
+  async run({ params: { project_id, service_account_id }, actor, now }) {
     await serviceAccounts.beginRemoval(project_id, service_account_id, now.toISOString());
-    await apiKeys.removeAll(serviceAccountUserId(service_account_id), "service_account_deleted");
-    await serviceAccounts.endRemoval(project_id, service_account_id);
+    await apiKeys.removeAll(serviceAccountUserId(service_account_id), actor, "service_account_deleted");
+    await serviceAccounts.endRemoval(project_id, service_account_id, actor);
     return noContent();
   },
 });

@@ -1,7 +1,10 @@
 import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import type { Actor } from "../access/actor.ts";
 import { serviceAccountUserId } from "../access/identity.ts";
 import type { ApiKey } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
+import type { AuditAction } from "../audit/audit-event.ts";
+import { auditPut } from "../audit/audit-store.ts";
 import { ConditionsFailedError, dynamo, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -15,13 +18,17 @@ const accountKey = (project_id: string, id: string) => ({
   Key: { project_id, id },
 });
 
+/** Returns the audit event of a change of a service account, for its transaction. */
+const audit = (action: AuditAction, actor: Actor, projectId: string, resource_id: string, details: object = {}) =>
+  auditPut({ scope: `project:${projectId}`, action, actor, resource_id, details: { ...details } });
+
 /**
  * Stores a new service account and its membership in the project.
  * @param projectName as in the memberships of people
  * @throws ApiError `service_account_limit_reached` when the project has the maximum number, also under concurrent creates
  */
-export async function insert(account: ServiceAccount, projectName: string): Promise<void> {
-  const { id, project_id, role, created_at } = account;
+export async function insert(account: ServiceAccount, projectName: string, by: Actor): Promise<void> {
+  const { id, project_id, name, role, created_at } = account;
   try {
     await transact({
       counter: {
@@ -45,6 +52,7 @@ export async function insert(account: ServiceAccount, projectName: string): Prom
           Item: { user_id: serviceAccountUserId(id), project_id, name: projectName, role, created_at },
         },
       },
+      audit: audit("service_account.created", by, project_id, id, { name, role }),
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
@@ -81,7 +89,7 @@ export async function requireAccount(projectId: string, id: string): Promise<voi
  * Stores a new key of a service account. A key is never created after the removal of the account has begun.
  * @throws ApiError `not_found` when the project has no service account with this id, or `api_key_limit_reached`
  */
-export async function insertKey(projectId: string, id: string, apiKey: ApiKey): Promise<void> {
+export async function insertKey(projectId: string, id: string, apiKey: ApiKey, by: Actor): Promise<void> {
   const account = {
     Update: {
       ...accountKey(projectId, id),
@@ -91,7 +99,7 @@ export async function insertKey(projectId: string, id: string, apiKey: ApiKey): 
     },
   };
   try {
-    await apiKeys.insert(apiKey, { account });
+    await apiKeys.insert({ ...apiKey, project_id: projectId }, by, { account });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("account")) throw notFound(error);
     throw error;
@@ -128,7 +136,7 @@ export async function beginRemoval(projectId: string, id: string, at: string): P
 }
 
 /** Deletes a service account whose keys are deleted. Does nothing if a concurrent request has deleted it. */
-export async function endRemoval(projectId: string, id: string): Promise<void> {
+export async function endRemoval(projectId: string, id: string, by: Actor): Promise<void> {
   try {
     await transact({
       account: { Delete: { ...accountKey(projectId, id), ConditionExpression: "attribute_exists(id)" } },
@@ -139,6 +147,7 @@ export async function endRemoval(projectId: string, id: string): Promise<void> {
           ExpressionAttributeValues: { ":minusOne": -1 },
         },
       },
+      audit: audit("service_account.deleted", by, projectId, id),
       keyCounter: apiKeys.counterRemoval(serviceAccountUserId(id)),
     });
   } catch (error) {

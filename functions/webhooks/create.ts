@@ -8,9 +8,10 @@ import * as webhooks from "./webhook-store.ts";
 /** Creates a webhook of a project. This is the only response that contains the signing secret. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks", {
   input: () => webhookInput(parseCidrs(settings.webhookAllowCidrs())),
-  async run({ input, params, now }) {
+  async run({ input, params, actor, onceOnly, now }) {
     const { webhook, secret } = createWebhook(input, params.project_id, now, randomBytes(WEBHOOK_RANDOM_BYTES));
-    await webhooks.insert(webhook, secret);
-    return created(toCreated(webhook, secret));
+    const response = toCreated(webhook, secret);
+    await webhooks.insert(webhook, secret, actor, onceOnly(response));
+    return created(response);
   },
 });

@@ -3,8 +3,8 @@ import * as webhooks from "./webhook-store.ts";
 
 /** Deletes a webhook. Its pending deliveries are canceled. */
 export const handler = defineEndpoint("DELETE /v1/projects/{project_id}/webhooks/{webhook_id}", {
-  async run({ params }) {
-    await webhooks.remove(params.project_id, params.webhook_id);
+  async run({ params, actor }) {
+    await webhooks.remove(params.project_id, params.webhook_id, actor);
     return noContent();
   },
 });

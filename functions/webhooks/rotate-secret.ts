@@ -8,10 +8,11 @@ import * as webhooks from "./webhook-store.ts";
 /** Replaces the signing secret. This is the only response that contains the new secret. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret", {
   input: rotationInput,
-  async run({ params, input: { overlap_seconds }, now }) {
+  async run({ params, input: { overlap_seconds }, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     const secret = generateSecret(randomBytes(WEBHOOK_RANDOM_BYTES));
-    await rotateSecret(webhook.id, secret, overlap_seconds === 0 ? undefined : addSeconds(now, overlap_seconds));
-    return ok({ ...toDetail(webhook), secret });
+    const expiresAt = overlap_seconds === 0 ? undefined : addSeconds(now, overlap_seconds);
+    const rotated = await rotateSecret(webhook, secret, { expiresAt, at: now.toISOString(), by: actor });
+    return ok({ ...toDetail(rotated), secret });
   },
 });

@@ -7,7 +7,8 @@ import * as webhooks from "./webhook-store.ts";
 /** Changes the URL or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
 export const handler = defineEndpoint("PATCH /v1/projects/{project_id}/webhooks/{webhook_id}", {
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
-  async run({ params, input, now }) {
-    return ok(toDetail(await webhooks.update(params.project_id, params.webhook_id, input, now.toISOString())));
+  async run({ params, input, actor, now }) {
+    const { project_id, webhook_id } = params;
+    return ok(toDetail(await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor)));
   },
 });

@@ -15,7 +15,7 @@ const secret = text("Secret that signs every delivery. Returned only once.", { p
 
 const listed = {
   ...base,
-  enabled: flag("Whether events are sent. While it is false, deliveries are stored with the status `held`."),
+  enabled: flag("Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`."),
   disabled_reason: z.nullable(
     oneOf<DisabledReason>("Reason for disabling; null = enabled.", {
       gone: "the receiver responded with 410",
@@ -23,9 +23,20 @@ const listed = {
       manual: "disabled by a user",
     }),
   ),
+  suspended_at: z.optional(
+    instant(
+      "Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.",
+    ),
+  ),
 };
 
-const detail = { ...listed, disabled_at: z.nullable(instant("Time of disabling; null = enabled.")) };
+const detail = {
+  ...listed,
+  disabled_at: z.nullable(instant("Time of disabling; null = enabled.")),
+  created_by: z.nullable(text("Id of the user who created it; null = not known.")),
+  updated_by: z.nullable(text("Id of the user who changed it last; null = not changed.")),
+  secret_rotated_at: z.nullable(instant("Time of the last rotation of the secret; null = never rotated.")),
+};
 
 /** A webhook in a list. */
 export const webhookListItemSchema = z.strictObject(listed satisfies FieldsOf<ReturnType<typeof toListItem>>);

@@ -1,10 +1,21 @@
+import { type Actor, platform } from "../access/actor.ts";
 import { ConditionsFailedError, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
-import { webhookNotFound } from "./webhook-store.ts";
+import type { Webhook } from "./webhook.ts";
+import { webhookAudit, webhookNotFound } from "./webhook-store.ts";
 
 /* The signing secrets of webhooks. They are created and deleted together with their webhook (webhook-store.ts). */
 
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
+
+interface Rotation {
+  /** Expiry of the replaced secret in ISO 8601; undefined = all previous secrets expire now. */
+  expiresAt: string | undefined;
+  /** Time of the rotation in ISO 8601. */
+  at: string;
+  /** Absent = the platform. */
+  by?: Actor;
+}
 
 /**
  * Stores a new secret and keeps the last three previous ones until they expire, so that several rotations within one
@@ -15,10 +26,11 @@ const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecret
  * would drop one. A repeated transaction has the same `ClientRequestToken`, for which DynamoDB writes once within ten
  * minutes. A condition could not tell a repeat from a deleted webhook without reading the secrets.
  * https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
- * @param expiresAt expiry of the replaced secret in ISO 8601; undefined = all previous secrets expire now
  * @throws ApiError `not_found` when the webhook has been deleted
  */
-export async function rotateSecret(webhook_id: string, secret: string, expiresAt: string | undefined): Promise<void> {
+export async function rotateSecret(webhook: Webhook, secret: string, rotation: Rotation): Promise<Webhook> {
+  const { expiresAt, at, by = platform } = rotation;
+  const { id: webhook_id, project_id } = webhook;
   const moved = [3, 2].flatMap((slot) => [
     `previous_${slot} = if_not_exists(previous_${slot - 1}, :none)`,
     `previous_${slot}_expires_at = if_not_exists(previous_${slot - 1}_expires_at, :none)`,
@@ -39,7 +51,18 @@ export async function rotateSecret(webhook_id: string, secret: string, expiresAt
           ExpressionAttributeValues: { ":secret": secret, ...(overlap && { ":expiresAt": expiresAt, ":none": null }) },
         },
       },
+      webhook: {
+        Update: {
+          TableName: tableName("webhooks"),
+          Key: { project_id, id: webhook_id },
+          UpdateExpression: "SET secret_rotated_at = :at",
+          ConditionExpression: "attribute_exists(id)",
+          ExpressionAttributeValues: { ":at": at },
+        },
+      },
+      audit: webhookAudit("webhook.secret_rotated", by, webhook, { previous_expires_at: expiresAt ?? at }),
     });
+    return { ...webhook, secret_rotated_at: at };
   } catch (error) {
     if (error instanceof ConditionsFailedError) throw webhookNotFound(error);
     throw error;

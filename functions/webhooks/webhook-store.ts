@@ -1,12 +1,19 @@
 import { randomUUID } from "node:crypto";
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { ConditionsFailedError, dynamo, isConditionFailed, transact } from "../platform/aws.ts";
+import { type Actor, platform, system } from "../access/actor.ts";
+import type { AuditAction } from "../audit/audit-event.ts";
+import { auditPut } from "../audit/audit-store.ts";
+import { ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { projectSuspended } from "./suspension.ts";
 import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookPatch } from "./webhook.ts";
 
-/** Sort key of the item that counts the webhooks of a project. It sorts before all ids. */
+/**
+ * Sort key of the item that counts the webhooks of a project, and has the time of its suspension. It sorts before all
+ * ids.
+ */
 const COUNTER = "#count";
 
 /** The fields that senders write while a receiver fails. */
@@ -15,31 +22,56 @@ const failureState = ["failing_since", "probe_at", "change_id"];
 const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
 
+/** Returns the audit event of a change of a webhook, for its transaction. */
+export const webhookAudit = (
+  action: AuditAction,
+  actor: Actor,
+  { project_id, id }: Pick<Webhook, "project_id" | "id">,
+  details: Record<string, unknown> = {},
+): TransactItem => auditPut({ scope: `project:${project_id}`, action, actor, resource_id: id, details });
+
 /**
  * Stores a new webhook and its secret.
+ * @param by absent = the platform
+ * @param more items to write in the same transaction
  * @throws ApiError `webhook_limit_reached` when the project has the maximum number of webhooks, also under concurrent
- * creates
+ * creates; `project_suspended` while it is suspended
  */
-export async function insert(webhook: Webhook, secret: string): Promise<void> {
+export async function insert(
+  webhook: Webhook,
+  secret: string,
+  by: Actor = platform,
+  more: Record<string, TransactItem> = {},
+): Promise<void> {
+  const { url, events } = webhook;
   try {
     await transact({
       counter: {
         Update: {
           ...webhookKey(webhook.project_id, COUNTER),
           UpdateExpression: "ADD webhook_count :one",
-          ConditionExpression: "attribute_not_exists(webhook_count) OR webhook_count < :limit",
+          ConditionExpression:
+            "attribute_not_exists(suspended_at) AND (attribute_not_exists(webhook_count) OR webhook_count < :limit)",
           ExpressionAttributeValues: { ":one": 1, ":limit": MAX_WEBHOOKS_PER_PROJECT },
+          ReturnValuesOnConditionCheckFailure: "ALL_OLD",
         },
       },
       webhook: {
-        Put: { TableName: tableName("webhooks"), Item: webhook, ConditionExpression: "attribute_not_exists(id)" },
+        Put: {
+          TableName: tableName("webhooks"),
+          Item: { ...webhook, ...(by.user_id && { created_by: by.user_id }) },
+          ConditionExpression: "attribute_not_exists(id)",
+        },
       },
       secret: {
         Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } },
       },
+      audit: webhookAudit("webhook.created", by, webhook, { url: withoutQuery(url), events }),
+      ...more,
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
+      if (error.stored.counter?.suspended_at !== undefined) throw projectSuspended(error);
       const message = `The limit of ${MAX_WEBHOOKS_PER_PROJECT} webhooks per project is reached. Delete one first.`;
       throw new ApiError("webhook_limit_reached", message, { cause: error });
     }
@@ -62,6 +94,87 @@ export async function list(projectId: string): Promise<Webhook[]> {
     }),
   );
   return (Items ?? []) as Webhook[];
+}
+
+/** The suspension of a project, and its webhooks. */
+interface ProjectState {
+  /** Time of the suspension; absent = not suspended. */
+  suspended_at?: string;
+  /** As the counter has it; absent = the project never had a webhook. */
+  webhook_count?: number;
+  webhooks: Webhook[];
+}
+
+/** Reads the counter and the webhooks of a project. Strongly consistent. A project without any item is not suspended. */
+export async function projectState(projectId: string): Promise<ProjectState> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("webhooks"),
+      ConsistentRead: true,
+      KeyConditionExpression: "project_id = :project",
+      ExpressionAttributeValues: { ":project": projectId },
+    }),
+  );
+  const { suspended_at, webhook_count } = Items.find(({ id }) => id === COUNTER) ?? {};
+  return {
+    ...(suspended_at !== undefined && { suspended_at }),
+    ...(webhook_count !== undefined && { webhook_count }),
+    webhooks: Items.filter(({ id }) => id !== COUNTER) as Webhook[],
+  };
+}
+
+/**
+ * Suspends a project or ends its suspension: marks the counter and all webhooks in one transaction, so that of concurrent
+ * calls the last one decides for all of them. The marks of the webhooks spare fan-out and senders a read. A create fails
+ * while the counter has the mark, and the transaction fails when a webhook was created or deleted since the read. The
+ * first suspension keeps its time.
+ * @param at time of the suspension in ISO 8601; undefined = end it
+ * @returns the project as it was before, with the webhooks that were marked; undefined when its webhooks have changed
+ * meanwhile: call it again
+ */
+export async function markSuspended(projectId: string, at: string | undefined): Promise<ProjectState | undefined> {
+  const before = await projectState(projectId);
+  const { webhook_count } = before;
+  const mark = {
+    TableName: tableName("webhooks"),
+    UpdateExpression: at === undefined ? "REMOVE suspended_at" : "SET suspended_at = if_not_exists(suspended_at, :at)",
+  };
+  const values = at === undefined ? {} : { ":at": before.suspended_at ?? at };
+  const marked = before.webhooks.map(({ id }): [string, TransactItem] => [
+    id,
+    {
+      Update: {
+        ...mark,
+        Key: { project_id: projectId, id },
+        ConditionExpression: "attribute_exists(id)",
+        ...(at !== undefined && { ExpressionAttributeValues: values }),
+      },
+    },
+  ]);
+  const isCountAsRead = webhook_count === undefined ? "attribute_not_exists(webhook_count)" : "webhook_count = :count";
+  const counted = { ...values, ...(webhook_count !== undefined && { ":count": webhook_count }) };
+  const counter = {
+    Update: {
+      ...mark,
+      Key: { project_id: projectId, id: COUNTER },
+      ConditionExpression: isCountAsRead,
+      ...(Object.keys(counted).length > 0 && { ExpressionAttributeValues: counted }),
+    },
+  };
+  try {
+    const isChange = (at === undefined) !== (before.suspended_at === undefined);
+    const audit = auditPut({
+      scope: `project:${projectId}`,
+      action: at === undefined ? "project.resumed" : "project.suspended",
+      actor: platform,
+      resource_id: projectId,
+    });
+    await transact({ ...Object.fromEntries(marked), [COUNTER]: counter, ...(isChange && { audit }) });
+    return before;
+  } catch (error) {
+    if (error instanceof ConditionsFailedError) return undefined;
+    throw error;
+  }
 }
 
 /** Returns a webhook, or undefined when the project has no webhook with this id. Strongly consistent. */
@@ -88,41 +201,54 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
  * URL clears the failure state. The same URL, or enabling an enabled webhook, does not: it would close the circuit to a
  * receiver that is down. Disabling a disabled webhook keeps its time and reason.
  * @param at time of the change in ISO 8601
+ * @param by absent = the platform
  * @throws ApiError `not_found` when the project has no webhook with this id
  */
-export async function update(projectId: string, id: string, patch: WebhookPatch, at: string): Promise<Webhook> {
-  const changed = await updateAndClear(projectId, id, patch, at);
-  const webhook = changed ?? (await updateWhen("", projectId, id, patch, at, []));
-  if (!webhook) throw webhookNotFound();
-  return webhook;
-}
-
-/** @returns undefined when the patch has no other URL and does not enable a disabled webhook */
-async function updateAndClear(
+export async function update(
   projectId: string,
   id: string,
   patch: WebhookPatch,
   at: string,
-): Promise<Webhook | undefined> {
+  by: Actor = platform,
+): Promise<Webhook> {
+  const change = { projectId, id, patch, at, by };
+  const isCleared = await updateAndClear(change);
+  const isUpdated = isCleared || (await updateWhen("", change, []));
+  const webhook = isUpdated ? await find(projectId, id) : undefined;
+  if (!webhook) throw webhookNotFound();
+  return webhook;
+}
+
+interface RequestedChange {
+  projectId: string;
+  id: string;
+  patch: WebhookPatch;
+  at: string;
+  by: Actor;
+}
+
+/** @returns false when the patch has no other URL and does not enable a disabled webhook */
+async function updateAndClear(change: RequestedChange): Promise<boolean> {
+  const { patch } = change;
   const conditions = [
     ...(patch.url === undefined ? [] : ["#url <> :url"]),
     ...(patch.enabled === true ? ["attribute_exists(disabled_at)"] : []),
   ];
-  if (conditions.length === 0) return undefined;
+  if (conditions.length === 0) return false;
   // The failure state belongs to the receiver at the old URL.
   const cleared = [...failureState, ...(patch.url === undefined ? [] : ["slow_since"])];
-  return updateWhen(` AND (${conditions.join(" OR ")})`, projectId, id, patch, at, cleared);
+  return updateWhen(` AND (${conditions.join(" OR ")})`, change, cleared);
 }
 
+/** @returns false when the condition failed */
 async function updateWhen(
   condition: string,
-  projectId: string,
-  id: string,
-  { url, events, enabled }: WebhookPatch,
-  at: string,
+  { projectId, id, patch, at, by }: RequestedChange,
   cleared: string[],
-): Promise<Webhook | undefined> {
+): Promise<boolean> {
+  const { url, events, enabled } = patch;
   const set = [
+    ...(by.user_id ? ["updated_by = :by"] : []),
     ...(url === undefined ? [] : ["#url = :url"]),
     ...(events === undefined ? [] : ["events = :events"]),
     ...(enabled === false
@@ -136,36 +262,49 @@ async function updateWhen(
   ];
   const reason: DisabledReason = "manual";
   try {
-    const { Attributes } = await dynamo().send(
-      new UpdateCommand({
-        ...webhookKey(projectId, id),
-        UpdateExpression: clauses.join(" "),
-        ConditionExpression: `attribute_exists(id)${condition}`,
-        ...(url !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
-        ...(set.length > 0 && {
-          ExpressionAttributeValues: {
-            ":url": url,
-            ":events": events,
-            ...(enabled === false && { ":at": at, ":manual": reason }),
-          },
-        }),
-        ReturnValues: "ALL_NEW",
-      }),
-    );
-    return Attributes as Webhook;
+    await transact({
+      webhook: {
+        Update: {
+          ...webhookKey(projectId, id),
+          UpdateExpression: clauses.join(" "),
+          ConditionExpression: `attribute_exists(id)${condition}`,
+          ...(url !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
+          ...(set.length > 0 && {
+            ExpressionAttributeValues: {
+              ":url": url,
+              ":events": events,
+              ":by": by.user_id,
+              ...(enabled === false && { ":at": at, ":manual": reason }),
+            },
+          }),
+        },
+      },
+      audit: webhookAudit("webhook.updated", by, { project_id: projectId, id }, detailsOf(patch)),
+    });
+    return true;
   } catch (error) {
-    if (isConditionFailed(error)) return undefined;
+    if (error instanceof ConditionsFailedError) return false;
     throw error;
   }
 }
+
+/** Returns the details of a change for the audit log: the names of its fields, and their new values. */
+const detailsOf = ({ url, ...rest }: WebhookPatch): Record<string, unknown> => ({
+  ...(url !== undefined && { url: withoutQuery(url) }),
+  ...rest,
+});
+
+/** Leaves out the part of a URL in which receivers often have a token. */
+const withoutQuery = (url: string): string => url.replace(/\?.*$/s, "");
 
 /**
  * Deletes a webhook and its secret. After this no attempt starts, except one whose sender has already read the webhook.
  * @throws ApiError `not_found` when the project has no webhook with this id
  */
-export async function remove(projectId: string, id: string): Promise<void> {
+export async function remove(projectId: string, id: string, by: Actor = platform): Promise<void> {
   try {
     await transact({
+      audit: webhookAudit("webhook.deleted", by, { project_id: projectId, id }),
       webhook: { Delete: { ...webhookKey(projectId, id), ConditionExpression: "attribute_exists(id)" } },
       secret: { Delete: secretKey(id) },
       counter: {
@@ -224,16 +363,33 @@ export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boole
  * reason `failing`, if a delivery has succeeded since
  * @returns whether this call disabled it
  */
-export function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
-  const set = "SET disabled_at = :at, disabled_reason = :reason";
-  const values = { ":at": at, ":reason": reason, ":url": webhook.url };
-  const isEnabledAtSameUrl = "attribute_not_exists(disabled_at) AND #url = :url";
-  const { failing_since } = webhook;
-  if (reason !== "failing" || failing_since === undefined) return changeOnce(webhook, set, isEnabledAtSameUrl, values);
-  return changeOnce(webhook, set, `${isEnabledAtSameUrl} AND failing_since = :since`, {
-    ...values,
-    ":since": failing_since,
-  });
+export async function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
+  const { project_id, id, url, failing_since } = webhook;
+  const isStillFailing = reason === "failing" && failing_since !== undefined;
+  const isEnabledAtSameUrl = "attribute_exists(id) AND attribute_not_exists(disabled_at) AND #url = :url";
+  try {
+    await transact({
+      webhook: {
+        Update: {
+          ...webhookKey(project_id, id),
+          UpdateExpression: "SET disabled_at = :at, disabled_reason = :reason",
+          ConditionExpression: isStillFailing ? `${isEnabledAtSameUrl} AND failing_since = :since` : isEnabledAtSameUrl,
+          ExpressionAttributeNames: { "#url": "url" },
+          ExpressionAttributeValues: {
+            ":at": at,
+            ":reason": reason,
+            ":url": url,
+            ...(isStillFailing && { ":since": failing_since }),
+          },
+        },
+      },
+      audit: webhookAudit("webhook.disabled", system, webhook, { reason }),
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof ConditionsFailedError) return false;
+    throw error;
+  }
 }
 
 /**

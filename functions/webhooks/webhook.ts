@@ -14,12 +14,20 @@ export interface Webhook {
   /** Time of disabling; absent = enabled. */
   disabled_at?: string;
   disabled_reason?: DisabledReason;
+  /** Time at which the project was suspended; absent = it is not. Independent of `disabled_at`. */
+  suspended_at?: string;
   /** Time of the first failure after the last success; absent = not failing. */
   failing_since?: string;
   /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
   probe_at?: string;
   /** Since when its deliveries use the queue of slow webhooks (functions/attempts/slow-mark.ts); absent = they do not. */
   slow_since?: string;
+  /** Id of the user who created it; absent = not known. */
+  created_by?: string;
+  /** Id of the user who changed it last; absent = unchanged, or not known. */
+  updated_by?: string;
+  /** Time of the last rotation of its secret; absent = never rotated. */
+  secret_rotated_at?: string;
   /** Random id of the last change by a sender; absent when none has changed the failure state or disabled it. */
   change_id?: string;
 }
@@ -94,15 +102,18 @@ export function createWebhook(
  */
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
-/** Returns the fields of a webhook in a list. */
-export function toListItem({ id, project_id, url, events, created_at, disabled_at, disabled_reason }: Webhook) {
+/** Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended. */
+export function toListItem(webhook: Webhook) {
+  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
   const enabled = disabled_at === undefined;
-  return { id, project_id, url, events, created_at, enabled, disabled_reason: disabled_reason ?? null };
+  const listed = { id, project_id, url, events, created_at, enabled, disabled_reason };
+  return { ...listed, ...(suspended_at !== undefined && { suspended_at }) };
 }
 
 /** Returns the fields of one webhook in detail. */
 export function toDetail(webhook: Webhook) {
-  return { ...toListItem(webhook), disabled_at: webhook.disabled_at ?? null };
+  const { disabled_at = null, created_by = null, updated_by = null, secret_rotated_at = null } = webhook;
+  return { ...toListItem(webhook), disabled_at, created_by, updated_by, secret_rotated_at };
 }
 
 /** Returns the fields of a new webhook, including its secret. */

@@ -85,11 +85,11 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
 }
 
 /** Beginnings of the ids of a queue's alarms. */
-const alarmIds: Record<QueueKey, string> = {
+const alarmIds = {
   events: "events",
   deliveries: "deliveries",
   slowDeliveries: "slow-deliveries",
-};
+} as const satisfies Record<QueueKey, string>;
 
 /** Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts). */
 const deadLettersMeaning: Record<QueueKey, string> = {
@@ -301,16 +301,19 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
 /** Maximum number of metrics in the expression of one alarm (CloudWatch quota). */
 const MAX_METRICS = 10;
 
-/** Divides files into groups of about equal size, each small enough for one alarm. */
-function inGroups(files: string[]): string[][] {
-  const count = Math.ceil(files.length / MAX_METRICS);
-  const size = Math.ceil(files.length / count);
-  return Array.from({ length: count }, (_, index) => files.slice(index * size, (index + 1) * size));
+/** Divides items into groups of about equal size, each small enough for one alarm with one metric per item. */
+function inGroups<Item>(items: Item[], maxItems = MAX_METRICS): Item[][] {
+  const count = Math.ceil(items.length / maxItems);
+  const size = Math.ceil(items.length / count);
+  return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size));
 }
 
 function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
-  // Endpoints are left out: they share the account's concurrency with the authorizer, which runs before each of them.
-  const throttles = workers.map(({ file }) => functionFor(functions, file).metricThrottles({ statistic: SUM }));
+  // Endpoints and the functions that the platform invokes are left out: they share the account's concurrency with the
+  // authorizer, and an alarm reads at most ten metrics.
+  const throttles = workers
+    .filter(({ trigger }) => trigger.kind !== "invoke")
+    .map(({ file }) => functionFor(functions, file).metricThrottles({ statistic: SUM }));
   return [
     {
       id: "function-throttles",
@@ -330,16 +333,19 @@ function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
       }),
       when: { atLeast: 80 },
     },
-    ...(["Read", "Write"] as const).map((kind): AlarmRow => {
-      return {
-        id: `table-${kind.toLowerCase()}-throttles`,
-        section: "table-throttles",
-        severity: "ticket",
-        meaning: `DynamoDB throttles ${kind.toLowerCase()}s: requests and deliveries are slower, and some fail.`,
-        metric: sum(throttleEvents(tables, kind), functionFor(functions, "deliveries/sweep")),
-        when: { atLeast: 100 },
-        periods: 2,
-      };
+    ...(["Read", "Write"] as const).flatMap((kind) => {
+      // The heartbeat is a metric too.
+      return inGroups(throttleEvents(tables, kind), MAX_METRICS - 1).map((metrics, index): AlarmRow => {
+        return {
+          id: `table-${kind === "Read" ? "read" : "write"}-throttles-${index + 1}`,
+          section: "table-throttles",
+          severity: "ticket",
+          meaning: `DynamoDB throttles ${kind.toLowerCase()}s: requests and deliveries are slower, and some fail.`,
+          metric: sum(metrics, functionFor(functions, "deliveries/sweep")),
+          when: { atLeast: 100 },
+          periods: 2,
+        };
+      });
     }),
   ];
 }

@@ -129,7 +129,7 @@ test("a small run has a row and two targets for every case", async () => {
     expect.stringMatching(/^[1-9]\d* slow requests$/),
     expect.stringMatching(/^[1-9]\d* DNS queries without a response$/),
     expect.stringMatching(/^16 deliveries pending$/),
-    "10 test calls accepted, 0 rejected with 429",
+    expect.stringMatching(/^[1-9]\d+ test calls accepted, \d+ rejected with 429$/),
   ]);
   expect(targets).toHaveLength(8);
   for (const { value } of targets) expect(Number.isFinite(value)).toBe(true);

@@ -64,6 +64,49 @@ test("project --id --role puts another user into the same project as a viewer", 
   expect(status).toBe(403);
 });
 
+test("project remove takes the user out of the project", async () => {
+  const user = randomUUID();
+  const { stdout: id } = await runCommand("project", ["--user", user, "--name", "Shop"], settings);
+  const remove = () => runCommand("project", ["remove", "--user", user, "--id", id.trim()], settings);
+  expect(await remove()).toEqual({ code: 0, stdout: `${user} removed\n`, stderr: "" });
+  expect((await call(await tokenFor(user), "/v1/projects")).body.data).toEqual([]);
+  expect((await remove()).stdout).toBe(`${user} was not a member\n`);
+});
+
+test("project suspend holds the events of a project, and resume ends that and names what to recover", async () => {
+  const user = randomUUID();
+  const id = (await runCommand("project", ["--user", user, "--name", "Shop"], settings)).stdout.trim();
+  const token = await tokenFor(user);
+  const webhook = { url: "http://127.0.0.1:9/hook", events: ["deploy.started"] };
+  const { body } = await call(token, `/v1/projects/${id}/webhooks`, webhook);
+  const path = `/v1/projects/${id}/webhooks/${body.data.id}`;
+  const suspended = await runCommand("project", ["suspend", "--id", id], settings);
+  expect(suspended).toEqual({ code: 0, stdout: expect.stringMatching(/^suspended since \S+Z\n$/), stderr: "" });
+  const since = suspended.stdout.trim().split(" ").at(-1);
+  expect((await call(token, path)).body.data.suspended_at).toBe(since);
+  expect((await call(token, `${path}/test`, {})).body.error.code).toBe("project_suspended");
+  await runCommand("event", ["--project", id, "--event", "deploy.started"], settings);
+  await eventually(async () =>
+    expect((await call(token, `${path}/deliveries`)).body.data).toMatchObject([{ status: "held" }]),
+  );
+  const resumed = await runCommand("project", ["resume", "--id", id], settings);
+  expect(resumed.stdout).toContain(`was suspended since ${since}\n`);
+  expect(resumed.stdout).toContain(`recover --project ${id} --webhook ${body.data.id} --since <time> --status held`);
+  expect((await call(token, `${path}/test`, {})).status).toBe(202);
+  expect((await runCommand("project", ["resume", "--id", id], settings)).stdout).toBe("was not suspended\n");
+});
+
+test("keys revoke-all deletes the keys of a user", async () => {
+  const user = randomUUID();
+  const token = await tokenFor(user);
+  const { key } = (await call(token, "/v1/api-keys", { name: "ci" })).body.data;
+  expect((await call(key, "/v1/projects")).status).toBe(200);
+  const revokeAll = () => runCommand("keys", ["revoke-all", "--user", user], settings);
+  expect(await revokeAll()).toEqual({ code: 0, stdout: "1 API key deleted\n", stderr: "" });
+  expect((await call(key, "/v1/projects")).body.error.code).toBe("invalid_api_key");
+  expect((await revokeAll()).stdout).toBe("0 API keys deleted\n");
+});
+
 test("event queues a deployment event, and the webhook is called", async () => {
   const webhook = { url: receiver.url, events: ["deploy.succeeded"] };
   expect((await call(run.token, `/v1/projects/${run.projectId}/webhooks`, webhook)).status).toBe(201);
@@ -87,6 +130,15 @@ test.each([
   ["project", ["--user", "a", "--name", "n", "--id", "7"], "--id must be a UUID."],
   ["project", ["--user", "a", "--name", " "], "--name must not be blank."],
   ["project", ["--user", "a", "--name", "n", "--role", "owner"], '--role must be "admin" or "viewer"'],
+  ["project", ["--name", "n"], "--user is missing."],
+  ["project", ["remove", "--id", randomUUID()], "--user is missing."],
+  ["project", ["remove", "--user", "a"], "--id is missing."],
+  ["project", ["suspend"], "--id is missing."],
+  ["project", ["resume", "--id", "7"], "--id must be a UUID."],
+  ["project", ["pause", "--id", randomUUID()], "No command named pause. Pass remove, suspend or resume, or none."],
+  ["keys", ["revoke-all"], "--user is missing."],
+  ["keys", ["revoke-all", "--user", " "], "--user must have 1 to 255 characters."],
+  ["keys", ["--user", "a"], "Pass revoke-all."],
   ["event", ["--project", randomUUID()], "--event is missing."],
   ["event", ["--project", randomUUID(), "--event", "deploy.exploded"], "--event must be one of deploy.started"],
   ["event", ["--project", "7", "--event", "deploy.failed"], "--project must be a UUID."],

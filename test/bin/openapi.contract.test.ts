@@ -262,8 +262,9 @@ const queryOf = (values: Record<string, unknown>) =>
 
 /** The query parameters as one object schema; undefined = the operation has none. */
 function querySchema({ definition: { parameters } }: Operation): Json {
-  if (!parameters) return undefined;
-  const entries = parameters.map(({ name, schema }: Json) => [name, schema]);
+  const inQuery = (parameters ?? []).filter((each: Json) => each.in === "query");
+  if (inQuery.length === 0) return undefined;
+  const entries = inQuery.map(({ name, schema }: Json) => [name, schema]);
   return { type: "object", properties: Object.fromEntries(entries) };
 }
 
@@ -617,6 +618,33 @@ describe("limits and states", () => {
     restoreAws();
     expect(status).toBe(503);
   });
+
+  test.each(["createApiKey", "createWebhook"])(
+    "%s returns documented errors for a repeat and for another use of an Idempotency-Key",
+    async (id) => {
+      const { method, path } = operation(id);
+      const { project_id } = fixture.ids;
+      const create = async (changes: object, key: string) => {
+        const response = await send(`${service.baseUrl}${path.replace("{project_id}", project_id)}`, {
+          method,
+          headers: {
+            authorization: `Bearer ${fixture.token}`,
+            "content-type": "application/json",
+            "idempotency-key": `${id}-${key}`,
+          },
+          body: JSON.stringify({ ...JSON.parse(exampleOf(operation(id)) ?? ""), ...changes }),
+        });
+        expectDocumented(operation(id), response);
+        return response;
+      };
+      const other = id === "createApiKey" ? { name: "other" } : { url: "https://hooks.example.com/other" };
+      const first = await create({}, "one");
+      const repeat = await create({}, "one");
+      const statuses = [first.status, repeat.status, (await create(other, "one")).status];
+      expect([...statuses, (await create({}, "a b")).status]).toEqual([201, 409, 422, 400]);
+      expect(repeat.body.error.details).toEqual([{ path: "id", message: first.body.data.id }]);
+    },
+  );
 
   test("redeliver returns conflict for a delivery with the maximum number of attempts", async () => {
     const { webhook_id, delivery_id: id } = fixture.ids;

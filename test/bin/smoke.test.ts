@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify, stripVTControlCharacters } from "node:util";
 import { readSmokeOptions, type SmokeOptions, UsageError } from "../../bin/smoke/options.ts";
-import { checkGroups, type Limits, smoke } from "../../bin/smoke/run.ts";
+import { checkGroups, type Limits, operatorGroups, smoke } from "../../bin/smoke/run.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -297,6 +297,33 @@ const faultyStages: [
       response(response, { path }) {
         if (path.includes("no-such"))
           Object.assign(response, { status: 403, body: '{"message":"Missing Authentication Token"}' });
+      },
+    }),
+  ],
+  [
+    "an unknown route of a project with the default response of API Gateway to a credential",
+    [
+      "an unknown route of a project returns 404, with and without Authorization",
+      "has a request id, which errors repeat in the body",
+    ],
+    /GET \/v1\/projects\/[\w-]+\/nonsense: expected 404 not_found, got 403 .*"Authorization header requires 'Credential'/,
+    () => ({
+      response(response, { path, headers }) {
+        if (!path.endsWith("/nonsense") || headers.authorization === undefined) return;
+        const message = "Authorization header requires 'Credential' parameter.";
+        Object.assign(response, { status: 403, body: JSON.stringify({ message }) });
+      },
+    }),
+  ],
+  [
+    "an unknown route of a project that asks for a credential",
+    ["an unknown route of a project returns 404, with and without Authorization"],
+    /nonsense: expected 404 not_found, got 401/,
+    () => ({
+      response(response, { path, headers }) {
+        if (!path.endsWith("/nonsense") || headers.authorization !== undefined) return;
+        response.status = 401;
+        response.body = response.body.replace("not_found", "unauthorized");
       },
     }),
   ],
@@ -694,7 +721,9 @@ const testedBelow = [
 ];
 
 test("every check has a fault that makes it fail", () => {
-  const claims = checkGroups.flatMap(({ checks }) => checks.map(({ claim }) => claim));
+  // The faults of the others are in smoke/operator-checks.test.ts.
+  const ofUsers = checkGroups.filter((group) => !operatorGroups.includes(group));
+  const claims = ofUsers.flatMap(({ checks }) => checks.map(({ claim }) => claim));
   const tested = new Set([...faultyStages.flatMap(([, failing]) => failing), ...testedBelow]);
   expect([...tested].sort()).toEqual(claims.sort());
 });
@@ -937,6 +966,16 @@ describe("the command line", () => {
     [["--listen"], { SMOKE_URL: "http://127.0.0.1:3000", SMOKE_TOKEN: token }, { receiver: "listen" }],
     [["--all"], { SMOKE_URL: url, SMOKE_TOKEN: token }, { baseUrl: url, requiresAll: true }],
     [["--listen"], { SMOKE_URL: "http://localhost:3000", SMOKE_TOKEN: token }, { baseUrl: "http://localhost:3000" }],
+    [
+      ["--operator", "--stage", "dev"],
+      { SMOKE_URL: url, SMOKE_TOKEN: token },
+      { operator: { stage: "dev", closesEndpoint: false } },
+    ],
+    [
+      ["--operator", "--stage", "dev", "--close-endpoint"],
+      { SMOKE_URL: url, SMOKE_TOKEN: token },
+      { operator: { stage: "dev", closesEndpoint: true } },
+    ],
     [["--help"], {}, "help"],
     [["--url", "not a url", "-h"], {}, "help"],
   ])("parses %j with the environment %j", (args, env, expected) => {
@@ -971,6 +1010,10 @@ describe("the command line", () => {
       ["--url", "http://127.0.0.1:1", "--token", token, "--listen", "--receiver", url],
       "--listen or --receiver, not both",
     ],
+    [["--url", url, "--token", token, "--operator"], "--operator needs --stage"],
+    [["--url", url, "--token", token, "--operator", "--stage", "a b"], "--operator needs --stage"],
+    [["--url", url, "--token", token, "--close-endpoint"], "work only with --operator"],
+    [["--url", url, "--token", token, "--stage", "dev"], "work only with --operator"],
     [["--url", url, "--tokn", token], "Unknown option '--tokn'"],
     [["--url"], "'--url <value>' argument missing"],
     [["--url", url, token], "Unexpected argument"],
@@ -1055,8 +1098,9 @@ describe("the command against a local run", () => {
     const { code, stdout, stderr } = await runCommand("smoke", ["--help"], {});
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^Usage: npm run --silent smoke -- --url/);
-    const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--\w+)/gm)].map(([, name]) => name);
-    expect(options).toEqual(["--url", "--token", "--project", "--receiver", "--listen", "--all", "--help"]);
+    const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, name]) => name);
+    const ofUsers = ["--url", "--token", "--project", "--receiver", "--listen", "--all"];
+    expect(options).toEqual([...ofUsers, "--operator", "--stage", "--close-endpoint", "--help"]);
   });
 
   test("exits with 130 on a second Ctrl-C, without waiting for the request in flight", async () => {

@@ -1,6 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { dollarsFor } from "../../bench/prices.ts";
 import { workers } from "../../functions/manifest/workers.ts";
+import { reservedConcurrencyOf } from "../../lib/stage.ts";
+import { stageNamed } from "../../lib/stages.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
 
 /* What the documents say about the first deployment and its price. */
@@ -20,6 +23,26 @@ test("the deployment page says how many functions the queues can start", () => {
   const concurrency = workers.flatMap(({ trigger }) => (trigger.kind === "queue" ? [trigger.maxConcurrency] : []));
   const sum = concurrency.reduce((total, each) => total + each, 0);
   expect(deployment).toContain(`up to ${sum} senders and\nfan-outs`);
+});
+
+test("the deployment page says which quota the reserved concurrency of prod needs, and that dev needs none", () => {
+  const reserved = reservedConcurrencyOf(stageNamed("prod"));
+  const sum = Object.values(reserved).reduce((total, each) => total + each, 0);
+  // AWS keeps 100 executions unreserved.
+  expect(deployment).toContain(`**prod does not deploy with less than ${sum + 100}**`);
+  expect(deployment).toContain(
+    `reserves ${reserved["auth/authorizer"]} executions for the authorizer and ${reserved["deliveries/recover"]} for \`recover\``,
+  );
+  expect(reservedConcurrencyOf(stageNamed("dev"))).toEqual({});
+});
+
+test("the deployment page says what the firewall costs", () => {
+  const rules = new SynthesizedStack("prod").all("AWS::WAFv2::WebACL").flatMap(({ Properties }) => Properties.Rules);
+  const perMonth = dollarsFor("webAcl", 1) + dollarsFor("webAclRule", rules.length);
+  const perMillion = dollarsFor("firewallRequest", 1_000_000);
+  expect(deployment).toContain(
+    `adds $${perMonth.toFixed(2)} a month and $${perMillion.toFixed(2)} per million requests`,
+  );
 });
 
 test("both pages say how much less an idle dev costs than prod", () => {

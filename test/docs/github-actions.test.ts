@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -48,10 +48,12 @@ interface Workflow {
   jobs: Record<string, Job>;
 }
 
-const workflows = readdirSync(folder).map((file) => ({
-  file,
-  workflow: parse(readFileSync(join(folder, file), "utf8"), { strict: true }) as Workflow,
-}));
+const workflows = readdirSync(folder)
+  .filter((file) => file.endsWith(".yml"))
+  .map((file) => {
+    const text = readFileSync(join(folder, file), "utf8");
+    return { file, text, workflow: parse(text, { strict: true }) as Workflow };
+  });
 function workflowIn(file: string): Workflow {
   const found = workflows.find((each) => each.file === file);
   if (!found) throw new Error(`docs/github-actions/${file} does not exist.`);
@@ -67,15 +69,17 @@ const expression = (text: string) => `\${{ ${text} }}`;
 const work = mkdtempSync(join(tmpdir(), "github-actions-"));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-describe.each(workflows)("$file", ({ workflow }) => {
+describe.each(workflows)("$file", ({ text, workflow }) => {
   test("grants each job only the permissions it uses, and AWS credentials only to the one that deploys", () => {
     expect(workflow.permissions).toEqual({});
     for (const { permissions = {}, environment, steps } of Object.values(workflow.jobs)) {
       const readsRepository = steps.some(({ uses }) => uses?.startsWith("actions/checkout@"));
       const isDeploying = steps.some(({ run }) => run?.includes("cdk deploy"));
+      const isAttesting = steps.some(({ uses }) => uses?.startsWith("actions/attest-build-provenance@"));
       expect(permissions).toEqual({
         ...(readsRepository && { contents: "read" }),
         ...(isDeploying && { "id-token": "write" }),
+        ...(isAttesting && { attestations: "write" }),
       });
       expect(environment !== undefined).toBe(isDeploying);
     }
@@ -111,9 +115,14 @@ describe.each(workflows)("$file", ({ workflow }) => {
     }
   });
 
-  test("pins actions to exact versions", () => {
-    for (const { uses } of stepsOf(workflow))
-      if (uses) expect(uses).toMatch(/^[\w-]+\/[\w-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})$/);
+  test("pins every action to a commit, with its version as a comment", () => {
+    const pinned = [...text.matchAll(/^ *(?:- )?uses: ([\w-]+\/[\w-]+@[0-9a-f]{40}) # v\d+\.\d+\.\d+$/gm)];
+    expect(pinned.map(([, uses]) => uses)).toEqual(stepsOf(workflow).flatMap(({ uses }) => uses ?? []));
+  });
+
+  test("pins an action to the same commit everywhere", () => {
+    const commits = new Set(stepsOf(workflow).flatMap(({ uses }) => uses ?? []));
+    expect(new Set([...commits].map((uses) => uses.split("@")[0])).size).toBe(commits.size);
   });
 
   test("passes values to scripts as environment variables, not as expressions in their text", () => {
@@ -371,7 +380,7 @@ describe("deploy.yml", () => {
     expect(orderOf(jobIn("deploy.yml", "test"))).toEqual([
       "actions/checkout",
       "actions/setup-node",
-      "npm install --no-audit --no-fund",
+      "docs/github-actions/install.sh",
       "npm test",
     ]);
     const deploy = jobIn("deploy.yml", "deploy");
@@ -379,7 +388,10 @@ describe("deploy.yml", () => {
     expect(orderOf(deploy)).toEqual([
       "actions/checkout",
       "actions/setup-node",
-      "npm install --strict-allow-scripts --no-audit --no-fund",
+      "docs/github-actions/install.sh",
+      "build",
+      "actions/attest-build-provenance",
+      "actions/upload-artifact",
       "aws-actions/configure-aws-credentials",
       "diff",
       "guard",
@@ -387,7 +399,28 @@ describe("deploy.yml", () => {
       "sign-in",
       "smoke",
     ]);
-    expect(step("deploy")?.run).toMatch(/^npx cdk deploy -c stage="\$STAGE" --require-approval never/);
+    expect(step("deploy")?.run).toMatch(/^npx cdk deploy --app cdk\.out --require-approval never/);
+  });
+
+  test("deploys the assembly that it attests, with the list of its packages", () => {
+    const { run = "" } = step("build") ?? {};
+    expect(run).toContain('npx cdk synth -c stage="$STAGE" --quiet\n');
+    expect(run).toMatch(/tar .* -czf assembly\.tar\.gz cdk\.out\n/);
+    expect(run).toContain("npm sbom --sbom-format cyclonedx > sbom.cdx.json\n");
+    expect(JSON.parse(readFileSync(join(root, "cdk.json"), "utf8")).output).toBe("cdk.out");
+    for (const id of ["diff", "deploy"]) expect(step(id)?.run).toContain(" --app cdk.out ");
+    const [attestation, upload] = ["attest-build-provenance", "upload-artifact"].map(
+      (name) => steps.find(({ uses }) => uses?.startsWith(`actions/${name}@`))?.with,
+    );
+    expect(attestation).toEqual({ "subject-path": "assembly.tar.gz\nsbom.cdx.json\n" });
+    expect(upload?.path).toBe("assembly.tar.gz\nsbom.cdx.json\n");
+  });
+
+  test("uses the Node of the package of that name, as the install requires", () => {
+    const { devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    expect(readFileSync(join(root, ".nvmrc"), "utf8").trim()).toBe(devDependencies.node);
+    const setups = stepsOf(workflow).filter(({ uses }) => uses?.startsWith("actions/setup-node@"));
+    expect(setups.map((setup) => setup.with)).toEqual(setups.map(() => ({ "node-version-file": ".nvmrc" })));
   });
 
   test("package.json allows or forbids every install script explicitly", () => {
@@ -551,6 +584,92 @@ describe("deploy.yml", () => {
   });
 });
 
+needs("bash", "jq").describe("install.sh", () => {
+  const a = { version: "1.0.0", integrity: "sha512-a" };
+  const b = { version: "2.0.0", integrity: "sha512-b" };
+  const refused = "echo 'npm error Missing: @x/cli-darwin-arm64@ from lock file' >&2; return 1";
+
+  type Packages = Record<string, { version: string; integrity: string }>;
+  interface Install {
+    locked?: Packages;
+    installed?: Packages;
+    ci?: string;
+    node?: string;
+  }
+
+  /** Runs the script in a folder with these packages. `ci` is the body of the stub of `npm ci`. */
+  async function install({ locked = { a, b }, installed = { a, b }, ci = "", node = "24.1.0" }: Install = {}) {
+    const cwd = mkdtempSync(join(work, "install-"));
+    const packages = (all: Record<string, object>) =>
+      Object.fromEntries(Object.entries(all).map(([name, value]) => [`node_modules/${name}`, value]));
+    const write = (file: string, value: object) => writeFileSync(join(cwd, file), JSON.stringify(value));
+    mkdirSync(join(cwd, "node_modules/.bin"), { recursive: true });
+    mkdirSync(join(cwd, "bin"));
+    write("package.json", { devDependencies: { node: "24.1.0" } });
+    write("package-lock.json", { packages: { "": { name: "root" }, ...packages(locked) } });
+    write("node_modules/.package-lock.json", { packages: packages(installed) });
+    const program = (name: string, body: string) =>
+      writeFileSync(join(cwd, "bin", name), `#!/usr/bin/env bash\n${body}\n`, { mode: 0o755 });
+    program("node", `echo v${node}`);
+    program("npm", `npm_ci() { ${ci || ":"}; }; echo "npm $*"; if [ "$1" = ci ]; then npm_ci; fi`);
+    const env = { PATH: `${join(cwd, "bin")}:${process.env.PATH}`, HOME: work };
+    const script = join(folder, "install.sh");
+    const { code, stdout, stderr } = await promisify(execFile)(script, { cwd, env })
+      .then((output) => ({ code: 0, ...output }))
+      .catch((error: { code: number; stdout: string; stderr: string }) => error);
+    const hasNode = existsSync(join(cwd, "node_modules/.bin/node"));
+    return { code, commands: stdout.match(/^npm .*$/gm), output: stdout + stderr, hasNode };
+  }
+
+  const cleanInstall = "npm ci --ignore-scripts --no-audit --no-fund";
+  const otherInstall = "npm install --ignore-scripts --no-save --no-audit --no-fund";
+
+  test("uses npm ci where it works, and links the job's Node", async () => {
+    expect(await install()).toMatchObject({ code: 0, commands: [cleanInstall], hasNode: true });
+  });
+
+  test("continues with npm install, with a warning, when npm ci misses packages of other platforms", async () => {
+    const { code, commands, output } = await install({ ci: refused });
+    expect({ code, commands }).toEqual({ code: 0, commands: [cleanInstall, otherInstall] });
+    expect(output).toContain("::warning::npm ci does not accept package-lock.json");
+  });
+
+  test("fails with the message of npm ci for any other reason", async () => {
+    const { code, commands, output } = await install({ ci: "echo 'npm error code EINTEGRITY' >&2; return 1" });
+    expect({ code, commands }).toEqual({ code: 1, commands: [cleanInstall] });
+    expect(output).toContain("npm error code EINTEGRITY");
+  });
+
+  test("accepts a lock file with packages of other platforms, which are not installed", async () => {
+    expect(await install({ installed: { a } })).toMatchObject({ code: 0 });
+  });
+
+  test.each<[string, Packages]>([
+    ["a package that the lock file does not list", { a, b, c: a }],
+    ["another version", { a, b: { ...b, version: "2.0.1" } }],
+    ["another hash", { a, b: { ...b, integrity: "sha512-c" } }],
+  ])("fails when %s was installed", async (_, installed) => {
+    const { code, output, hasNode } = await install({ installed, ci: refused });
+    expect({ code, hasNode }).toEqual({ code: 1, hasNode: false });
+    const other = "c" in installed ? "c" : "b";
+    expect(output).toContain(`::error::Not the packages of package-lock.json: node_modules/${other}\n`);
+  });
+
+  test("fails with another Node than the tests use", async () => {
+    const { code, output } = await install({ node: "24.0.0" });
+    expect(code).toBe(1);
+    expect(output).toContain("::error::The job needs Node 24.1.0 (.nvmrc), and has v24.0.0.");
+  });
+
+  test("lets the packages of this checkout pass", async () => {
+    const packagesOf = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8")).packages;
+    const [locked, installed] = [packagesOf("package-lock.json"), packagesOf("node_modules/.package-lock.json")];
+    const names = Object.keys(installed).filter((name) => !/node_modules\/node\/node_modules\//.test(name));
+    const identity = ({ version, integrity }: Record<string, string> = {}) => [version, integrity];
+    expect(names.filter((name) => String(identity(installed[name])) !== String(identity(locked[name])))).toEqual([]);
+  });
+});
+
 describe("deploying-from-github.md", () => {
   const page = readFileSync(join(root, "docs/deploying-from-github.md"), "utf8");
   const [trust, rights] = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = ""]) => JSON.parse(text));
@@ -566,12 +685,23 @@ describe("deploying-from-github.md", () => {
     });
   });
 
-  test("the role can only assume the roles of cdk bootstrap", () => {
+  test("each stage is bootstrapped with its own qualifier", () => {
+    for (const { name, bootstrapQualifier } of stages)
+      expect(page).toContain(`| \`${name}\` | \`${bootstrapQualifier}\` |`);
+    expect(page).toContain('npx cdk bootstrap --qualifier "$QUALIFIER" --toolkit-stack-name "CDKToolkit-$QUALIFIER"\n');
+    const others = ["README.md", "docs/deployment.md", "docs/runbook.md", "docs/deploying-from-github.md"].flatMap(
+      (path) =>
+        [...readFileSync(join(root, path), "utf8").matchAll(/^ *npx cdk bootstrap(?! --qualifier).*$/gm)].map(String),
+    );
+    expect(others).toEqual([]);
+  });
+
+  test("the role can only assume the roles of cdk bootstrap with the stage's qualifier", () => {
     expect(rights.Statement).toEqual([
       {
         Effect: "Allow",
         Action: "sts:AssumeRole",
-        Resource: "arn:aws:iam::<account>:role/cdk-hnb659fds-*-<account>-<region>",
+        Resource: "arn:aws:iam::<account>:role/cdk-<qualifier>-*-<account>-<region>",
       },
     ]);
   });

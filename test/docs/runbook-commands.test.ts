@@ -2,7 +2,10 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { suspensionInput } from "../../functions/projects/suspend.ts";
+import { parse } from "../../functions/schema/input.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
 import { needs } from "../support/optional-program.ts";
 
@@ -91,6 +94,8 @@ describe.each([
   "disable-webhook",
   "set-throttle",
   "replay-events",
+  "suspend-project",
+  "remove-user",
 ])("%s.sh", (name) => {
   test.each(["", "unknown", "a b c d"])("prints its usage and calls nothing with the arguments '%s'", (args) => {
     const { code, stdout, stderr, calls } = run(`${script(`${name}.sh`)} ${args}`);
@@ -103,6 +108,8 @@ describe.each([
       "restore-table": "protect webhooks",
       "remove-failed-stack": "list",
       "replay-events": "2026-11-21T03:00:00Z",
+      "suspend-project": "suspend project-1",
+      "remove-user": "list user-1",
     }[name];
     const { code, calls, stderr } = run(`unset STAGE; ${script(`${name}.sh`)} ${args ?? "1 2"}`);
     expect({ isFailed: code !== 0, calls }).toEqual({ isFailed: true, calls: [] });
@@ -200,9 +207,45 @@ describe("replacing a table", () => {
     const { code, changes, calls } = run(protect, { setup: `will_be table-deployment-webhooks-prod-${name} ACTIVE` });
     expect({ code, changes }).toEqual({
       code: 0,
-      changes: ["update-table", "update-continuous-backups", ...(ttl === undefined ? [] : ["update-time-to-live"])],
+      changes: [
+        "update-table",
+        "update-continuous-backups",
+        ...(ttl === undefined ? [] : ["update-time-to-live"]),
+        ...(name === "webhook-secrets" ? ["put-resource-policy"] : []),
+      ],
     });
     if (ttl !== undefined) expect(calls.join(" ")).toContain(`Enabled=true,AttributeName=${ttl}`);
+  });
+});
+
+describe("the policy of the table of signing secrets", () => {
+  const table = "deployment-webhooks-prod-webhook-secrets";
+  const arn = (suffix: string) => `ACTIVE${suffix}`; // The stub prints the state instead of the ARN.
+  const setup = (policy: string) => `will_be table-${table} ACTIVE
+extra() {
+  case "$1 $2" in
+    "dynamodb get-resource-policy") option --resource-arn "$@"; ${policy} ;;
+    "dynamodb put-resource-policy") echo "$*" >> "$DIR/written" ;;
+  esac
+}`;
+  const found = 'echo "{\\"Resource\\":[\\"$value\\",\\"$value/index/*\\"]}"';
+  const written = (suffix: string) => [
+    `dynamodb put-resource-policy --resource-arn ${arn(suffix)} --policy {"Resource":["${arn(suffix)}","${arn(suffix)}/index/*"]}`,
+  ];
+
+  test.each([
+    ["a restored copy gets that of the table", "restore webhook-secrets 2026-11-21T03:00:00Z", "-restored"],
+    ["a table that was replaced gets that of the copy", "protect webhook-secrets", ""],
+  ])("%s, for its own ARN", (_, command, suffix) => {
+    const result = run(`${script("restore-table.sh")} ${command}`, { setup: setup(found) });
+    expect(result).toMatchObject({ code: 0, written: written(suffix) });
+  });
+
+  test("is missed with a message when there is none to copy", () => {
+    const command = `${script("restore-table.sh")} restore webhook-secrets 2026-11-21T03:00:00Z`;
+    const { code, stderr } = run(command, { setup: setup("aws_error PolicyNotFoundException") });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${table}-restored has no policy: everyone who may read DynamoDB can read its secrets.`);
   });
 });
 
@@ -396,6 +439,110 @@ extra() {
   });
 });
 
+describe("suspending a project and removing a user", () => {
+  const PROJECT = "01930000-0000-7000-8000-00000000d301";
+  /** The stub names a function after the output, and answers each call with the next line of `answers`. */
+  const setup = String.raw`
+extra() {
+  case "$1 $2" in
+    "cloudformation describe-stacks")
+      case "$*" in *\'ProjectsSuspendFunctionName\'*) echo suspend ;; *\'ProjectsRemoveMemberFunctionName\'*) echo remove ;;
+      *\'ApiKeysRevokeAllFunctionName\'*) echo revoke ;; esac ;;
+    "dynamodb query") printf '%s\t%s\n' p-1 p-2 ;;
+    "lambda invoke")
+      for file; do :; done
+      cat >> "$DIR/written"
+      next answers; printf '%s' "$state" > "$file"
+      case $state in *errorType*) echo Unhandled ;; *) echo None ;; esac ;;
+  esac
+}`;
+  const answers = (...lines: string[]) => `${setup}\nwill_be answers ${lines.map((line) => `'${line}'`).join(" ")}`;
+  const invoked = ({ calls, written }: Result) =>
+    calls
+      .filter((call) => call.startsWith("lambda invoke"))
+      .map((call, index) => [/--function-name (\w+)/.exec(call)?.[1], JSON.parse(written[index] ?? "")]);
+
+  test.each([
+    ["suspend", true],
+    ["resume", false],
+  ])("%s calls the function and prints its answer", (verb, suspended) => {
+    const result = run(`${script("suspend-project.sh")} ${verb} ${PROJECT}`, { setup: answers('{"webhooks":[]}') });
+    expect(result).toMatchObject({ code: 0, stdout: '{"webhooks":[]}\n', stderr: "" });
+    expect(invoked(result)).toEqual([["suspend", { project_id: PROJECT, suspended }]]);
+    // The function takes what the script sends.
+    expect(() => parse(suspensionInput, invoked(result)[0]?.[1])).not.toThrow();
+  });
+
+  test("another verb is a usage error", () => {
+    expect(run(`${script("suspend-project.sh")} pause ${PROJECT}`)).toMatchObject({ code: 2, calls: [] });
+  });
+
+  test("a user's keys are deleted first, then each membership is removed", () => {
+    const user = `a "quoted" \\ user|1`;
+    const result = run(`${script("remove-user.sh")} remove '${user}'`, {
+      setup: answers('{"revoked":2}', '{"removed":true}'),
+    });
+    expect(result).toMatchObject({
+      code: 0,
+      stdout: '{"revoked":2}\np-1 {"removed":true}\np-2 {"removed":true}\n',
+    });
+    expect(invoked(result)).toEqual([
+      ["revoke", { user_id: user }],
+      ["remove", { user_id: user, project_id: "p-1" }],
+      ["remove", { user_id: user, project_id: "p-2" }],
+    ]);
+    const query = result.calls.find((call) => call.startsWith("dynamodb query"));
+    expect(query).toContain(`--table-name deployment-webhooks-prod-projects`);
+    expect(query).toContain(`--expression-attribute-values {":user":{"S":${JSON.stringify(user)}}}`);
+  });
+
+  test("a membership that cannot be removed does not stop the others, and the script exits with 1", () => {
+    const failed = '{"errorType":"Error"}';
+    const result = run(`${script("remove-user.sh")} remove user-1`, {
+      setup: answers('{"revoked":0}', failed, '{"removed":true}'),
+    });
+    expect(result).toMatchObject({
+      code: 1,
+      stdout: `{"revoked":0}\np-1 ${failed}\np-2 {"removed":true}\n`,
+      stderr: "invoke: remove failed.\n",
+    });
+  });
+
+  test("the projects of a user are listed, and nothing is changed", () => {
+    const { code, stdout, changes } = run(`${script("remove-user.sh")} list user-1`, { setup });
+    expect({ code, stdout, changes: changes.filter((verb) => verb !== "query") }).toEqual({
+      code: 0,
+      stdout: "p-1\np-2\n",
+      changes: [],
+    });
+  });
+
+  test("nothing is invoked when the stack does not have the function", () => {
+    const { code, stderr, calls } = run(`${script("remove-user.sh")} remove user-1`);
+    expect({ code, calls: calls.length }).toEqual({ code: 1, calls: 1 });
+    expect(stderr).toContain("deployment-webhooks-prod has no output ApiKeysRevokeAllFunctionName.");
+  });
+
+  test("no membership is removed while keys could not be deleted", () => {
+    const result = run(`${script("remove-user.sh")} remove user-1`, { setup: answers('{"errorType":"Error"}') });
+    expect(result.code).toBe(1);
+    expect(invoked(result)).toHaveLength(1);
+  });
+
+  test("a rejected call ends the scripts with 1 and a message", () => {
+    const suspend = `${script("suspend-project.sh")} suspend ${PROJECT}`;
+    expectToStopAtEachFailure(suspend, answers("{}"), ({ stdout }) => expect(stdout).toBe(""));
+    for (const failAt of [1, 2, 3]) {
+      const { code, calls, stderr } = run(`${script("remove-user.sh")} remove user-1`, {
+        setup: answers("{}"),
+        failAt,
+      });
+      expect({ isFailed: code !== 0, calls: calls.length }).toEqual({ isFailed: true, calls: failAt });
+      expect(stderr).toContain("AccessDeniedException");
+    }
+  });
+});
+
 describe("ask", () => {
   const setup = String.raw`
 extra() {
@@ -502,16 +649,48 @@ test("disabling a webhook changes only one that exists and is enabled", () => {
   expect(calls[0]).toMatch(/":at":\{"S":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z"\},":manual":\{"S":"manual"\}/);
 });
 
-test("setting the throttle changes rate and burst of all methods of the stage", () => {
+describe("setting the throttle", () => {
   const setup = `extra() { case "$1 $2" in "cloudformation list-stack-resources") echo api-1 ;; esac; }`;
-  const { code, calls } = run(`${script("set-throttle.sh")} 1000 2000`, { setup });
-  expect(code).toBe(0);
-  expect(calls[1]).toBe(
-    "apigateway update-stage --rest-api-id api-1 --stage-name prod --patch-operations op=replace,path=/*/*/throttling/rateLimit,value=1000 op=replace,path=/*/*/throttling/burstLimit,value=2000",
+
+  /** Returns the limits that the script sets, by method and path of the endpoint. */
+  function limitsAfter(args: string): Record<string, string> {
+    const { code, calls } = run(`${script("set-throttle.sh")} ${args}`, { setup });
+    expect({ code, count: calls.length }).toEqual({ code: 0, count: 2 });
+    const [command = "", json = ""] = calls[1]?.split(" --patch-operations ") ?? [];
+    expect(command).toBe("apigateway update-stage --rest-api-id api-1 --stage-name prod");
+    const limits: Record<string, string[]> = {};
+    for (const { op, path, value } of JSON.parse(json)) {
+      expect(op).toBe("replace");
+      const [, resource = "", method, limit] = /^\/(.+)\/(.+)\/throttling\/(\w+)$/.exec(path) ?? [];
+      const name = `${method} ${resource.replaceAll("~1", "/")}`;
+      limits[name] = [...(limits[name] ?? []), `${limit} ${value}`];
+    }
+    return Object.fromEntries(Object.entries(limits).map(([name, values]) => [name, values.join(", ")]));
+  }
+
+  const limit = (rate: number, burst: number) => `rateLimit ${rate}, burstLimit ${burst}`;
+  const rows = (endpoints as readonly EndpointRow[]).flatMap(({ method, path, throttle }) =>
+    throttle ? [{ name: `${method} ${path}`, throttle }] : [],
   );
-  const missing = run(`${script("set-throttle.sh")} 0 0`);
-  expect({ code: missing.code, calls: missing.calls.length }).toEqual({ code: 1, calls: 1 });
-  expect(missing.stderr).toContain("deployment-webhooks-prod has no API here.");
+
+  test("to that of the stage keeps the lower throttles of endpoints", () => {
+    const own = rows.map(({ name, throttle }) => [name, limit(throttle.requestsPerSecond, throttle.burst)]);
+    expect(own.length).toBeGreaterThan(0);
+    expect(limitsAfter("1000 2000")).toEqual({ "* *": limit(1000, 2000), ...Object.fromEntries(own) });
+  });
+
+  test("to zero closes every endpoint", () => {
+    expect(limitsAfter("0 0")).toEqual({
+      "* *": limit(0, 0),
+      ...Object.fromEntries(rows.map(({ name }) => [name, limit(0, 0)])),
+    });
+  });
+
+  test("changes nothing where there is no API", () => {
+    const missing = run(`${script("set-throttle.sh")} 0 0`);
+    expect({ code: missing.code, calls: missing.calls.length }).toEqual({ code: 1, calls: 1 });
+    expect(missing.stderr).toContain("deployment-webhooks-prod has no API here.");
+  });
 });
 
 describe("stopping gradual deployments", () => {

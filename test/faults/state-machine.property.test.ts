@@ -11,8 +11,8 @@ import { newScenario, type Scenario } from "../support/scenario.ts";
 
 /*
  * Property test of one event and its delivery in random histories: outcomes, duplicate, late and lost messages, several
- * senders at once, crashes and faults at any call, writes that the SDK repeats, sweeps, drains, redeliveries and changes
- * of the webhook, also during an attempt, with a clock that jumps. Tables and endpoints are real; the queues and the
+ * senders at once, crashes and faults at any call, writes that the SDK repeats, sweeps, drains, redeliveries,
+ * suspensions and changes of the webhook, also during an attempt, with a clock that jumps. Tables and endpoints are real; the queues and the
  * receiver are simulated, because they are what the reference model knows.
  */
 
@@ -44,7 +44,9 @@ const { handler: fanOut } = await import("../../functions/deliveries/fan-out.ts"
 const { handler: send } = await import("../../functions/attempts/send.ts");
 const { handler: sendSlow } = await import("../../functions/attempts/send-slow.ts");
 const { handler: sweep } = await import("../../functions/deliveries/sweep.ts");
+const { handler: suspend } = await import("../../functions/projects/suspend.ts");
 const webhooks = await import("../../functions/webhooks/webhook-store.ts");
+const { holdsDeliveries } = await import("../../functions/webhooks/suspension.ts");
 const { startTestService } = await import("../support/service.ts");
 
 /**
@@ -57,7 +59,7 @@ type Fault =
   | { kind: "crash before" | "crash after" | "outage" | "failure" | "repeat"; nth: number }
   | { kind: "overtaken"; nth: number; by: Meanwhile[] };
 
-type Change = "sweep" | "redeliver" | "recover" | "disable" | "enable" | "delete";
+type Change = "sweep" | "redeliver" | "recover" | "disable" | "enable" | "suspend" | "resume" | "delete";
 /** What happens while the receiver has a request. `send`: another sender gets the same or another message. */
 type Meanwhile =
   | { kind: Change }
@@ -73,6 +75,7 @@ type Step =
 
 const change = fc.oneof(
   { weight: 20, arbitrary: fc.constantFrom<Change>("sweep", "redeliver", "recover", "disable", "enable") },
+  { weight: 6, arbitrary: fc.constantFrom<Change>("suspend", "resume", "resume") },
   { weight: 1, arbitrary: fc.constant<Change>("delete") },
 );
 // Counted from the newest: 0 is the last enqueued message.
@@ -211,8 +214,9 @@ class History {
   row: Delivery | undefined;
   requestedAttempts = 0;
   isDeleted = false;
-  wasEverDisabled = false;
+  wasEverHeldBack = false;
   enabledCount = 0;
+  resumedCount = 0;
   #requests = 0;
   /** How many requests had been sent when a user last requested an attempt. */
   #requestsWhenAsked = 0;
@@ -241,7 +245,9 @@ class History {
     await this.check(before, next, requested);
     // An older attempt that is recorded later is not the requested one.
     const isUnsent = this.#requests === this.#requestsWhenAsked;
-    const isWaiting = before?.status === "pending" && before.trigger === "redeliver" && isUnsent;
+    // One that was being held while a suspension ended is recovered.
+    const isWaiting =
+      before?.status === "pending" && before.trigger === "redeliver" && isUnsent && this.resumedCount === 0;
     if (isWaiting && this.row?.status !== "cancelled") expect(this.row?.trigger).toBe("redeliver");
   }
 
@@ -282,12 +288,13 @@ class History {
     meanwhile: Meanwhile[] = [],
     fault?: Fault,
   ): Promise<void> {
-    const [wasDeleted, row, webhook, requested, enabled] = [
+    const [wasDeleted, row, webhook, requested, enabled, resumed] = [
       this.isDeleted,
       await this.readRow(),
       await invocation.run(undefined, () => webhooks.find(scenario.projectId, scenario.webhook.id)),
       this.requestedAttempts,
       this.enabledCount,
+      this.resumedCount,
     ];
     const outer = respond;
     respond = async (headers, body) => {
@@ -299,6 +306,9 @@ class History {
       const isRequested = row?.trigger === "redeliver" || this.requestedAttempts > requested;
       if (webhook?.disabled_at !== undefined && this.enabledCount === enabled && !isRequested) {
         this.faults.push("a request after the webhook was disabled");
+      }
+      if (webhook?.suspended_at !== undefined && this.resumedCount === resumed) {
+        this.faults.push("a request after the project was suspended");
       }
       if (row && hasSucceeded(row) && this.requestedAttempts === requested) {
         this.faults.push("a request after a success");
@@ -345,6 +355,12 @@ class History {
     // The fake clock only moves here: two requests of a user never arrive in the same millisecond.
     jest.setSystemTime(Date.now() + 1);
     if (kind === "sweep") return sweep({}, plenty);
+    if (kind === "suspend" || kind === "resume") {
+      await suspend({ project_id: scenario.projectId, suspended: kind === "suspend" });
+      if (kind === "suspend") this.wasEverHeldBack = true;
+      else this.resumedCount += 1;
+      return;
+    }
     const before = await this.readRow();
     if (kind === "redeliver" && !before) return;
     const since = "2020-01-01T00:00:00Z";
@@ -355,10 +371,10 @@ class History {
       enable: () => api.patch(this.#path, { enabled: true }),
       delete: () => api.delete(this.#path),
     }[kind]();
-    expect([200, 202, 204, 404, 409, 429]).toContain(status);
+    expect([200, 202, 204, 403, 404, 409, 429]).toContain(status);
     expect(status === 404).toBe(this.isDeleted);
     if (kind === "delete") this.isDeleted = true;
-    if (kind === "disable") this.wasEverDisabled = true;
+    if (kind === "disable") this.wasEverHeldBack = true;
     if (kind === "enable") this.enabledCount += 1;
     // A redelivery that is already due stays unchanged, so it is not a new request.
     const isNew = (await this.readRow())?.requested_at !== before?.requested_at;
@@ -399,7 +415,7 @@ class History {
   /** Notes that the delivery becomes held although its webhook is enabled. */
   async noteHeld(): Promise<void> {
     const webhook = await this.#webhookNow();
-    if (webhook && webhook.disabled_at === undefined) this.#isHeldWhileEnabled = true;
+    if (webhook && !holdsDeliveries(webhook)) this.#isHeldWhileEnabled = true;
   }
 
   #webhookNow = () => invocation.run(undefined, () => webhooks.find(scenario.projectId, scenario.webhook.id));
@@ -410,7 +426,8 @@ class History {
    */
   async #checkHeld(status: string | undefined, next: Step): Promise<void> {
     const isBroken = "fault" in next && next.fault !== undefined && next.fault.kind !== "overtaken";
-    if (this.#isHeldWhileEnabled && !isBroken && (await this.#webhookNow())?.disabled_at === undefined) {
+    const webhook = await this.#webhookNow();
+    if (this.#isHeldWhileEnabled && !isBroken && webhook && !holdsDeliveries(webhook)) {
       expect(status).not.toBe("held");
     }
     this.#isHeldWhileEnabled = false;
@@ -446,7 +463,8 @@ class History {
     if (status === "failed") expect(attempts.some(({ error_code }) => error_code !== undefined)).toBe(true);
     if (status === "succeeded") return;
     if (status === "held")
-      expect(this.wasEverDisabled || attempts.some(({ status_code }) => status_code === 410)).toBe(true);
+      expect(this.wasEverHeldBack || attempts.some(({ status_code }) => status_code === 410)).toBe(true);
+    await this.do({ kind: "resume" });
     await this.do({ kind: "enable" });
     await this.do({ kind: "recover" });
     expect(this.row.status).toBe("pending");
@@ -505,6 +523,23 @@ const rare: Record<string, Step[]> = {
     { kind: "recover" },
     sent("200"),
   ],
+  "held while its project is suspended, and recovered": [
+    { kind: "suspend" },
+    sent("200"),
+    { kind: "enable" },
+    sent("200"),
+    { kind: "resume" },
+    { kind: "recover" },
+    sent("200"),
+  ],
+  "redelivered, and held by a suspension": [
+    sent("500"),
+    { kind: "redeliver" },
+    { kind: "suspend" },
+    sent("200"),
+    { kind: "redeliver" },
+  ],
+  "held while the suspension ends": [{ kind: "suspend" }, overtaken(1, { kind: "resume" }), sent("200")],
   "disabled by 410": [sent("410"), { kind: "enable" }, sent("200"), { kind: "recover" }, sent("500"), sent("200")],
   "redelivered during attempts": [
     sent("500", { kind: "redeliver" }),

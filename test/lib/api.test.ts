@@ -139,14 +139,36 @@ describe("a path without an endpoint", () => {
   );
 });
 
-test("the throttle is that of the stage, for every method and path", () => {
-  expect(settingsOf(dev)).toMatchObject([
-    { HttpMethod: "*", ResourcePath: "/*", ThrottlingRateLimit: 50, ThrottlingBurstLimit: 100 },
-  ]);
-  expect(settingsOf(new SynthesizedStack("prod"))).toMatchObject([
-    { HttpMethod: "*", ResourcePath: "/*", ThrottlingRateLimit: 1_000, ThrottlingBurstLimit: 2_000 },
-  ]);
-  expect(settingsOf(every)).toMatchObject([{ ThrottlingRateLimit: 5_000, ThrottlingBurstLimit: 10_000 }]);
+const throttlesOf = (stack: SynthesizedStack): Record<string, string> =>
+  Object.fromEntries(
+    settingsOf(stack).map((setting: Json) => [
+      `${setting.HttpMethod} ${setting.ResourcePath.replaceAll("~1", "/")}`,
+      `${setting.ThrottlingRateLimit}/s, burst ${setting.ThrottlingBurstLimit}`,
+    ]),
+  );
+
+describe("the throttle", () => {
+  const webhook = "//v1/projects/{project_id}/webhooks/{webhook_id}";
+
+  test("is that of the stage, except for endpoints with one of their own", () => {
+    const own = {
+      [`POST ${webhook}/test`]: "5/s, burst 20",
+      [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "5/s, burst 20",
+      [`POST ${webhook}/recover`]: "3/s, burst 10",
+    };
+    expect(throttlesOf(dev)).toEqual({ "* /*": "50/s, burst 100", ...own });
+    expect(throttlesOf(new SynthesizedStack("prod"))).toEqual({ "* /*": "1000/s, burst 2000", ...own });
+    expect(throttlesOf(every)).toEqual({ "* /*": "5000/s, burst 10000", ...own });
+  });
+
+  test("of an endpoint is never above that of the stage", () => {
+    expect(throttlesOf(new SynthesizedStack("otherForms"))).toEqual({
+      "* /*": "4/s, burst 15",
+      [`POST ${webhook}/test`]: "4/s, burst 15",
+      [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "4/s, burst 15",
+      [`POST ${webhook}/recover`]: "3/s, burst 10",
+    });
+  });
 });
 
 test("API Gateway writes no execution logs, which would contain headers and bodies", () => {
@@ -190,7 +212,7 @@ describe("CORS", () => {
       expect(ResponseParameters).toMatchObject({
         "method.response.header.Access-Control-Allow-Origin": "'https://app.example.com'",
         "method.response.header.Access-Control-Allow-Methods": "'GET,POST,PATCH,DELETE'",
-        "method.response.header.Access-Control-Allow-Headers": "'Authorization,Content-Type'",
+        "method.response.header.Access-Control-Allow-Headers": "'Authorization,Content-Type,Idempotency-Key'",
         "method.response.header.Access-Control-Max-Age": "'7200'",
       });
     }

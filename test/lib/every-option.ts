@@ -5,6 +5,7 @@ import type { Stage } from "../../lib/stage.ts";
 export const everyOption = {
   name: "every",
   keepsData: true,
+  bootstrapQualifier: "hooksevery",
   logRetention: RetentionDays.ONE_YEAR,
   throttle: { requestsPerSecond: 5_000, burst: 10_000 },
   deploysGradually: true,
@@ -38,8 +39,10 @@ export const everyOption = {
     },
   },
   corsOrigins: ["https://app.example.com", "http://localhost:5173"],
-  firewall: { requestsPerFiveMinutes: 3_000 },
+  firewall: { requestsPerMinutePerAddress: 1_200, requestsPerMinutePerCredential: 600 },
+  reservedConcurrency: { authorizer: 300, recover: 100 },
   kmsKey: "create",
+  breakGlassRole: "operations/read-secrets",
   alarmEmail: "ops@example.com",
   eventProducers: [
     "arn:aws:iam::444455556666:role/deployments",

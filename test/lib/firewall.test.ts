@@ -1,19 +1,98 @@
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
+const prod = new SynthesizedStack("prod");
 const every = new SynthesizedStack("everyOption");
-const acl = only(every.all("AWS::WAFv2::WebACL"));
-const [rate, ...managed] = acl.Properties.Rules;
+const acl = only(prod.all("AWS::WAFv2::WebACL"));
+const rules: Json[] = acl.Properties.Rules;
+const [perAddress, perCredential, throttled, ...managed] = rules;
 
-test("there is no firewall unless the stage has the option", () => {
+const limitsOf = (stack: SynthesizedStack) =>
+  only(stack.all("AWS::WAFv2::WebACL"))
+    .Properties.Rules.map(({ Name, Statement }: Json) => [Name, Statement.RateBasedStatement?.Limit])
+    .filter(([, limit]: [string, number | undefined]) => limit !== undefined);
+
+test("a stage whose data is deleted with it has no firewall", () => {
   expect(dev.all("AWS::WAFv2::WebACL")).toEqual([]);
+  expect(dev.all("AWS::WAFv2::WebACLAssociation")).toEqual([]);
 });
 
-test("an IP address that sends more requests than the limit in five minutes is blocked", () => {
+test("the limits are those of the stage, and 120 for the endpoints with a throttle of their own", () => {
+  expect(limitsOf(prod)).toEqual([
+    ["Rate", 6_000],
+    ["CredentialRate", 3_000],
+    ["ThrottledRate", 120],
+  ]);
+  expect(limitsOf(every)).toEqual([
+    ["Rate", 1_200],
+    ["CredentialRate", 600],
+    ["ThrottledRate", 120],
+  ]);
+});
+
+test("an IP address is blocked above its limit in a minute, whatever it sends", () => {
   expect(acl.Properties.DefaultAction).toEqual({ Allow: {} });
-  expect(rate).toMatchObject({
-    Priority: 0,
-    Action: { Block: {} },
-    Statement: { RateBasedStatement: { AggregateKeyType: "IP", Limit: 3_000, EvaluationWindowSec: 300 } },
+  expect(perAddress.Statement).toEqual({
+    RateBasedStatement: { AggregateKeyType: "IP", Limit: 6_000, EvaluationWindowSec: 60 },
+  });
+});
+
+const hasCredential = {
+  SizeConstraintStatement: {
+    FieldToMatch: { SingleHeader: { Name: "authorization" } },
+    ComparisonOperator: "GT",
+    Size: 0,
+    TextTransformations: [{ Priority: 0, Type: "NONE" }],
+  },
+};
+
+test.each([
+  ["a credential", () => perCredential],
+  ["a credential of an endpoint with a throttle", () => throttled],
+])("%s is the same one in another case and with more spaces", (_, rule) => {
+  const { AggregateKeyType, CustomKeys, EvaluationWindowSec } = rule().Statement.RateBasedStatement;
+  expect({ AggregateKeyType, EvaluationWindowSec }).toEqual({
+    AggregateKeyType: "CUSTOM_KEYS",
+    EvaluationWindowSec: 60,
+  });
+  const { Name, TextTransformations } = only<Json>(CustomKeys).Header;
+  expect(Name).toBe("authorization");
+  expect(TextTransformations).toEqual([
+    { Priority: 0, Type: "COMPRESS_WHITE_SPACE" },
+    { Priority: 1, Type: "LOWERCASE" },
+  ]);
+});
+
+test("only requests with a credential count for it", () => {
+  expect(perCredential.Statement.RateBasedStatement.ScopeDownStatement).toEqual(hasCredential);
+});
+
+test("the endpoints with a throttle are known by the end of their path, however it is encoded", () => {
+  const { Statements } = throttled.Statement.RateBasedStatement.ScopeDownStatement.AndStatement;
+  expect(Statements[0]).toEqual(hasCredential);
+  const ends = Statements[1].OrStatement.Statements.map(({ ByteMatchStatement }: Json) => {
+    expect(ByteMatchStatement).toMatchObject({
+      FieldToMatch: { UriPath: {} },
+      PositionalConstraint: "ENDS_WITH",
+      TextTransformations: [{ Priority: 0, Type: "URL_DECODE" }],
+    });
+    return ByteMatchStatement.SearchString;
+  });
+  expect(ends).toEqual(["/test", "/redeliver", "/recover"]);
+});
+
+test("a blocked request gets the gateway response: a custom response would take precedence, without a request id", () => {
+  for (const { Action } of [perAddress, perCredential, throttled]) expect(Action).toEqual({ Block: {} });
+  const response = only(
+    prod.all("AWS::ApiGateway::GatewayResponse").filter(({ Properties }) => Properties.ResponseType === "WAF_FILTERED"),
+  ).Properties;
+  expect(response.StatusCode).toBe("429");
+  expect(response.ResponseParameters["gatewayresponse.header.Retry-After"]).toBe("'60'");
+  expect(JSON.parse(response.ResponseTemplates["application/json"])).toEqual({
+    error: {
+      code: "rate_limited",
+      message: "Too many requests from this address or with this credential. Wait and try again.",
+      request_id: "$context.requestId",
+    },
   });
 });
 
@@ -25,18 +104,20 @@ test("the managed rule groups of AWS only count requests", () => {
     ["AWSManagedRulesKnownBadInputsRuleSet", { Count: {} }],
     ["AWSManagedRulesAmazonIpReputationList", { Count: {} }],
   ]);
-  const priorities = acl.Properties.Rules.map(({ Priority }: Json) => Priority);
-  expect(new Set(priorities).size).toBe(priorities.length);
+});
+
+test("the rules have different priorities, the rates first", () => {
+  expect(rules.map(({ Priority }) => Priority)).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
 test("the firewall is in front of the stage of the API", () => {
-  const { WebACLArn, ResourceArn } = only(every.all("AWS::WAFv2::WebACLAssociation")).Properties;
-  expect(every.target(WebACLArn).id).toBe(acl.id);
-  expect(JSON.stringify(ResourceArn)).toContain(only(every.all("AWS::ApiGateway::Stage")).id);
+  const { WebACLArn, ResourceArn } = only(prod.all("AWS::WAFv2::WebACLAssociation")).Properties;
+  expect(prod.target(WebACLArn).id).toBe(acl.id);
+  expect(JSON.stringify(ResourceArn)).toContain(only(prod.all("AWS::ApiGateway::Stage")).id);
 });
 
 test("no samples of requests are kept", () => {
-  for (const { VisibilityConfig } of [acl.Properties, ...acl.Properties.Rules]) {
+  for (const { VisibilityConfig } of [acl.Properties, ...rules]) {
     expect(VisibilityConfig).toMatchObject({ SampledRequestsEnabled: false, CloudWatchMetricsEnabled: true });
   }
 });

@@ -68,14 +68,17 @@ test("each function that uses the table of API keys has only the actions it need
     "api-keys/provision": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/list": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/revoke-all": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/get-current": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
   });
 });
 
-test("only the function that the platform invokes changes the members of a project", () => {
+test("only the functions that the platform invokes change the members of a project", () => {
   expect(
     functionsWith((grant) => /(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant)),
   ).toEqual({
     "projects/upsert-member": ["dynamodb:UpdateItem on table deployment-webhooks-dev-projects"],
+    "projects/remove-member": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
   });
 });
 

@@ -11,7 +11,10 @@ test.each(stacks)("$name has no finding that is not acknowledged", ({ violations
 });
 
 test("every acknowledgment belongs to a finding", () => {
-  const used = new Set(stacks.flatMap(({ acknowledged }) => acknowledged.map(({ acknowledgedId }) => acknowledgedId)));
+  const idOf = (id = "") => id.replace(/cdk-hooks\w+-assets/, "cdk-<qualifier>-assets");
+  const used = new Set(
+    stacks.flatMap(({ acknowledged }) => acknowledged.map(({ acknowledgedId }) => idOf(acknowledgedId))),
+  );
   expect(suppressions.map(({ id }) => id).sort()).toEqual([...used].sort());
 });
 

@@ -7,14 +7,20 @@ test("the same sources synthesize the same template", () => {
   expect(JSON.stringify(new SynthesizedStack("devAgain").template)).toBe(JSON.stringify(dev.template));
 });
 
-test("the stages have the same resources, except for gradual deployments", () => {
+test("the stages have the same resources, except for gradual deployments and the firewall", () => {
   const gradual = ["AWS::Lambda::Alias", "AWS::Lambda::Version"];
   const ofProd = Object.entries(countsByType(prod)).filter(
-    ([type]) => !/CodeDeploy|IAM|CloudWatch/.test(type) && !gradual.includes(type),
+    ([type]) => !/CodeDeploy|IAM|CloudWatch|WAFv2/.test(type) && !gradual.includes(type),
   );
   expect(Object.fromEntries(ofProd)).toEqual(
     Object.fromEntries(Object.entries(countsByType(dev)).filter(([type]) => !/IAM|CloudWatch/.test(type))),
   );
+});
+
+test("each stage is deployed with the bootstrap roles of its qualifier", () => {
+  const qualifierOf = ({ template }: SynthesizedStack) =>
+    template.Parameters.BootstrapVersion.Default.match(/^\/cdk-bootstrap\/(\w+)\/version$/)?.[1];
+  expect([dev, prod].map(qualifierOf)).toEqual(["hooksdev", "hooksprod"]);
 });
 
 test("prod has termination protection, and its data is retained", () => {
@@ -32,14 +38,19 @@ test("the outputs are those that operators and the rest of the platform use", ()
   expect(Object.keys(dev.outputs).sort()).toEqual([
     "AlarmTopicArn",
     "ApiKeysProvisionFunctionName",
+    "ApiKeysRevokeAllFunctionName",
     "ApiKeysTableName",
     "ApiUrl",
+    "AuditEventsTableName",
     "DashboardUrl",
     "DeliveriesReplayFunctionName",
     "DeliveriesTableName",
     "EventsQueueUrl",
     "EventsTableName",
+    "IdempotencyKeysTableName",
     "JwtSecretArn",
+    "ProjectsRemoveMemberFunctionName",
+    "ProjectsSuspendFunctionName",
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",
     "RequestBudgetsTableName",

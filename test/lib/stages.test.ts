@@ -1,5 +1,6 @@
+import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import type { Stage } from "../../lib/stage.ts";
-import { InvalidStageError, validateStage } from "../../lib/stage.ts";
+import { firewallOf, InvalidStageError, reservedConcurrencyOf, validateStage } from "../../lib/stage.ts";
 import { readContext, stageNamed, stages } from "../../lib/stages.ts";
 import { everyOption } from "./every-option.ts";
 
@@ -12,6 +13,7 @@ test("the stages have these options", () => {
     dev: {
       name: "dev",
       keepsData: false,
+      bootstrapQualifier: "hooksdev",
       logRetention: 7,
       throttle: { requestsPerSecond: 50, burst: 100 },
       deploysGradually: false,
@@ -19,11 +21,16 @@ test("the stages have these options", () => {
     prod: {
       name: "prod",
       keepsData: true,
+      bootstrapQualifier: "hooksprod",
       logRetention: 90,
       throttle: { requestsPerSecond: 1_000, burst: 2_000 },
       deploysGradually: true,
     },
   });
+});
+
+test("each stage has bootstrap roles of its own", () => {
+  expect(new Set(stages.map(({ bootstrapQualifier }) => bootstrapQualifier)).size).toBe(stages.length);
 });
 
 test.each(["nope", "", "Prod", 1])("the unknown stage %j is rejected with the names of the known ones", (name) => {
@@ -50,6 +57,10 @@ const key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234
 test.each<[string, unknown, string]>([
   ["name", "Prod", "name: must be 1 to 20 lower-case letters"],
   ["name", "a-name-that-is-much-too-long", "name: must be 1 to 20"],
+  ["bootstrapQualifier", "hooks-dev", "bootstrapQualifier: must be 1 to 10 lower-case letters and digits"],
+  ["bootstrapQualifier", "hooksstaging", "bootstrapQualifier: must be 1 to 10"],
+  ["breakGlassRole", "*", "breakGlassRole: must be the name of a role, such as operations/break-glass"],
+  ["breakGlassRole", "arn:aws:iam::111122223333:role/a", "breakGlassRole: must be the name of a role"],
   ["logRetention", 8, "logRetention: "],
   ["throttle", { requestsPerSecond: 0, burst: 10 }, "throttle.requestsPerSecond: "],
   ["jwt", { secretArn: "provider-secret" }, "jwt.secretArn: must be an ARN such as arn:aws:secretsmanager"],
@@ -82,7 +93,11 @@ test.each<[string, unknown, string]>([
   ["corsOrigins", [], "corsOrigins: "],
   ["corsOrigins", ["https://app.example.com/"], "corsOrigins.0: must be an origin"],
   ["corsOrigins", ["*"], "corsOrigins.0: must be an origin"],
-  ["firewall", { requestsPerFiveMinutes: 5 }, "firewall.requestsPerFiveMinutes: "],
+  ["firewall", { requestsPerMinutePerAddress: 5 }, "firewall.requestsPerMinutePerAddress: "],
+  ["firewall", { requestsPerMinute: 100 }, "firewall: "],
+  ["firewall", true, "firewall: "],
+  ["reservedConcurrency", { recover: 0 }, "reservedConcurrency.recover: "],
+  ["reservedConcurrency", { send: 10 }, "reservedConcurrency: "],
   ["kmsKey", "alias/mine", "kmsKey: "],
   ["kmsKey", "arn:aws:kms:eu-west-1:111122223333:alias/mine", "kmsKey: "],
   ["alarmEmail", "ops", "alarmEmail: must be an email address"],
@@ -110,13 +125,65 @@ test.each<[string, accepted: unknown, rejected: unknown]>([
   ["deliveries", { retrySchedule: [0] }, { retrySchedule: [-1] }],
   ["deliveries", { graceSeconds: 1 }, { graceSeconds: 0 }],
   ["deliveries", { disableAfterSeconds: 0 }, { disableAfterSeconds: -1 }],
-  ["firewall", { requestsPerFiveMinutes: 10 }, { requestsPerFiveMinutes: 9 }],
-  ["firewall", { requestsPerFiveMinutes: 2_000_000_000 }, { requestsPerFiveMinutes: 2_000_000_001 }],
+  ["firewall", { requestsPerMinutePerAddress: 10 }, { requestsPerMinutePerAddress: 9 }],
+  ["firewall", { requestsPerMinutePerCredential: 10 }, { requestsPerMinutePerCredential: 9 }],
+  ["firewall", { requestsPerMinutePerCredential: 2_000_000_000 }, { requestsPerMinutePerCredential: 2_000_000_001 }],
+  ["reservedConcurrency", { authorizer: 1 }, { authorizer: 0 }],
   ["projectsTable", { name: "abc" }, { name: "ab" }],
   ["projectsTable", { name: "a".repeat(255) }, { name: "a".repeat(256) }],
 ])("%s: %j is accepted and %j is rejected", (option, accepted, rejected) => {
   expect(validateStage({ ...everyOption, [option]: accepted } as Stage)).toMatchObject({ [option]: accepted });
   expect(() => validateStage({ ...everyOption, [option]: rejected } as Stage)).toThrow(InvalidStageError);
+});
+
+const stageWith = (keepsData: boolean, options: Partial<Stage>): Stage =>
+  validateStage({ ...stageNamed("dev"), keepsData, ...options });
+
+test.each<[string, boolean, Stage["firewall"], ReturnType<typeof firewallOf>]>([
+  [
+    "on where data is kept",
+    true,
+    undefined,
+    { requestsPerMinutePerAddress: 6_000, requestsPerMinutePerCredential: 3_000 },
+  ],
+  ["off where data is not kept", false, undefined, undefined],
+  ["off where data is kept and the option is false", true, false, undefined],
+  [
+    "on where data is not kept and the option has a limit, with the default of the other limit",
+    false,
+    { requestsPerMinutePerAddress: 100 },
+    { requestsPerMinutePerAddress: 100, requestsPerMinutePerCredential: 3_000 },
+  ],
+  [
+    "on with the defaults where the option has no limit",
+    false,
+    {},
+    { requestsPerMinutePerAddress: 6_000, requestsPerMinutePerCredential: 3_000 },
+  ],
+])("the firewall is %s", (_, keepsData, firewall, limits) => {
+  expect(firewallOf(stageWith(keepsData, firewall === undefined ? {} : { firewall }))).toEqual(limits);
+});
+
+test.each<[string, boolean, Stage["reservedConcurrency"], ReturnType<typeof reservedConcurrencyOf>]>([
+  ["on where data is kept", true, undefined, { "auth/authorizer": 200, "deliveries/recover": 70 }],
+  ["off where data is not kept: a new account may have 10", false, undefined, {}],
+  ["off where data is kept and the option is false", true, false, {}],
+  [
+    "on where data is not kept and the option has a number, with the default of the other one",
+    false,
+    { authorizer: 5 },
+    { "auth/authorizer": 5, "deliveries/recover": 70 },
+  ],
+])("the reserved concurrency is %s", (_, keepsData, reservedConcurrency, expected) => {
+  const options = reservedConcurrency === undefined ? {} : { reservedConcurrency };
+  expect(reservedConcurrencyOf(stageWith(keepsData, options))).toEqual(expected);
+});
+
+test("recover needs no more than its reservation at the rate of its throttle", () => {
+  const throttle = (endpoints as readonly EndpointRow[]).find(({ file }) => file === "deliveries/recover")?.throttle;
+  // A call ends after 20 seconds.
+  const atMost = (throttle?.burst ?? 0) + 20 * (throttle?.requestsPerSecond ?? Number.NaN);
+  expect(reservedConcurrencyOf(stageNamed("prod"))["deliveries/recover"]).toBe(atMost);
 });
 
 /** Each option that is an ARN, with its path within everyOption. */
@@ -155,6 +222,6 @@ describe.each(arnOptions)("%s", (_, withArn, arn) => {
 });
 
 test("the error names every option that is not valid", () => {
-  const wrong = { ...everyOption, alarmEmail: "x", firewall: { requestsPerFiveMinutes: 1 } };
+  const wrong = { ...everyOption, alarmEmail: "x", firewall: { requestsPerMinutePerAddress: 1 } };
   expect(() => validateStage(wrong)).toThrow(/firewall.*alarmEmail/s);
 });

@@ -1,5 +1,8 @@
+import { allowedCallsOf } from "../../bin/local/permissions.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { dev, type Json, type Resource, SynthesizedStack } from "./synthesized.ts";
+import { functionRows } from "../../lib/grants.ts";
+import { denialsFor } from "../../lib/secret-tables.ts";
+import { dev, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 /* The keys and indexes of each table are pinned in stateful.test.ts. */
 
@@ -12,7 +15,7 @@ test("there is one table per row, with the stage in its name", () => {
   expect(names.sort()).toEqual(rows.map((row) => `deployment-webhooks-prod-${row.name}`).sort());
 });
 
-test("only events, deliveries and budgets expire", () => {
+test("only events, deliveries, budgets, audit events and outcomes of requests expire", () => {
   const expiring = dev.all("AWS::DynamoDB::Table").flatMap(({ Properties }) => {
     const { TableName, TimeToLiveSpecification } = Properties;
     return TimeToLiveSpecification ? [[TableName, TimeToLiveSpecification]] : [];
@@ -23,6 +26,8 @@ test("only events, deliveries and budgets expire", () => {
     "deployment-webhooks-dev-events": ttl,
     "deployment-webhooks-dev-deliveries": ttl,
     "deployment-webhooks-dev-request-budgets": ttl,
+    "deployment-webhooks-dev-audit-events": ttl,
+    "deployment-webhooks-dev-idempotency-keys": ttl,
   });
 });
 
@@ -74,9 +79,169 @@ describe("an existing projects table", () => {
       .flatMap(({ Properties }) => Properties.PolicyDocument.Statement)
       .filter((statement: Json) => JSON.stringify(statement.Resource).includes("table/platform-projects"))
       .flatMap(({ Action }: Json) => Action);
-    expect([...new Set(actions)].sort()).toEqual(["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]);
+    expect([...new Set(actions)].sort()).toEqual([
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]);
   });
 });
+
+describe("the policy of the table of signing secrets", () => {
+  const table = prod.table("deployment-webhooks-prod-webhook-secrets");
+  const statements: Json[] = table.Properties.ResourcePolicy?.PolicyDocument.Statement ?? [];
+  const breakGlass = arnOf("iam", "", "role/deployment-webhooks-prod-break-glass");
+  const secretsArn = arnOf("dynamodb", { Ref: "AWS::Region" }, "table/deployment-webhooks-prod-webhook-secrets");
+
+  const roleOf = (file: string) => prod.target(prod.functionFor(file).Properties.Role);
+  const exceptions = ({ Condition }: Json): string[] =>
+    Condition.ArnNotEquals["aws:PrincipalArn"].map((arn: Json) =>
+      arn["Fn::GetAtt"] ? prod.target(arn).id : textOf(arn),
+    );
+
+  /** Returns whether the policy denies a call, as IAM evaluates it. */
+  function denies(principal: string, action: string, returnValues?: string): boolean {
+    return statements.some((statement) => {
+      const { StringNotEquals: unlike, Null: isAbsent } = statement.Condition;
+      const asksForItem = returnValues !== undefined && returnValues !== unlike?.["dynamodb:ReturnValues"];
+      const matches = unlike === undefined || (isAbsent["dynamodb:ReturnValues"] === "false" && asksForItem);
+      return matches && statement.Action.includes(`dynamodb:${action}`) && !exceptions(statement).includes(principal);
+    });
+  }
+
+  const writes = ["PutItem", "UpdateItem", "DeleteItem"];
+  const itemActions = [
+    ...["GetItem", "BatchGetItem", "Query", "Scan", "ConditionCheckItem", ...writes, "BatchWriteItem"],
+    ...["PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete"],
+  ];
+  const copies = [
+    ...["ExportTableToPointInTime", "RestoreTableToPointInTime"],
+    ...["EnableKinesisStreamingDestination", "UpdateKinesisStreamingDestination"],
+  ];
+
+  test("exists in stages that keep data, on no other table", () => {
+    const withPolicy = (stack: SynthesizedStack) =>
+      stack
+        .all("AWS::DynamoDB::Table")
+        .flatMap(({ Properties }) => (Properties.ResourcePolicy ? [Properties.TableName] : []));
+    expect(withPolicy(prod)).toEqual(["deployment-webhooks-prod-webhook-secrets"]);
+    expect(withPolicy(every)).toEqual(["deployment-webhooks-every-webhook-secrets"]);
+    expect(withPolicy(dev)).toEqual([]);
+  });
+
+  test("denies, to any principal, on this table and its indexes", () => {
+    for (const { Effect, Principal, Resource } of statements) {
+      expect([Effect, Principal]).toEqual(["Deny", { AWS: "*" }]);
+      expect(Resource.map(textOf)).toEqual([secretsArn, `${secretsArn}/index/*`]);
+    }
+  });
+
+  test.each([
+    ["the account's root user", arnOf("iam", "", "root")],
+    ["another role", arnOf("iam", "", "role/admin")],
+    ["a role whose name begins like that of the break-glass role", `${breakGlass}-2`],
+    ["an AWS service, which has no ARN", ""],
+  ])("denies %s to read, write or copy items", (_, principal) => {
+    const permitted = [...itemActions, ...copies].filter((action) => !denies(principal, action));
+    expect(permitted).toEqual([]);
+  });
+
+  test("denies each function what a local run denies it", () => {
+    for (const { file, uses } of functionRows) {
+      const local = itemActions.filter(
+        (action) => !allowedCallsOf(uses).has(`dynamodb:${action} on table webhook-secrets`),
+      );
+      expect([file, itemActions.filter((action) => denies(roleOf(file).id, action))]).toEqual([file, local]);
+      expect([file, copies.filter((action) => !denies(roleOf(file).id, action))]).toEqual([file, []]);
+    }
+  });
+
+  test("lets the senders read, one function each create, rotate and delete, and nothing else", () => {
+    const permitted = functionRows.flatMap(({ file }) =>
+      itemActions.flatMap((action) => (denies(roleOf(file).id, action) ? [] : [`${file}: ${action}`])),
+    );
+    expect(permitted.sort()).toEqual([
+      "attempts/send-slow: BatchGetItem",
+      "attempts/send: BatchGetItem",
+      "webhooks/create: PutItem",
+      "webhooks/delete: DeleteItem",
+      "webhooks/rotate-secret: UpdateItem",
+    ]);
+  });
+
+  test("denies a function that only writes to receive the item, but not to write", () => {
+    const id = roleOf("webhooks/rotate-secret").id;
+    const returning = ["ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW"];
+    expect(returning.filter((values) => !denies(id, "UpdateItem", values))).toEqual([]);
+    expect([denies(id, "UpdateItem", "NONE"), denies(id, "UpdateItem")]).toEqual([false, false]);
+  });
+
+  test("denies the break-glass role nothing", () => {
+    const denied = [...itemActions, ...copies].filter((action) => denies(breakGlass, action, "ALL_OLD"));
+    expect(statements.length).toBeGreaterThan(0);
+    expect(denied).toEqual([]);
+  });
+
+  test("names the break-glass role of the stage's option, with its path", () => {
+    const { PolicyDocument } = every.table("deployment-webhooks-every-webhook-secrets").Properties.ResourcePolicy;
+    for (const { Condition } of PolicyDocument.Statement) {
+      const names = Condition.ArnNotEquals["aws:PrincipalArn"].filter((arn: Json) => !arn["Fn::GetAtt"]).map(textOf);
+      expect(names).toEqual([arnOf("iam", "", "role/operations/read-secrets")]);
+    }
+  });
+
+  test("denies nothing that a deployment, a backup or an alarm does", () => {
+    const denied = statements.flatMap(({ Action }) => [Action].flat());
+    expect(
+      denied.filter((action) =>
+        /\*|Table$|Policy|Describe|List|Tag|UpdateContinuousBackups|CreateBackup|TimeToLive/.test(action),
+      ),
+    ).toEqual([]);
+  });
+
+  test("names roles that do not refer to the table, which would be circular", () => {
+    const roles = statements.flatMap(exceptions).filter((id) => !id.startsWith("arn:"));
+    expect(new Set(roles).size).toBe(5);
+    for (const id of roles)
+      expect(Object.keys(prod.target({ Ref: id }).Properties)).toEqual(["AssumeRolePolicyDocument"]);
+  });
+
+  test("follows the rows: a function whose row grants a read is not denied it", () => {
+    const reader = { file: "webhooks/new-reader", uses: { tables: { webhookSecrets: ["GetItem"] } } } as const;
+    const denials = denialsFor("webhookSecrets", [...functionRows, reader]);
+    const onGetItem = only(denials.filter(({ actions }) => actions.includes("GetItem")));
+    expect(onGetItem).toEqual({ actions: ["GetItem"], exceptFiles: ["webhooks/new-reader"] });
+    const ofReturnValues = only(denials.filter((denial) => denial.ofReturnValues));
+    expect([...ofReturnValues.exceptFiles].sort()).toEqual([
+      "attempts/send",
+      "attempts/send-slow",
+      "webhooks/new-reader",
+    ]);
+  });
+
+  test("covers all copies of the items: the table has no stream and no replica, which have policies of their own", () => {
+    expect(table.Properties).not.toHaveProperty("StreamSpecification");
+    expect(table.Properties).not.toHaveProperty("KinesisStreamSpecification");
+    expect(prod.all("AWS::DynamoDB::GlobalTable")).toEqual([]);
+  });
+});
+
+/** Returns an ARN in the stack's account, with references in angle brackets. */
+function arnOf(service: string, region: Json, resource: string): string {
+  return textOf({
+    "Fn::Join": [
+      "",
+      ["arn:", { Ref: "AWS::Partition" }, `:${service}:`, region, ":", { Ref: "AWS::AccountId" }, `:${resource}`],
+    ],
+  });
+}
+
+function textOf(value: Json): string {
+  if (typeof value === "string") return value;
+  return value["Fn::Join"]?.[1].map(textOf).join("") ?? `<${value.Ref}>`;
+}
 
 function protectionOf({ DeletionPolicy, Properties }: Resource) {
   return {

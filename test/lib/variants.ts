@@ -38,6 +38,7 @@ export const variants = {
         "arn:aws:sns:eu-west-1:111122223333:deployments",
       ],
       corsOrigins: ["https://app.example.com"],
+      throttle: { requestsPerSecond: 4, burst: 15 },
       domain: {
         name: "api.example.com",
         certificateArn: "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",

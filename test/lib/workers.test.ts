@@ -29,7 +29,10 @@ const expected: Record<string, Expected> = {
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
   "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "projects/remove-member": { timeoutSeconds: 10, memoryMb: 256 },
+  "projects/suspend": { timeoutSeconds: 30, memoryMb: 256 },
   "api-keys/provision": { timeoutSeconds: 10, memoryMb: 256 },
+  "api-keys/revoke-all": { timeoutSeconds: 55, memoryMb: 256 },
 };
 
 test("there is one Lambda per endpoint and per worker", () => {
@@ -102,6 +105,28 @@ test("a missed run of the sweep is not retried", () => {
 test("only the senders, which retry through their own queues, are exempt from Lambda's loop detection", () => {
   const allowed = dev.all("AWS::Lambda::Function").filter(({ Properties }) => Properties.RecursiveLoop === "Allow");
   expect(allowed.map(fileOf).sort()).toEqual(["attempts/send", "attempts/send-slow"]);
+});
+
+describe("reserved concurrency", () => {
+  const reservedIn = (stack: SynthesizedStack) =>
+    Object.fromEntries(
+      stack
+        .all("AWS::Lambda::Function")
+        .filter(({ Properties }) => "ReservedConcurrentExecutions" in Properties)
+        .map((resource) => [fileOf(resource), resource.Properties.ReservedConcurrentExecutions]),
+    );
+
+  test("is set for the authorizer and recover in a stage that keeps data", () => {
+    expect(reservedIn(new SynthesizedStack("prod"))).toEqual({ "auth/authorizer": 200, "deliveries/recover": 70 });
+    expect(reservedIn(new SynthesizedStack("everyOption"))).toEqual({
+      "auth/authorizer": 300,
+      "deliveries/recover": 100,
+    });
+  });
+
+  test("is not set in dev, which must deploy in an account with a quota of 10", () => {
+    expect(reservedIn(dev)).toEqual({});
+  });
 });
 
 describe("a gradual deployment", () => {

@@ -35,7 +35,7 @@ import { validBodyOf } from "./valid-bodies.ts";
  * @throws the first failure, after all scenarios have ended
  */
 export async function useEveryFunction(service: TestService): Promise<void> {
-  const api = [callEveryEndpoint, useKeys, useProjects, useWebhooks, reachCaps, redeliverAndRecover];
+  const api = [callEveryEndpoint, useKeys, useProjects, suspendProject, useWebhooks, reachCaps, redeliverAndRecover];
   const scenarios = [...api, rejectEvents, replayEvents, ...pipeline];
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
   const failure = results.find((result) => result.status === "rejected");
@@ -90,7 +90,11 @@ async function callEndpoint(
     return id;
   });
   const body = validBodyOf(row);
-  const headers = { authorization: `Bearer ${token}`, ...(body && { "content-type": "application/json" }) };
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(body && { "content-type": "application/json" }),
+    ...(row.acceptsIdempotencyKey && { "idempotency-key": randomUUID() }),
+  };
   const response = await send(`${baseUrl}${path}`, { method, headers, ...(body && { body }) });
   if (response.status < 300) return;
   const { code, message } = response.body.error;
@@ -125,7 +129,8 @@ async function useKeys(service: TestService): Promise<void> {
   }
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 204);
   await expectStatus(api.delete(`/v1/api-keys/${id}`), 404);
-  for (const credential of [key, "svc_malformed", "no.jwt.atall"]) {
+  expect(await call("api-keys/revoke-all", { user_id: userId })).toEqual({ revoked: 2 });
+  for (const credential of [key, provisioned.key, "svc_malformed", "no.jwt.atall"]) {
     await expectStatus(service.as(credential).get("/v1/api-keys"), 401);
   }
 }
@@ -136,6 +141,26 @@ async function useProjects(service: TestService): Promise<void> {
   const member = { user_id: userId, project_id: randomUUID(), name: "Shop", role: "viewer" };
   for (const role of ["viewer", "admin"]) await call("projects/upsert-member", { ...member, role });
   expect((await api.get("/v1/projects")).body.data).toHaveLength(1);
+  const { user_id, project_id } = member;
+  for (const removed of [true, false]) {
+    expect(await call("projects/remove-member", { user_id, project_id })).toEqual({ removed });
+  }
+}
+
+async function suspendProject(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook }) => {
+    const suspend = (suspended: boolean) => call("projects/suspend", { project_id: projectId, suspended });
+    await suspend(true);
+    await expectStatus(
+      api.post(`/v1/projects/${projectId}/webhooks`, { url: webhook.url, events: webhook.events }),
+      403,
+    );
+    await publish(eventOf(projectId));
+    await untilAll(webhook, ["held"]);
+    await suspend(false);
+    await expectStatus(api.post(`${path}/recover`, { since: secondsFromNow(-60) }), 202);
+    await untilAll(webhook, ["succeeded"]);
+  });
 }
 
 async function useWebhooks(service: TestService): Promise<void> {

@@ -192,11 +192,14 @@ export function addWebhooks(program: Command): void {
     });
 }
 
-const stateCell = ({ enabled, disabled_reason }: WebhookInList): Cell =>
-  enabled ? { text: "enabled", style: "green" } : { text: `disabled: ${disabled_reason}`, style: "red" };
+function stateCell({ enabled, disabled_reason, suspended_at }: WebhookInList): Cell {
+  const state = enabled ? "enabled" : `disabled: ${disabled_reason}`;
+  if (suspended_at !== undefined) return { text: `${state}, project suspended`, style: "red" };
+  return { text: state, style: enabled ? "green" : "red" };
+}
 
 function printWebhook(webhook: Webhook, { json }: Globals): void {
-  const { id, project_id, url, events, created_at, disabled_at } = webhook;
+  const { id, project_id, url, events, created_at, disabled_at, suspended_at } = webhook;
   const page = () =>
     facts([
       ["id", id],
@@ -205,6 +208,7 @@ function printWebhook(webhook: Webhook, { json }: Globals): void {
       ["events", events.join(" ")],
       ["state", stateCell(webhook)],
       ["disabled", disabled_at === null ? undefined : `${disabled_at} (${relativeTime(disabled_at)})`],
+      ["suspended", suspended_at === undefined ? undefined : `${suspended_at} (${relativeTime(suspended_at)})`],
       ["created", `${created_at} (${relativeTime(created_at)})`],
     ]);
   print(json ? jsonText(webhook) : page());

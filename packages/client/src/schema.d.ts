@@ -106,7 +106,7 @@ export interface paths {
     put?: never;
     /**
      * End leaked API keys
-     * @description For whoever finds keys where they do not belong. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. Requires no credential.
+     * @description For whoever finds keys where they do not belong. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires no credential.
      */
     post: operations["revokeCredentials"];
     delete?: never;
@@ -236,7 +236,7 @@ export interface paths {
     put?: never;
     /**
      * Send a sample event
-     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["sendTestDelivery"];
     delete?: never;
@@ -315,7 +315,7 @@ export interface paths {
     put?: never;
     /**
      * Send a delivery again
-     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["redeliver"];
     delete?: never;
@@ -340,9 +340,52 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/audit-events": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    /**
+     * List what was done to your API keys
+     * @description Newest first. The `Link` header leads to the next page and is absent on the last one. Permission: `audit:read`.
+     */
+    get: operations["listAuditEvents"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/audit-events": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List what was done to the webhooks and members of a project
+     * @description Newest first. The `Link` header leads to the next page and is absent on the last one. Requires the role `admin` in the project. Permission: `audit:read`.
+     */
+    get: operations["listProjectAuditEvents"];
+    put?: never;
+    post?: never;
     delete?: never;
     options?: never;
     head?: never;
@@ -554,6 +597,7 @@ export interface components {
         | "keys:write"
         | "service-accounts:read"
         | "service-accounts:write"
+        | "audit:read"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
       project_ids?: string[];
@@ -591,6 +635,7 @@ export interface components {
         | "keys:write"
         | "service-accounts:read"
         | "service-accounts:write"
+        | "audit:read"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
       project_ids?: string[];
@@ -674,7 +719,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -685,6 +730,11 @@ export interface components {
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
+      /**
+       * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
     };
     Webhook: {
       /**
@@ -706,7 +756,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -719,9 +769,23 @@ export interface components {
       disabled_reason: "gone" | "failing" | "manual" | null;
       /**
        * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
+      /**
+       * Format: date-time
        * @description Time of disabling; null = enabled.
        */
       disabled_at: string | null;
+      /** @description Id of the user who created it; null = not known. */
+      created_by: string | null;
+      /** @description Id of the user who changed it last; null = not changed. */
+      updated_by: string | null;
+      /**
+       * Format: date-time
+       * @description Time of the last rotation of the secret; null = never rotated.
+       */
+      secret_rotated_at: string | null;
     };
     RotatedWebhook: {
       /**
@@ -743,7 +807,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description Whether events are sent. While it is false, deliveries are stored with the status `held`. */
+      /** @description Whether the webhook is enabled. While it is false, deliveries are stored with the status `held`. */
       enabled: boolean;
       /**
        * @description Reason for disabling; null = enabled.
@@ -756,9 +820,23 @@ export interface components {
       disabled_reason: "gone" | "failing" | "manual" | null;
       /**
        * Format: date-time
+       * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
+       */
+      suspended_at?: string;
+      /**
+       * Format: date-time
        * @description Time of disabling; null = enabled.
        */
       disabled_at: string | null;
+      /** @description Id of the user who created it; null = not known. */
+      created_by: string | null;
+      /** @description Id of the user who changed it last; null = not changed. */
+      updated_by: string | null;
+      /**
+       * Format: date-time
+       * @description Time of the last rotation of the secret; null = never rotated.
+       */
+      secret_rotated_at: string | null;
       /** @description Secret that signs every delivery. Returned only once. */
       secret: string;
     };
@@ -785,7 +863,7 @@ export interface components {
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: the last attempt failed, and no retry follows
-       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
@@ -828,7 +906,7 @@ export interface components {
        *     - `pending`: an attempt is due now, or at `next_attempt_at`
        *     - `succeeded`: the receiver returned 2xx
        *     - `failed`: the last attempt failed, and no retry follows
-       *     - `held`: the webhook was disabled when the event arrived or the next attempt was due
+       *     - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due
        *     - `cancelled`: the webhook was deleted before the delivery succeeded
        * @enum {string}
        */
@@ -1070,7 +1148,7 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
-            /** @description One entry for each invalid field of the input. */
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
             details?: {
               /** @description Path of the field, for example `events.0`; empty for the whole body. */
               path: string;
@@ -1150,8 +1228,12 @@ export interface components {
         };
       };
     };
-    /** @description `api_key_limit_reached`: The user has reached the maximum number of API keys. */
-    ApiKeyLimitReached: {
+    /**
+     * @description `api_key_limit_reached`: The user has reached the maximum number of API keys.
+     *
+     *     `already_created`: A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.
+     */
+    ApiKeyLimitReachedOrAlreadyCreated: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1167,7 +1249,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "api_key_limit_reached";
+            code: "api_key_limit_reached" | "already_created";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1175,6 +1257,13 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
+            details?: {
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
+              path: string;
+              /** @description The rule that the field violates. */
+              message: string;
+            }[];
           };
         };
       };
@@ -1226,6 +1315,35 @@ export interface components {
              * @enum {string}
              */
             code: "unsupported_media_type";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `idempotency_key_reused`: The `Idempotency-Key` was used for another request in the last 24 hours. */
+    IdempotencyKeyReused: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "idempotency_key_reused";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1351,7 +1469,7 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
-            /** @description One entry for each invalid field of the input. */
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
             details?: {
               /** @description Path of the field, for example `events.0`; empty for the whole body. */
               path: string;
@@ -1453,6 +1571,8 @@ export interface components {
      * @description `forbidden`: Only admins of the project may do this; viewers have read access.
      *
      *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     *
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.
      */
     Forbidden: {
       headers: {
@@ -1470,7 +1590,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "forbidden" | "insufficient_permission";
+            code: "forbidden" | "insufficient_permission" | "project_suspended";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1482,8 +1602,12 @@ export interface components {
         };
       };
     };
-    /** @description `webhook_limit_reached`: The project has reached the maximum number of webhooks. */
-    WebhookLimitReached: {
+    /**
+     * @description `webhook_limit_reached`: The project has reached the maximum number of webhooks.
+     *
+     *     `already_created`: A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.
+     */
+    WebhookLimitReachedOrAlreadyCreated: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1499,7 +1623,47 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "webhook_limit_reached";
+            code: "webhook_limit_reached" | "already_created";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
+            details?: {
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
+              path: string;
+              /** @description The rule that the field violates. */
+              message: string;
+            }[];
+          };
+        };
+      };
+    };
+    /**
+     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     *
+     *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     */
+    ForbiddenOrInsufficientPermission: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "forbidden" | "insufficient_permission";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1562,6 +1726,35 @@ export interface components {
              * @enum {string}
              */
             code: "service_account_limit_reached";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `api_key_limit_reached`: The user has reached the maximum number of API keys. */
+    ApiKeyLimitReached: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "api_key_limit_reached";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1663,7 +1856,10 @@ export interface operations {
   createApiKey: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        "Idempotency-Key"?: string;
+      };
       path?: never;
       cookie?: never;
     };
@@ -1688,6 +1884,7 @@ export interface operations {
             | "keys:write"
             | "service-accounts:read"
             | "service-accounts:write"
+            | "audit:read"
           )[];
           /** @description The projects that the key can see, 1 to 20 of its user. Default: all. */
           project_ids?: string[];
@@ -1730,9 +1927,10 @@ export interface operations {
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["SessionRequired"];
-      409: components["responses"]["ApiKeyLimitReached"];
+      409: components["responses"]["ApiKeyLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["IdempotencyKeyReused"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -2138,7 +2336,10 @@ export interface operations {
   createWebhook: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        "Idempotency-Key"?: string;
+      };
       path: {
         /** @description Id of the project. */
         project_id: components["parameters"]["project_id"];
@@ -2200,9 +2401,10 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["Forbidden"];
       404: components["responses"]["NotFound"];
-      409: components["responses"]["WebhookLimitReached"];
+      409: components["responses"]["WebhookLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["IdempotencyKeyReused"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -2246,7 +2448,10 @@ export interface operations {
            *         "created_at": "2026-11-21T04:04:29.027Z",
            *         "enabled": true,
            *         "disabled_reason": null,
-           *         "disabled_at": null
+           *         "disabled_at": null,
+           *         "created_by": null,
+           *         "updated_by": null,
+           *         "secret_rotated_at": null
            *       }
            *     }
            */
@@ -2290,7 +2495,7 @@ export interface operations {
         content?: never;
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -2351,7 +2556,10 @@ export interface operations {
            *         "created_at": "2026-11-21T04:04:29.027Z",
            *         "enabled": true,
            *         "disabled_reason": null,
-           *         "disabled_at": null
+           *         "disabled_at": null,
+           *         "created_by": null,
+           *         "updated_by": null,
+           *         "secret_rotated_at": null
            *       }
            *     }
            */
@@ -2362,7 +2570,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -2425,6 +2633,9 @@ export interface operations {
            *         "enabled": true,
            *         "disabled_reason": null,
            *         "disabled_at": null,
+           *         "created_by": null,
+           *         "updated_by": null,
+           *         "secret_rotated_at": null,
            *         "secret": "whsec_73931a255a7d6c7797663d5b004cd56d7e55203d24b4e5878e538e538be34d8d"
            *       }
            *     }
@@ -2436,7 +2647,7 @@ export interface operations {
       };
       400: components["responses"]["BadRequest"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
@@ -2789,6 +3000,295 @@ export interface operations {
       503: components["responses"]["ServiceUnavailable"];
     };
   };
+  listAuditEvents: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of entries on a page. */
+        limit?: number;
+        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        cursor?: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          Link: components["headers"]["Link"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-73cd-adf1-b34593be0004",
+           *           "at": "2026-11-21T04:04:29.027Z",
+           *           "action": "api_key.created",
+           *           "actor": {
+           *             "type": "jwt",
+           *             "user_id": "user",
+           *             "address": "203.0.113.7",
+           *             "user_agent": "svc/1.0",
+           *             "request_id": "01a1fc46-ece3-7485-9ea8-8a0e72a820e9"
+           *           },
+           *           "resource_id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *           "details": {
+           *             "name": "ci",
+           *             "key_prefix": "svc_bea7ab28"
+           *           }
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the entry.
+               */
+              id: string;
+              /**
+               * Format: date-time
+               * @description Time of the change.
+               */
+              at: string;
+              /**
+               * @description What was done.
+               *
+               *     - `api_key.created`: An API key was created.
+               *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
+               *     - `api_key.renamed`: An API key was renamed.
+               *     - `api_key.rolled`: The secret of an API key was replaced.
+               *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
+               *     - `webhook.created`: A webhook was created.
+               *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
+               *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
+               *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
+               *     - `webhook.deleted`: A webhook was deleted.
+               *     - `member.updated`: The platform added a user to the project, or changed the role.
+               *     - `member.removed`: The platform removed a user from the project.
+               *     - `service_account.created`: A service account was created.
+               *     - `service_account.deleted`: A service account was deleted, with its API keys.
+               *     - `project.suspended`: The platform suspended the project.
+               *     - `project.resumed`: The platform ended the suspension of the project.
+               * @enum {string}
+               */
+              action:
+                | "api_key.created"
+                | "api_key.deleted"
+                | "api_key.renamed"
+                | "api_key.rolled"
+                | "api_key.earlier_ended"
+                | "webhook.created"
+                | "webhook.updated"
+                | "webhook.secret_rotated"
+                | "webhook.disabled"
+                | "webhook.deleted"
+                | "member.updated"
+                | "member.removed"
+                | "service_account.created"
+                | "service_account.deleted"
+                | "project.suspended"
+                | "project.resumed";
+              actor: {
+                /**
+                 * @description Kind of the actor.
+                 *
+                 *     - `jwt`: a signed-in user
+                 *     - `api_key`: an API key
+                 *     - `platform`: the platform that this service belongs to
+                 *     - `system`: this service
+                 * @enum {string}
+                 */
+                type: "jwt" | "api_key" | "platform" | "system";
+                /** @description Id of the user. */
+                user_id?: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the API key.
+                 */
+                credential_id?: string;
+                /** @description IP address of the client. */
+                address?: string;
+                /** @description `User-Agent` of the client. */
+                user_agent?: string;
+                /** @description Id of the request. */
+                request_id?: string;
+              };
+              /** @description Id of the key, webhook, user or project that was changed. */
+              resource_id: string;
+              /** @description What helps to understand the change, such as a name. */
+              details: {
+                [key: string]: unknown;
+              };
+            }[];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listProjectAuditEvents: {
+    parameters: {
+      query?: {
+        /** @description Maximum number of entries on a page. */
+        limit?: number;
+        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        cursor?: string;
+      };
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          Link: components["headers"]["Link"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-76f2-9d1a-3d4ab13094e5",
+           *           "at": "2026-11-21T04:04:29.027Z",
+           *           "action": "webhook.updated",
+           *           "actor": {
+           *             "type": "jwt",
+           *             "user_id": "user",
+           *             "address": "203.0.113.7",
+           *             "user_agent": "svc/1.0",
+           *             "request_id": "01a1fc46-ece3-7485-9ea8-8a0e72a820e9"
+           *           },
+           *           "resource_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
+           *           "details": {
+           *             "changed": [
+           *               "url"
+           *             ]
+           *           }
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the entry.
+               */
+              id: string;
+              /**
+               * Format: date-time
+               * @description Time of the change.
+               */
+              at: string;
+              /**
+               * @description What was done.
+               *
+               *     - `api_key.created`: An API key was created.
+               *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
+               *     - `api_key.renamed`: An API key was renamed.
+               *     - `api_key.rolled`: The secret of an API key was replaced.
+               *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
+               *     - `webhook.created`: A webhook was created.
+               *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
+               *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
+               *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
+               *     - `webhook.deleted`: A webhook was deleted.
+               *     - `member.updated`: The platform added a user to the project, or changed the role.
+               *     - `member.removed`: The platform removed a user from the project.
+               *     - `service_account.created`: A service account was created.
+               *     - `service_account.deleted`: A service account was deleted, with its API keys.
+               *     - `project.suspended`: The platform suspended the project.
+               *     - `project.resumed`: The platform ended the suspension of the project.
+               * @enum {string}
+               */
+              action:
+                | "api_key.created"
+                | "api_key.deleted"
+                | "api_key.renamed"
+                | "api_key.rolled"
+                | "api_key.earlier_ended"
+                | "webhook.created"
+                | "webhook.updated"
+                | "webhook.secret_rotated"
+                | "webhook.disabled"
+                | "webhook.deleted"
+                | "member.updated"
+                | "member.removed"
+                | "service_account.created"
+                | "service_account.deleted"
+                | "project.suspended"
+                | "project.resumed";
+              actor: {
+                /**
+                 * @description Kind of the actor.
+                 *
+                 *     - `jwt`: a signed-in user
+                 *     - `api_key`: an API key
+                 *     - `platform`: the platform that this service belongs to
+                 *     - `system`: this service
+                 * @enum {string}
+                 */
+                type: "jwt" | "api_key" | "platform" | "system";
+                /** @description Id of the user. */
+                user_id?: string;
+                /**
+                 * Format: uuid
+                 * @description Id of the API key.
+                 */
+                credential_id?: string;
+                /** @description IP address of the client. */
+                address?: string;
+                /** @description `User-Agent` of the client. */
+                user_agent?: string;
+                /** @description Id of the request. */
+                request_id?: string;
+              };
+              /** @description Id of the key, webhook, user or project that was changed. */
+              resource_id: string;
+              /** @description What helps to understand the change, such as a name. */
+              details: {
+                [key: string]: unknown;
+              };
+            }[];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
   listServiceAccounts: {
     parameters: {
       query?: never;
@@ -2863,7 +3363,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -2998,7 +3498,7 @@ export interface operations {
         content?: never;
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -3053,7 +3553,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -3093,6 +3593,7 @@ export interface operations {
             | "keys:write"
             | "service-accounts:read"
             | "service-accounts:write"
+            | "audit:read"
           )[];
           /** @description The projects that the key can see, 1 to 20 of its user. Default: all. */
           project_ids?: string[];
@@ -3173,7 +3674,7 @@ export interface operations {
         content?: never;
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["Forbidden"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];

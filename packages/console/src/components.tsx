@@ -48,9 +48,10 @@ export function causeOfDisabling(reason: DisabledReason | null): string {
   return reason === null ? "" : (disabledReasons[reason]?.cause ?? `(${reason})`);
 }
 
-type WebhookState = Pick<WebhookInList, "enabled" | "disabled_reason">;
+type WebhookState = Pick<WebhookInList, "enabled" | "disabled_reason" | "suspended_at">;
 
-export function WebhookBadge({ webhook: { enabled, disabled_reason } }: { webhook: WebhookState }) {
+export function WebhookBadge({ webhook: { enabled, disabled_reason, suspended_at } }: { webhook: WebhookState }) {
+  if (suspended_at !== undefined) return <Badge tone="bad">project suspended</Badge>;
   if (enabled) return <Badge tone="good">enabled</Badge>;
   if (disabled_reason === null) return <Badge tone="bad">disabled</Badge>;
   return <Badge tone="bad">{disabledReasons[disabled_reason]?.badge ?? `disabled: ${disabled_reason}`}</Badge>;

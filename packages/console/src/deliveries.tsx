@@ -31,12 +31,12 @@ const FAN_OUT_MS = 300;
 interface DeliveryListProps {
   webhookRef: WebhookRef;
   isAdmin: boolean;
-  isEnabled: boolean;
+  canRecover: boolean;
   openId: string | undefined;
 }
 
 /** A webhook's deliveries, newest first, reloaded at an interval. */
-export function DeliveryList({ webhookRef, isAdmin, isEnabled, openId }: DeliveryListProps) {
+export function DeliveryList({ webhookRef, isAdmin, canRecover, openId }: DeliveryListProps) {
   const { canSendEvents, announce } = useSignedIn();
   const [status, setStatus] = useState<DeliveryStatus>();
   const [isRecovering, setRecovering] = useState(false);
@@ -97,7 +97,7 @@ export function DeliveryList({ webhookRef, isAdmin, isEnabled, openId }: Deliver
           </select>
         </label>
         <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
-        {isAdmin && isEnabled && (
+        {isAdmin && canRecover && (
           <button type="button" class="plain small" onClick={() => setRecovering(true)}>
             Recover…
           </button>

@@ -85,6 +85,12 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
               created <Time at={webhook.created_at} />
             </span>
           </p>
+          {webhook.suspended_at !== undefined && (
+            <p class="note bad">
+              The operator has suspended the project <Time at={webhook.suspended_at} />. Its deliveries are held until
+              the suspension ends and an admin recovers them.
+            </p>
+          )}
           {!webhook.enabled && (
             <p class="note bad">
               Disabled {webhook.disabled_at && <Time at={webhook.disabled_at} />}{" "}
@@ -104,7 +110,12 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
           {view === "deliveries" && (
             <div class={deliveryId ? "split open" : "split"}>
-              <DeliveryList webhookRef={webhookRef} isAdmin={isAdmin} isEnabled={webhook.enabled} openId={deliveryId} />
+              <DeliveryList
+                webhookRef={webhookRef}
+                isAdmin={isAdmin}
+                canRecover={webhook.enabled && webhook.suspended_at === undefined}
+                openId={deliveryId}
+              />
               {deliveryId && (
                 <DeliveryDetail
                   key={deliveryId}

@@ -296,6 +296,32 @@ test("responses carry CORS headers for an allowed origin only, errors included",
   }
 });
 
+describe("a throttle in the row of an endpoint", () => {
+  const webhook = `/v1/projects/${project}/webhooks/w`;
+
+  test("answers the requests above it with 429, and does not call the authorizer for them", async () => {
+    const replies: Reply[] = [];
+    // The bucket holds 10 tokens and gets 3 a second, so a request without one follows soon.
+    while (replies.at(-1)?.status !== 429 && replies.length < 1_000)
+      replies.push(await call("POST", `${webhook}/recover`, authorized, "{}"));
+    const rejected = replies.at(-1);
+    expect(replies.length).toBeGreaterThan(10);
+    expect(JSON.parse(rejected?.text ?? "")).toEqual(errorPattern("rate_limited"));
+    expect(rejected?.headers["retry-after"]).toBe("1");
+    const accepted = replies.length - 1;
+    expect(invoked.filter((file) => file === "auth/authorizer")).toHaveLength(accepted);
+    expect(invoked.filter((file) => file === "deliveries/recover")).toHaveLength(accepted);
+  });
+
+  test("leaves other endpoints alone, and counts no request without a credential", async () => {
+    for (let count = 0; count < 30; count++) {
+      expect((await call("GET", webhook)).status).toBe(200);
+      expect((await call("POST", `${webhook}/test`, {})).status).toBe(401);
+    }
+    expect((await call("POST", `${webhook}/test`)).status).toBe(200);
+  });
+});
+
 describe("a connection", () => {
   const get = (...headers: string[]) =>
     ["GET /v1/projects HTTP/1.1", "Host: x", "Authorization: Bearer t", ...headers, "", ""].join("\r\n");

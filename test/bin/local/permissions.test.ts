@@ -61,17 +61,21 @@ const getProject = () =>
 const getSecret = () =>
   dynamo().send(new GetCommand({ TableName: locations.tables.webhookSecrets, Key: { webhook_id: "w" } }));
 const readSecrets = () => batchGet({ [locations.tables.webhookSecrets]: [{ webhook_id: "w" }] });
-const rotateAndReturn = () =>
-  dynamo().send(
-    new UpdateCommand({
-      TableName: locations.tables.webhookSecrets,
-      Key: { webhook_id: "w" },
-      UpdateExpression: "SET #current = :new",
-      ExpressionAttributeNames: { "#current": "current" },
-      ExpressionAttributeValues: { ":new": "whsec" },
-      ReturnValues: "ALL_OLD",
-    }),
-  );
+const newSecret = () => ({
+  TableName: locations.tables.webhookSecrets,
+  Key: { webhook_id: "w" },
+  UpdateExpression: "SET #current = :new",
+  ExpressionAttributeNames: { "#current": "current" },
+  ExpressionAttributeValues: { ":new": "whsec" },
+});
+const rotateAndReturn = () => dynamo().send(new UpdateCommand({ ...newSecret(), ReturnValues: "ALL_OLD" }));
+const onFailure = {
+  ConditionExpression: "attribute_not_exists(webhook_id)",
+  ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+} as const;
+const failAndReturn = () => dynamo().send(new UpdateCommand({ ...newSecret(), ...onFailure }));
+const failAndReturnInTransaction = () =>
+  dynamo().send(new TransactWriteCommand({ TransactItems: [{ Update: { ...newSecret(), ...onFailure } }] }));
 const queryDeliveries = (IndexName?: string) =>
   dynamo().send(
     new QueryCommand({
@@ -141,6 +145,20 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "dynamodb:GetItem",
     "table webhook-secrets",
   ],
+  [
+    "webhooks/rotate-secret",
+    "let a write that fails return the secret",
+    failAndReturn,
+    "dynamodb:GetItem",
+    "table webhook-secrets",
+  ],
+  [
+    "webhooks/rotate-secret",
+    "let a transaction that fails return the secret",
+    failAndReturnInTransaction,
+    "dynamodb:GetItem",
+    "table webhook-secrets",
+  ],
   ["projects/list", "call another action", getProject, "dynamodb:GetItem", "table projects"],
   ["deliveries/sweep", "query the table of an index", () => queryDeliveries(), "dynamodb:Query", "table deliveries"],
   [
@@ -158,7 +176,7 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "table webhooks",
   ],
   ["deliveries/get", "check an item in a transaction", checkWebhook, "dynamodb:ConditionCheckItem", "table webhooks"],
-  ["webhooks/update", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
+  ["webhooks/list", "read in a transaction", getInTransaction, "dynamodb:GetItem", "table webhooks"],
   ["auth/authorizer", "read a batch of what it reads one by one", getKeys, "dynamodb:BatchGetItem", "table api-keys"],
   ["api-keys/list", "scan", scanKeys, "dynamodb:Scan", "table api-keys"],
   ["api-keys/list", "run a PartiQL statement", selectKeys, "dynamodb:ExecuteStatement", "*"],
@@ -276,7 +294,13 @@ test("code that outlives its function keeps the rights of that function", async 
 test("a handler that runs under another row fails, although it handles errors itself", async () => {
   const event = {
     headers: {},
-    requestContext: { requestId: "r", authorizer: { userId: "u", authType: "jwt" }, domainName: "api", path: "/" },
+    requestContext: {
+      requestId: "r",
+      authorizer: { userId: "u", authType: "jwt" },
+      domainName: "api",
+      path: "/",
+      identity: {},
+    },
   } as never;
   const listAs = (file: string) => as(file, () => listProjects(event, {} as never));
   await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });

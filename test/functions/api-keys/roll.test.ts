@@ -120,6 +120,24 @@ test("counts the key once, and a delete ends all of its secrets", async () => {
   expect((await user.api.get("/v1/api-keys")).body.data).toEqual([]);
 });
 
+test("the audit log shows rolls, renames and the end of an earlier key, without a key", async () => {
+  const user = service.user();
+  const { id, key } = await create(user);
+  const next = await rolledKey(user, id, 600);
+  await user.api.patch(`/v1/api-keys/${id}`, { name: "renamed" });
+  await user.api.post("/v1/credentials/revoke", { credentials: [key] });
+  await user.api.post("/v1/credentials/revoke", { credentials: [next] });
+  const { data } = (await user.api.get("/v1/audit-events")).body;
+  expect(data).toMatchObject([
+    { action: "api_key.deleted", resource_id: id, actor: { type: "system" }, details: { reason: "leaked" } },
+    { action: "api_key.earlier_ended", resource_id: id, actor: { type: "system" }, details: { reason: "leaked" } },
+    { action: "api_key.renamed", resource_id: id, actor: { type: "jwt" }, details: { name: "renamed" } },
+    { action: "api_key.rolled", details: { key_prefix: next.slice(0, 12), overlap_seconds: 600 } },
+    { action: "api_key.created" },
+  ]);
+  expect(JSON.stringify(data)).not.toContain(next);
+});
+
 test("the list shows the last use of an earlier key", async () => {
   const user = service.user();
   const { id, key } = await create(user);

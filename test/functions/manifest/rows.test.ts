@@ -27,10 +27,11 @@ import { type Trigger, type WorkerRow, workers } from "../../../functions/manife
 const endpointRows: readonly EndpointRow[] = endpoints;
 const workerRows: readonly WorkerRow[] = workers;
 
-test("each endpoint has its route, handler, access, permission and timeout", () => {
+test("each endpoint has its route, handler, access, permission, timeout and throttle", () => {
   const table = endpointRows.map(
-    ({ method, path, file, access, permission, timeoutSeconds }) =>
-      `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}`,
+    ({ method, path, file, access, permission, timeoutSeconds, throttle }) =>
+      `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
+      (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : ""),
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
   const accounts = "/v1/projects/{project_id}/service-accounts";
@@ -42,7 +43,7 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
     "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
     "PATCH /v1/api-keys/{id} -> api-keys/update, user, keys:write",
     "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none",
-    "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s",
+    "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 5/s, burst 20",
     "GET /v1/projects -> projects/list, user, projects:read",
     "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
     "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
@@ -50,11 +51,13 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
     `GET ${webhook} -> webhooks/get, viewer, webhooks:read`,
     `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
     `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhooks:write`,
-    `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write`,
+    `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write, 5/s, burst 20`,
     `GET ${webhook}/deliveries -> deliveries/list, viewer, deliveries:read`,
     `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
-    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write`,
-    `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s`,
+    `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write, 5/s, burst 20`,
+    `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s, 3/s, burst 10`,
+    "GET /v1/audit-events -> audit/list, user, audit:read",
+    "GET /v1/projects/{project_id}/audit-events -> audit/list-of-project, admin, audit:read",
     `POST ${accounts} -> service-accounts/create, admin_session, none`,
     `GET ${accounts} -> service-accounts/list, admin, service-accounts:read`,
     `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s`,
@@ -67,6 +70,11 @@ test("each endpoint has its route, handler, access, permission and timeout", () 
 test.each([...endpointRows, ...workerRows].map(({ file }) => file))("%s has a test file", (file) => {
   const path = `test/functions/${file}.test.ts`;
   expect({ path, isFound: existsSync(join(import.meta.dirname, "../../..", path)) }).toEqual({ path, isFound: true });
+});
+
+test("the endpoints that create something accept an Idempotency-Key", () => {
+  const accepting = endpointRows.filter(({ acceptsIdempotencyKey }) => acceptsIdempotencyKey).map(({ file }) => file);
+  expect(accepting).toEqual(["api-keys/create", "webhooks/create"]);
 });
 
 test("each table has its keys, indexes and ttl", () => {
@@ -102,6 +110,20 @@ test("each table has its keys, indexes and ttl", () => {
       name: "service-accounts",
       partitionKey: "project_id",
       sortKey: "id",
+    },
+    idempotencyKeys: {
+      env: "IDEMPOTENCY_KEYS_TABLE",
+      name: "idempotency-keys",
+      partitionKey: "user_id",
+      sortKey: "key",
+      ttl: "expires_at",
+    },
+    auditEvents: {
+      env: "AUDIT_EVENTS_TABLE",
+      name: "audit-events",
+      partitionKey: "scope",
+      sortKey: "id",
+      ttl: "expires_at",
     },
   });
 });
@@ -161,7 +183,10 @@ test("each worker has its trigger, timeout and memory", () => {
     { file: "deliveries/sweep", trigger: { kind: "everyMinutes", minutes: 1 }, limits: "55 s, 512 MB" },
     { file: "deliveries/replay", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
     { file: "projects/upsert-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
+    { file: "projects/remove-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
+    { file: "projects/suspend", trigger: { kind: "invoke" }, limits: "30 s, 256 MB" },
     { file: "api-keys/provision", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
+    { file: "api-keys/revoke-all", trigger: { kind: "invoke" }, limits: "55 s, 256 MB" },
   ]);
 });
 
@@ -251,7 +276,7 @@ test("all responses have the security headers, and pages of allowed origins the 
   });
   expect(cors).toEqual({
     allowedMethods: ["GET", "POST", "PATCH", "DELETE"],
-    allowedHeaders: ["Authorization", "Content-Type"],
+    allowedHeaders: ["Authorization", "Content-Type", "Idempotency-Key"],
     exposedHeaders: ["x-request-id", "Link", "Retry-After", "WWW-Authenticate"],
     maxAgeSeconds: 7200,
   });

@@ -33,7 +33,7 @@ test("changes nothing when it is called again", async () => {
 
 test("returns the project when the response of the table is lost and the SDK sends the write again", async () => {
   const { api, userId } = service.user();
-  const sent = loseNextResponse("UpdateItemCommand");
+  const sent = loseNextResponse("TransactWriteItemsCommand");
   const project = await upsertMember({ user_id: userId, project_id: randomUUID(), name: "Shop" });
   expect(sent.requests).toBe(2);
   expect((await api.get("/v1/projects")).body.data).toEqual([project]);

@@ -63,6 +63,19 @@ test("no key survives that is created at the same time", async () => {
   }
 });
 
+test("the audit log of the project shows the account and its keys", async () => {
+  const { admin, projectId, path, accountId, createKey } = await newServiceAccount(service);
+  const { id } = await createKey();
+  await admin.api.delete(path);
+  const { data } = (await admin.api.get(`/v1/projects/${projectId}/audit-events`)).body;
+  expect(data.slice(0, 4)).toMatchObject([
+    { action: "service_account.deleted", resource_id: accountId, actor: { user_id: admin.userId } },
+    { action: "api_key.deleted", resource_id: id, details: { reason: "service_account_deleted" } },
+    { action: "api_key.created", resource_id: id, actor: { user_id: admin.userId } },
+    { action: "service_account.created", resource_id: accountId, details: { name: "deploy", role: "admin" } },
+  ]);
+});
+
 test("stays when the user who created it leaves the project", async () => {
   const { admin, projectId, createKey } = await newServiceAccount(service);
   const { as } = await createKey();

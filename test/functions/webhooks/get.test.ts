@@ -13,11 +13,14 @@ beforeEach(async () => {
   scenario = await newScenario(service);
 });
 
+const changes = { created_by: expect.stringMatching(/^user-/), updated_by: null, secret_rotated_at: null };
+
 test("returns the webhook with its state and without its secret", async () => {
   const { secret, ...created } = scenario.webhook;
   const { status, body, headers } = await scenario.api.get(scenario.path);
   expect(status).toBe(200);
-  expect(body).toEqual({ data: { ...created, enabled: true, disabled_reason: null, disabled_at: null } });
+  const state = { enabled: true, disabled_reason: null, disabled_at: null };
+  expect(body).toEqual({ data: { ...created, ...state, ...changes } });
   expect(JSON.stringify(body)).not.toContain("whsec_");
   expect(headers.get("cache-control")).toBe("no-store");
 });
@@ -29,7 +32,7 @@ test.each<Webhook["disabled_reason"] & string>(["gone", "failing", "manual"])(
     await changeWebhook(scenario.webhook, { disabled_at, disabled_reason, failing_since: "2026-02-25T12:00:00.000Z" });
     const { secret, ...created } = scenario.webhook;
     const { body } = await scenario.api.get(scenario.path);
-    expect(body).toEqual({ data: { ...created, enabled: false, disabled_reason, disabled_at } });
+    expect(body).toEqual({ data: { ...created, enabled: false, disabled_reason, disabled_at, ...changes } });
   },
 );
 

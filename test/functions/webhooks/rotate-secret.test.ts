@@ -70,7 +70,14 @@ const rejected = { standard: false, contract: false };
 test("returns the webhook with its new secret, which no other response contains", async () => {
   const { secret, ...created } = scenario.webhook;
   const { status, body, headers } = await post();
-  const state = { enabled: true, disabled_reason: null, disabled_at: null };
+  const state = {
+    enabled: true,
+    disabled_reason: null,
+    disabled_at: null,
+    created_by: expect.stringMatching(/^user-/),
+    updated_by: null,
+    secret_rotated_at: expect.stringMatching(/Z$/),
+  };
   expect(status).toBe(200);
   expect(body).toEqual({ data: { ...created, ...state, secret: expect.stringMatching(SECRET) } });
   expect(body.data.secret).not.toBe(secret);

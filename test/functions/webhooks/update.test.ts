@@ -22,6 +22,7 @@ beforeEach(async () => {
 
 const change = (body: unknown) => scenario.api.patch(scenario.path, body);
 const shown = async () => (await scenario.api.get(scenario.path)).body.data;
+const by = { updated_by: expect.stringMatching(/^user-/) };
 const row = () => find(scenario.projectId, scenario.webhook.id);
 
 describe("changes", () => {
@@ -34,7 +35,7 @@ describe("changes", () => {
     const before = await shown();
     const { status, body } = await change(changes);
     const state = "enabled" in changes && { disabled_reason: "manual", disabled_at: expect.stringMatching(/Z$/) };
-    expect({ status, body }).toEqual({ status: 200, body: { data: { ...before, ...changes, ...state } } });
+    expect({ status, body }).toEqual({ status: 200, body: { data: { ...before, ...by, ...changes, ...state } } });
     expect(await shown()).toEqual(body.data);
   });
 
@@ -68,7 +69,7 @@ describe("disabling", () => {
       await changeWebhook(scenario.webhook, { disabled_at: "2026-03-02T12:00:00.000Z", disabled_reason: reason });
       const before = await shown();
       const { status, body } = await change({ enabled: false });
-      expect({ status, data: body.data }).toEqual({ status: 200, data: before });
+      expect({ status, data: body.data }).toEqual({ status: 200, data: { ...before, ...by } });
       expect(before).toMatchObject({ disabled_reason: reason, disabled_at: "2026-03-02T12:00:00.000Z" });
     },
   );
@@ -121,7 +122,7 @@ describe("enabling", () => {
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ enabled: true, disabled_reason: null, disabled_at: null });
     const { secret, ...created } = scenario.webhook;
-    expect(await row()).toEqual(created);
+    expect(await row()).toEqual({ ...created, ...by, created_by: by.updated_by });
   });
 
   test("is possible together with a new URL", async () => {
@@ -142,7 +143,7 @@ describe("enabling", () => {
   test("an enabled webhook changes nothing", async () => {
     const before = await shown();
     const { status, body } = await change({ enabled: true });
-    expect({ status, data: body.data }).toEqual({ status: 200, data: before });
+    expect({ status, data: body.data }).toEqual({ status: 200, data: { ...before, ...by } });
   });
 });
 

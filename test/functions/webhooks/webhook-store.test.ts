@@ -147,7 +147,7 @@ describe("when the response is lost and the SDK sends the write again,", () => {
 
   test("update returns the changed webhook", async () => {
     const { webhook } = await givenWebhook();
-    const sent = loseNextResponse("UpdateItemCommand");
+    const sent = loseNextResponse("TransactWriteItemsCommand");
     const updated = await update(webhook.project_id, webhook.id, { enabled: false }, first);
     expect(sent.requests).toBe(2);
     expect(updated).toEqual({ ...webhook, disabled_at: first, disabled_reason: "manual" });
@@ -169,10 +169,10 @@ describe("when the response is lost and the SDK sends the write again,", () => {
       (webhook) => disable(webhook, "failing", second),
       { failing_since: first, disabled_at: second, disabled_reason: "failing" },
     ],
-  ])("%s returns true", async (_, before, write, after) => {
+  ])("%s returns true", async (title, before, write, after) => {
     const { webhook, stored } = await givenWebhook();
     if (Object.keys(before).length > 0) await changeWebhook(webhook, before);
-    const sent = loseNextResponse("UpdateItemCommand");
+    const sent = loseNextResponse(title.startsWith("disable") ? "TransactWriteItemsCommand" : "UpdateItemCommand");
     expect(await write({ ...webhook, ...before })).toBe(true);
     expect(sent.requests).toBe(2);
     expect(await stored()).toEqual({ ...webhook, ...after });

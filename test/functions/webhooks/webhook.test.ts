@@ -48,9 +48,11 @@ test("toListItem returns whether a webhook is enabled and the reason of disablin
   expect(toListItem(disabled)).toEqual({ ...shown, enabled: false });
 });
 
-test("toDetail returns the time of disabling too", () => {
-  expect(toDetail(created)).toEqual({ ...created, enabled: true, disabled_reason: null, disabled_at: null });
-  expect(toDetail(disabled)).toEqual({ ...disabled, enabled: false });
+test("toDetail returns the time of disabling too, and who changed the webhook", () => {
+  const unknown = { created_by: null, updated_by: null, secret_rotated_at: null };
+  const enabled = { enabled: true, disabled_reason: null, disabled_at: null };
+  expect(toDetail(created)).toEqual({ ...created, ...enabled, ...unknown });
+  expect(toDetail(disabled)).toEqual({ ...disabled, enabled: false, ...unknown });
 });
 
 test("no view of a webhook contains the internal failure state", () => {

@@ -13,7 +13,7 @@ type ExplainedDelivery = Pick<
   DeliveryWithAttempts,
   "id" | "event" | "status" | "attempts" | "next_attempt_at" | "test"
 >;
-type WebhookState = Pick<Webhook, "id" | "enabled" | "disabled_reason">;
+type WebhookState = Pick<Webhook, "id" | "enabled" | "disabled_reason" | "suspended_at">;
 
 export function explain(delivery: ExplainedDelivery, webhook: WebhookState): Explanation {
   const { id, event, status, attempts, next_attempt_at, test } = delivery;
@@ -44,8 +44,14 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState): Exp
             : `${fix} The next attempt happens automatically. To retry now, ${redeliver}`,
       };
     case "held":
+      if (webhook.suspended_at !== undefined) {
+        return {
+          explanation: `${attempted} and is held: the operator of the platform has suspended the project.${cause}`,
+          next_step: `Ask the operator why. When the suspension has ended, send the held deliveries: ${recover}.`,
+        };
+      }
       return {
-        explanation: `${attempted} and is held: the webhook is or was disabled${reasonOf(webhook)}.${cause}`,
+        explanation: `${attempted} and is held: the webhook is or was disabled${webhook.enabled ? ", or its project was suspended" : reasonOf(webhook)}.${cause}`,
         next_step: webhook.enabled
           ? `The webhook is enabled again: ${redeliver} To send all held deliveries: ${recover}.`
           : `${last === undefined ? "" : `${fix} `}Enable the webhook (svc webhooks update ${webhook.id} --enable), then send the held deliveries: ${recover}.`,

@@ -1,0 +1,279 @@
+import {
+  ChangeMessageVisibilityCommand,
+  DeleteMessageCommand,
+  GetQueueUrlCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+} from "@aws-sdk/client-sqs";
+import * as z from "zod/mini";
+import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
+import { deadLetterName, type QueueKey, queues } from "../../functions/manifest/queues.ts";
+import { sqs } from "../../functions/platform/aws.ts";
+import { deployedName } from "../../lib/names.ts";
+import { AwsError, callJson, callRest } from "../smoke/aws/api.ts";
+import { secondsOf } from "../smoke/aws/cloudwatch.ts";
+import { nameOf, type StageStack } from "../smoke/aws/stack.ts";
+
+/* What a drill does to ring an alarm, and how it is undone. */
+
+/** The stage of a drill. */
+export interface DrillSite {
+  stack: StageStack;
+  /** Marks what the drill creates: the text is in each of its messages. */
+  mark: string;
+  /** Waits. Ends early when the drill is interrupted. */
+  wait(ms: number): Promise<void>;
+  minuteMs: number;
+}
+
+/** A fault on purpose. */
+export interface Fault {
+  start(): Promise<void>;
+  /** Called once a minute until the alarm rings; absent = once is enough. */
+  repeat?(): Promise<void>;
+  /** Undoes the fault. Is called in every case, also when `start` failed. @throws Error with what is left */
+  end(): Promise<void>;
+}
+
+export type CreateFault = (site: DrillSite) => Fault;
+
+const nothing = async (): Promise<void> => {};
+
+/** Finds a resource of the stack. @throws Error when the stack has none */
+function resource({ stack }: DrillSite, type: string, prefix: string): string {
+  const name = nameOf(stack, type, prefix);
+  if (name === undefined) throw new Error(`${stack.name} has no ${type} whose logical id begins with ${prefix}.`);
+  return name;
+}
+
+async function urlOf({ stack }: DrillSite, name: string): Promise<string> {
+  const QueueName = deployedName({ name: stack.stage }, name);
+  return (await sqs().send(new GetQueueUrlCommand({ QueueName }))).QueueUrl ?? "";
+}
+
+const deadLettersOf = (site: DrillSite, key: QueueKey) => urlOf(site, deadLetterName(queues[key]));
+
+/** A message that no consumer accepts. */
+const bodyOf = ({ mark }: DrillSite): string => JSON.stringify({ drill: mark });
+
+async function send(site: DrillSite, QueueUrl: string): Promise<void> {
+  await sqs().send(new SendMessageCommand({ QueueUrl, MessageBody: bodyOf(site) }));
+}
+
+/** Bounds the search in a dead-letter queue: a hundred receives of ten messages. */
+const MAX_RECEIVES = 100;
+/** Seconds for which a searched message is invisible. */
+const SEARCH_SECONDS = 60;
+
+/** Deletes the message of a drill from a dead-letter queue, and no other. @returns whether it was found */
+async function deleteMarked(site: DrillSite, QueueUrl: string): Promise<boolean> {
+  const others: (string | undefined)[] = [];
+  try {
+    return await search();
+  } finally {
+    for (const ReceiptHandle of others) {
+      await sqs().send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout: 0 }));
+    }
+  }
+
+  async function search(): Promise<boolean> {
+    for (let round = 0; round < MAX_RECEIVES; round += 1) {
+      const { Messages = [] } = await sqs().send(
+        new ReceiveMessageCommand({
+          QueueUrl,
+          MaxNumberOfMessages: 10,
+          VisibilityTimeout: SEARCH_SECONDS,
+          WaitTimeSeconds: 1,
+        }),
+      );
+      if (Messages.length === 0) return false;
+      for (const { Body = "", ReceiptHandle } of Messages) {
+        if (!Body.includes(site.mark)) {
+          others.push(ReceiptHandle);
+          continue;
+        }
+        await sqs().send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
+        return true;
+      }
+    }
+    return false;
+  }
+}
+
+/** Deletes the message, which may arrive minutes later: after its consumer runs again. */
+async function removeDeadLetter(site: DrillSite, key: QueueKey, minutes: number): Promise<void> {
+  const url = await deadLettersOf(site, key);
+  for (let waited = 0; waited <= minutes; waited += 1) {
+    if (await deleteMarked(site, url)) return;
+    if (waited < minutes) await patient(site.minuteMs);
+  }
+  throw new Error(`The message with ${site.mark} was not found in ${url}. Look for it and delete it.`);
+}
+
+/** Sends a message that ends in a dead-letter queue, and deletes it there. */
+function sentMessage(site: DrillSite, key: QueueKey, url: () => Promise<string>): Fault {
+  let isSent = false;
+  return {
+    async start() {
+      await send(site, await url());
+      isSent = true;
+    },
+    async end() {
+      if (isSent) await removeDeadLetter(site, key, 3);
+    },
+  };
+}
+
+/** Sends an event that is not valid: the fan-out moves it to the dead-letter queue. */
+export const rejectedEvent: CreateFault = (site) => sentMessage(site, "events", () => urlOf(site, queues.events.name));
+
+/** Puts a message into a dead-letter queue, where the consumer would move it only after ten hours. */
+export const deadLetter =
+  (key: QueueKey): CreateFault =>
+  (site) =>
+    sentMessage(site, key, () => deadLettersOf(site, key));
+
+const mapping = z.object({ State: z.string() });
+
+async function enableMapping(
+  { minuteMs, wait }: Pick<DrillSite, "minuteMs" | "wait">,
+  uuid: string,
+  Enabled: boolean,
+): Promise<void> {
+  const path = `/2015-03-31/event-source-mappings/${uuid}`;
+  await callRest("lambda", { action: "UpdateEventSourceMapping", method: "PUT", path, body: { Enabled } }, mapping);
+  for (let tries = 0; tries < 60; tries += 1) {
+    const request = { action: "GetEventSourceMapping", method: "GET", path };
+    const { State } = await callRest("lambda", request, mapping);
+    if (State === (Enabled ? "Enabled" : "Disabled")) return;
+    await wait(minuteMs / 12);
+  }
+  throw new Error(`The event source mapping ${uuid} is not ${Enabled ? "enabled" : "disabled"} after five minutes.`);
+}
+
+/** Stops the fan-out and sends an event, which then waits. */
+export const pausedFanOut: CreateFault = (site) => {
+  const uuid = resource(site, "AWS::Lambda::EventSourceMapping", "WorkersDeliveriesFanOut");
+  let isSent = false;
+  return {
+    async start() {
+      await enableMapping(site, uuid, false);
+      await send(site, await urlOf(site, queues.events.name));
+      isSent = true;
+    },
+    async end() {
+      await enableMapping({ minuteMs: site.minuteMs, wait: patient }, uuid, true);
+      if (isSent) await removeDeadLetter(site, "events", 5);
+    },
+  };
+};
+
+/** Waits also after an interrupt: the fault must be undone. */
+const patient = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Disables the schedule of the sweep. */
+export const pausedSweep: CreateFault = (site) => {
+  const Name = resource(site, "AWS::Events::Rule", "WorkersDeliveriesSweepSchedule");
+  const change = async (action: string) =>
+    void (await callJson("events", action, { Name }, z.unknown()).catch(ignoreEmpty));
+  return { start: () => change("DisableRule"), end: () => change("EnableRule") };
+};
+
+/** The response of these actions has no body. */
+function ignoreEmpty(error: unknown): void {
+  if (!(error instanceof AwsError && error.code === "UnexpectedResponse")) throw error;
+}
+
+/** Calls a function with an empty input, at which it fails. */
+async function invoke(name: string): Promise<void> {
+  const path = `/2015-03-31/functions/${name}/invocations`;
+  await callRest("lambda", { action: "Invoke", method: "POST", path, body: {} }, z.unknown());
+}
+
+/** Calls a function several times a minute with an input at which it crashes. It reads and writes nothing before. */
+export const crashingCalls =
+  (logicalId: string, perMinute: number): CreateFault =>
+  (site) => {
+    const name = resource(site, "AWS::Lambda::Function", logicalId);
+    const crash = async () => {
+      for (let each = 0; each < perMinute; each += 1) await invoke(name);
+    };
+    return { start: crash, repeat: crash, end: nothing };
+  };
+
+const concurrency = z.object({ ReservedConcurrentExecutions: z.optional(z.number()) });
+
+/** Gives a function no concurrency, and calls it: Lambda throttles each call. Restores what was reserved before. */
+export const throttledCalls =
+  (logicalId: string, perMinute: number): CreateFault =>
+  (site) => {
+    const name = resource(site, "AWS::Lambda::Function", logicalId);
+    const path = `/2017-10-31/functions/${name}/concurrency`;
+    const reserve = (ReservedConcurrentExecutions: number) =>
+      callRest(
+        "lambda",
+        { action: "PutFunctionConcurrency", method: "PUT", path, body: { ReservedConcurrentExecutions } },
+        concurrency,
+      );
+    let before: number | undefined;
+    const call = async () => {
+      for (let each = 0; each < perMinute; each += 1) {
+        await invoke(name).catch((error) => {
+          if (!(error instanceof AwsError && error.code === "TooManyRequestsException")) throw error;
+        });
+      }
+    };
+    return {
+      async start() {
+        const request = {
+          action: "GetFunctionConcurrency",
+          method: "GET",
+          path: path.replace("2017-10-31", "2019-09-30"),
+        };
+        before = (await callRest("lambda", request, concurrency)).ReservedConcurrentExecutions;
+        await reserve(0);
+        await call();
+      },
+      repeat: call,
+      async end() {
+        if (before !== undefined) await reserve(before);
+        else await callRest("lambda", { action: "DeleteFunctionConcurrency", method: "DELETE", path }, z.unknown());
+      },
+    };
+  };
+
+/**
+ * Writes values of a metric that the functions write, every minute. It proves the alarm, but not that the functions
+ * write the metric.
+ * @param count how often the value occurs in a minute
+ */
+export const metricValues =
+  (key: MetricKey, value: number, count = 1): CreateFault =>
+  ({ stack }) => {
+    const { name, unit } = metrics[key];
+    const write = async () => {
+      const datum = {
+        MetricName: name,
+        Dimensions: [{ Name: "stage", Value: stack.stage }],
+        Timestamp: secondsOf(new Date()),
+        Values: [value],
+        Counts: [count],
+        Unit: unit,
+      };
+      const input = { Namespace: METRICS_NAMESPACE, MetricData: [datum] };
+      await callJson("cloudwatch", "PutMetricData", input, z.unknown()).catch(ignoreEmpty);
+    };
+    return { start: write, repeat: write, end: nothing };
+  };
+
+/** Sets the state of an alarm, which CloudWatch corrects at its next evaluation. Proves the notification only. */
+export function alarmState(AlarmName: string, stateBefore: string): Fault {
+  const set = async (StateValue: string, StateReason: string) => {
+    const input = { AlarmName, StateValue, StateReason };
+    await callJson("cloudwatch", "SetAlarmState", input, z.unknown()).catch(ignoreEmpty);
+  };
+  return {
+    start: () => set("ALARM", "npm run drill"),
+    end: () => set(stateBefore, "npm run drill: the drill has ended"),
+  };
+}

@@ -1,0 +1,228 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import * as z from "zod/mini";
+import { callJson } from "../smoke/aws/api.ts";
+import { type Alarm, describeAlarms, metricsOf, readAlarms, secondsOf } from "../smoke/aws/cloudwatch.ts";
+import { nameOf, readStack, type StageStack } from "../smoke/aws/stack.ts";
+import { type Drill, type DrillName, drills, type Proof } from "./drills.ts";
+import { alarmState, type DrillSite, type Fault } from "./faults.ts";
+import { type DrillOptions, REFUSAL, UsageError } from "./options.ts";
+
+export interface DrillLimits {
+  /** Length of a minute in milliseconds; tests shorten it. */
+  minuteMs: number;
+  /** Wait between two questions for the state of an alarm, in milliseconds. */
+  pollMs: number;
+}
+
+export const defaultLimits: DrillLimits = { minuteMs: 60_000, pollMs: 15_000 };
+
+/** Max wait for an alarm whose state is set by hand, and for a notification, in minutes. */
+const STATE_MINUTES = 2;
+
+/** One alarm to ring. */
+interface Ringing {
+  drill: DrillName;
+  alarm: Alarm;
+  proof: Proof;
+  /** Why less is proven than the drill's row says; undefined = as much is proven. */
+  reason: string | undefined;
+}
+
+interface Outcome {
+  verdict: "rang" | "SILENT" | "skip";
+  /** Printed beside the name of the alarm. */
+  note: string;
+  /** What could not be undone. */
+  left?: string;
+}
+
+/**
+ * Rings alarms on purpose and waits for each.
+ * @param print receives each line of the report
+ * @param interrupt ends the waits; faults are undone in every case
+ * @returns whether every alarm rang, and nothing is left
+ * @throws UsageError for a stage that keeps its data without `--yes`; AwsError when the stack cannot be read
+ */
+export async function runDrills(
+  { names, stage, isConfirmed }: DrillOptions,
+  print: (line: string) => void,
+  interrupt: AbortSignal,
+  limits: DrillLimits = defaultLimits,
+): Promise<boolean> {
+  const stack = await readStack(stage);
+  if (stack.isProtected && !isConfirmed) throw new UsageError(REFUSAL);
+  const alarms = await readAlarms(stack);
+  const plan = names.flatMap((name) => planOf(name, stack, alarms, print));
+  const count = { rang: 0, SILENT: 0, skip: 0, left: 0 };
+  const ring = async (each: Ringing): Promise<void> => {
+    const outcome = interrupt.aborted ? notBegun : await ringAlarm(each, stack, interrupt, limits);
+    count[outcome.verdict] += 1;
+    if (outcome.left !== undefined) count.left += 1;
+    print(`  ${outcome.verdict.padEnd(6)}  ${each.alarm.AlarmName}: ${outcome.note}`);
+    if (outcome.left !== undefined) print(`${" ".repeat(10)}LEFT BEHIND: ${outcome.left}`);
+  };
+
+  // Drills that stop a part of the service would disturb the others, and each other.
+  const [alone, together] = [true, false].map((is) => plan.filter((each) => stopsService(each) === is)) as [
+    Ringing[],
+    Ringing[],
+  ];
+  await Promise.all(together.map(ring));
+  for (const each of alone) await ring(each);
+
+  const parts = [`${count.rang} rang`, `${count.SILENT} silent`, `${count.skip} skipped`];
+  print(`${count.SILENT + count.left > 0 ? "Drill failed" : "Drill finished"}: ${parts.join(", ")}.`);
+  return count.SILENT + count.left === 0;
+}
+
+const notBegun: Outcome = { verdict: "skip", note: "interrupted" };
+
+const stopsService = ({ drill, proof }: Ringing): boolean => proof === "fault" && "disturbs" in drills[drill];
+
+/** Returns the alarms that a drill rings, and how. Prints the name of a drill that does nothing. */
+function planOf(name: DrillName, stack: StageStack, alarms: Alarm[], print: (line: string) => void): Ringing[] {
+  const drill: Drill = drills[name];
+  if (drill.proof === "by hand") {
+    print(`  skip    ${name}: ${drill.does}`);
+    return [];
+  }
+  const matches = new RegExp(`^${stack.stage}-(page|ticket)-${name}(-\\d+)?$`);
+  const found = alarms.filter(({ AlarmName }) => matches.test(AlarmName));
+  if (found.length === 0) throw new UsageError(`The stage ${stack.stage} has no alarm ${name}.`);
+  return found.map((alarm) => ({ drill: name, alarm, ...proofFor(drill, alarm, stack) }));
+}
+
+/** Returns what the drill can prove for this alarm in this stage. */
+function proofFor(drill: Drill, alarm: Alarm, stack: StageStack): Pick<Ringing, "proof" | "reason"> {
+  if (!("fault" in drill)) return { proof: drill.proof, reason: drill.does };
+  if (drill.disturbs && stack.isProtected) {
+    return { proof: "state", reason: `a stage that keeps its data must not bear the cost: ${drill.costs}` };
+  }
+  const failing = drill.failing && nameOf(stack, "AWS::Lambda::Function", drill.failing);
+  const readsIt = metricsOf(alarm).some(({ Dimensions }) => Dimensions.some(({ Value }) => Value === failing));
+  if (drill.failing && !readsIt) return { proof: "state", reason: "no function of this alarm can fail on purpose" };
+  return { proof: drill.proof, reason: undefined };
+}
+
+async function ringAlarm(
+  { drill: name, alarm, proof, reason }: Ringing,
+  stack: StageStack,
+  interrupt: AbortSignal,
+  { minuteMs, pollMs }: DrillLimits,
+): Promise<Outcome> {
+  const isOnBefore = { verdict: "skip", note: "is in ALARM already: find out why first" } as const;
+  if (alarm.StateValue === "ALARM") return isOnBefore;
+  const site: DrillSite = {
+    stack,
+    mark: `drill-${crypto.randomUUID()}`,
+    wait: async (ms) => void (await sleep(ms, undefined, { signal: interrupt })),
+    minuteMs,
+  };
+  const row: Drill = drills[name];
+  const isReal = "fault" in row && proof === row.proof;
+  const waitMs = minuteMs * (isReal ? row.waitMinutes : STATE_MINUTES);
+  let startedAt: Date;
+  let fault: Fault | undefined;
+  let outcome: Outcome;
+  try {
+    // Another drill of this run may have rung it.
+    if (!(await hasEnded(alarm, site, pollMs))) return isOnBefore;
+    startedAt = new Date();
+    fault = isReal ? row.fault(site) : alarmState(alarm.AlarmName, alarm.StateValue);
+    await fault.start();
+    outcome = await waitForRinging(alarm, fault, { site, startedAt, waitMs, pollMs });
+    if (outcome.verdict === "rang") outcome.note += `; proven: ${provenBy[proof]}${reason ? ` (${reason})` : ""}`;
+  } catch (error) {
+    outcome = interrupt.aborted ? notBegun : { verdict: "SILENT", note: (error as Error).message };
+  }
+  try {
+    await fault?.end();
+  } catch (error) {
+    outcome.left = (error as Error).message;
+  }
+  return outcome;
+}
+
+/** Max wait for the end of an alarm that another drill has rung. */
+const END_MINUTES = 15;
+
+async function hasEnded({ AlarmName }: Alarm, site: DrillSite, pollMs: number): Promise<boolean> {
+  const giveUpAt = Date.now() + END_MINUTES * site.minuteMs;
+  for (;;) {
+    const [alarm] = await describeAlarms([AlarmName]);
+    if (alarm?.StateValue !== "ALARM") return true;
+    if (Date.now() > giveUpAt) return false;
+    await site.wait(pollMs);
+  }
+}
+
+const provenBy: Record<Proof, string> = {
+  fault: "a real fault rings it",
+  metric: "a value of its metric rings it",
+  state: "only the notification, the state was set by hand",
+  "by hand": "nothing",
+};
+
+interface Waiting {
+  site: DrillSite;
+  startedAt: Date;
+  waitMs: number;
+  pollMs: number;
+}
+
+/** Waits until the alarm has rung and notified its topic. The history shows it also when the alarm has ended since. */
+async function waitForRinging(
+  alarm: Alarm,
+  fault: Fault,
+  { site, startedAt, waitMs, pollMs }: Waiting,
+): Promise<Outcome> {
+  const sinceMs = () => Date.now() - startedAt.getTime();
+  const seconds = () => `${Math.round(sinceMs() / 1000)} s`;
+  let rangAtMs: number | undefined;
+  let repeatedAtMs = 0;
+  for (;;) {
+    const history = await historyOf(alarm, startedAt);
+    if (rangAtMs === undefined && history.some(isRinging)) rangAtMs = sinceMs();
+    if (rangAtMs !== undefined) {
+      const failure = history.find(isFailedAction);
+      if (failure) return { verdict: "SILENT", note: `rang after ${seconds()}, but ${failure.HistorySummary}` };
+      const action = history.find(isAction);
+      if (action) return { verdict: "rang", note: `after ${seconds()}, and notified its topic` };
+      if (sinceMs() - rangAtMs > STATE_MINUTES * site.minuteMs) {
+        return { verdict: "SILENT", note: `rang after ${seconds()}, but notified no topic` };
+      }
+    } else if (sinceMs() > waitMs) {
+      return { verdict: "SILENT", note: `did not ring within ${seconds()}` };
+    }
+    if (rangAtMs === undefined && sinceMs() - repeatedAtMs >= site.minuteMs) {
+      repeatedAtMs = sinceMs();
+      await fault.repeat?.();
+    }
+    await site.wait(pollMs);
+  }
+}
+
+const historyItems = z.object({
+  AlarmHistoryItems: z._default(
+    z.array(z.object({ HistoryItemType: z.string(), HistorySummary: z._default(z.string(), "") })),
+    [],
+  ),
+});
+type HistoryItem = z.output<typeof historyItems>["AlarmHistoryItems"][number];
+
+/**
+ * Returns what happened to an alarm since a time. The texts are those of CloudWatch:
+ * https://docs.aws.amazon.com/cli/latest/reference/cloudwatch/describe-alarm-history.html#examples
+ * https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
+ */
+async function historyOf({ AlarmName }: Alarm, since: Date): Promise<HistoryItem[]> {
+  const input = { AlarmName, StartDate: secondsOf(since), MaxRecords: 100, ScanBy: "TimestampAscending" };
+  return (await callJson("cloudwatch", "DescribeAlarmHistory", input, historyItems)).AlarmHistoryItems;
+}
+
+const isRinging = ({ HistoryItemType, HistorySummary }: HistoryItem): boolean =>
+  HistoryItemType === "StateUpdate" && HistorySummary.endsWith("to ALARM");
+const isAction = ({ HistoryItemType, HistorySummary }: HistoryItem): boolean =>
+  HistoryItemType === "Action" && HistorySummary.startsWith("Successfully executed action");
+const isFailedAction = ({ HistoryItemType, HistorySummary }: HistoryItem): boolean =>
+  HistoryItemType === "Action" && HistorySummary.startsWith("Failed to execute action");

@@ -1,0 +1,44 @@
+import type { APIGatewayEventRequestContext } from "aws-lambda";
+import type { Identity } from "./identity.ts";
+
+/** Who made a change, as the audit log shows it. A field without a value is absent. */
+export interface Actor {
+  /**
+   * `jwt`, `api_key`: a credential of a user. `platform`: a function that the platform invokes with IAM credentials.
+   * `system`: the service itself, for example when it disables a webhook.
+   */
+  type: Identity["authType"] | "platform" | "system";
+  user_id?: string;
+  /** Id of the API key. */
+  credential_id?: string;
+  /** IP address of the client. */
+  address?: string;
+  /** `User-Agent` of the client, without control characters, at most 256 characters. */
+  user_agent?: string;
+  request_id?: string;
+}
+
+export const platform: Actor = { type: "platform" };
+export const system: Actor = { type: "system" };
+
+const MAX_USER_AGENT_CHARACTERS = 256;
+
+/** What API Gateway knows about the client. Not every way to invoke an endpoint has it. */
+type Request = Pick<APIGatewayEventRequestContext, "requestId"> & {
+  identity?: Partial<APIGatewayEventRequestContext["identity"]>;
+};
+
+/** Returns the actor of an API request. */
+export function actorOf({ userId, authType, keyId }: Identity, { requestId, identity = {} }: Request): Actor {
+  const { sourceIp, userAgent } = identity;
+  return {
+    type: authType,
+    user_id: userId,
+    ...(keyId && { credential_id: keyId }),
+    ...(sourceIp && { address: sourceIp }),
+    ...(userAgent && { user_agent: printable(userAgent).slice(0, MAX_USER_AGENT_CHARACTERS) }),
+    request_id: requestId,
+  };
+}
+
+const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, " ");

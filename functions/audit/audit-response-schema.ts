@@ -1,0 +1,47 @@
+import * as z from "zod/mini";
+import type { Actor } from "../access/actor.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import type { AuditAction, toListItem } from "./audit-event.ts";
+
+const actions: Record<AuditAction, string> = {
+  "api_key.created": "An API key was created.",
+  "api_key.deleted": "An API key was deleted; `details.reason` says why, unless its user did it.",
+  "api_key.renamed": "An API key was renamed.",
+  "api_key.rolled": "The secret of an API key was replaced.",
+  "api_key.earlier_ended": "An earlier secret of an API key ended before its overlap; `details.reason` says why.",
+  "webhook.created": "A webhook was created.",
+  "webhook.updated": "A webhook was changed, enabled or disabled; `details.changed` names the fields.",
+  "webhook.secret_rotated": "The signing secret of a webhook was replaced.",
+  "webhook.disabled": "The service disabled a webhook; `details.reason` says why.",
+  "webhook.deleted": "A webhook was deleted.",
+  "member.updated": "The platform added a user to the project, or changed the role.",
+  "member.removed": "The platform removed a user from the project.",
+  "service_account.created": "A service account was created.",
+  "service_account.deleted": "A service account was deleted, with its API keys.",
+  "project.suspended": "The platform suspended the project.",
+  "project.resumed": "The platform ended the suspension of the project.",
+};
+
+const actor = z.strictObject({
+  type: oneOf("Kind of the actor.", {
+    jwt: "a signed-in user",
+    api_key: "an API key",
+    platform: "the platform that this service belongs to",
+    system: "this service",
+  }),
+  user_id: z.optional(text("Id of the user.")),
+  credential_id: z.optional(id("Id of the API key.")),
+  address: z.optional(text("IP address of the client.")),
+  user_agent: z.optional(text("`User-Agent` of the client.")),
+  request_id: z.optional(text("Id of the request.")),
+} satisfies FieldsOf<Actor>);
+
+/** An entry of an audit log. */
+export const auditEventSchema = z.strictObject({
+  id: id("Id of the entry."),
+  at: instant("Time of the change."),
+  action: oneOf("What was done.", actions),
+  actor,
+  resource_id: text("Id of the key, webhook, user or project that was changed."),
+  details: z.record(z.string(), z.unknown()).check(z.describe("What helps to understand the change, such as a name.")),
+} satisfies FieldsOf<ReturnType<typeof toListItem>>);

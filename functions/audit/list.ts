@@ -1,0 +1,17 @@
+import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { ApiError } from "../platform/errors.ts";
+import { toListItem } from "./audit-event.ts";
+import { auditQuery, listPage } from "./audit-list-store.ts";
+
+/** Lists what was done to the API keys of the caller, newest first. */
+export const handler = defineEndpoint("GET /v1/audit-events", {
+  query: auditQuery,
+  async run({ identity, query, requestUrl }) {
+    if (identity.projectIds) {
+      const message = "The credential is limited to projects. Read the audit log of one of them.";
+      throw new ApiError("insufficient_permission", message);
+    }
+    const { items, nextCursor } = await listPage(`user:${identity.userId}`, query);
+    return okPage(items.map(toListItem), { requestUrl, query, nextCursor });
+  },
+});

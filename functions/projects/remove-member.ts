@@ -1,0 +1,17 @@
+import { removalInput } from "../access/membership.ts";
+import { log } from "../platform/log.ts";
+import { parse } from "../schema/input.ts";
+import * as members from "./member-store.ts";
+
+/**
+ * Removes a user from a project. The next request of the user for this project is `not_found`, with any credential.
+ * Idempotent. The platform invokes this function with IAM credentials.
+ * @param input `{user_id, project_id}`
+ * @returns whether the user was a member
+ */
+export async function handler(input: unknown): Promise<{ removed: boolean }> {
+  const { user_id, project_id } = parse(removalInput, input);
+  const removed = await members.removeMember(user_id, project_id);
+  log.info("member removed", { user_id, project_id, removed });
+  return { removed };
+}

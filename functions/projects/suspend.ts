@@ -1,0 +1,39 @@
+import * as z from "zod/mini";
+import { log } from "../platform/log.ts";
+import { fields, orRequired, parse, uuid } from "../schema/input.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
+
+/** `suspended`: true suspends the project, false ends the suspension. */
+export const suspensionInput = fields({
+  project_id: uuid,
+  suspended: z.boolean(orRequired("must be true or false")),
+});
+
+export interface SuspensionResult {
+  project_id: string;
+  suspended: boolean;
+  /** Time at which the suspension began, also of one that this call has ended; null = there was none. */
+  suspended_at: string | null;
+  /** Ids of the webhooks of the project. Each is recovered by itself. */
+  webhooks: string[];
+}
+
+/**
+ * Suspends a project or ends its suspension. While a project is suspended, it has no new webhooks, test deliveries,
+ * redeliveries, recoveries and replays, and its events and pending deliveries are held. After this returns, no request
+ * is sent to a receiver, except by a sender that has already read the webhook. When the suspension ends, held deliveries
+ * stay held: a recovery of each webhook sends them. Idempotent. The platform and operators invoke this function with IAM
+ * credentials.
+ * @param input `{project_id, suspended}`
+ */
+export async function handler(input: unknown): Promise<SuspensionResult> {
+  const { project_id, suspended } = parse(suspensionInput, input);
+  const at = suspended ? new Date().toISOString() : undefined;
+  let before: Awaited<ReturnType<typeof webhooks.markSuspended>>;
+  // Users of the project create at most 20 webhooks, so this ends.
+  do before = await webhooks.markSuspended(project_id, at);
+  while (before === undefined);
+  const suspended_at = before.suspended_at ?? at;
+  log.info(suspended ? "project suspended" : "suspension ended", { project_id, suspended_at });
+  return { project_id, suspended, suspended_at: suspended_at ?? null, webhooks: before.webhooks.map(({ id }) => id) };
+}

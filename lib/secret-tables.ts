@@ -1,0 +1,124 @@
+import { Stack } from "aws-cdk-lib";
+import { Table } from "aws-cdk-lib/aws-dynamodb";
+import { AnyPrincipal, Effect, PolicyStatement } from "aws-cdk-lib/aws-iam";
+import { readActions } from "../functions/manifest/grants-schema.ts";
+import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
+import { type FunctionRow, filesGranted, functionRows } from "./grants.ts";
+import { constructId, deployedName, stackName } from "./names.ts";
+import type { ServiceFunction, StageContext } from "./service-function.ts";
+import type { Stage } from "./stage.ts";
+
+/*
+ * The resource policy of a table of secrets. The grants limit the functions of this service, but other principals of the
+ * account often may read all of DynamoDB, for example with ReadOnlyAccess. The policy denies them the items, whatever
+ * their own policies allow. It denies nothing that a deployment does.
+ *
+ * It does not stop a principal that may change or delete the policy, or restore a backup. These calls are management
+ * events, which CloudTrail records by default.
+ */
+
+/**
+ * The actions that read or write items or copy them elsewhere, of those that the policy of a table supports. A
+ * transaction needs the actions of its items. Not denied: CreateBackup, because restoring the backup cannot be denied.
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-iam-actions.html
+ */
+const dataActions = [
+  ...["GetItem", "BatchGetItem", "Query", "Scan", "ConditionCheckItem"],
+  ...["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"],
+  ...["PartiQLSelect", "PartiQLInsert", "PartiQLUpdate", "PartiQLDelete"],
+  ...["ExportTableToPointInTime", "RestoreTableToPointInTime"],
+  ...["EnableKinesisStreamingDestination", "UpdateKinesisStreamingDestination"],
+];
+
+/** Writes that return the old or new item if asked to (`ReturnValues`). */
+const returningActions = ["PutItem", "UpdateItem", "DeleteItem"];
+
+/** Actions on a table that are denied to all principals but the functions of these files and the break-glass role. */
+export interface Denial {
+  actions: string[];
+  exceptFiles: string[];
+  /** Only denied if the call asks for the item (`ReturnValues`). */
+  ofReturnValues?: true;
+}
+
+/**
+ * Returns what the policy of a table denies: each action to all but the functions whose rows grant it, and return values
+ * of writes to all but those that may read.
+ */
+export function denialsFor(key: TableKey, rows: readonly FunctionRow[] = functionRows): Denial[] {
+  const byFiles = Map.groupBy(dataActions, (action) => filesGranted(key, action, rows).join());
+  const denials = [...byFiles.values()].map((actions) => ({
+    actions,
+    exceptFiles: filesGranted(key, actions[0] ?? "", rows),
+  }));
+  const readers = new Set(readActions.flatMap((action) => filesGranted(key, action, rows)));
+  return [...denials, { actions: returningActions, exceptFiles: [...readers], ofReturnValues: true }];
+}
+
+/**
+ * Adds the policy to each table of secrets, in a stage that keeps data.
+ * @param functions all functions of the stage by their path below `functions/`
+ */
+export function protectSecrets({ stage, data }: StageContext, functions: Record<string, ServiceFunction>): void {
+  if (!stage.keepsData) return;
+  for (const [key, row] of Object.entries<TableRow>(tableRows) as [TableKey, TableRow][]) {
+    const table = data.tables[key];
+    // The policy of a table that exists already belongs to its owner.
+    if (!row.isSecret || !(table instanceof Table)) continue;
+    for (const denial of denialsFor(key)) {
+      const exceptRoles = denial.exceptFiles.map((file) => roleArnOf(file, functions));
+      table.addToResourcePolicy(statementOf(denial, exceptRoles, { stage, row, stack: Stack.of(table) }));
+    }
+  }
+}
+
+interface PolicyContext {
+  stage: Stage;
+  row: TableRow;
+  stack: Stack;
+}
+
+/**
+ * Returns a statement with the roles by their ARN, which a session of a role has as `aws:PrincipalArn`. A principal
+ * without an ARN, such as an AWS service, is denied too.
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-principalarn
+ */
+function statementOf(denial: Denial, exceptRoles: string[], { stage, row, stack }: PolicyContext): PolicyStatement {
+  // A reference to the table from its own policy would be circular.
+  const arn = stack.formatArn({ service: "dynamodb", resource: "table", resourceName: deployedName(stage, row.name) });
+  return new PolicyStatement({
+    sid: sidOf(denial),
+    effect: Effect.DENY,
+    principals: [new AnyPrincipal()],
+    actions: denial.actions.map((action) => `dynamodb:${action}`),
+    resources: [arn, `${arn}/index/*`],
+    conditions: {
+      ArnNotEquals: { "aws:PrincipalArn": [...exceptRoles, breakGlassRoleArn(stage, stack)] },
+      ...(denial.ofReturnValues && returnsItem),
+    },
+  });
+}
+
+/** `StringNotEquals` alone would also match a call without the parameter. */
+const returnsItem = {
+  StringNotEquals: { "dynamodb:ReturnValues": "NONE" },
+  Null: { "dynamodb:ReturnValues": "false" },
+};
+
+function sidOf({ exceptFiles, ofReturnValues }: Denial): string {
+  const subject = ofReturnValues ? "ReturnValues" : "";
+  const files = exceptFiles.length > 0 ? exceptFiles.map(constructId) : ["BreakGlass"];
+  return `${subject}Only${files.join("And")}`;
+}
+
+function roleArnOf(file: string, functions: Record<string, ServiceFunction>): string {
+  const role = functions[file]?.lambda.role;
+  if (role === undefined) throw new Error(`The function ${file}, which a row names, has no role.`);
+  return role.roleArn;
+}
+
+/** The role exists only if the operator has created it. */
+function breakGlassRoleArn(stage: Stage, stack: Stack): string {
+  const resourceName = stage.breakGlassRole ?? `${stackName(stage)}-break-glass`;
+  return stack.formatArn({ service: "iam", region: "", resource: "role", resourceName });
+}

@@ -1,0 +1,280 @@
+import { type Drill, type DrillName, drills } from "../../bin/drill/drills.ts";
+import { listPage, readDrillOptions, UsageError } from "../../bin/drill/options.ts";
+import { runDrills } from "../../bin/drill/run.ts";
+import { SynthesizedStack } from "../lib/synthesized.ts";
+import { AwsAccount, serveAwsAccount } from "../support/aws-account.ts";
+import { runCommand } from "../support/local-run.ts";
+
+/* `npm run drill` rings every alarm on purpose, says which did not, and undoes what it did. */
+
+const dev = new SynthesizedStack("devGradual");
+const prod = new SynthesizedStack("prod");
+
+let account: AwsAccount;
+let endpoint: string;
+
+const saved = { ...process.env };
+beforeAll(async () => {
+  endpoint = await serveAwsAccount(() => account);
+  Object.assign(process.env, {
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_REGION: "us-east-1",
+    AWS_ACCESS_KEY_ID: "a",
+    AWS_SECRET_ACCESS_KEY: "b",
+  });
+  delete process.env.AWS_ENDPOINT_URL_SQS;
+});
+afterAll(() => {
+  process.env = saved;
+});
+
+const never = new AbortController().signal;
+const limits = { minuteMs: 40, pollMs: 4 };
+
+async function drill(names: DrillName[], stage = "dev", { isConfirmed = false, interrupt = never } = {}) {
+  const lines: string[] = [];
+  const allRang = await runDrills({ names, stage, isConfirmed }, (line) => lines.push(line), interrupt, limits);
+  return { allRang, lines, text: lines.join("\n") };
+}
+
+const names = Object.keys(drills) as DrillName[];
+const proofOf = (name: DrillName): Drill["proof"] => drills[name].proof;
+
+/** What must be as before when a drill has ended. */
+const settings = () => ({
+  messages: [...account.queues.values()].flat(),
+  fanOut: account.fanOut.State,
+  isSweepEnabled: account.isSweepEnabled,
+  concurrency: [...account.concurrency],
+});
+const untouched = { messages: [], fanOut: "Enabled", isSweepEnabled: true, concurrency: [] };
+
+describe("in dev", () => {
+  beforeEach(() => {
+    account = new AwsAccount(dev, { stage: "dev", isProtected: false });
+    account.periodMs = 2 * limits.minuteMs;
+  });
+
+  test("each alarm of the stage has a drill, and each drill an alarm", () => {
+    const ofStage = [...account.alarms.keys()].flatMap(
+      (name) => /^dev-(?:page|ticket)-(.+?)(?:-\d+)?$/.exec(name)?.[1] ?? [],
+    );
+    expect([...new Set(ofStage)].sort()).toEqual(names.filter((name) => name !== "rolled-back").sort());
+  });
+
+  const real = names.filter((name) => proofOf(name) === "fault" || proofOf(name) === "metric");
+  test.each(real)("%s rings for the reason that its drill causes, and nothing is left", async (name) => {
+    const { allRang, text } = await drill([name]);
+    expect({ allRang, text }).toMatchObject({ allRang: true });
+    const how = { fault: "a real fault rings it", metric: "a value of its metric rings it" }[proofOf(name) as "fault"];
+    expect(text).toMatch(
+      new RegExp(`rang +dev-(page|ticket)-${name}\\S*: after \\d+ s, and notified its topic; proven: ${how}`),
+    );
+    expect(settings()).toEqual(untouched);
+    if (name !== "endpoint-errors") expect(account.calls.map(({ action }) => action)).not.toContain("SetAlarmState");
+  });
+
+  const byState = names.filter((name) => proofOf(name) === "state");
+  test("where no fault is safe, the state is set, and the report says what it proves", async () => {
+    expect(byState.length).toBeGreaterThan(5);
+    const { allRang, lines } = await drill(byState);
+    expect(allRang).toBe(true);
+    // The alarms on tables are numbered groups.
+    const ofState = [...account.alarms.keys()].filter((alarm) =>
+      byState.some((name) => new RegExp(`^dev-(page|ticket)-${name}(-\\d+)?$`).test(alarm)),
+    );
+    for (const line of lines.slice(0, -1))
+      expect(line).toMatch(/^ {2}rang .*only the notification, the state was set by hand \(/);
+    expect(lines.at(-1)).toBe(`Drill finished: ${ofState.length} rang, 0 silent, 0 skipped.`);
+    const states = [...account.alarms.values()].map(({ state }) => state);
+    expect(new Set(states)).toEqual(new Set(["OK"]));
+  });
+
+  test("the groups of endpoints in which nothing can fail on purpose ring by their state", async () => {
+    const { lines } = await drill(["endpoint-errors"]);
+    const proven = lines.slice(0, -1).map((line) => /proven: (a real fault|only the notification)/.exec(line)?.[1]);
+    expect(proven.filter((text) => text === "a real fault")).toHaveLength(1);
+    expect(proven.length).toBeGreaterThan(1);
+    expect(proven).not.toContain(undefined);
+  });
+
+  test("all rings every alarm, those of gradual deployments excepted", async () => {
+    const { allRang, text } = await drill(names);
+    expect({ allRang, text }).toMatchObject({ allRang: true });
+    const count = [...account.alarms.keys()].filter((name) => name.startsWith("dev-")).length;
+    expect(text).toContain(`Drill finished: ${count} rang, 0 silent, 0 skipped.`);
+    expect(text).toContain("skip    rolled-back: these alarms notify no topic");
+    expect(settings()).toEqual(untouched);
+  });
+
+  test("says when an alarm stays silent, and undoes the fault", async () => {
+    const alarm = account.alarms.get("dev-page-sweep-not-running");
+    if (alarm) alarm.properties.TreatMissingData = "notBreaching";
+    const ended = { HistoryItemType: "StateUpdate", HistorySummary: "Alarm updated from ALARM to OK" };
+    alarm?.history.push({ Timestamp: Date.now() / 1000 + 60, ...ended });
+    const { allRang, text } = await drill(["sweep-not-running"]);
+    expect(allRang).toBe(false);
+    expect(text).toMatch(/SILENT {2}dev-page-sweep-not-running: did not ring within/);
+    expect(settings()).toEqual(untouched);
+  });
+
+  test.each<[string, () => void, RegExp]>([
+    [
+      "has no action",
+      () => {
+        for (const { properties } of account.alarms.values()) delete properties.AlarmActions;
+      },
+      /SILENT .*rang after \d+ s, but notified no topic/,
+    ],
+    [
+      "may not publish to its topic",
+      () => {
+        account.isTopicOpen = false;
+      },
+      /SILENT .*rang after \d+ s, but Failed to execute action .*not authorized to perform: SNS:Publish/,
+    ],
+  ])("fails when an alarm rings but %s", async (_, breakIt, message) => {
+    breakIt();
+    const { allRang, text } = await drill(["events-dead-letters"]);
+    expect(allRang).toBe(false);
+    expect(text).toMatch(message);
+    expect(settings()).toEqual(untouched);
+  });
+
+  test("an interrupted drill still deletes its message", async () => {
+    const interrupt = new AbortController();
+    const alarm = account.alarms.get("dev-page-events-dead-letters");
+    if (alarm) alarm.properties.Threshold = 2;
+    setTimeout(() => interrupt.abort(), 100);
+    const { text } = await drill(["events-dead-letters"], "dev", { interrupt: interrupt.signal });
+    expect(text).toContain("dev-page-events-dead-letters: interrupted");
+    expect(text).not.toContain("LEFT BEHIND");
+    expect(settings()).toEqual(untouched);
+  });
+
+  test("says why a fault could not begin, and looks for nothing that was not sent", async () => {
+    account.denied.add("SendMessage");
+    const { allRang, text } = await drill(["events-dead-letters"]);
+    expect(allRang).toBe(false);
+    expect(text).toMatch(/SILENT {2}dev-page-events-dead-letters: .*not authorized: SendMessage/);
+    expect(text).not.toContain("LEFT BEHIND");
+  });
+
+  test("names what it could not undo", async () => {
+    account.denied.add("EnableRule");
+    const { allRang, text } = await drill(["sweep-not-running"]);
+    expect(allRang).toBe(false);
+    expect(text).toContain("LEFT BEHIND: EnableRule: AccessDeniedException: not authorized: EnableRule");
+  });
+
+  test("deletes only its own message from a dead-letter queue", async () => {
+    const queue = account.queue("deployment-webhooks-dev-deliveries-dlq");
+    const { allRang: skipped } = await drill(["deliveries-dead-letters"]);
+    expect(skipped).toBe(true);
+    queue.push({ id: "other", body: "{}" });
+    const { text } = await drill(["deliveries-dead-letters"]);
+    expect(text).toContain("skip    dev-page-deliveries-dead-letters: is in ALARM already: find out why first");
+    expect(queue).toEqual([{ id: "other", body: "{}" }]);
+  });
+
+  test("restores a reserved concurrency that the function had", async () => {
+    const name = account.nameOf("AWS::Lambda::Function", "WorkersDeliveriesSweepFunction");
+    account.concurrency.set(name, 3);
+    await drill(["function-throttles"]);
+    expect(account.concurrency.get(name)).toBe(3);
+  });
+
+  test("an interrupted drill undoes its fault and is not reported as silent", async () => {
+    const interrupt = new AbortController();
+    const alarm = account.alarms.get("dev-page-sweep-not-running");
+    if (alarm) alarm.properties.TreatMissingData = "notBreaching";
+    setTimeout(() => interrupt.abort(), 100);
+    const { text } = await drill(["sweep-not-running"], "dev", { interrupt: interrupt.signal });
+    expect(text).toContain("dev-page-sweep-not-running: interrupted");
+    expect(settings()).toEqual(untouched);
+  });
+});
+
+describe("in a stage that keeps its data", () => {
+  beforeEach(() => {
+    account = new AwsAccount(prod, { stage: "prod", isProtected: true });
+  });
+
+  test("does nothing without --yes", async () => {
+    await expect(drill(["sweep-late"], "prod")).rejects.toThrow("pass --yes to confirm");
+    expect(new Set(account.calls.map(({ action }) => action))).toEqual(
+      new Set(["DescribeStacks", "ListStackResources"]),
+    );
+  });
+
+  test("never stops a part of the service: the state is set instead", async () => {
+    const { allRang, text } = await drill(names, "prod", { isConfirmed: true });
+    expect({ allRang, text }).toMatchObject({ allRang: true });
+    const actions = new Set(account.calls.map(({ action }) => action));
+    for (const action of ["UpdateEventSourceMapping", "DisableRule"]) expect(actions).not.toContain(action);
+    const written = account.calls
+      .filter(({ action }) => action === "PutMetricData")
+      .map(({ input }) => input.MetricData[0].MetricName);
+    // The objective is computed from these.
+    expect(written).not.toContain("EventToFirstAttempt");
+    expect(written).not.toContain("FirstAttemptSuccess");
+    expect(text).toMatch(/prod-page-queues-stuck: .*only the notification.*no webhook is called/);
+    expect(settings()).toEqual(untouched);
+  });
+});
+
+describe("the command line", () => {
+  test("lists every drill with what it does and costs", () => {
+    const page = listPage();
+    for (const name of names) {
+      expect(page).toContain(`  ${name} `);
+      expect(page).toContain(`costs: ${drills[name].costs}`);
+    }
+  });
+
+  test.each<[string[], object | "list"]>([
+    [[], "list"],
+    [["--stage", "dev"], "list"],
+    [["sweep-late", "-h"], "list"],
+    [["sweep-late", "--stage", "dev"], { names: ["sweep-late"], stage: "dev", isConfirmed: false }],
+    [["all", "--stage", "prod", "--yes"], { names, stage: "prod", isConfirmed: true }],
+  ])("parses %j", (args, expected) => {
+    expect(readDrillOptions(args)).toEqual(expected);
+  });
+
+  test.each([
+    [["sweep-late"], "--stage is missing"],
+    [["nope", "--stage", "dev"], "No drill named nope"],
+    [["toString", "--stage", "dev"], "No drill named toString"],
+    [["sweep-late", "api-slow", "--stage", "dev"], "Pass one name, or all"],
+    [["sweep-late", "--stage", "prod"], "pass --yes to confirm"],
+    [["sweep-late", "--stage", "Dev!"], "--stage must be the name of a stage"],
+    [["sweep-late", "--stag", "dev"], "Unknown option '--stag'"],
+  ])("rejects %j", (args, message) => {
+    expect(() => readDrillOptions(args)).toThrow(UsageError);
+    expect(() => readDrillOptions(args)).toThrow(message);
+  });
+
+  test("exits with 0 when the alarm rang, 1 without the stack, 2 on a usage error", async () => {
+    account = new AwsAccount(dev, { stage: "dev", isProtected: false });
+    const aws = {
+      AWS_ENDPOINT_URL: endpoint,
+      AWS_REGION: "us-east-1",
+      AWS_ACCESS_KEY_ID: "a",
+      AWS_SECRET_ACCESS_KEY: "b",
+    };
+    const [rang, missing, wrong] = await Promise.all([
+      runCommand("drill", ["deliveries-dead-letters", "--stage", "dev"], aws),
+      runCommand("drill", ["sweep-late", "--stage", "other"], aws),
+      runCommand("drill", ["sweep-late", "--stage", "prod"], aws),
+    ]);
+    expect(rang).toMatchObject({ code: 0, stderr: "" });
+    expect(rang.stdout).toContain("Drill finished: 1 rang, 0 silent, 0 skipped.");
+    expect(missing).toMatchObject({ code: 1, stdout: "" });
+    expect(missing.stderr).toBe(
+      "DescribeStacks: ValidationError: Stack with id deployment-webhooks-other does not exist\n",
+    );
+    expect(wrong).toMatchObject({ code: 2, stdout: "" });
+    expect(wrong.stderr).toMatch(/^A drill wakes .* pass --yes to confirm\.\nUsage: npm run --silent drill/);
+  });
+});

@@ -1,0 +1,397 @@
+import { randomUUID } from "node:crypto";
+import { DeleteCommand, GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { fromSources, invoke } from "../../../bin/local/lambda.ts";
+import { makeAttempt } from "../../../functions/attempts/attempt.ts";
+import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { type SuspensionResult, handler as suspendFor } from "../../../functions/projects/suspend.ts";
+import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { attemptOf } from "../../support/attempts.ts";
+import { beforeHold, interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
+import {
+  changeWebhook,
+  eventOf,
+  givenDelivery,
+  pipelineBatch,
+  rowOf,
+  rowsOf,
+  sqsEvent,
+  takeDeliveryMessages,
+  takeDueAttempts,
+} from "../../support/deliveries.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+let receiver: Receiver;
+let scenario: Scenario;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+  scenario = await newScenario(service, { url: receiver.url });
+});
+afterEach(async () => {
+  restoreAws();
+  await takeDueAttempts();
+  await receiver.close();
+});
+
+/** Invokes a function with the grants of its row. */
+const call = async <Result>(file: string, input: unknown): Promise<Result> =>
+  (await invoke(await fromSources(file), input, { functionName: file, timeoutSeconds: 60 })) as Result;
+const suspend = (project_id = scenario.projectId) =>
+  call<SuspensionResult>("projects/suspend", { project_id, suspended: true });
+const resume = (project_id = scenario.projectId) =>
+  call<SuspensionResult>("projects/suspend", { project_id, suspended: false });
+
+const webhooksPath = (projectId = scenario.projectId) => `/v1/projects/${projectId}/webhooks`;
+const create = (projectId = scenario.projectId) =>
+  scenario.api.post(webhooksPath(projectId), { url: receiver.url, events: ["deploy.started"] });
+const shown = async (path = scenario.path) => (await scenario.api.get(path)).body.data;
+const recover = () => scenario.api.post(`${scenario.path}/recover`, { since: "2020-01-01T00:00:00Z", status: "held" });
+const fanOut = (event: object) => call("deliveries/fan-out", pipelineBatch(event));
+const suspendedError = { status: 403, code: "project_suspended" };
+
+/** Returns the time of suspension in each item of a project: the counter and its webhooks. */
+async function marksOf(projectId = scenario.projectId): Promise<(string | undefined)[]> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("webhooks"),
+      ConsistentRead: true,
+      KeyConditionExpression: "project_id = :project",
+      ExpressionAttributeValues: { ":project": projectId },
+    }),
+  );
+  return Items.map(({ suspended_at }) => suspended_at);
+}
+
+/** Sends the messages that are in the queue. */
+async function sendQueued(): Promise<void> {
+  for (const message of await takeDeliveryMessages()) await call("attempts/send", sqsEvent(message));
+}
+
+describe("the function", () => {
+  test("marks the counter and all webhooks with one time, and answers it with the webhooks", async () => {
+    const second = (await create()).body.data.id;
+    const { suspended_at, ...rest } = await suspend();
+    expect(rest).toEqual({ project_id: scenario.projectId, suspended: true, webhooks: [scenario.webhook.id, second] });
+    expect(Math.abs(Date.now() - Date.parse(suspended_at ?? ""))).toBeLessThan(10_000);
+    expect(await marksOf()).toEqual([suspended_at, suspended_at, suspended_at]);
+  });
+
+  test("keeps the time of the first call, and answers it again at the end", async () => {
+    const first = await suspend();
+    expect(await suspend()).toEqual(first);
+    expect(await resume()).toEqual({ ...first, suspended: false });
+    expect(await resume()).toEqual({ ...first, suspended: false, suspended_at: null });
+    expect(await marksOf()).toEqual([undefined, undefined]);
+  });
+
+  test("suspends a project that has no item, also an unknown one", async () => {
+    const { userId, api } = service.user();
+    const project = await service.project(userId);
+    expect(await suspend(project)).toMatchObject({ webhooks: [], suspended_at: expect.any(String) });
+    const body = { url: receiver.url, events: ["deploy.started"] };
+    expect(errorOf(await api.post(webhooksPath(project), body))).toEqual(suspendedError);
+    expect((await api.get(webhooksPath(project))).body.data).toEqual([]);
+    await resume(project);
+    expect((await api.post(webhooksPath(project), body)).status).toBe(201);
+  });
+
+  test("suspends a project whose webhooks were all deleted, and one with 20 webhooks", async () => {
+    await scenario.api.delete(scenario.path);
+    expect((await suspend()).webhooks).toEqual([]);
+    expect(await marksOf()).toEqual([expect.any(String)]);
+    await resume();
+    for (let count = 0; count < 20; count++) expect((await create()).status).toBe(201);
+    expect((await suspend()).webhooks).toHaveLength(20);
+    expect(await marksOf()).toEqual(Array(21).fill(expect.any(String)));
+    // The limit does not hide the suspension.
+    expect(errorOf(await create())).toEqual(suspendedError);
+  });
+
+  test("leaves other projects as they are", async () => {
+    const other = await newScenario(service, { url: receiver.url });
+    await suspend();
+    expect(await marksOf(other.projectId)).toEqual([undefined, undefined]);
+    expect((await other.api.post(`${other.path}/test`)).status).toBe(202);
+  });
+
+  test("succeeds when the response of the table is lost and the SDK sends the transaction again", async () => {
+    const sent = loseNextResponse("TransactWriteItemsCommand");
+    const { suspended_at } = await suspendFor({ project_id: scenario.projectId, suspended: true });
+    expect(sent.requests).toBe(2);
+    expect(await marksOf()).toEqual([suspended_at, suspended_at]);
+  });
+
+  test("converts the id of the project to lower case", async () => {
+    await suspend(scenario.projectId.toUpperCase());
+    expect(errorOf(await create())).toEqual(suspendedError);
+  });
+
+  test.each([
+    ["undefined", undefined, ""],
+    ["no project", { suspended: true }, "project_id"],
+    ["a project that is not a UUID", { project_id: "7", suspended: true }, "project_id"],
+    ["no state", { project_id: randomUUID() }, "suspended"],
+    ["a state that is text", { project_id: randomUUID(), suspended: "false" }, "suspended"],
+    ["an unknown field", { project_id: randomUUID(), suspended: true, reason: "x" }, "reason"],
+  ])("throws validation_error for %s with the path of the field", async (_title, input, path) => {
+    await expect(suspendFor(input)).rejects.toMatchObject({ code: "validation_error", details: [{ path }] });
+  });
+});
+
+describe("concurrently with", () => {
+  /** Runs `act` once, between the read and the transaction of the function. */
+  function beforeMark(act: () => Promise<unknown>): void {
+    let hasActed = false;
+    interceptDynamo(async ({ command, input }, send) => {
+      if (command === "TransactWriteItemsCommand" && !hasActed && JSON.stringify(input).includes("suspended_at =")) {
+        hasActed = true;
+        await act();
+      }
+      return send();
+    });
+  }
+
+  test("a webhook that is created, it marks that one too", async () => {
+    beforeMark(create);
+    expect((await suspend()).webhooks).toHaveLength(2);
+    expect(await marksOf()).toEqual(Array(3).fill(expect.any(String)));
+  });
+
+  test("the first webhook of a project, it marks that one", async () => {
+    const project = await service.project(service.user().userId);
+    const { userId, api } = service.user();
+    await service.project(userId, { projectId: project });
+    const first = () => api.post(webhooksPath(project), { url: receiver.url, events: ["deploy.started"] });
+    beforeMark(first);
+    expect((await suspend(project)).webhooks).toHaveLength(1);
+    expect(await marksOf(project)).toEqual(Array(2).fill(expect.any(String)));
+  });
+
+  test("a webhook that is deleted, it does not create it again", async () => {
+    beforeMark(() => scenario.api.delete(scenario.path));
+    expect((await suspend()).webhooks).toEqual([]);
+    expect(await marksOf()).toEqual([expect.any(String)]);
+  });
+
+  test("a webhook that replaces another one, it marks the new one", async () => {
+    beforeMark(async () => {
+      await scenario.api.delete(scenario.path);
+      await create();
+    });
+    const { webhooks: marked } = await suspend();
+    expect(marked).toHaveLength(1);
+    expect(marked).not.toContain(scenario.webhook.id);
+    expect(await marksOf()).toEqual(Array(2).fill(expect.any(String)));
+  });
+
+  test("a change of a webhook by a user and by a sender, nothing is lost", async () => {
+    const { id } = scenario.webhook;
+    beforeMark(async () => {
+      await scenario.api.patch(scenario.path, { enabled: false, events: ["deploy.failed"] });
+      await changeWebhook(scenario.webhook, { slow_since: "2026-03-02T12:00:00.000Z" });
+    });
+    await suspend();
+    expect(await webhooks.find(scenario.projectId, id)).toMatchObject({
+      disabled_reason: "manual",
+      events: ["deploy.failed"],
+      slow_since: expect.any(String),
+      suspended_at: expect.any(String),
+    });
+  });
+
+  test("calls that suspend, resume and create, all items have the state of the last one", async () => {
+    for (let round = 0; round < 5; round++) {
+      await Promise.all([suspend(), resume(), create(), suspend(), resume(), create()]);
+      const marks = await marksOf();
+      expect(new Set(marks).size).toBe(1);
+    }
+    await suspend();
+    expect(await marksOf()).not.toContain(undefined);
+    await resume();
+    expect(new Set(await marksOf())).toEqual(new Set([undefined]));
+  });
+});
+
+describe("while a project is suspended", () => {
+  test("what sends is rejected with project_suspended, sends nothing and uses no budget", async () => {
+    const failed = await givenDelivery(scenario.webhook, { status: "failed", attempt_count: 1 });
+    await suspend();
+    const rejected = [
+      await create(),
+      await scenario.api.post(`${scenario.path}/test`),
+      await scenario.api.post(`${scenario.path}/deliveries/${failed.id}/redeliver`),
+      await recover(),
+    ];
+    expect(rejected.map(errorOf)).toEqual(Array(4).fill(suspendedError));
+    const replay = { project_id: scenario.projectId, since: "2026-03-01T00:00:00Z" };
+    await expect(call("deliveries/replay", replay)).rejects.toMatchObject({ code: "project_suspended" });
+    expect(await rowsOf(scenario.webhook)).toEqual([failed]);
+    expect(await takeDeliveryMessages()).toEqual([]);
+    const Key = { project_id: scenario.projectId };
+    const budgets = await dynamo().send(
+      new QueryCommand({
+        TableName: tableName("requestBudgets"),
+        KeyConditionExpression: "project_id = :project",
+        ExpressionAttributeValues: { ":project": Key.project_id },
+      }),
+    );
+    expect(budgets.Items).toEqual([]);
+  });
+
+  test("a viewer still gets forbidden, and another user not_found", async () => {
+    await suspend();
+    expect(errorOf(await scenario.viewer.post(`${scenario.path}/test`))).toMatchObject({ code: "forbidden" });
+    expect(errorOf(await service.user().api.post(`${scenario.path}/test`))).toMatchObject({ code: "not_found" });
+  });
+
+  test("webhooks show since when, and only then; they can be read, changed, rotated and deleted", async () => {
+    expect(await shown()).not.toHaveProperty("suspended_at");
+    const { suspended_at } = await suspend();
+    expect(await shown()).toMatchObject({ enabled: true, disabled_at: null, suspended_at });
+    expect(await shown(webhooksPath())).toMatchObject([{ enabled: true, suspended_at }]);
+    const patched = await scenario.api.patch(scenario.path, { url: "https://example.com/new" });
+    expect(patched.body.data).toMatchObject({ url: "https://example.com/new", suspended_at });
+    expect((await scenario.api.post(`${scenario.path}/rotate-secret`)).body.data).toMatchObject({ suspended_at });
+    expect((await scenario.api.delete(scenario.path)).status).toBe(204);
+    expect(await marksOf()).toEqual([suspended_at]);
+  });
+
+  test("enabling a webhook does not end the suspension, and its end does not enable a webhook", async () => {
+    await scenario.api.patch(scenario.path, { enabled: false });
+    const { suspended_at } = await suspend();
+    const enabled = await scenario.api.patch(scenario.path, { enabled: true });
+    expect(enabled.body.data).toMatchObject({ enabled: true, suspended_at });
+    expect(errorOf(await scenario.api.post(`${scenario.path}/test`))).toEqual(suspendedError);
+    await scenario.api.patch(scenario.path, { enabled: false });
+    await resume();
+    const after = await shown();
+    expect(after).toMatchObject({ enabled: false, disabled_reason: "manual" });
+    expect(after).not.toHaveProperty("suspended_at");
+  });
+
+  test("an event is held: a row without a message", async () => {
+    await suspend();
+    await fanOut(eventOf(scenario.projectId));
+    expect(await takeDeliveryMessages()).toEqual([]);
+    const [row, ...others] = await rowsOf(scenario.webhook);
+    expect(others).toEqual([]);
+    expect(row).toMatchObject({ status: "held", attempt_count: 0 });
+    expect(row).not.toHaveProperty("due_at");
+  });
+
+  test("a message that was in the queue sends nothing, and its delivery is held", async () => {
+    await fanOut(eventOf(scenario.projectId));
+    await suspend();
+    await sendQueued();
+    expect(receiver.received).toEqual([]);
+    expect(await rowsOf(scenario.webhook)).toMatchObject([{ status: "held", attempt_count: 0 }]);
+  });
+
+  test.each([
+    ["a retry", {}],
+    ["a redelivery", { trigger: "redeliver" }],
+    ["a recovered delivery", { trigger: "recover" }],
+    ["a test delivery", { trigger: "test", test: true }],
+  ] as [string, Partial<Delivery>][])("%s that is due is held", async (_, changes) => {
+    const delivery = await givenDelivery(scenario.webhook, { attempt_count: 1, ...changes });
+    await suspend();
+    await makeAttempt(attemptOf(delivery, 2));
+    expect(receiver.received).toEqual([]);
+    expect(await rowOf(delivery)).toMatchObject({ status: "held", attempt_count: 1 });
+  });
+
+  test("a request in flight is recorded as usual, and its retry is held", async () => {
+    const delivery = await givenDelivery(scenario.webhook);
+    receiver.respondWith(async (_, response) => {
+      await suspend();
+      response.writeHead(500).end();
+    });
+    await makeAttempt(attemptOf(delivery));
+    expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
+    await makeAttempt(attemptOf(delivery, 2));
+    expect(receiver.received).toHaveLength(1);
+    expect(await rowOf(delivery)).toMatchObject({ status: "held", attempt_count: 1 });
+  });
+});
+
+describe("when the suspension ends", () => {
+  test("held deliveries stay held until a recovery sends them", async () => {
+    const waiting = await givenDelivery(scenario.webhook, { attempt_count: 1 });
+    await suspend();
+    await fanOut(eventOf(scenario.projectId));
+    await makeAttempt(attemptOf(waiting, 2));
+    await resume();
+    expect((await rowsOf(scenario.webhook)).map(({ status }) => status)).toEqual(["held", "held"]);
+    expect((await recover()).body.data).toMatchObject({ count: 2, complete: true });
+    await sendQueued();
+    expect(receiver.received).toHaveLength(2);
+    expect((await rowsOf(scenario.webhook)).map(({ status }) => status)).toEqual(["succeeded", "succeeded"]);
+  });
+
+  test("a delivery that no sender has touched continues as planned", async () => {
+    await fanOut(eventOf(scenario.projectId));
+    await suspend();
+    await resume();
+    await sendQueued();
+    expect(await rowsOf(scenario.webhook)).toMatchObject([{ status: "succeeded" }]);
+  });
+
+  test("before the hold is written, an event is sent after all", async () => {
+    await suspend();
+    beforeHold(resume);
+    await fanOut(eventOf(scenario.projectId));
+    await sendQueued();
+    expect(await rowsOf(scenario.webhook)).toMatchObject([{ status: "succeeded" }]);
+  });
+
+  test.each(["schedule", "redeliver"] as const)(
+    "before the hold is written, an attempt (%s) is made after all",
+    async (trigger) => {
+      const delivery = await givenDelivery(scenario.webhook, trigger === "schedule" ? {} : { trigger });
+      await suspend();
+      beforeHold(resume);
+      await makeAttempt(attemptOf(delivery));
+      expect(receiver.received).toHaveLength(1);
+      expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+    },
+  );
+
+  test("and begins again before the hold is written, the delivery is held", async () => {
+    const delivery = await givenDelivery(scenario.webhook);
+    await suspend();
+    beforeHold(async () => {
+      await resume();
+      await suspend();
+    });
+    await makeAttempt(attemptOf(delivery));
+    expect(receiver.received).toEqual([]);
+    expect((await rowOf(delivery)).status).toBe("held");
+  });
+
+  test("while its webhook is disabled, a delivery that is being held stays held", async () => {
+    const delivery = await givenDelivery(scenario.webhook);
+    await scenario.api.patch(scenario.path, { enabled: false });
+    await suspend();
+    beforeHold(resume);
+    await makeAttempt(attemptOf(delivery));
+    expect((await rowOf(delivery)).status).toBe("held");
+    expect(errorOf(await recover())).toEqual({ status: 409, code: "conflict" });
+  });
+
+  test("a webhook that was deleted meanwhile stays deleted, without a row that only has a mark", async () => {
+    await suspend();
+    const { project_id, id } = scenario.webhook;
+    await dynamo().send(new DeleteCommand({ TableName: tableName("webhooks"), Key: { project_id, id } }));
+    await resume();
+    const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("webhooks"), Key: { project_id, id } }));
+    expect(Item).toBeUndefined();
+  });
+});
