@@ -22,6 +22,20 @@ export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookInList = Schemas["WebhookInList"];
 
+/** The body of a request for a new API key. */
+export type CreateApiKey = BodyOf<"createApiKey">;
+export type Permission = NonNullable<ApiKey["permissions"]>[number];
+
+/** What the credential of a request may do. */
+export type CurrentCredential =
+  operations["getCurrentCredential"]["responses"][200]["content"]["application/json"]["data"];
+
+/** Identifies a service account. */
+export interface ServiceAccountRef {
+  projectId: string;
+  serviceAccountId: string;
+}
+
 /** Identifies a webhook. */
 export interface WebhookRef {
   projectId: string;
@@ -102,6 +116,12 @@ export function createClient(options: ClientOptions) {
     params: { path: { ...pathOf(webhook), delivery_id: id } },
   });
 
+  const ofAccount = ({ projectId, serviceAccountId }: ServiceAccountRef) => ({
+    params: { path: { project_id: projectId, service_account_id: serviceAccountId } },
+  });
+
+  const accountsPath = "/v1/projects/{project_id}/service-accounts";
+  const accountPath = `${accountsPath}/{service_account_id}` as const;
   const webhooksPath = "/v1/projects/{project_id}/webhooks";
   const webhookPath = `${webhooksPath}/{webhook_id}` as const;
   const deliveriesPath = `${webhookPath}/deliveries` as const;
@@ -111,13 +131,28 @@ export function createClient(options: ClientOptions) {
     createApiKey: (body: BodyOf<"createApiKey">) => data(http.POST("/v1/api-keys", { body })),
     listApiKeys: (query: KeyQuery = {}) => data(http.GET("/v1/api-keys", { params: { query } })),
     getCurrentCredential: () => data(http.GET("/v1/api-keys/current")),
-    renameApiKey: (id: string, body: BodyOf<"updateApiKey">) =>
+    updateApiKey: (id: string, body: BodyOf<"updateApiKey">) =>
       data(http.PATCH("/v1/api-keys/{id}", { ...ofKey(id), body })),
     rollApiKey: (id: string, body: BodyOf<"rollApiKey"> = {}) =>
       data(http.POST("/v1/api-keys/{id}/roll", { ...ofKey(id), body })),
     /** Needs no credential. */
     revokeCredentials: (body: BodyOf<"revokeCredentials">) => data(http.POST("/v1/credentials/revoke", { body })),
     deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", ofKey(id))),
+
+    createServiceAccount: (projectId: string, body: BodyOf<"createServiceAccount">) =>
+      data(http.POST(accountsPath, { ...inProject(projectId), body })),
+    listServiceAccounts: (projectId: string) => data(http.GET(accountsPath, inProject(projectId))),
+    /** Deletes its keys too. */
+    deleteServiceAccount: async (account: ServiceAccountRef) =>
+      void (await http.DELETE(accountPath, ofAccount(account))),
+    createServiceAccountApiKey: (account: ServiceAccountRef, body: CreateApiKey) =>
+      data(http.POST(`${accountPath}/api-keys`, { ...ofAccount(account), body })),
+    listServiceAccountApiKeys: (account: ServiceAccountRef, query: KeyQuery = {}) =>
+      data(http.GET(`${accountPath}/api-keys`, { params: { ...ofAccount(account).params, query } })),
+    deleteServiceAccountApiKey: async (account: ServiceAccountRef, id: string) => {
+      const path = { ...ofAccount(account).params.path, id };
+      await http.DELETE(`${accountPath}/api-keys/{id}`, { params: { path } });
+    },
 
     listProjects: () => data(http.GET("/v1/projects")),
 
