@@ -30,13 +30,13 @@ export const removeDataDir = (path: string): void => rmSync(path, { recursive: t
  * @throws Error when it exits before it is ready
  */
 export async function startService(settings: Record<string, string> = {}, dataDir?: string): Promise<Service> {
-  const { PATH, HOME } = process.env;
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const DATA_DIR = dataDir ?? newDataDir();
   const removeOwn = () => dataDir === undefined && removeDataDir(DATA_DIR);
   const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
   const child = spawn(process.execPath, ["--require", endsWithParent, "bin/local.ts"], {
     cwd: root,
-    env: { PATH, HOME, DATA_DIR, PORT: "0", SQS_PORT: "0", ...settings },
+    env: { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR, PORT: "0", SQS_PORT: "0", ...settings },
     stdio: ["pipe", "pipe", "inherit"],
   });
   const ended = once(child, "exit");
@@ -66,9 +66,9 @@ export async function startService(settings: Record<string, string> = {}, dataDi
 
 /** Adds a project of the same user. Returns the service with that project. */
 export async function withNewProject(service: Service): Promise<Service> {
-  const { PATH, HOME } = process.env;
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const args = ["bin/project.ts", "--user", demoUser.userId, "--name", "Another project"];
-  const env = { PATH, HOME, DATA_DIR: service.dataDir };
+  const env = { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR: service.dataDir };
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
   return { ...service, projectId: stdout.trim() };
 }

@@ -4,7 +4,7 @@ import http from "node:http";
 import { createRequire } from "node:module";
 import net from "node:net";
 import { join } from "node:path";
-import { type FauxqsServer, startFauxqs } from "fauxqs";
+import type { FauxqsServer } from "fauxqs";
 import { StartError } from "./start-error.ts";
 
 /** An engine on this machine that speaks the wire protocol of an AWS service. */
@@ -140,6 +140,8 @@ async function stopTied(child: ChildProcessWithoutNullStreams): Promise<void> {
  */
 export async function startSqs(port: number, dataDir: string | undefined): Promise<Engine & { server: FauxqsServer }> {
   if (port !== 0 && (await isListening(port))) throw new StartError(portInUse("SQS_PORT", port));
+  // Loaded only now: a process that is given an SQS endpoint starts without it.
+  const { startFauxqs } = await import("fauxqs");
   await acceptAllCharacters();
   const { listen } = net.Server.prototype;
   net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {

@@ -15,8 +15,12 @@ afterAll(() => rmSync(scratch, { recursive: true }));
 const AS_OLD_NODE = "--no-strip-types";
 
 function runNode(args: string[], { cwd = root, env = {} as Record<string, string> } = {}) {
-  const { PATH = "", HOME = "" } = process.env;
-  const options = { cwd, env: { PATH, HOME, DATA_DIR: scratch, ...env }, encoding: "utf8" } as const;
+  const { PATH = "", HOME = "", NODE_COMPILE_CACHE = "" } = process.env;
+  const options = {
+    cwd,
+    env: { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR: scratch, ...env },
+    encoding: "utf8",
+  } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, args, options);
   return { status, stdout, stderr };
 }

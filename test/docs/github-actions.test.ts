@@ -160,7 +160,8 @@ async function runStep(step: Step | undefined, env: Record<string, string>, cwd 
   if (!step?.run) throw new Error("The workflow has no such step, or the step has no script.");
   const file = join(cwd, `${randomUUID()}.sh`);
   writeFileSync(file, step.run);
-  const options = { cwd, env: { PATH: process.env.PATH, HOME: work, ...env } };
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const options = { cwd, env: { PATH, NODE_COMPILE_CACHE, HOME: work, ...env } };
   try {
     const { stdout, stderr } = await promisify(execFile)(
       "bash",

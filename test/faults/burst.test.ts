@@ -43,6 +43,8 @@ test("600 deliveries to a receiver that takes 300 ms arrive once each, and no ro
   for (let published = 0; published < EVENTS; published += PUBLISHED_AT_ONCE) {
     await Promise.all(Array.from({ length: PUBLISHED_AT_ONCE }, () => rig.publish(eventOf(webhook.project_id))));
   }
+  const requests = () => new Set(receiver.received.map(({ headers }) => headers["webhook-id"])).size;
+  await eventually(() => expect(requests()).toBe(EVENTS));
   const rows = await eventually(async () => {
     const found = await rowsOf(webhook);
     const statuses = Object.groupBy(found, ({ status }) => status);

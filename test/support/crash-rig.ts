@@ -57,7 +57,15 @@ export async function startCrashRig(
       await sqs().send(new ChangeMessageVisibilityCommand(message));
     }
   };
-  const proxy = await startFaultProxy({ dynamo: dynamoEngine.endpoint, sqs: sqsEngine.endpoint }, shortPollMs);
+  const hasVisibleMessages = (queue: string): boolean => {
+    const now = Date.now();
+    const { ready = [], delayed = [], inflight = [] } = sqsEngine.server.inspectQueue(queue)?.messages ?? {};
+    const isDelayOver = delayed.some(({ delayUntil = 0 }) => delayUntil <= now);
+    const isTimeoutOver = inflight.some(({ visibilityDeadline }) => visibilityDeadline <= now);
+    return ready.length > 0 || isDelayOver || isTimeoutOver;
+  };
+  const upstream = { dynamo: dynamoEngine.endpoint, sqs: sqsEngine.endpoint, hasVisibleMessages };
+  const proxy = await startFaultProxy(upstream, shortPollMs);
   const endpoints = { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint, AWS_ENDPOINT_URL_SQS: proxy.endpoint };
   const dataDirs = Array.from({ length: processes }, freshDataDir);
   const children: ChildProcess[] = [];

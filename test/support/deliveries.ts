@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { DeleteCommand, GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { BatchWriteCommand, DeleteCommand, GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
 import { createDelivery, type Delivery, type PendingDelivery } from "../../functions/deliveries/delivery.ts";
 import {
@@ -110,8 +110,41 @@ export async function givenDelivery(
   const { next_attempt_at, due_at, due_shard, ...created } = newDelivery(webhook, at);
   const isFinished = changes.status !== undefined && changes.status !== "pending";
   const delivery: Delivery = { ...created, ...(!isFinished && { next_attempt_at, due_at, due_shard }), ...changes };
-  await deliveries.insert(delivery);
+  await insert(delivery);
   return delivery;
+}
+
+/** Rows to be written, with the functions that settle their promises. */
+const waiting: { delivery: Delivery; resolve: () => void; reject: (error: unknown) => void }[] = [];
+
+/** Inserts a delivery. Those of concurrent calls are written in batches, for less CPU. */
+function insert(delivery: Delivery): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (waiting.length === 0) setImmediate(flush);
+    waiting.push({ delivery, resolve, reject });
+  });
+}
+
+async function flush(): Promise<void> {
+  const batch = waiting.splice(0, MAX_BATCH);
+  if (waiting.length > 0) setImmediate(flush);
+  try {
+    await write(batch.map(({ delivery }) => delivery));
+    for (const { resolve } of batch) resolve();
+  } catch (error) {
+    for (const { reject } of batch) reject(error);
+  }
+}
+
+/** https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html */
+const MAX_BATCH = 25;
+
+async function write(rows: Delivery[]): Promise<void> {
+  const [only] = rows;
+  if (only && rows.length === 1) return void (await deliveries.insert(only));
+  const RequestItems = { [tableName("deliveries")]: rows.map((Item) => ({ PutRequest: { Item } })) };
+  const { UnprocessedItems = {} } = await dynamo().send(new BatchWriteCommand({ RequestItems }));
+  if (Object.keys(UnprocessedItems).length > 0) throw new Error("Deliveries were not written.");
 }
 
 /** Sends an event to the events queue, as the pipeline does. */

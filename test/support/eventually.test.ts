@@ -37,3 +37,16 @@ test("throws with the last failure when it has not changed for 60 seconds", asyn
   await expect(eventually(check, clock)).rejects.toThrow(expected);
   expect(seconds()).toBe(80);
 });
+
+test("pauses twice as long as a check takes, and at most 200 ms after a fast one", async () => {
+  const startedAtMs: number[] = [];
+  const check = (takesMs: number) => async () => {
+    startedAtMs.push(nowMs);
+    nowMs += takesMs;
+    if (startedAtMs.length % 10 !== 0) throw new Error("not yet");
+  };
+  await eventually(check(1_000), clock);
+  expect((startedAtMs[9] ?? 0) - (startedAtMs[8] ?? 0)).toBe(3_000);
+  await eventually(check(0), clock);
+  expect((startedAtMs[19] ?? 0) - (startedAtMs[18] ?? 0)).toBe(200);
+});

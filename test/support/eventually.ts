@@ -20,15 +20,19 @@ export async function eventually<T>(check: () => T | Promise<T>, clock = realClo
   let changedAt = startedAt;
   let lastMessage: string | undefined;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    const checkedAt = clock.nowMs();
+    let checkMs = 0;
     try {
       return await check();
     } catch (error) {
       const now = clock.nowMs();
+      checkMs = now - checkedAt;
       const message = error instanceof Error ? error.message : String(error);
       if (message !== lastMessage) [changedAt, lastMessage, pauseMs] = [now, message, FIRST_PAUSE_MS];
       if (now - changedAt > MAX_QUIET_MS) throw new Error(noProgress(now - startedAt, message), { cause: error });
     }
-    await clock.sleep(pauseMs);
+    // A check that takes long leaves most of the CPU to what it waits for.
+    await clock.sleep(Math.max(pauseMs, 2 * checkMs));
   }
 }
 

@@ -12,6 +12,8 @@ const MAX_DELAY_SECONDS = 1;
 export interface Upstream {
   dynamo: string;
   sqs: string;
+  /** Returns whether a receive from a queue would find messages. A poll that would find none is not forwarded. */
+  hasVisibleMessages(queue: string): boolean;
 }
 
 /** Runs `act` once, at the nth matching call from now on, before the engine gets the call or after it has responded. */
@@ -75,7 +77,7 @@ export async function startFaultProxy(upstream: Upstream, shortPollMs = SHORT_PO
     const origin = target.startsWith("DynamoDB") ? upstream.dynamo : upstream.sqs;
     const forward = (text: string) => post(origin, request.headers, text);
     const responding = target.endsWith(".ReceiveMessage")
-      ? poll(body, forward, () => response.destroyed, shortPollMs)
+      ? poll(body, forward, upstream.hasVisibleMessages, () => response.destroyed, shortPollMs)
       : forward(body);
     track(responding);
     const result = await responding;
@@ -121,7 +123,7 @@ export async function startFaultProxy(upstream: Upstream, shortPollMs = SHORT_PO
 /** Counts the messages of a batch by queue. Returns the batch with shorter delays. */
 function countAndHasten(text: string, sent: Map<string, number>, carried: string[]): string {
   const { Entries = [], ...rest }: Body = JSON.parse(text);
-  const queue = rest.QueueUrl?.split("/").at(-1) ?? "";
+  const queue = queueOf(rest);
   sent.set(queue, (sent.get(queue) ?? 0) + Entries.length);
   for (const { MessageBody = "" } of Entries) if (MessageBody.includes('"kind":"first"')) carried.push(MessageBody);
   const hastened = Entries.map((entry) => ({
@@ -131,10 +133,12 @@ function countAndHasten(text: string, sent: Map<string, number>, carried: string
   return JSON.stringify({ ...rest, Entries: hastened });
 }
 
+const queueOf = ({ QueueUrl = "" }: { QueueUrl?: string | undefined }): string => QueueUrl.split("/").at(-1) ?? "";
+
 function nameOf(target: string, text: string): string {
   const { TableName, IndexName, RequestItems = {}, QueueUrl } = JSON.parse(text) as Body;
   const [table] = Object.keys(RequestItems);
-  const resource = [TableName ?? table ?? QueueUrl?.split("/").at(-1), IndexName].filter(Boolean).join("/");
+  const resource = [TableName ?? table ?? queueOf({ QueueUrl }), IndexName].filter(Boolean).join("/");
   return `${target.split(".")[1]} ${resource}`;
 }
 
@@ -145,14 +149,17 @@ function nameOf(target: string, text: string): string {
 async function poll(
   body: string,
   forward: (body: string) => Promise<EngineResponse>,
+  hasVisibleMessages: Upstream["hasVisibleMessages"],
   isDisconnected: () => boolean,
   shortPollMs: number,
 ): Promise<EngineResponse> {
   const { WaitTimeSeconds = 0, ...rest } = JSON.parse(body) as Body;
   const until = Date.now() + WaitTimeSeconds * 1000;
+  const isOver = () => isDisconnected() || Date.now() >= until;
   while (true) {
+    while (!hasVisibleMessages(queueOf(rest)) && !isOver()) await sleep(shortPollMs);
     const result = await forward(JSON.stringify({ ...rest, WaitTimeSeconds: 0 }));
-    if (result.body.includes("ReceiptHandle") || isDisconnected() || Date.now() >= until) return result;
+    if (result.body.includes("ReceiptHandle") || isOver()) return result;
     await sleep(shortPollMs);
   }
 }

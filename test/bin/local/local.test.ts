@@ -277,9 +277,10 @@ function tryItCommands({ page }: LocalRun): string {
 }
 
 function runInShell(script: string): Promise<{ code: number | null; output: string }> {
-  const { PATH, HOME } = process.env;
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  const options = { cwd: join(import.meta.dirname, "../../.."), env: { PATH, HOME, NODE_COMPILE_CACHE } };
   return new Promise((resolve) => {
-    const child = spawn("bash", ["-c", script], { cwd: join(import.meta.dirname, "../../.."), env: { PATH, HOME } });
+    const child = spawn("bash", ["-c", script], options);
     let output = "";
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
@@ -28,6 +28,8 @@ const DEADLINE_MS = 60_000;
 let run: LocalRun;
 let dataDir: string;
 let browser: Browser;
+/** The console stores everything in the tab, so tests that only use a tab share a context. */
+let shared: BrowserContext;
 const receivers: Receiver[] = [];
 
 /** Script errors, policy violations and failed requests that the browser reported. */
@@ -36,9 +38,19 @@ const browserErrors: string[] = [];
 let expected: RegExp[] = [];
 const pages: Page[] = [];
 
-async function newPage(options: BrowserContextOptions = {}): Promise<Page> {
+async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: VIEWPORT, ...options });
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: run.baseUrl });
+  return context;
+}
+
+/**
+ * Opens a tab.
+ * @param options of a context of its own, which a test needs that changes more than its tab, such as the clock; absent =
+ * the shared context, in which a tab starts no process
+ */
+async function newPage(options?: BrowserContextOptions): Promise<Page> {
+  const context = options ? await newContext(options) : shared;
   const page = await context.newPage();
   page.setDefaultTimeout(DEADLINE_MS);
   page.on("console", (message) => {
@@ -60,8 +72,11 @@ const consoleOf = ({ page, baseUrl }: LocalRun): string =>
   /console +(\S+)/.exec(page)?.[1] ?? `${baseUrl}/no-console-address-on-the-start-page`;
 
 /** Opens a page with a session, at an address behind `#`. */
-async function signedIn(hash = "", { token = run.token, ...options }: BrowserContextOptions & { token?: string } = {}) {
-  const page = await newPage(options);
+async function signedIn(
+  hash = "",
+  { token = run.token, context }: { token?: string; context?: BrowserContextOptions } = {},
+) {
+  const page = await newPage(context);
   await signIn(page, hash, token);
   return page;
 }
@@ -145,8 +160,13 @@ inChromium.describe("the console in Chromium", () => {
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
+        // Tabs of a context share a process, which half of the CPU time would otherwise go into starting.
+        "--process-per-site",
       ],
     });
+    shared = await newContext();
+    // Keeps the process alive between two tests.
+    await (await shared.newPage()).goto(`${run.baseUrl}/console/config.json`);
   }, 60_000);
 
   afterAll(async () => {
@@ -156,7 +176,8 @@ inChromium.describe("the console in Chromium", () => {
   });
 
   afterEach(async () => {
-    await Promise.all(pages.splice(0).map((page) => page.context().close()));
+    const open = pages.splice(0).map((page) => (page.context() === shared ? page.close() : page.context().close()));
+    await Promise.all(open);
     const unexpected = browserErrors.splice(0).filter((text) => !expected.some((pattern) => pattern.test(text)));
     expected = [];
     expect(unexpected).toEqual([]);
@@ -932,7 +953,7 @@ inChromium.describe("the console in Chromium", () => {
     test("shows that the device is offline, and continues when it is online again", async () => {
       expected = [/ERR_INTERNET_DISCONNECTED|Failed to fetch/];
       const { hash } = await newScenario();
-      const page = await signedIn(hash);
+      const page = await signedIn(hash, { context: {} });
       await page.getByText("No deliveries yet").waitFor();
       await page.context().setOffline(true);
       await page.getByText("You are offline. The data may be out of date").waitFor();
@@ -945,7 +966,7 @@ inChromium.describe("the console in Chromium", () => {
     test("shows not_found for a webhook that does not exist, and does not request it again", async () => {
       expected = [/status of 404/];
       const { projectId } = await newScenario();
-      const page = await newPage();
+      const page = await newPage({});
       await page.clock.install();
       const webhookId = randomUUID();
       let requests = 0;
@@ -994,7 +1015,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("cancels the request in flight of a screen that is closed, and sends no more", async () => {
       const { hash } = await newScenario();
-      const page = await newPage();
+      const page = await newPage({});
       await page.clock.install();
       await signIn(page, hash);
       await page.getByText("No deliveries yet").waitFor();
@@ -1023,7 +1044,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("sends no requests while the tab is hidden", async () => {
       const { hash } = await newScenario();
-      const page = await newPage();
+      const page = await newPage({});
       await page.clock.install();
       await signIn(page, hash);
       await page.getByText("No deliveries yet").waitFor();
@@ -1121,7 +1142,7 @@ inChromium.describe("the console in Chromium", () => {
     test.each(["light", "dark"] as const)(
       "every text has a contrast of at least 4.5 in the %s theme",
       async (colorScheme) => {
-        const page = await signedIn("", { colorScheme });
+        const page = await signedIn("", { context: { colorScheme } });
         const pairs = [
           ...["--ground", "--surface", "--sunken"].flatMap((ground) =>
             ["--ink", "--ink-soft", "--accent", "--good", "--bad", "--warning"].map((text) => [text, ground]),
@@ -1152,7 +1173,7 @@ inChromium.describe("the console in Chromium", () => {
       await sendEvent(projectId, { text: "y".repeat(300) });
       await target.waitFor(1);
       const [{ id }] = (await call("GET", `${path}/deliveries`)).body.data;
-      const page = await signedIn("", { viewport: { width: 360, height: 740 } });
+      const page = await signedIn("", { context: { viewport: { width: 360, height: 740 } } });
       const screens = ["#/projects", "#/keys", `#/projects/${projectId}`, hash, `${hash}/verify`];
       for (const screen of [...screens, `${hash}/deliveries/${id}`]) {
         await page.goto(`${run.baseUrl}/console/${screen}`);
