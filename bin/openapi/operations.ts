@@ -1,9 +1,5 @@
-import {
-  MAX_EARLIER_KEYS,
-  MAX_KEYS_PER_USER,
-  MAX_PROJECTS_PER_KEY,
-  MAX_REVOKED_CREDENTIALS,
-} from "../../functions/api-keys/api-key.ts";
+import { MAX_EARLIER_KEYS, MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
+import { MAX_PROJECTS_PER_KEY, MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
 import {
   apiKeySchema,
   createdApiKeySchema,

@@ -311,7 +311,6 @@ export async function remove(
   reason: RemovalReason = "deleted",
 ): Promise<void> {
   await changeKey(userId, id, async (entry) => ((await isRemoved(entry, by, reason)) ? entry : undefined));
-  log.info("api key removed", { user_id: userId, key_id: id, reason });
 }
 
 const isRemoved = (entry: KeyEntry, by: Actor, reason: RemovalReason): Promise<boolean> =>

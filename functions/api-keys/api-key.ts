@@ -1,23 +1,12 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import * as z from "zod/mini";
 import type { Identity } from "../access/identity.ts";
-import { type Permission, permissions } from "../manifest/endpoints.ts";
+import type { Permission } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import { addSeconds } from "../platform/time.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
-import {
-  displayName,
-  fields,
-  invalidField,
-  isoTime,
-  orRequired,
-  overlapSeconds,
-  setOf,
-  shownText,
-  userId,
-  uuid,
-} from "../schema/input.ts";
+import { invalidField, shownText } from "../schema/input.ts";
+import type { ApiKeyInput } from "./api-key-input.ts";
 
 /** A stored API key. The key itself is returned once, on creation; only its hash is stored. */
 export interface ApiKey {
@@ -61,41 +50,7 @@ export interface KeyEntry {
   earlier?: EarlierKey[];
 }
 
-/** More would not fit into the context that the authorizer passes to the endpoints. */
-export const MAX_PROJECTS_PER_KEY = 20;
 const MAX_LIFETIME_DAYS = 366;
-
-const keyFields = {
-  name: displayName,
-  permissions: z.optional(
-    setOf(z.enum(permissions, orRequired(`must be one of ${permissions.join(", ")}`)), permissions.length),
-  ),
-  project_ids: z.optional(setOf(uuid, MAX_PROJECTS_PER_KEY)),
-  expires_at: z.optional(isoTime),
-};
-
-export const apiKeyInput = fields(keyFields);
-export type ApiKeyInput = z.infer<typeof apiKeyInput>;
-
-/** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
-export const provisionInput = fields({ user_id: userId, ...keyFields });
-
-/** Input of a rename. */
-export const renameInput = fields({ name: displayName });
-
-/** Input of a roll. */
-export const rollInput = fields({ overlap_seconds: overlapSeconds });
-
-/** Upper bound on the credentials of one call that ends leaked ones. */
-export const MAX_REVOKED_CREDENTIALS = 100;
-const credentialsRule = `must have 1 to ${MAX_REVOKED_CREDENTIALS} entries`;
-
-/** Input of the call that ends leaked credentials. Any text is accepted: the answer says nothing about it. */
-export const leakInput = fields({
-  credentials: z
-    .array(z.string("must be a string"), orRequired("must be an array"))
-    .check(z.minLength(1, credentialsRule), z.maxLength(MAX_REVOKED_CREDENTIALS, credentialsRule)),
-});
 
 export const MAX_KEYS_PER_USER = 100;
 
@@ -243,9 +198,6 @@ export function lastUseOf(secrets: ApiKey[]): Partial<LastUse> {
   const { last_used_at, last_used_ip = null, last_used_user_agent = null } = latest;
   return { last_used_at, last_used_ip, last_used_user_agent };
 }
-
-/** Query parameters of the list of keys. */
-export const listQuery = fields({ include: z.optional(z.enum(["last_use"], "must be last_use")) });
 
 /** Returns the fields of a key in a list. @param include also the address and the agent of the last use */
 export function toListItem(apiKey: ApiKey, include?: "last_use") {

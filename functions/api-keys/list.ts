@@ -1,6 +1,7 @@
 import { isNarrow } from "../access/identity.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
-import { listQuery, toListItem } from "./api-key.ts";
+import { toListItem } from "./api-key.ts";
+import { listQuery } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** Lists the API keys of the caller, oldest first, with the time of their last use. A narrow key lists only itself. */

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { allEnded } from "../platform/parallel.ts";
-import { hashApiKey, isApiKey, leakInput } from "./api-key.ts";
+import { hashApiKey, isApiKey } from "./api-key.ts";
+import { leakInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** Longer than ending one key usually takes, so that the time of the answer does not say whether a key existed. */

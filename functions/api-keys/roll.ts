@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
-import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, rollInput, toCreated } from "./api-key.ts";
+import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, toCreated } from "./api-key.ts";
+import { rollInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { isNarrow } from "../access/identity.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
-import { renameInput, toListItem } from "./api-key.ts";
+import { toListItem } from "./api-key.ts";
+import { renameInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** Renames an API key of the caller. A narrow key renames only itself. */

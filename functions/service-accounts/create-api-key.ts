@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { serviceAccountUserId } from "../access/identity.ts";
-import { API_KEY_RANDOM_BYTES, apiKeyInput, createApiKey, toCreated } from "../api-keys/api-key.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey, toCreated } from "../api-keys/api-key.ts";
+import { apiKeyInput } from "../api-keys/api-key-input.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
 import { invalidField } from "../schema/input.ts";
 import * as serviceAccounts from "./service-account-store.ts";

@@ -1,5 +1,6 @@
 import { serviceAccountUserId } from "../access/identity.ts";
-import { listQuery, toListItem } from "../api-keys/api-key.ts";
+import { toListItem } from "../api-keys/api-key.ts";
+import { listQuery } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import * as serviceAccounts from "./service-account-store.ts";

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import { json } from "node:stream/consumers";
-import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { type EndpointRow, endpoints, permissions } from "../../../functions/manifest/endpoints.ts";
@@ -31,6 +31,9 @@ let project: string;
 let adminKey: string;
 let viewer: ReturnType<TestService["user"]>;
 let deletedKey: string;
+let rolledKey: string;
+let leakedKey: string;
+let expiredKey: string;
 
 beforeAll(async () => {
   service = await startTestService();
@@ -42,6 +45,21 @@ beforeAll(async () => {
   const { id, key } = (await admin.api.post("/v1/api-keys", { name: "deleted" })).body.data;
   await admin.api.delete(`/v1/api-keys/${id}`);
   deletedKey = key;
+  const rolled = (await admin.api.post("/v1/api-keys", { name: "rolled" })).body.data;
+  expect((await admin.api.post(`/v1/api-keys/${rolled.id}/roll`, { overlap_seconds: 0 })).status).toBe(200);
+  rolledKey = rolled.key;
+  leakedKey = (await admin.api.post("/v1/api-keys", { name: "leaked" })).body.data.key;
+  expect((await admin.api.post("/v1/credentials/revoke", { credentials: [leakedKey] })).status).toBe(202);
+  const expired = (await admin.api.post("/v1/api-keys", { name: "expired" })).body.data;
+  expiredKey = expired.key;
+  await dynamo().send(
+    new UpdateCommand({
+      TableName: tableName("apiKeys"),
+      Key: { key_hash: hashApiKey(expiredKey) },
+      UpdateExpression: "SET expires_at = :past",
+      ExpressionAttributeValues: { ":past": new Date(0).toISOString() },
+    }),
+  );
 });
 afterAll(() => service.stop());
 
@@ -100,6 +118,9 @@ const badCredentials: [title: string, code: string, token: () => string][] = [
   ["an unknown API key", "invalid_api_key", unknownApiKey],
   ["an API key with a wrong checksum", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
   ["a deleted API key", "invalid_api_key", () => deletedKey],
+  ["an API key that a roll has replaced", "invalid_api_key", () => rolledKey],
+  ["an API key that was revoked as leaked", "invalid_api_key", () => leakedKey],
+  ["an expired API key", "api_key_expired", () => expiredKey],
   ["an API key in upper case", "invalid_api_key", () => `svc_${adminKey.slice(4).toUpperCase()}`],
   ["a truncated API key", "invalid_api_key", () => adminKey.slice(0, -1)],
   ["an API key with a trailing character", "invalid_api_key", () => `${adminKey}0`],
