@@ -20,7 +20,7 @@ export interface Api {
   functions: Record<string, ServiceFunction>;
 }
 
-/** Creates the REST API: one Lambda per row of functions/manifest/endpoints.ts, all behind the authorizer. */
+/** Creates the REST API: one Lambda per row of functions/manifest/endpoints.ts, behind the authorizer unless its access is `anyone`. */
 export function createApi(scope: Construct, context: StageContext, authorizer: ServiceFunction): Api {
   const { stage } = context;
   const restApi = new apigateway.RestApi(scope, "Api", {
@@ -91,8 +91,11 @@ function routeEndpoints(
   authorizer: apigateway.IAuthorizer,
 ): Api["functions"] {
   const folder = new Construct(api.stack, "Endpoints");
-  const created = endpoints.map((row) => {
-    const { method, path, file } = row;
+  const rows: readonly EndpointRow[] = endpoints;
+  const authorized = { authorizationType: apigateway.AuthorizationType.CUSTOM, authorizer };
+  const open = { authorizationType: apigateway.AuthorizationType.NONE };
+  const created = rows.map((row) => {
+    const { method, path, file, access } = row;
     const endpoint = new ServiceFunction(folder, context, {
       ...ENDPOINT,
       ...row,
@@ -100,10 +103,7 @@ function routeEndpoints(
       environment: { CORS_ORIGINS: context.stage.corsOrigins?.join(",") },
     });
     const integration = new apigateway.LambdaIntegration(endpoint.entry, { allowTestInvoke: false });
-    api.root.resourceForPath(path).addMethod(method, integration, {
-      authorizationType: apigateway.AuthorizationType.CUSTOM,
-      authorizer,
-    });
+    api.root.resourceForPath(path).addMethod(method, integration, access === "anyone" ? open : authorized);
     return [file, endpoint] as const;
   });
   return Object.fromEntries(created);

@@ -141,7 +141,7 @@ const floors = [
   ["http"],
   ["audit"],
   ["api-keys", "webhooks"],
-  ["projects", "deliveries", "auth"],
+  ["projects", "deliveries", "auth", "service-accounts"],
   ["attempts"],
 ];
 
@@ -193,6 +193,7 @@ const pure = [
   "receivers/receiver-address",
   "receivers/receiver-url",
   "receivers/signature",
+  "service-accounts/service-account",
   "webhooks/webhook",
 ].map((name) => `functions/${name}.ts`);
 

@@ -62,10 +62,23 @@ export async function createGateway(
       return render({ ...methodNotAllowed, headers: { Allow: route.allow.join(", ") } }, requestId);
     }
     const event = proxyEvent(request, { ...route, path, query, body, requestId });
-    if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
     // AWS does not document whether API Gateway throttles before it calls the authorizer. Here a flood never reaches it.
-    if (!takeToken(route.row)) return gatewayResponse("THROTTLED", requestId);
+    const isThrottled = () => !takeToken(route.row);
+    if (route.row.access !== "anyone") {
+      if (!event.headers[headerName(event, "authorization")]) return gatewayResponse("UNAUTHORIZED", requestId);
+      if (isThrottled()) return gatewayResponse("THROTTLED", requestId);
+      const rejection = await authorizeRequest(event, path, requestId);
+      if (rejection) return rejection;
+    } else if (isThrottled()) return gatewayResponse("THROTTLED", requestId);
+    return call(route.row, event, requestId);
+  }
 
+  /** Sets the identity in the event. @returns the response to a request that is rejected */
+  async function authorizeRequest(
+    event: APIGatewayProxyEvent,
+    path: string,
+    requestId: string,
+  ): Promise<GatewayResponse | undefined> {
     const { timeoutSeconds } = workers.find(({ trigger }) => trigger.kind === "authorizer") ?? { timeoutSeconds: 10 };
     let decision: APIGatewayAuthorizerResult | undefined;
     try {
@@ -85,12 +98,16 @@ export async function createGateway(
     }
 
     event.requestContext.authorizer = context;
-    const handler = handlers.get(route.row.file) as LambdaHandler;
+    return undefined;
+  }
+
+  async function call({ file }: EndpointRow, event: APIGatewayProxyEvent, requestId: string): Promise<GatewayResponse> {
+    const handler = handlers.get(file) as LambdaHandler;
     try {
-      const lambda = { functionName: route.row.file, timeoutSeconds: INTEGRATION_TIMEOUT_SECONDS };
+      const lambda = { functionName: file, timeoutSeconds: INTEGRATION_TIMEOUT_SECONDS };
       return fromLambda((await invoke(handler, event, lambda)) as APIGatewayProxyResult);
     } catch (error) {
-      logSink.write("error", { message: `${route.row.file} failed: ${String(error)}` });
+      logSink.write("error", { message: `${file} failed: ${String(error)}` });
       return gatewayResponse(error instanceof LambdaTimeout ? "INTEGRATION_TIMEOUT" : "DEFAULT_5XX", requestId);
     }
   }

@@ -100,13 +100,16 @@ const pathParameters: Record<ParamOf<(typeof endpoints)[number]["path"]>, string
   project_id: "Id of the project.",
   webhook_id: "Id of the webhook.",
   delivery_id: "Id of the delivery.",
+  service_account_id: "Id of the service account.",
 };
 
 const accessNotes: Record<Access, string> = {
+  anyone: "Requires no credential.",
   session: "Requires a JWT; API keys are rejected.",
   user: "",
   viewer: "Requires membership of the project.",
   admin: "Requires the role `admin` in the project.",
+  admin_session: "Requires a JWT and the role `admin` in the project; API keys are rejected.",
 };
 
 const permissionNote = ({ permission }: EndpointRow): string =>
@@ -146,7 +149,8 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     description:
       [description, throttleNote(row), accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") ||
       summary,
-    ...(row.access === "session" && { security: [{ jwt: [] }] }),
+    ...(row.access === "anyone" && { security: [] }),
+    ...(/session$/.test(row.access) && { security: [{ jwt: [] }] }),
     ...((parameters || row.acceptsIdempotencyKey) && {
       parameters: [
         ...(parameters ? queryParameters(parameters) : []),

@@ -24,6 +24,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   method_not_allowed: "The path does not support this method.",
   api_key_limit_reached: "The user has reached the maximum number of API keys.",
   webhook_limit_reached: "The project has reached the maximum number of webhooks.",
+  service_account_limit_reached: "The project has reached the maximum number of service accounts.",
   conflict: "The current state of the resource does not allow this; the message states why.",
   already_created:
     "A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.",
@@ -36,16 +37,16 @@ export const errorDescriptions: Record<ErrorCode, string> = {
     "The service is overloaded or partly unavailable. Retry after `Retry-After`. The credential may be valid.",
 };
 
-/** Codes that API Gateway or the authorizer can return for any request. */
-const gatewayCodes: ErrorCode[] = [
+/** Codes that API Gateway can return for any request. */
+const gatewayCodes: ErrorCode[] = ["rate_limited", "internal_error", "service_unavailable"];
+
+/** Codes that API Gateway or the authorizer can return where a credential is required. */
+const credentialCodes: ErrorCode[] = [
   "unauthorized",
   "invalid_token",
   "token_expired",
   "invalid_api_key",
   "api_key_expired",
-  "rate_limited",
-  "internal_error",
-  "service_unavailable",
 ];
 
 interface Inputs {
@@ -64,13 +65,14 @@ export function errorCodesOf(
 ): ErrorCode[] {
   const codes = new Set<ErrorCode>([
     ...gatewayCodes,
+    ...(access === "anyone" ? [] : credentialCodes),
     ...(inputs.body
       ? (["invalid_json", "validation_error", "payload_too_large", "unsupported_media_type"] as const)
       : []),
     ...(inputs.query ? (["validation_error"] as const) : []),
-    ...(access === "session" ? (["session_required"] as const) : []),
+    ...(access === "session" || access === "admin_session" ? (["session_required"] as const) : []),
     ...(permission !== "none" ? (["insufficient_permission"] as const) : []),
-    ...(access === "admin" ? (["forbidden"] as const) : []),
+    ...(access === "admin" || access === "admin_session" ? (["forbidden"] as const) : []),
     ...(acceptsIdempotencyKey ? (["already_created", "idempotency_key_reused"] as const) : []),
     ...(path.includes("{") ? (["not_found"] as const) : []),
     ...own,

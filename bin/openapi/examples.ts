@@ -9,6 +9,7 @@ import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { addSeconds } from "../../functions/platform/time.ts";
 import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
+import * as serviceAccounts from "../../functions/service-accounts/service-account.ts";
 import * as webhooks from "../../functions/webhooks/webhook.ts";
 
 /* Example records, produced by the code that produces the real ones. Their signatures are valid. */
@@ -88,6 +89,15 @@ export const examples = {
     details: { changed: ["url"] },
   }),
   project,
+  serviceAccount: serviceAccounts.toListItem(
+    serviceAccounts.createServiceAccount(
+      { name: "deploy", role: "viewer" },
+      project.id,
+      "user",
+      now,
+      bytes("service account", 16),
+    ),
+  ),
   createdWebhook: webhooks.toCreated(webhook, secret),
   listedWebhook: webhooks.toListItem(webhook),
   shownWebhook: webhooks.toDetail(webhook),

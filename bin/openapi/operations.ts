@@ -1,8 +1,10 @@
-import { MAX_KEYS_PER_USER, MAX_PROJECTS_PER_KEY } from "../../functions/api-keys/api-key.ts";
+import { MAX_EARLIER_KEYS, MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
+import { MAX_PROJECTS_PER_KEY, MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
 import {
   apiKeySchema,
   createdApiKeySchema,
   currentCredentialSchema,
+  revocationSchema,
 } from "../../functions/api-keys/api-key-response-schema.ts";
 import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
@@ -16,6 +18,8 @@ import { type endpoints, permissions } from "../../functions/manifest/endpoints.
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { HTTP_URL_PATTERN } from "../../functions/schema/response-schema.ts";
+import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
+import { serviceAccountSchema } from "../../functions/service-accounts/service-account-response-schema.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import {
   createdWebhookSchema,
@@ -53,6 +57,9 @@ export const tags = {
   Webhooks: `URLs that receive the deployment events of a project. At most ${MAX_WEBHOOKS_PER_PROJECT} per project.`,
   Deliveries:
     "Events sent to a webhook: the payload, the responses, and the time of the next attempt. Kept for 30 days.",
+  "Service accounts":
+    `Callers without a person, for CI jobs of a project: they have API keys of their own and stay when people leave. At most ` +
+    `${MAX_SERVICE_ACCOUNTS_PER_PROJECT} per project.`,
   Audit: "Who did what to API keys, webhooks, secrets and members. Kept for 400 days.",
   Events: "The requests that receivers get.",
 };
@@ -88,6 +95,21 @@ const pageParameters = {
 
 const events = { description: "The events to send." };
 
+const keyFields = {
+  name: { ...name, description: `The label shown in lists. ${name.description}` },
+  permissions: {
+    minItems: 1,
+    maxItems: permissions.length,
+    description: "What the key may do. Default: all that its user may, also what it may do later.",
+  },
+  project_ids: {
+    minItems: 1,
+    maxItems: MAX_PROJECTS_PER_KEY,
+    description: "The projects that the key can see, 1 to 20 of its user. Default: all.",
+  },
+  expires_at: { description: "The moment at which the key ends, at most 366 days ahead. Default: never." },
+};
+
 /** Keyed by `file` of the endpoint's row. A row without an entry does not compile. */
 export const operations: Record<(typeof endpoints)[number]["file"], Operation> = {
   "api-keys/create": {
@@ -95,20 +117,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "API keys",
     summary: "Create an API key",
     description: `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys.`,
-    fields: {
-      name: { ...name, description: `The label shown in lists. ${name.description}` },
-      permissions: {
-        minItems: 1,
-        maxItems: permissions.length,
-        description: "What the key may do. Default: all that you may, also what you may do later.",
-      },
-      project_ids: {
-        minItems: 1,
-        maxItems: MAX_PROJECTS_PER_KEY,
-        description: "The projects that the key can see, 1 to 20 of yours. Default: all.",
-      },
-      expires_at: { description: "The moment at which the key ends, at most 366 days ahead. Default: never." },
-    },
+    fields: keyFields,
     example: { name: "ci" },
     response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["api_key_limit_reached"],
@@ -117,7 +126,12 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "listApiKeys",
     tag: "API keys",
     summary: "List your API keys",
-    description: "Oldest first. A key with `permissions` or `project_ids` lists only itself.",
+    description:
+      "Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its " +
+      "secrets: after a roll, also of an earlier one that is still valid.",
+    fields: {
+      include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
+    },
     response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
   },
   "api-keys/get-current": {
@@ -134,6 +148,52 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description:
       "The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself.",
     response: { status: 204 },
+  },
+  "api-keys/update": {
+    id: "updateApiKey",
+    tag: "API keys",
+    summary: "Rename an API key",
+    description: "A key can rename itself; one with `permissions` or `project_ids` only itself.",
+    fields: { name: { ...name, description: `The label shown in lists. ${name.description}` } },
+    example: { name: "ci of the shop" },
+    response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
+  },
+  "api-keys/roll": {
+    id: "rollApiKey",
+    tag: "API keys",
+    summary: "Replace the secret of an API key",
+    description:
+      "Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; " +
+      `after it, it is rejected like a deleted one. At most ${MAX_EARLIER_KEYS} earlier keys stay valid: a further roll ends the ` +
+      "oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled.",
+    fields: {
+      overlap_seconds: {
+        type: "integer",
+        minimum: 0,
+        maximum: 604_800,
+        description: "Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.",
+      },
+    },
+    example: { overlap_seconds: 3600 },
+    response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
+    errors: ["conflict"],
+  },
+  "api-keys/revoke-leaked": {
+    id: "revokeCredentials",
+    tag: "API keys",
+    summary: "End leaked API keys",
+    description:
+      "For whoever finds keys where they do not belong. The keys are rejected from the next request on. An earlier key of a roll " +
+      "ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not.",
+    fields: {
+      credentials: {
+        minItems: 1,
+        maxItems: MAX_REVOKED_CREDENTIALS,
+        description: `1 to ${MAX_REVOKED_CREDENTIALS} keys. Other texts are ignored.`,
+      },
+    },
+    example: { credentials: [examples.createdApiKey.key] },
+    response: { status: 202, schema: revocationSchema, example: { received: 1 } },
   },
   "projects/list": {
     id: "listProjects",
@@ -295,5 +355,58 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       example: [examples.webhookAuditEvent],
       hasNextPage: true,
     },
+  },
+  "service-accounts/create": {
+    id: "createServiceAccount",
+    tag: "Service accounts",
+    summary: "Create a service account",
+    description: `It becomes a member of the project with the role. A project can have at most ${MAX_SERVICE_ACCOUNTS_PER_PROJECT}.`,
+    fields: { name, role: { description: "Role of its keys in the project." } },
+    example: { name: "deploy", role: "viewer" },
+    response: { status: 201, schema: serviceAccountSchema, example: examples.serviceAccount },
+    errors: ["service_account_limit_reached"],
+  },
+  "service-accounts/list": {
+    id: "listServiceAccounts",
+    tag: "Service accounts",
+    summary: "List the service accounts of a project",
+    description: "Oldest first.",
+    response: { status: 200, schema: listOf(serviceAccountSchema), example: [examples.serviceAccount] },
+  },
+  "service-accounts/delete": {
+    id: "deleteServiceAccount",
+    tag: "Service accounts",
+    summary: "Delete a service account",
+    description: "With all of its API keys: the next request with one of them is rejected.",
+    response: { status: 204 },
+  },
+  "service-accounts/create-api-key": {
+    id: "createServiceAccountApiKey",
+    tag: "Service accounts",
+    summary: "Create an API key of a service account",
+    description:
+      `Only this response contains \`key\`. The key sees this project only, with the role of the service account. At most ` +
+      `${MAX_KEYS_PER_USER} for each.`,
+    fields: keyFields,
+    example: { name: "ci" },
+    response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
+    errors: ["api_key_limit_reached"],
+  },
+  "service-accounts/list-api-keys": {
+    id: "listServiceAccountApiKeys",
+    tag: "Service accounts",
+    summary: "List the API keys of a service account",
+    description: "Oldest first.",
+    fields: {
+      include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
+    },
+    response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
+  },
+  "service-accounts/delete-api-key": {
+    id: "deleteServiceAccountApiKey",
+    tag: "Service accounts",
+    summary: "Delete an API key of a service account",
+    description: "The next request with the key is rejected.",
+    response: { status: 204 },
   },
 };

@@ -3,21 +3,32 @@
 
 usage() {
   cat << 'END'
-Usage: STAGE=prod docs/runbook/delete-api-key.sh USER_ID KEY_ID KEY_HASH
+Usage: STAGE=prod docs/runbook/delete-api-key.sh USER_ID KEY_ID
 
-Deletes both items of the key and decrements the owner's key count, in one transaction. It changes nothing if one of the
-items does not exist.
+Deletes all items of the key, those of earlier secrets too, and decrements the owner's key count, in one transaction. It
+changes nothing if the key does not exist, or is rolled or deleted in the meantime.
 END
 }
 
 case "${1:-} $#" in
   "--help 1" | "-h 1") usage; exit ;;
-  *" 3") ;;
+  *" 2") ;;
   *) usage >&2; exit 2 ;;
 esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
+entry="{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}}"
+read -ra hashes <<< "$(aws dynamodb get-item --table-name "$STACK-user-api-keys" --consistent-read --key "$entry" \
+  --query 'Item.[key_hash.S, earlier.L[].M.key_hash.S || `[]`][]' --output text)"
+if [ "${hashes[0]:-None}" = None ]; then
+  echo "The user $1 has no API key $2." >&2
+  exit 1
+fi
+records=
+for hash in "${hashes[@]}"; do
+  records+="{\"Delete\":{\"TableName\":\"$STACK-api-keys\",\"Key\":{\"key_hash\":{\"S\":\"$hash\"}}}},"
+done
 aws dynamodb transact-write-items --transact-items "[
-  {\"Delete\":{\"TableName\":\"$STACK-api-keys\",\"Key\":{\"key_hash\":{\"S\":\"$3\"}},\"ConditionExpression\":\"attribute_exists(key_hash)\"}},
-  {\"Delete\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}},\"ConditionExpression\":\"attribute_exists(id)\"}},
+  $records
+  {\"Delete\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":$entry,\"ConditionExpression\":\"key_hash = :seen\",\"ExpressionAttributeValues\":{\":seen\":{\"S\":\"${hashes[0]}\"}}}},
   {\"Update\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"#count\"}},\"UpdateExpression\":\"ADD key_count :minusOne\",\"ExpressionAttributeValues\":{\":minusOne\":{\"N\":\"-1\"}}}}
 ]"

@@ -91,11 +91,14 @@ protect() {
     aws dynamodb update-table --table-name "$TABLE" --deletion-protection-enabled > /dev/null &&
     wait_for ACTIVE table_state "$TABLE" &&
     aws dynamodb update-continuous-backups --table-name "$TABLE" --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true > /dev/null || return
+  local attribute=
   case ${TABLE#"$STACK-"} in
-    deliveries | events | request-budgets | audit-events | idempotency-keys)
-      aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification Enabled=true,AttributeName=expires_at > /dev/null || return
-      ;;
+    deliveries | events | request-budgets | audit-events | idempotency-keys) attribute=expires_at ;;
+    api-keys) attribute=delete_after ;;
   esac
+  if [ -n "$attribute" ]; then
+    aws dynamodb update-time-to-live --table-name "$TABLE" --time-to-live-specification "Enabled=true,AttributeName=$attribute" > /dev/null || return
+  fi
   copy_policy -restored ""
 }
 

@@ -13,7 +13,7 @@ export interface Identity {
   permissions?: string[] | undefined;
   /** The only projects that a narrow credential can see; absent = all of the user. */
   projectIds?: string[] | undefined;
-  /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. */
+  /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. An earlier key ends with its overlap. */
   expiresAt?: string | undefined;
 }
 
@@ -42,3 +42,11 @@ export function toContext({ permissions, projectIds, ...identity }: Identity): R
 /** Returns whether the credential may do less than its user. It then manages no API key but itself. */
 export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
   permissions !== undefined || projectIds !== undefined;
+
+const SERVICE_ACCOUNT = "service-account:";
+
+/** Returns the user id of a service account. No identity provider may issue it: see `isServiceAccount`. */
+export const serviceAccountUserId = (id: string): string => SERVICE_ACCOUNT + id;
+
+/** Returns whether a user id is that of a service account, which has API keys only and never a JWT. */
+export const isServiceAccount = (userId: string): boolean => userId.startsWith(SERVICE_ACCOUNT);

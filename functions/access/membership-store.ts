@@ -1,16 +1,24 @@
 import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
-import type { Project, Role } from "./membership.ts";
+import type { Membership, Project, Role } from "./membership.ts";
 
 /**
  * Returns the role of a user in a project; undefined = not a member. Strongly consistent: a change applies at once.
  */
 export async function roleOf(user_id: string, project_id: string): Promise<Role | undefined> {
+  return (await membershipOf(user_id, project_id))?.role;
+}
+
+/** Returns the membership of a user in a project; undefined = not a member. Strongly consistent. */
+export async function membershipOf(
+  user_id: string,
+  project_id: string,
+): Promise<Pick<Membership, "name" | "role"> | undefined> {
   const { Item } = await dynamo().send(
     new GetCommand({ TableName: tableName("projects"), Key: { user_id, project_id }, ConsistentRead: true }),
   );
-  return Item?.role as Role | undefined;
+  return Item as Membership | undefined;
 }
 
 /** Returns all projects of a user, oldest membership first. */

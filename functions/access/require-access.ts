@@ -14,14 +14,16 @@ export async function requireAccess(
   caller: Identity,
   params: Record<string, string>,
 ): Promise<void> {
-  if (access === "session" && caller.authType !== "jwt") {
+  const requiresSession = access === "session" || access === "admin_session";
+  if (requiresSession && caller.authType !== "jwt") {
     throw new ApiError("session_required", "This endpoint does not accept API keys. Sign in and send a JWT.");
   }
   if (permission !== "none" && caller.permissions?.includes(permission) === false) {
     const message = `The credential does not have the permission ${permission}. It has: ${caller.permissions.join(", ")}.`;
     throw new ApiError("insufficient_permission", message);
   }
-  if (access === "viewer" || access === "admin") await requireRole(access, caller, params.project_id ?? "");
+  if (access === "viewer") await requireRole("viewer", caller, params.project_id ?? "");
+  if (access === "admin" || access === "admin_session") await requireRole("admin", caller, params.project_id ?? "");
 }
 
 async function requireRole(wanted: "viewer" | "admin", caller: Identity, projectId: string): Promise<void> {

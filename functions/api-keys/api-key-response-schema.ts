@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import type { Permission } from "../manifest/endpoints.ts";
-import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import { count, type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import type { CreatedApiKey, toCurrent, toListItem } from "./api-key.ts";
 
 const permissionMeanings: Record<Permission, string> = {
@@ -10,7 +10,9 @@ const permissionMeanings: Record<Permission, string> = {
   "deliveries:read": "list and show deliveries",
   "deliveries:write": "send tests, redeliver and recover",
   "keys:read": "list API keys; a narrow key sees only itself",
-  "keys:write": "delete API keys; a narrow key deletes only itself",
+  "keys:write": "rename and delete API keys; a narrow key only itself",
+  "service-accounts:read": "list service accounts and their API keys",
+  "service-accounts:write": "delete service accounts and their API keys",
   "audit:read": "read the audit logs",
 };
 
@@ -34,6 +36,12 @@ const base = {
 export const apiKeySchema = z.strictObject({
   ...base,
   last_used_at: z.nullable(instant("Time of the last use, by default accurate to a minute; null = never used.")),
+  last_used_ip: z
+    .optional(z.nullable(z.string()))
+    .check(z.describe("Only with `include=last_use`. Address of the last use; null = unknown.")),
+  last_used_user_agent: z
+    .optional(z.nullable(z.string()))
+    .check(z.describe("Only with `include=last_use`. The `User-Agent` of the last use; null = unknown.")),
 } satisfies FieldsOf<ReturnType<typeof toListItem>>);
 
 /** A new API key. */
@@ -53,3 +61,8 @@ export const currentCredentialSchema = z.strictObject({
     .check(z.describe("The projects that it can see; null = all of its user.")),
   expires_at: z.nullable(instant("The first moment at which it is rejected; null = no end set by the service.")),
 } satisfies FieldsOf<ReturnType<typeof toCurrent>>);
+
+/** The answer to a call that ends leaked credentials. */
+export const revocationSchema = z.strictObject({
+  received: count("Number of credentials in the request, whether they exist or not."),
+});

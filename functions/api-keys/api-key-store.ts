@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { type Actor, platform } from "../access/actor.ts";
+import { type Actor, platform, system } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import {
@@ -10,36 +11,59 @@ import {
   type TransactItem,
   transact,
 } from "../platform/aws.ts";
+import { backoffMs } from "../platform/backoff.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
-import { type ApiKey, MAX_KEYS_PER_USER } from "./api-key.ts";
+import { log } from "../platform/log.ts";
+import { inParallel } from "../platform/parallel.ts";
+import { type ApiKey, earlierAfterRoll, type KeyEntry, type LastUse, lastUseOf, MAX_KEYS_PER_USER } from "./api-key.ts";
 
 /*
- * A key consists of two items, written in one transaction: the record under its hash, which the authorizer reads, and
- * the entry in the user's list. All reads are strongly consistent, so a change applies from the next request on.
+ * A key consists of items that are written in one transaction: the record under its hash, which the authorizer reads, and
+ * the entry in the user's list. A key that was rolled has one more record for each earlier secret; the entry names them
+ * all. Every change of the secrets has the condition that the entry still names the same current one, so that concurrent
+ * changes are made one after the other. All reads are strongly consistent, so a change applies from the next request on.
  */
 
 /** Sort key of the item that counts the keys of a user. It sorts before all ids. */
 const COUNTER = "#count";
 
 const counterKey = (user_id: string) => ({ TableName: tableName("userApiKeys"), Key: { user_id, id: COUNTER } });
+const entryKey = (user_id: string, id: string) => ({ TableName: tableName("userApiKeys"), Key: { user_id, id } });
+const recordKey = (key_hash: string) => ({ TableName: tableName("apiKeys"), Key: { key_hash } });
 
-/** Returns the audit event of a change of a key, for its transaction. */
-const audit = (action: AuditAction, by: Actor, { user_id, id }: Pick<ApiKey, "user_id" | "id">, details: object = {}) =>
-  auditPut({ scope: `user:${user_id}`, action, actor: by, resource_id: id, details: { ...details } });
+/** Keys of one request to DynamoDB. */
+const MAX_BATCH = 100;
+
+/** The key that a change is about. */
+type KeyRef = Pick<KeyEntry, "user_id" | "id" | "project_id">;
+
+/**
+ * Returns the audit event of a change of a key, for its transaction. The keys of a service account are in the log of its
+ * project.
+ */
+const audit = (action: AuditAction, by: Actor, { user_id, id, project_id }: KeyRef, details: object = {}) =>
+  auditPut({
+    scope: project_id === undefined ? `user:${user_id}` : `project:${project_id}`,
+    action,
+    actor: by,
+    resource_id: id,
+    details: { ...details },
+  });
 
 /**
  * Stores a new key.
  * @param by absent = the platform
  * @param more items to write in the same transaction
  * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
+ * @throws ConditionsFailedError when the condition of a further item failed
  */
 export async function insert(
   apiKey: ApiKey,
   by: Actor = platform,
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
-  const { user_id, id, key_hash, name, key_prefix } = apiKey;
+  const { user_id, id, key_hash, project_id, name, key_prefix } = apiKey;
   try {
     await transact({
       counter: {
@@ -57,7 +81,7 @@ export async function insert(
           ConditionExpression: "attribute_not_exists(key_hash)",
         },
       },
-      entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash } } },
+      entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash, project_id } } },
       audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
       ...more,
     });
@@ -70,10 +94,31 @@ export async function insert(
   }
 }
 
-/** Returns the keys of a user, oldest first. */
+/**
+ * Returns the keys of a user, oldest first. `last_used_…` is the last use of any secret of the key, so that an earlier one
+ * that is still in use is seen.
+ */
 export async function list(userId: string): Promise<ApiKey[]> {
+  const entries = await entriesOf(userId);
+  const hashes = entries.flatMap(hashesOf);
+  const table = tableName("apiKeys");
+  const batches = Array.from({ length: Math.ceil(hashes.length / MAX_BATCH) }, (_, index) =>
+    batchGet({
+      [table]: hashes.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH).map((key_hash) => ({ key_hash })),
+    }),
+  );
+  const items = (await Promise.all(batches)).flatMap((found) => found[table] ?? []);
+  const byHash = new Map((items as unknown as ApiKey[]).map((apiKey) => [apiKey.key_hash, apiKey]));
+  return entries.flatMap((entry) => {
+    const [current, ...earlier] = hashesOf(entry).map((hash) => byHash.get(hash));
+    // A key that is deleted or rolled between the two reads has no record and is left out.
+    return current ? { ...current, ...lastUseOf([current, ...earlier.filter((record) => record !== undefined)]) } : [];
+  });
+}
+
+async function entriesOf(userId: string): Promise<KeyEntry[]> {
   // The list fits into one page of 1 MB because the number of keys is limited.
-  const entries = await dynamo().send(
+  const { Items = [] } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("userApiKeys"),
       ConsistentRead: true,
@@ -81,20 +126,21 @@ export async function list(userId: string): Promise<ApiKey[]> {
       ExpressionAttributeValues: { ":user": userId, ":counter": COUNTER },
     }),
   );
-  const hashes = (entries.Items ?? []).map(({ key_hash }) => key_hash as string);
-  if (hashes.length === 0) return [];
-  const table = tableName("apiKeys");
-  const { [table]: items = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
-  const byHash = new Map((items as unknown as ApiKey[]).map((apiKey) => [apiKey.key_hash, apiKey]));
-  // A key that is deleted between the two reads has no record and is left out.
-  return hashes.flatMap((hash) => byHash.get(hash) ?? []);
+  return Items as KeyEntry[];
 }
 
-/** Returns the key with this hash, or undefined. One read: the authorizer calls it on every request with a key. */
+/** Returns the hashes of the current and of the earlier secrets of a key. */
+const hashesOf = ({ key_hash, earlier = [] }: KeyEntry): string[] => [
+  key_hash,
+  ...earlier.map((secret) => secret.key_hash),
+];
+
+/**
+ * Returns the record of a secret, or undefined. One read: the authorizer calls it on every request with a key.
+ * @returns also an earlier secret whose overlap is over (`isReplaced`)
+ */
 export async function findByHash(keyHash: string): Promise<ApiKey | undefined> {
-  const { Item } = await dynamo().send(
-    new GetCommand({ TableName: tableName("apiKeys"), Key: { key_hash: keyHash }, ConsistentRead: true }),
-  );
+  const { Item } = await dynamo().send(new GetCommand({ ...recordKey(keyHash), ConsistentRead: true }));
   return Item as ApiKey | undefined;
 }
 
@@ -102,50 +148,249 @@ export const notFound = () => new ApiError("not_found", "No API key with this id
 
 /** Returns a key of a user by its id; undefined = there is none. */
 export async function find(user_id: string, id: string): Promise<ApiKey | undefined> {
-  const { Item } = await dynamo().send(
-    new GetCommand({ TableName: tableName("userApiKeys"), Key: { user_id, id }, ConsistentRead: true }),
-  );
-  return Item && findByHash(Item.key_hash);
+  const entry = await findEntry(user_id, id);
+  return entry && findByHash(entry.key_hash);
 }
 
+async function findEntry(user_id: string, id: string): Promise<KeyEntry | undefined> {
+  const { Item } = await dynamo().send(new GetCommand({ ...entryKey(user_id, id), ConsistentRead: true }));
+  return Item as KeyEntry | undefined;
+}
+
+/** Upper bound on the tries of a change while other requests change the same key: four seconds of backoff at most. */
+const MAX_RACES = 12;
+
 /**
- * Deletes a key. After this returns, requests with the key are rejected.
+ * Reads the entry of a key and changes the key. Repeats both when another request changed it in between.
+ * @param change returns undefined when the entry is out of date
  * @throws ApiError `not_found` when the user has no key with this id
  */
-export async function remove(userId: string, id: string, by: Actor = platform): Promise<void> {
-  const entry = { TableName: tableName("userApiKeys"), Key: { user_id: userId, id } };
-  const { Item } = await dynamo().send(new GetCommand({ ...entry, ConsistentRead: true }));
-  if (!Item) throw notFound();
+async function changeKey<Result extends object>(
+  user_id: string,
+  id: string,
+  change: (entry: KeyEntry) => Promise<Result | undefined>,
+): Promise<Result> {
+  for (let races = 0; races < MAX_RACES; races++) {
+    const entry = await findEntry(user_id, id);
+    if (!entry) throw notFound();
+    const result = await change(entry);
+    if (result) return result;
+    await sleep(backoffMs(races, Math.random()));
+  }
+  const headers = { "Retry-After": "1" };
+  throw new ApiError("service_unavailable", "Other requests keep changing this API key. Try again.", { headers });
+}
+
+/** Runs a transaction. @returns whether its conditions were true */
+async function isWritten(items: Record<string, TransactItem>): Promise<boolean> {
   try {
-    await transact({
-      entry: { Delete: { ...entry, ConditionExpression: "attribute_exists(id)" } },
-      record: { Delete: { TableName: tableName("apiKeys"), Key: { key_hash: Item.key_hash } } },
-      counter: {
-        Update: {
-          ...counterKey(userId),
-          UpdateExpression: "ADD key_count :minusOne",
-          ExpressionAttributeValues: { ":minusOne": -1 },
-        },
-      },
-      audit: audit("api_key.deleted", by, { user_id: userId, id }),
-    });
+    await transact(items);
+    return true;
   } catch (error) {
-    // A concurrent request deleted the key.
-    if (error instanceof ConditionsFailedError && error.items.includes("entry")) throw notFound();
+    if (error instanceof ConditionsFailedError) return false;
     throw error;
   }
 }
 
-/** Writes the time of last use. The condition keeps a late write from recreating a deleted key. */
-export async function updateLastUsed({ key_hash }: ApiKey, now: Date, abortSignal: AbortSignal): Promise<void> {
+/** The condition that no other request has changed the secrets of a key since its entry was read. */
+const isUnchanged = ({ key_hash }: KeyEntry, values: Record<string, unknown> = {}) => ({
+  ConditionExpression: "key_hash = :seen",
+  ExpressionAttributeValues: { ...values, ":seen": key_hash },
+});
+
+const removals = (hashes: string[]): Record<string, TransactItem> =>
+  Object.fromEntries(hashes.map((hash, index) => [`earlier ${index}`, { Delete: recordKey(hash) }]));
+
+/**
+ * Changes the name of a key.
+ * @throws ApiError `not_found` when the user has no key with this id
+ */
+export async function rename(user_id: string, id: string, name: string, by: Actor = platform): Promise<ApiKey> {
+  return changeKey(user_id, id, async ({ key_hash }) => {
+    const current = await findByHash(key_hash);
+    if (!current) return undefined;
+    const items: Record<string, TransactItem> = {
+      record: {
+        Update: {
+          ...recordKey(key_hash),
+          UpdateExpression: "SET #name = :name",
+          // A roll deletes the record, or gives it an end.
+          ConditionExpression: "attribute_exists(key_hash) AND attribute_not_exists(ends_at)",
+          ExpressionAttributeNames: { "#name": "name" },
+          ExpressionAttributeValues: { ":name": name },
+        },
+      },
+      audit: audit("api_key.renamed", by, current, { name }),
+    };
+    return (await isWritten(items)) ? { ...current, name } : undefined;
+  });
+}
+
+/**
+ * Replaces the secret of a key. After this returns, the new one is accepted, and each earlier one until its end: at most
+ * three, of which the oldest ends at once when a fourth is added.
+ * @param toNext returns the key with another secret
+ * @param overlapSeconds for the replaced secret; 0 ends it and all earlier ones in the same transaction
+ * @throws ApiError `not_found` when the user has no key with this id, or the error of `toNext`
+ */
+export async function roll<Rolled extends { apiKey: ApiKey }>(
+  user_id: string,
+  id: string,
+  now: Date,
+  overlapSeconds: number,
+  toNext: (current: ApiKey) => Rolled,
+  by: Actor = platform,
+): Promise<Rolled> {
+  return changeKey(user_id, id, async (entry) => {
+    const current = await findByHash(entry.key_hash);
+    if (!current) return undefined;
+    const rolled = toNext(current);
+    const { kept, removed } = earlierAfterRoll(entry, now, overlapSeconds);
+    const replaced = kept.find(({ key_hash }) => key_hash === current.key_hash);
+    const isSameName = {
+      // The new record is a copy. A rename in between must not be lost.
+      ConditionExpression: "#name = :name",
+      ExpressionAttributeNames: { "#name": "name" },
+    };
+    const items: Record<string, TransactItem> = {
+      entry: {
+        Update: {
+          ...entryKey(user_id, id),
+          UpdateExpression: "SET key_hash = :next, earlier = :earlier",
+          ...isUnchanged(entry, { ":next": rolled.apiKey.key_hash, ":earlier": kept }),
+        },
+      },
+      record: {
+        Put: {
+          TableName: tableName("apiKeys"),
+          Item: rolled.apiKey,
+          ConditionExpression: "attribute_not_exists(key_hash)",
+        },
+      },
+      replaced: replaced
+        ? {
+            Update: {
+              ...recordKey(current.key_hash),
+              UpdateExpression: "SET ends_at = :end, delete_after = :after",
+              ...isSameName,
+              ExpressionAttributeValues: {
+                ":name": current.name,
+                ":end": replaced.ends_at,
+                ":after": Math.ceil(Date.parse(replaced.ends_at) / 1000),
+              },
+            },
+          }
+        : {
+            Delete: {
+              ...recordKey(current.key_hash),
+              ...isSameName,
+              ExpressionAttributeValues: { ":name": current.name },
+            },
+          },
+      ...removals(removed.filter((hash) => hash !== current.key_hash)),
+      audit: audit("api_key.rolled", by, current, {
+        key_prefix: rolled.apiKey.key_prefix,
+        overlap_seconds: overlapSeconds,
+      }),
+    };
+    return (await isWritten(items)) ? rolled : undefined;
+  });
+}
+
+/** Why a key was removed. `deleted`: a request of its user. `leaked`: someone else presented it. */
+export type RemovalReason = "deleted" | "leaked" | "service_account_deleted";
+
+/**
+ * Deletes a key with its earlier secrets. After this returns, requests with any of them are rejected.
+ * @throws ApiError `not_found` when the user has no key with this id
+ */
+export async function remove(
+  userId: string,
+  id: string,
+  by: Actor = platform,
+  reason: RemovalReason = "deleted",
+): Promise<void> {
+  await changeKey(userId, id, async (entry) => ((await isRemoved(entry, by, reason)) ? entry : undefined));
+}
+
+const isRemoved = (entry: KeyEntry, by: Actor, reason: RemovalReason): Promise<boolean> =>
+  isWritten({
+    entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...isUnchanged(entry) } },
+    record: { Delete: recordKey(entry.key_hash) },
+    ...removals((entry.earlier ?? []).map(({ key_hash }) => key_hash)),
+    counter: {
+      Update: {
+        ...counterKey(entry.user_id),
+        UpdateExpression: "ADD key_count :minusOne",
+        ExpressionAttributeValues: { ":minusOne": -1 },
+      },
+    },
+    audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
+  });
+
+/** Users whose keys are removed at the same time. */
+const PARALLEL_USERS = 10;
+
+/**
+ * Ends the secrets with these hashes; unknown ones are ignored. An earlier secret ends alone, the current one with the
+ * whole key. After this returns, requests with them are rejected.
+ * @param hashes up to 100
+ */
+export async function removeByHash(hashes: string[], reason: RemovalReason): Promise<void> {
+  if (hashes.length === 0) return;
+  const table = tableName("apiKeys");
+  const { [table]: found = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
+  const byUser = Map.groupBy(found as unknown as ApiKey[], ({ user_id }) => user_id);
+  await inParallel([...byUser.values()], PARALLEL_USERS, async (records) => {
+    // One after the other: concurrent transactions on the counter of the user cancel each other.
+    for (const record of records) await removeSecret(record, reason);
+  });
+}
+
+async function removeSecret({ user_id, id, key_hash }: ApiKey, reason: RemovalReason): Promise<void> {
+  try {
+    await changeKey(user_id, id, async (entry) => {
+      const isEnded =
+        entry.key_hash === key_hash
+          ? await isRemoved(entry, system, reason)
+          : await isEarlierRemoved(entry, key_hash, reason);
+      return isEnded ? entry : undefined;
+    });
+    log.info("api key removed", { user_id, key_id: id, reason });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}
+
+/** Returns whether a concurrent request has deleted the key. */
+const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === "not_found";
+
+const isEarlierRemoved = (entry: KeyEntry, keyHash: string, reason: RemovalReason): Promise<boolean> =>
+  isWritten({
+    entry: {
+      Update: {
+        ...entryKey(entry.user_id, entry.id),
+        UpdateExpression: "SET earlier = :left",
+        ...isUnchanged(entry, { ":left": (entry.earlier ?? []).filter(({ key_hash }) => key_hash !== keyHash) }),
+      },
+    },
+    record: { Delete: recordKey(keyHash) },
+    audit: audit("api_key.earlier_ended", system, entry, { reason }),
+  });
+
+/** Writes the last use. The condition keeps a late write from recreating a deleted key. */
+export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSignal: AbortSignal): Promise<void> {
   try {
     await dynamo().send(
       new UpdateCommand({
-        TableName: tableName("apiKeys"),
-        Key: { key_hash },
-        UpdateExpression: "SET last_used_at = :now",
+        ...recordKey(key_hash),
+        UpdateExpression: "SET last_used_at = :at, last_used_ip = :ip, last_used_user_agent = :agent",
         ConditionExpression: "attribute_exists(key_hash)",
-        ExpressionAttributeValues: { ":now": now.toISOString() },
+        ExpressionAttributeValues: {
+          ":at": use.last_used_at,
+          ":ip": use.last_used_ip,
+          ":agent": use.last_used_user_agent,
+        },
       }),
       { abortSignal },
     );
@@ -153,6 +398,21 @@ export async function updateLastUsed({ key_hash }: ApiKey, now: Date, abortSigna
     if (!isConditionFailed(error)) throw error;
   }
 }
+
+/**
+ * Deletes all keys that a user has now, one after the other. After this returns, requests with them are rejected.
+ * Idempotent.
+ */
+export async function removeAll(userId: string, by: Actor, reason: RemovalReason): Promise<void> {
+  for (const id of await idsOf(userId)) {
+    await remove(userId, id, by, reason).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+  }
+}
+
+/** Returns the item that deletes the counter of a user without keys, so that nothing of that user is left. */
+export const counterRemoval = (userId: string): TransactItem => ({ Delete: counterKey(userId) });
 
 /** Returns the ids of the keys of a user, oldest first, also of one whose record does not exist. */
 export async function idsOf(userId: string): Promise<string[]> {

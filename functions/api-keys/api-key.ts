@@ -1,49 +1,61 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
-import * as z from "zod/mini";
 import type { Identity } from "../access/identity.ts";
-import { type Permission, permissions } from "../manifest/endpoints.ts";
+import type { Permission } from "../manifest/endpoints.ts";
+import { ApiError } from "../platform/errors.ts";
+import { addSeconds } from "../platform/time.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
-import { displayName, fields, invalidField, isoTime, orRequired, setOf, userId, uuid } from "../schema/input.ts";
+import { invalidField, shownText } from "../schema/input.ts";
+import type { ApiKeyInput } from "./api-key-input.ts";
 
 /** A stored API key. The key itself is returned once, on creation; only its hash is stored. */
 export interface ApiKey {
   id: string;
   user_id: string;
+  /** The project of the service account that owns the key, which sees its audit events; absent = a person owns it. */
+  project_id?: string;
   name: string;
   key_prefix: string;
   key_hash: string;
   created_at: string;
   /** Absent before the first use. */
   last_used_at?: string;
+  last_used_ip?: string | null;
+  last_used_user_agent?: string | null;
   /** What the key may do; absent = all that its user may. */
   permissions?: Permission[];
   /** The projects that the key can see; absent = all of its user. */
   project_ids?: string[];
   /** The first moment at which the key is rejected; absent = valid until it is deleted. */
   expires_at?: string;
+  /** End of the overlap after a roll, ISO 8601: an earlier secret of the key is rejected from then on; absent = current. */
+  ends_at?: string;
+  /** When DynamoDB deletes an earlier secret, in epoch seconds; absent = never. */
+  delete_after?: number;
 }
 
-/** More would not fit into the context that the authorizer passes to the endpoints. */
-export const MAX_PROJECTS_PER_KEY = 20;
+/** An earlier secret of a key. It is valid until the end of its overlap. */
+export interface EarlierKey {
+  key_hash: string;
+  ends_at: string;
+}
+
+/** The entry of a key in the list of its user. It names the records of its secrets. */
+export interface KeyEntry {
+  user_id: string;
+  id: string;
+  project_id?: string;
+  key_hash: string;
+  /** Newest first; absent = the key was never rolled. */
+  earlier?: EarlierKey[];
+}
+
 const MAX_LIFETIME_DAYS = 366;
 
-const keyFields = {
-  name: displayName,
-  permissions: z.optional(
-    setOf(z.enum(permissions, orRequired(`must be one of ${permissions.join(", ")}`)), permissions.length),
-  ),
-  project_ids: z.optional(setOf(uuid, MAX_PROJECTS_PER_KEY)),
-  expires_at: z.optional(isoTime),
-};
-
-export const apiKeyInput = fields(keyFields);
-export type ApiKeyInput = z.infer<typeof apiKeyInput>;
-
-/** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
-export const provisionInput = fields({ user_id: userId, ...keyFields });
-
 export const MAX_KEYS_PER_USER = 100;
+
+/** Upper bound on the earlier secrets of one key that are valid at the same time. */
+export const MAX_EARLIER_KEYS = 3;
 
 /** Prefix of user-created and of provisioned keys. Partner keys have the prefix `svcp_`, which does not match it. */
 export const API_KEY_PREFIX = "svc_";
@@ -67,20 +79,51 @@ export function createApiKey(
   now: Date,
   random: Buffer,
 ): { apiKey: ApiKey; key: string } {
-  const body = API_KEY_PREFIX + random.subarray(0, SECRET_BYTES).toString("hex");
-  const key = body + checksum(body);
+  const { key, ...secret } = generateKey(random);
   const apiKey = {
     id: timeOrderedUuid(now.getTime(), random.subarray(SECRET_BYTES)),
     user_id: owner,
     name,
-    key_prefix: key.slice(0, SHOWN_CHARACTERS),
-    key_hash: hashApiKey(key),
+    ...secret,
     created_at: now.toISOString(),
     ...(permissions && { permissions }),
     ...(project_ids && { project_ids }),
     ...(expires_at && { expires_at: validExpiry(expires_at, now).toISOString() }),
   };
   return { apiKey, key };
+}
+
+function generateKey(random: Buffer): { key: string } & Pick<ApiKey, "key_prefix" | "key_hash"> {
+  const body = API_KEY_PREFIX + random.subarray(0, SECRET_BYTES).toString("hex");
+  const key = body + checksum(body);
+  return { key, key_prefix: key.slice(0, SHOWN_CHARACTERS), key_hash: hashApiKey(key) };
+}
+
+/**
+ * Returns a key with a new secret, and the only copy of that: same id, name, limits and times.
+ * @param random `API_KEY_RANDOM_BYTES` bytes
+ * @throws ApiError `conflict` when the key has expired: the new secret would never be valid
+ */
+export function rollApiKey(apiKey: ApiKey, now: Date, random: Buffer): { apiKey: ApiKey; key: string } {
+  if (isExpired(apiKey, now)) throw new ApiError("conflict", "The API key has expired. Create another one.");
+  const { key, ...secret } = generateKey(random);
+  return { apiKey: { ...apiKey, ...secret }, key };
+}
+
+/**
+ * Decides which earlier secrets of a key stay valid after a roll.
+ * @param overlapSeconds for the replaced secret; 0 ends all earlier ones too
+ * @returns `kept`: the valid ones, newest first; `removed`: the hashes of all others
+ */
+export function earlierAfterRoll(
+  { key_hash, earlier = [] }: KeyEntry,
+  now: Date,
+  overlapSeconds: number,
+): { kept: EarlierKey[]; removed: string[] } {
+  const all = [{ key_hash, ends_at: addSeconds(now, overlapSeconds) }, ...earlier];
+  const valid = overlapSeconds === 0 ? [] : all.filter((secret) => !isReplaced(secret, now));
+  const kept = valid.slice(0, MAX_EARLIER_KEYS);
+  return { kept, removed: all.filter((secret) => !kept.includes(secret)).map(({ key_hash }) => key_hash) };
 }
 
 function validExpiry(expiresAt: Date, now: Date): Date {
@@ -94,6 +137,16 @@ function validExpiry(expiresAt: Date, now: Date): Date {
 /** Returns whether the key is no longer valid because of its `expires_at`. */
 export const isExpired = ({ expires_at }: ApiKey, now: Date): boolean =>
   expires_at !== undefined && now.getTime() >= Date.parse(expires_at);
+
+/** Returns whether a roll has replaced this secret of a key, and the overlap is over. It is then like a deleted key. */
+export const isReplaced = ({ ends_at }: Pick<ApiKey, "ends_at">, now: Date): boolean =>
+  ends_at !== undefined && now.getTime() >= Date.parse(ends_at);
+
+/** Returns the first moment at which a secret of a key is rejected; undefined = none. */
+export const endOf = ({ expires_at, ends_at }: ApiKey): string | undefined =>
+  [expires_at, ends_at].filter(isSet).sort()[0];
+
+const isSet = (text: string | undefined): text is string => text !== undefined;
 
 /**
  * Returns whether a token has the format and the checksum of a key. Exact match: no trimming, case folding or decoding.
@@ -117,10 +170,42 @@ export function isLastUsedStale({ last_used_at }: ApiKey, now: Date, resolutionS
   return last_used_at === undefined || now.getTime() - Date.parse(last_used_at) >= resolutionSeconds * 1000;
 }
 
-/** Returns the fields of a key in a list. */
-export function toListItem(apiKey: ApiKey) {
-  const { id, name, key_prefix, last_used_at, created_at } = apiKey;
-  return { id, name, key_prefix, last_used_at: last_used_at ?? null, created_at, ...limitsOf(apiKey) };
+/** The last use of a key; `null` = the request did not say. */
+export interface LastUse {
+  last_used_at: string;
+  last_used_ip: string | null;
+  last_used_user_agent: string | null;
+}
+
+const MAX_USER_AGENT_CHARACTERS = 200;
+/** Longer than any IPv6 address. */
+const MAX_IP_CHARACTERS = 45;
+
+/**
+ * Returns a use of a key. The client chooses its user agent, so that is limited in length and in characters.
+ * @param ip the address of the client, or of the last proxy before the API
+ */
+export const useOf = (now: Date, ip: string | undefined, userAgent: string | undefined): LastUse => ({
+  last_used_at: now.toISOString(),
+  last_used_ip: shownText(ip ?? "", MAX_IP_CHARACTERS) || null,
+  last_used_user_agent: shownText(userAgent ?? "", MAX_USER_AGENT_CHARACTERS) || null,
+});
+
+/** Returns the latest use of several secrets of one key. */
+export function lastUseOf(secrets: ApiKey[]): Partial<LastUse> {
+  const [latest] = secrets.toSorted((a, b) => ((a.last_used_at ?? "") < (b.last_used_at ?? "") ? 1 : -1));
+  if (latest?.last_used_at === undefined) return {};
+  const { last_used_at, last_used_ip = null, last_used_user_agent = null } = latest;
+  return { last_used_at, last_used_ip, last_used_user_agent };
+}
+
+/** Returns the fields of a key in a list. @param include also the address and the agent of the last use */
+export function toListItem(apiKey: ApiKey, include?: "last_use") {
+  const { id, name, key_prefix, created_at } = apiKey;
+  const { last_used_at = null, last_used_ip = null, last_used_user_agent = null } = apiKey;
+  const lastUse: Partial<Omit<LastUse, "last_used_at">> =
+    include === "last_use" ? { last_used_ip, last_used_user_agent } : {};
+  return { id, name, key_prefix, last_used_at, ...lastUse, created_at, ...limitsOf(apiKey) };
 }
 
 /** Returns the fields of a new key. No other response contains `key`. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
-import { API_KEY_RANDOM_BYTES, apiKeyInput, createApiKey, toCreated } from "./api-key.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey, toCreated } from "./api-key.ts";
+import { apiKeyInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 import { requireMembership } from "./require-membership.ts";
 

@@ -1,13 +1,15 @@
 import { isNarrow } from "../access/identity.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { toListItem } from "./api-key.ts";
+import { listQuery } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** Lists the API keys of the caller, oldest first, with the time of their last use. A narrow key lists only itself. */
 export const handler = defineEndpoint("GET /v1/api-keys", {
-  async run({ identity }) {
+  query: listQuery,
+  async run({ identity, query }) {
     const keys = await apiKeys.list(identity.userId);
     const visible = isNarrow(identity) ? keys.filter(({ id }) => id === identity.keyId) : keys;
-    return ok(visible.map(toListItem));
+    return ok(visible.map((apiKey) => toListItem(apiKey, query.include)));
   },
 });

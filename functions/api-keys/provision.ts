@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { log } from "../platform/log.ts";
 import { parse } from "../schema/input.ts";
-import { API_KEY_RANDOM_BYTES, type CreatedApiKey, createApiKey, provisionInput, toCreated } from "./api-key.ts";
+import { API_KEY_RANDOM_BYTES, type CreatedApiKey, createApiKey, toCreated } from "./api-key.ts";
+import { provisionInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 import { requireMembership } from "./require-membership.ts";
 

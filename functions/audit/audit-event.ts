@@ -5,6 +5,9 @@ import { timeOrderedUuid } from "../platform/uuid.ts";
 export const auditActions = [
   "api_key.created",
   "api_key.deleted",
+  "api_key.renamed",
+  "api_key.rolled",
+  "api_key.earlier_ended",
   "webhook.created",
   "webhook.updated",
   "webhook.secret_rotated",
@@ -12,6 +15,8 @@ export const auditActions = [
   "webhook.deleted",
   "member.updated",
   "member.removed",
+  "service_account.created",
+  "service_account.deleted",
   "project.suspended",
   "project.resumed",
 ] as const;

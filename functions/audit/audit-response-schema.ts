@@ -5,7 +5,10 @@ import type { AuditAction, toListItem } from "./audit-event.ts";
 
 const actions: Record<AuditAction, string> = {
   "api_key.created": "An API key was created.",
-  "api_key.deleted": "An API key was deleted.",
+  "api_key.deleted": "An API key was deleted; `details.reason` says why, unless its user did it.",
+  "api_key.renamed": "An API key was renamed.",
+  "api_key.rolled": "The secret of an API key was replaced.",
+  "api_key.earlier_ended": "An earlier secret of an API key ended before its overlap; `details.reason` says why.",
   "webhook.created": "A webhook was created.",
   "webhook.updated": "A webhook was changed, enabled or disabled; `details.changed` names the fields.",
   "webhook.secret_rotated": "The signing secret of a webhook was replaced.",
@@ -13,6 +16,8 @@ const actions: Record<AuditAction, string> = {
   "webhook.deleted": "A webhook was deleted.",
   "member.updated": "The platform added a user to the project, or changed the role.",
   "member.removed": "The platform removed a user from the project.",
+  "service_account.created": "A service account was created.",
+  "service_account.deleted": "A service account was deleted, with its API keys.",
   "project.suspended": "The platform suspended the project.",
   "project.resumed": "The platform ended the suspension of the project.",
 };

@@ -1,11 +1,11 @@
 import type { APIGatewayAuthorizerResult, APIGatewayRequestAuthorizerEvent } from "aws-lambda";
-import { type Identity, toContext } from "../access/identity.ts";
-import { hashApiKey, isApiKey, isExpired, isLastUsedStale } from "../api-keys/api-key.ts";
+import { type Identity, isServiceAccount, toContext } from "../access/identity.ts";
+import { endOf, hashApiKey, isApiKey, isExpired, isLastUsedStale, isReplaced, useOf } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
-import { readCredential } from "./credential.ts";
+import { headerValues, readCredential } from "./credential.ts";
 import { verifyJwt } from "./verify-jwt.ts";
 
 /**
@@ -27,33 +27,46 @@ async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGa
   }
 }
 
-async function identify({ multiValueHeaders }: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {
-  const credential = readCredential(multiValueHeaders ?? {});
-  if (credential?.kind === "api_key") return identifyByKey(credential.token, now);
-  if (credential?.kind === "jwt") return { userId: await verifyJwt(credential.token, now), authType: "jwt" };
+async function identify(event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {
+  const credential = readCredential(event.multiValueHeaders ?? {});
+  if (credential?.kind === "api_key") return identifyByKey(credential.token, event, now);
+  if (credential?.kind === "jwt") return identifyByJwt(credential.token, now);
   throw new ApiError("unauthorized", "Send a JWT or an API key in one header 'Authorization: Bearer <token>'.");
 }
 
-async function identifyByKey(token: string, now: Date): Promise<Identity> {
+async function identifyByJwt(token: string, now: Date): Promise<Identity> {
+  const userId = await verifyJwt(token, now);
+  if (isServiceAccount(userId)) throw new ApiError("invalid_token", "The subject of the JWT is reserved.");
+  return { userId, authType: "jwt" };
+}
+
+async function identifyByKey(token: string, event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {
   const apiKey = isApiKey(token) ? await apiKeys.findByHash(hashApiKey(token)) : undefined;
-  // Unknown, malformed and deleted keys get the same error, which must not reveal which keys exist or existed.
-  if (!apiKey) throw new ApiError("invalid_api_key", "The API key is not valid. Check it, or use another one.");
+  // Unknown, malformed, deleted and replaced keys get the same error, which must not reveal which keys exist or existed.
+  if (!apiKey || isReplaced(apiKey, now))
+    throw new ApiError("invalid_api_key", "The API key is not valid. Check it, or use another one.");
   if (isExpired(apiKey, now)) throw new ApiError("api_key_expired", "The API key has expired. Use another one.");
   if (isLastUsedStale(apiKey, now, settings.lastUsedResolutionSeconds())) {
     // Best effort: the request succeeds even if the time of last use cannot be written.
     await apiKeys
-      .updateLastUsed(apiKey, now, AbortSignal.timeout(1_000))
+      .updateLastUsed(apiKey, lastUse(event, now), AbortSignal.timeout(1_000))
       .catch((error: unknown) => log.error("last_used_at not written", error, { key_id: apiKey.id }));
   }
-  const { user_id, id, permissions, project_ids, expires_at } = apiKey;
+  const { user_id, id, permissions, project_ids } = apiKey;
   return {
     userId: user_id,
     authType: "api_key",
     keyId: id,
     permissions,
     projectIds: project_ids,
-    expiresAt: expires_at,
+    expiresAt: endOf(apiKey),
   };
+}
+
+/** https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-lambda-authorizer-input.html */
+function lastUse({ requestContext, multiValueHeaders }: APIGatewayRequestAuthorizerEvent, now: Date) {
+  const [userAgent] = headerValues(multiValueHeaders ?? {}, "user-agent");
+  return useOf(now, requestContext.identity?.sourceIp, userAgent);
 }
 
 const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>

@@ -14,11 +14,19 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i;
  * @returns undefined unless there is exactly one `Authorization` header and it contains a bearer token
  */
 export function readCredential(headers: Record<string, string[] | undefined>): Credential | undefined {
-  const names = Object.keys(headers).filter((name) => name.toLowerCase() === "authorization");
-  const values = names.flatMap((name) => headers[name] ?? []);
+  const values = headerValues(headers, "authorization");
   const [value] = values;
   if (value === undefined || values.length > 1) return undefined;
   const token = BEARER.exec(value)?.[1];
   if (token === undefined) return undefined;
   return { kind: token.startsWith(API_KEY_PREFIX) ? "api_key" : "jwt", token };
+}
+
+/**
+ * Returns all values of a header.
+ * @param wanted its name in lower case
+ */
+export function headerValues(headers: Record<string, string[] | undefined>, wanted: string): string[] {
+  const names = Object.keys(headers).filter((name) => name.toLowerCase() === wanted);
+  return names.flatMap((name) => headers[name] ?? []);
 }

@@ -1,7 +1,7 @@
 import middy from "@middy/core";
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
 import type * as z from "zod/mini";
-import { type Actor, actorOf } from "../access/actor.ts";
+import { type Actor, actorOf, system } from "../access/actor.ts";
 import { type Identity, identityContext } from "../access/identity.ts";
 import { requireAccess } from "../access/require-access.ts";
 import { endpoints } from "../manifest/endpoints.ts";
@@ -24,12 +24,19 @@ import { findEarlier, outcomePut, type RepeatableRequest, repeatableRequest } fr
 type Row = (typeof endpoints)[number];
 type Route = `${Row["method"]} ${Row["path"]}`;
 
+/** The caller of an endpoint; undefined where the access is `anyone`. */
+type CallerOf<R extends Route> = R extends `${infer Method} ${infer Path}`
+  ? Extract<Row, { method: Method; path: Path }>["access"] extends "anyone"
+    ? undefined
+    : Identity
+  : never;
+
 /** The names between braces in a path: "/v1/projects/{project_id}" -> "project_id". */
 export type ParamOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParamOf<Rest>
   : never;
 
-interface EndpointRequest<Params extends string, Input, Query> {
+interface EndpointRequest<Params extends string, Input, Query, Caller> {
   /** The UUIDs in the path. */
   params: Record<Params, string>;
   /** The body, validated and converted by the schema of the endpoint. */
@@ -38,8 +45,8 @@ interface EndpointRequest<Params extends string, Input, Query> {
   query: Query;
   /** The requested URL without its query. */
   requestUrl: URL;
-  identity: Identity;
-  /** The caller, for the audit log. */
+  identity: Caller;
+  /** The caller, for the audit log; where the access is `anyone`, the system. */
   actor: Actor;
   /**
    * Returns the items that make a repeat of this request safe, for the transaction that creates the resource: none
@@ -81,7 +88,12 @@ export const created = (data: { id: string }): EndpointResponse => ({ statusCode
 export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });
 export const noContent = (): EndpointResponse => ({ statusCode: 204 });
 
-interface EndpointDefinition<Params extends string, Schema extends z.ZodMiniType, Query extends z.ZodMiniType> {
+interface EndpointDefinition<
+  Params extends string,
+  Schema extends z.ZodMiniType,
+  Query extends z.ZodMiniType,
+  Caller extends Identity | undefined,
+> {
   /**
    * Schema of the body, created with `fields` of schema/input.ts, or a function that derives it from the settings;
    * absent = the body is ignored.
@@ -89,13 +101,13 @@ interface EndpointDefinition<Params extends string, Schema extends z.ZodMiniType
   input?: Schema | (() => Schema);
   /** Schema of the query parameters; absent = they are ignored. */
   query?: Query;
-  run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>>): Promise<EndpointResponse>;
+  run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>, Caller>): Promise<EndpointResponse>;
 }
 
 /** Creates the Lambda handler of the endpoint with this method and path in `endpoints.ts`. */
 export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
   route: R,
-  { input, query, run }: EndpointDefinition<ParamOf<R>, Schema, Query>,
+  { input, query, run }: EndpointDefinition<ParamOf<R>, Schema, Query, CallerOf<R>>,
 ) {
   const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
   if (!row) throw new Error(`functions/manifest/endpoints.ts has no row for ${route}`);
@@ -103,14 +115,15 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
   const acceptsIdempotencyKey = "acceptsIdempotencyKey" in row;
 
   async function respond(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
-    const identity = identityContext.parse(event.requestContext.authorizer) as Identity;
+    const identity =
+      access === "anyone" ? undefined : (identityContext.parse(event.requestContext.authorizer) as Identity);
     const params = readParams(event);
-    await requireAccess({ access, permission }, identity, params);
+    if (identity) await requireAccess({ access, permission }, identity, params);
     const schema = typeof input === "function" ? input() : input;
     const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
     const now = new Date();
     const header = acceptsIdempotencyKey ? headerOf(event.headers, "idempotency-key") : undefined;
-    const { userId } = identity;
+    const userId = identity?.userId ?? "";
     const request = repeatableRequest(header, { userId, route: `${method} ${event.path}`, input: body });
     const call = () =>
       run({
@@ -118,8 +131,8 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
         input: body,
         query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
         requestUrl: requestUrl(event),
-        identity,
-        actor: actorOf(identity, event.requestContext),
+        identity: identity as CallerOf<R>,
+        actor: identity ? actorOf(identity, event.requestContext) : system,
         onceOnly(created): Record<string, TransactItem> {
           return request ? { outcome: outcomePut(request, withoutSecret(created), now) } : {};
         },
@@ -164,10 +177,10 @@ async function runOnce(
 function logWrite(
   { method, path }: Pick<Row, "method" | "path">,
   params: Record<string, string>,
-  { userId, keyId }: Identity,
+  identity: Identity | undefined,
   { statusCode, createdId }: EndpointResponse,
 ): void {
-  const caller = { user_id: userId, key_id: keyId };
+  const caller = { user_id: identity?.userId, key_id: identity?.keyId };
   log.info("request", { method, route: path, status: statusCode, ...caller, ...params, created_id: createdId });
 }
 

@@ -31,13 +31,15 @@ export interface Throttle {
 
 /**
  * The credential and the project role that a caller needs:
+ * - `anyone`: no credential. The authorizer does not run, and a credential that is sent is ignored.
  * - `session`: a JWT. API keys are rejected: with a leaked key an attacker could create another one, which would stay
  *   valid after the leaked key is deleted.
  * - `user`: a JWT or an API key.
  * - `viewer`: a JWT or an API key of any member of the project in the path.
  * - `admin`: a JWT or an API key of an admin of the project in the path.
+ * - `admin_session`: a JWT of an admin of the project in the path. API keys are rejected, as for `session`.
  */
-export type Access = "session" | "user" | "viewer" | "admin";
+export type Access = "anyone" | "session" | "user" | "viewer" | "admin" | "admin_session";
 
 /**
  * What a credential can be narrowed to: an API key with `permissions`, or a workflow of a CI system. They are part of
@@ -51,6 +53,8 @@ export const permissions = [
   "deliveries:write",
   "keys:read",
   "keys:write",
+  "service-accounts:read",
+  "service-accounts:write",
   "audit:read",
 ] as const;
 export type Permission = (typeof permissions)[number];
@@ -102,6 +106,45 @@ export const endpoints = [
         auditEvents: ["PutItem"],
       },
     },
+  },
+  {
+    method: "PATCH",
+    path: "/v1/api-keys/{id}",
+    file: "api-keys/update",
+    access: "user",
+    permission: "keys:write",
+    uses: { tables: { apiKeys: ["GetItem", "UpdateItem"], userApiKeys: ["GetItem"], auditEvents: ["PutItem"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/api-keys/{id}/roll",
+    file: "api-keys/roll",
+    access: "session",
+    permission: "none",
+    uses: {
+      tables: {
+        apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"],
+        userApiKeys: ["GetItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/credentials/revoke",
+    file: "api-keys/revoke-leaked",
+    access: "anyone",
+    permission: "none",
+    uses: {
+      tables: {
+        apiKeys: ["BatchGetItem", "DeleteItem"],
+        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+    // A hundred keys of one user are removed one after the other.
+    timeoutSeconds: 28,
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "GET",
@@ -265,5 +308,92 @@ export const endpoints = [
     access: "admin",
     permission: "audit:read",
     uses: { tables: { projects: ["GetItem"], auditEvents: ["Query"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/projects/{project_id}/service-accounts",
+    file: "service-accounts/create",
+    access: "admin_session",
+    permission: "none",
+    uses: {
+      tables: {
+        projects: ["GetItem", "PutItem"],
+        serviceAccounts: ["PutItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/service-accounts",
+    file: "service-accounts/list",
+    access: "admin",
+    permission: "service-accounts:read",
+    uses: { tables: { projects: ["GetItem"], serviceAccounts: ["Query"] } },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/projects/{project_id}/service-accounts/{service_account_id}",
+    file: "service-accounts/delete",
+    access: "admin",
+    permission: "service-accounts:write",
+    uses: {
+      tables: {
+        projects: ["GetItem", "DeleteItem"],
+        serviceAccounts: ["UpdateItem", "DeleteItem"],
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+    // A hundred keys are deleted one after the other.
+    timeoutSeconds: 28,
+  },
+  {
+    method: "POST",
+    path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys",
+    file: "service-accounts/create-api-key",
+    access: "admin_session",
+    permission: "none",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        serviceAccounts: ["UpdateItem"],
+        apiKeys: ["PutItem"],
+        userApiKeys: ["PutItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys",
+    file: "service-accounts/list-api-keys",
+    access: "admin",
+    permission: "service-accounts:read",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        serviceAccounts: ["GetItem"],
+        apiKeys: ["BatchGetItem"],
+        userApiKeys: ["Query"],
+      },
+    },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}",
+    file: "service-accounts/delete-api-key",
+    access: "admin",
+    permission: "service-accounts:write",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        serviceAccounts: ["GetItem"],
+        apiKeys: ["DeleteItem"],
+        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
 ] as const satisfies readonly EndpointRow[];

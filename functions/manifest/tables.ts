@@ -20,11 +20,14 @@ export interface TableRow {
 }
 
 export const tables = {
-  /** API keys by the hash of the key. The authorizer reads one item per request. */
-  apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash" },
+  /**
+   * API keys by the hash of the key. The authorizer reads one item per request. Only secrets that a roll has replaced have
+   * an expiry time.
+   */
+  apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash", ttl: "delete_after" },
   /** The API keys of each user in order of creation, and the counter that enforces the limit. */
   userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
-  /** Project memberships: one item per user and project, with the role. Written by the platform, read by the API. */
+  /** Project memberships: one item per user and project, with the role. Written by the platform, and for service accounts by the API. */
   projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
   /** The webhooks of each project in order of creation, and the counter that enforces the limit. */
   webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
@@ -53,6 +56,13 @@ export const tables = {
     partitionKey: "project_id",
     sortKey: "window",
     ttl: "expires_at",
+  },
+  /** The service accounts of each project in order of creation, and the counter that enforces the limit. */
+  serviceAccounts: {
+    env: "SERVICE_ACCOUNTS_TABLE",
+    name: "service-accounts",
+    partitionKey: "project_id",
+    sortKey: "id",
   },
   /** Who did what to keys, webhooks, secrets and members, kept for 400 days. Per user and per project. */
   auditEvents: {

@@ -15,6 +15,7 @@ export const statusByCode = {
   method_not_allowed: 405,
   api_key_limit_reached: 409,
   webhook_limit_reached: 409,
+  service_account_limit_reached: 409,
   conflict: 409,
   already_created: 409,
   payload_too_large: 413,

@@ -19,6 +19,13 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u;
 const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
 const MAX_NAME_CHARACTERS = 100;
 
+/**
+ * Makes a text of a client safe to show: without control characters and the like, well-formed, and not longer than a limit.
+ * @param max characters (code points)
+ */
+export const shownText = (text: string, max: number): string =>
+  [...text.toWellFormed().replaceAll(new RegExp(UNPRINTABLE, "gu"), "")].slice(0, max).join("");
+
 /** A display name that a user chooses. */
 export const displayName = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
@@ -62,6 +69,16 @@ export const isoTime = z.pipe(
     .string(orRequired("must be an ISO 8601 time"))
     .check(z.refine(isTime, "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z")),
   z.transform((text: string) => new Date(text)),
+);
+
+const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
+const DEFAULT_OVERLAP_SECONDS = 24 * 3600;
+const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}`;
+
+/** The time for which a replaced secret stays valid beside the new one, up to a week. Default: a day. */
+export const overlapSeconds = z._default(
+  z.number(overlapRule).check(z.refine((n) => Number.isInteger(n) && n >= 0 && n <= MAX_OVERLAP_SECONDS, overlapRule)),
+  DEFAULT_OVERLAP_SECONDS,
 );
 
 const MAX_USER_ID_CHARACTERS = 255;

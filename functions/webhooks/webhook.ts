@@ -3,7 +3,7 @@ import { type EventName, eventNames } from "../deployments/deployment-event.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
-import { fields, orRequired } from "../schema/input.ts";
+import { fields, orRequired, overlapSeconds } from "../schema/input.ts";
 
 export interface Webhook {
   id: string;
@@ -73,18 +73,8 @@ export const webhookPatch = (allowed: Cidr[]) =>
   }).check(z.refine((changes) => Object.keys(changes).length > 0, "must contain url, events or enabled"));
 export type WebhookPatch = z.infer<ReturnType<typeof webhookPatch>>;
 
-const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
-const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}`;
-
 /** `overlap_seconds`: time for which the replaced secret stays valid beside the new one. Default: a day. */
-export const rotationInput = fields({
-  overlap_seconds: z._default(
-    z
-      .number(overlapRule)
-      .check(z.refine((n) => Number.isInteger(n) && n >= 0 && n <= MAX_OVERLAP_SECONDS, overlapRule)),
-    24 * 3600,
-  ),
-});
+export const rotationInput = fields({ overlap_seconds: overlapSeconds });
 
 const SECRET_BYTES = 32;
 

@@ -18,6 +18,7 @@ import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../functions/platform/env.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
+import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import {
   document,
@@ -89,10 +90,12 @@ interface Fixture {
   userId: string;
   token: string;
   /** Existing ids for the parameters of paths. */
-  ids: { project_id: string; webhook_id: string; delivery_id: string };
+  ids: { project_id: string; webhook_id: string; delivery_id: string; service_account_id: string };
   /** A webhook for operations that change it. Nothing is ever sent to it. */
   spareId: string;
 }
+
+const contractAccount = { name: "contract", role: "viewer" };
 
 async function createFixture(): Promise<Fixture> {
   const [admin, viewer, nonMember] = [service.user(), service.user(), service.user()];
@@ -110,6 +113,7 @@ async function createFixture(): Promise<Fixture> {
     (await admin.api.post(path, { url, events: ["deploy.started"] })).body.data.id as string;
   const [webhook_id, spareId] = [await create(receiver.url), await create("https://hooks.example.com/spare")];
   const delivery = (await admin.api.post(`${path}/${webhook_id}/test`, {})).body.data;
+  const account = (await admin.api.post(`/v1/projects/${project_id}/service-accounts`, contractAccount)).body.data;
   await receiver.waitFor(1);
   const bearer = (token: string) => `Bearer ${token}`;
   const secret = process.env.JWT_SECRET ?? "";
@@ -130,7 +134,7 @@ async function createFixture(): Promise<Fixture> {
     },
     userId: admin.userId,
     token: admin.token,
-    ids: { project_id, webhook_id, delivery_id: delivery.id },
+    ids: { project_id, webhook_id, delivery_id: delivery.id, service_account_id: account.id },
     spareId,
   };
 }
@@ -151,10 +155,19 @@ async function changeKey(key: string, field: string, value: unknown): Promise<vo
 const webhookChanges = ["updateWebhook", "rotateWebhookSecret"];
 
 /** Returns ids of existing resources for an operation. For a deletion, it creates the resource. */
-async function existingIds({ id }: Operation): Promise<Record<string, string>> {
+async function existingIds(operation: Operation): Promise<Record<string, string>> {
+  const { id } = operation;
   const { ids, spareId, token } = fixture;
   const api = service.as(token);
-  if (id === "deleteApiKey") return { id: (await api.post("/v1/api-keys", { name: "to go" })).body.data.id };
+  if (isOfKey(operation)) return { id: (await api.post("/v1/api-keys", { name: "to go" })).body.data.id };
+  const accounts = `/v1/projects/${ids.project_id}/service-accounts`;
+  if (id === "deleteServiceAccount") {
+    return { ...ids, service_account_id: (await api.post(accounts, contractAccount)).body.data.id };
+  }
+  if (id === "deleteServiceAccountApiKey") {
+    const keys = `${accounts}/${ids.service_account_id}/api-keys`;
+    return { ...ids, id: (await api.post(keys, { name: "to go" })).body.data.id };
+  }
   if (webhookChanges.includes(id)) return { ...ids, webhook_id: spareId };
   if (id !== "deleteWebhook") return ids;
   const hook = { url: "https://hooks.example.com/to-go", events: ["deploy.failed"] };
@@ -162,17 +175,31 @@ async function existingIds({ id }: Operation): Promise<Record<string, string>> {
   return { ...ids, webhook_id: body.data.id };
 }
 
+const isOfKey = ({ path }: Operation): boolean => path.startsWith("/v1/api-keys/{id}");
+
 /** Deletes what a request created, or what was created for it, so that later requests stay below the limits. */
 async function cleanUp(
-  { id }: Operation,
+  operation: Operation,
   caller: Caller,
   ids: Record<string, string>,
   response: Response,
 ): Promise<void> {
+  const { id } = operation;
+  const isKey = isOfKey(operation);
   const authorization = response.status === 201 ? fixture.authorizations[caller] : `Bearer ${fixture.token}`;
-  const createdId = response.status === 201 ? response.body.data.id : ids[id === "deleteApiKey" ? "id" : "webhook_id"];
-  const list = { ApiKey: "/v1/api-keys", Webhook: `/v1/projects/${fixture.ids.project_id}/webhooks` }[id.slice(6)];
-  if (!/^(create|delete)/.test(id) || (id.startsWith("create") && response.status !== 201)) return;
+  const kind = isKey ? "ApiKey" : id.slice(6);
+  const { project_id, service_account_id } = fixture.ids;
+  const accounts = `/v1/projects/${project_id}/service-accounts`;
+  const [list, idName = ""] =
+    {
+      ApiKey: ["/v1/api-keys", "id"],
+      Webhook: [`/v1/projects/${project_id}/webhooks`, "webhook_id"],
+      ServiceAccount: [accounts, "service_account_id"],
+      ServiceAccountApiKey: [`${accounts}/${service_account_id}/api-keys`, "id"],
+    }[kind] ?? [];
+  const createdId = response.status === 201 ? response.body.data.id : ids[idName];
+  const isCreation = id.startsWith("create");
+  if (!(isKey || isCreation || id.startsWith("delete")) || (isCreation && response.status !== 201)) return;
   if (list === undefined) throw new Error(`Add the list of what ${id} creates or deletes to cleanUp in this file.`);
   await send(`${service.baseUrl}${list}/${createdId}`, {
     method: "DELETE",
@@ -245,6 +272,7 @@ function querySchema({ definition: { parameters } }: Operation): Json {
 const opaqueFields: Record<string, string[]> = {
   recoverDeliveries: ["cursor"],
   createApiKey: ["project_ids", "expires_at"],
+  createServiceAccountApiKey: ["project_ids", "expires_at"],
 };
 
 function withoutOpaqueFields({ id }: Operation, schema: Json): Json {
@@ -259,17 +287,19 @@ const successOf = ({ definition }: Operation): number =>
 const acceptsKeys = ({ definition }: Operation) => definition.security === undefined;
 const rows: readonly EndpointRow[] = endpoints;
 const rowOf = ({ method, path }: Operation) => rows.find((row) => row.method === method && row.path === path);
-const requiresAdmin = (operation: Operation) => rowOf(operation)?.access === "admin";
+const requiresAdmin = (operation: Operation) => /^admin/.test(rowOf(operation)?.access ?? "");
+const isForAnyone = (operation: Operation) => rowOf(operation)?.access === "anyone";
 const isInProject = ({ path }: Operation) => path.includes("{project_id}");
 
 /** Returns the error code that a valid request of this caller gets; undefined = it succeeds. */
 function codeFor(operation: Operation, caller: Caller): string | undefined {
+  if (isForAnyone(operation)) return undefined;
   const rejection = rejectedCallers[caller];
   if (rejection !== undefined) return rejection;
   if (/key$/i.test(caller) && !acceptsKeys(operation)) return "session_required";
   if (caller === "powerlessKey" && rowOf(operation)?.permission !== "none") return "insufficient_permission";
   if (caller === "nonMember" && operation.path.includes("{")) return "not_found";
-  if (caller.startsWith("viewer") && operation.id === "deleteApiKey") return "not_found";
+  if (caller.startsWith("viewer") && isOfKey(operation)) return "not_found";
   if (caller.startsWith("viewer") && isInProject(operation) && requiresAdmin(operation)) return "forbidden";
   return undefined;
 }
@@ -422,7 +452,10 @@ describe.each(operations)("$id", (operation) => {
         caller: fc.constantFrom(...callers),
         otherIds: fc.oneof(
           fc.constant({}),
-          fc.dictionary(fc.constantFrom("id", "project_id", "webhook_id", "delivery_id"), fc.uuid()),
+          fc.dictionary(
+            fc.constantFrom("id", "project_id", "webhook_id", "delivery_id", "service_account_id"),
+            fc.uuid(),
+          ),
         ),
         text,
         contentType: fc.constantFrom(
@@ -541,7 +574,7 @@ test.each(invalidValues.unusualUrls)(
 );
 
 describe("limits and states", () => {
-  test("creating a key or a webhook above the limit returns a documented 409", async () => {
+  test("creating a key, a webhook or a service account above the limit returns a documented 409", async () => {
     const { api, userId, token } = service.user();
     const project_id = await service.project(userId);
     const fill = async (path: string, body: object, count: number) => {
@@ -555,9 +588,35 @@ describe("limits and states", () => {
     const key = await fill("/v1/api-keys", { name: "one of many" }, MAX_KEYS_PER_USER);
     expectDocumented(operation("createApiKey"), key);
     expect([webhook.status, key.status]).toEqual([409, 409]);
+    const accounts = `/v1/projects/${project_id}/service-accounts`;
+    const account = await fill(accounts, contractAccount, MAX_SERVICE_ACCOUNTS_PER_PROJECT);
+    expectDocumented(operation("createServiceAccount"), account);
+    const [first] = (await api.get(accounts)).body.data;
+    const accountKey = await fill(`${accounts}/${first.id}/api-keys`, { name: "one of many" }, MAX_KEYS_PER_USER);
+    expectDocumented(operation("createServiceAccountApiKey"), accountKey);
+    expect([account.status, accountKey.status]).toEqual([409, 409]);
     const listed = await service.as(token).get("/v1/api-keys");
     expectDocumented(operation("listApiKeys"), listed);
     expect(listed.body.data).toHaveLength(MAX_KEYS_PER_USER);
+  });
+
+  test("rolling an expired key returns a documented 409", async () => {
+    const { api } = service.user();
+    const { id, key } = (await api.post("/v1/api-keys", { name: "expired" })).body.data;
+    await changeKey(key, "expires_at", new Date(0).toISOString());
+    const response = await api.post(`/v1/api-keys/${id}/roll`, {});
+    expectDocumented(operation("rollApiKey"), response);
+    expect(response.status).toBe(409);
+  });
+
+  test("revoking credentials returns a documented 503 while the table is not available", async () => {
+    interceptDynamo(() => Promise.reject(Object.assign(new Error("connection refused"), { code: "ECONNREFUSED" })));
+    const { status } = await sendTo(operation("revokeCredentials"), {
+      caller: "noCredential",
+      text: exampleOf(operation("revokeCredentials")),
+    });
+    restoreAws();
+    expect(status).toBe(503);
   });
 
   test.each(["createApiKey", "createWebhook"])(
@@ -803,7 +862,7 @@ describe("failures of the service", () => {
           expectDocumented(each, response);
           // With a JWT it reads nothing.
           if (each.id === "getCurrentCredential" && caller === "session") expect(response.status).toBe(200);
-          else expect(response.body.error.code).toBe(code);
+          else expect(response.body.error.code).toBe(isForAnyone(each) ? "internal_error" : code);
         }
       }
     } finally {

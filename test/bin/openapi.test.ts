@@ -47,7 +47,9 @@ test.each(rows)(
       operationId: expect.stringMatching(/^[a-z]+([A-Z][a-z]+)*$/),
       summary: expect.stringMatching(/./),
     });
-    expect(operation.security).toEqual(access === "session" ? [{ jwt: [] }] : undefined);
+    expect(operation.security).toEqual(
+      { anyone: [], session: [{ jwt: [] }], admin_session: [{ jwt: [] }] }[String(access)],
+    );
   },
 );
 

@@ -107,7 +107,6 @@ describe.each([
     const args = {
       "restore-table": "protect webhooks",
       "remove-failed-stack": "list",
-      "delete-api-key": "a b c",
       "replay-events": "2026-11-21T03:00:00Z",
       "suspend-project": "suspend project-1",
       "remove-user": "list user-1",
@@ -205,7 +204,8 @@ describe("replacing a table", () => {
 
   test.each(Object.values<TableRow>(tables))("sets the time to live of $name, if it has one", ({ name, ttl }) => {
     const protect = `${script("restore-table.sh")} protect ${name}`;
-    expect(run(protect, { setup: `will_be table-deployment-webhooks-prod-${name} ACTIVE` })).toMatchObject({
+    const { code, changes, calls } = run(protect, { setup: `will_be table-deployment-webhooks-prod-${name} ACTIVE` });
+    expect({ code, changes }).toEqual({
       code: 0,
       changes: [
         "update-table",
@@ -214,6 +214,7 @@ describe("replacing a table", () => {
         ...(name === "webhook-secrets" ? ["put-resource-policy"] : []),
       ],
     });
+    if (ttl !== undefined) expect(calls.join(" ")).toContain(`Enabled=true,AttributeName=${ttl}`);
   });
 });
 
@@ -595,39 +596,46 @@ test("call passes the credential through stdin, so that no list of processes sho
   expect(readFileSync(join(root, "docs/runbook.md"), "utf8")).not.toMatch(/Bearer \$\{?(KEY|TOKEN)/);
 });
 
-test("deleting an API key deletes both items and decrements the count, in one transaction", () => {
-  const { code, calls } = run(`${script("delete-api-key.sh")} user-1 key-1 hash-1`, {
-    setup: `extra() { printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; }`,
+const deleteKey = (hashes: string) =>
+  run(`${script("delete-api-key.sh")} user-1 key-1`, {
+    setup: `extra() { if [ "$2" = get-item ]; then echo "${hashes}"; else printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; fi; }`,
   });
+
+test("deleting an API key deletes its items, also of earlier secrets, and decrements the count, in one transaction", () => {
+  const { code, calls, written } = deleteKey("hash-1\thash-2");
   expect(code).toBe(0);
-  expect(calls[0]).toMatch(/^dynamodb transact-write-items --transact-items /);
-  const { written } = run(`${script("delete-api-key.sh")} user-1 key-1 hash-1`, {
-    setup: `extra() { printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; }`,
-  });
+  expect(calls[0]).toMatch(/^dynamodb get-item --table-name deployment-webhooks-prod-user-api-keys --consistent-read /);
+  expect(calls[1]).toMatch(/^dynamodb transact-write-items --transact-items /);
+  const entry = { user_id: { S: "user-1" }, id: { S: "key-1" } };
+  expect(calls[0]).toContain(JSON.stringify(entry));
+  const TableName = "deployment-webhooks-prod-user-api-keys";
   expect(JSON.parse(written[0] ?? "")).toEqual([
+    ...["hash-1", "hash-2"].map((hash) => ({
+      Delete: { TableName: "deployment-webhooks-prod-api-keys", Key: { key_hash: { S: hash } } },
+    })),
     {
       Delete: {
-        TableName: "deployment-webhooks-prod-api-keys",
-        Key: { key_hash: { S: "hash-1" } },
-        ConditionExpression: "attribute_exists(key_hash)",
-      },
-    },
-    {
-      Delete: {
-        TableName: "deployment-webhooks-prod-user-api-keys",
-        Key: { user_id: { S: "user-1" }, id: { S: "key-1" } },
-        ConditionExpression: "attribute_exists(id)",
+        TableName,
+        Key: entry,
+        ConditionExpression: "key_hash = :seen",
+        ExpressionAttributeValues: { ":seen": { S: "hash-1" } },
       },
     },
     {
       Update: {
-        TableName: "deployment-webhooks-prod-user-api-keys",
+        TableName,
         Key: { user_id: { S: "user-1" }, id: { S: "#count" } },
         UpdateExpression: "ADD key_count :minusOne",
         ExpressionAttributeValues: { ":minusOne": { N: "-1" } },
       },
     },
   ]);
+});
+
+test("deleting an API key that does not exist changes nothing", () => {
+  const { code, stderr, changes } = deleteKey("None");
+  expect({ code, changes }).toEqual({ code: 1, changes: [] });
+  expect(stderr).toBe("The user user-1 has no API key key-1.\n");
 });
 
 test("disabling a webhook changes only one that exists and is enabled", () => {

@@ -184,7 +184,7 @@ describe("commands", () => {
     ];
     expect(attributes.length).toBeGreaterThan(5);
     expect(attributes.filter((name) => !words.has(name))).toEqual([]);
-    expect(commands).toContain(`AttributeName=${tables.deliveries.ttl}`);
+    expect(commands).toContain(`attribute=${tables.deliveries.ttl}`);
   });
 });
 

@@ -25,18 +25,30 @@ test("API Gateway passes requests to the Lambdas unchanged", () => {
 });
 
 /** Timeouts in seconds of the endpoints that do not have the default of 10. */
-const longerTimeouts: Record<string, number> = { "deliveries/recover": 28 };
+const longerTimeouts: Record<string, number> = {
+  "api-keys/revoke-leaked": 28,
+  "deliveries/recover": 28,
+  "service-accounts/delete": 28,
+};
 
 test.each(endpoints)("$file has 512 MB, and a timeout of 10 s or its own", ({ file }) => {
   const { MemorySize, Timeout } = dev.functionFor(file).Properties;
   expect({ MemorySize, Timeout }).toEqual({ MemorySize: 512, Timeout: longerTimeouts[file] ?? 10 });
 });
 
-test("every endpoint is behind the authorizer", () => {
+test("every endpoint is behind the authorizer, except the one for anyone", () => {
   const authorizer = only(dev.all("AWS::ApiGateway::Authorizer"));
-  for (const { Properties } of endpointMethods) {
-    expect(Properties).toMatchObject({ AuthorizationType: "CUSTOM", AuthorizerId: { Ref: authorizer.id } });
+  const open: string[] = [];
+  for (const method of endpointMethods) {
+    const { HttpMethod, AuthorizationType, AuthorizerId } = method.Properties;
+    if (AuthorizationType === "NONE") open.push(`${HttpMethod} ${pathOf(method)}`);
+    else
+      expect({ AuthorizationType, AuthorizerId }).toEqual({
+        AuthorizationType: "CUSTOM",
+        AuthorizerId: { Ref: authorizer.id },
+      });
   }
+  expect(open).toEqual(["POST /v1/credentials/revoke"]);
 });
 
 test("the authorizer runs for every request that has an Authorization header", () => {
@@ -140,6 +152,7 @@ describe("the throttle", () => {
 
   test("is that of the stage, except for endpoints with one of their own", () => {
     const own = {
+      "POST //v1/credentials/revoke": "5/s, burst 20",
       [`POST ${webhook}/test`]: "5/s, burst 20",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "5/s, burst 20",
       [`POST ${webhook}/recover`]: "3/s, burst 10",
@@ -152,6 +165,7 @@ describe("the throttle", () => {
   test("of an endpoint is never above that of the stage", () => {
     expect(throttlesOf(new SynthesizedStack("otherForms"))).toEqual({
       "* /*": "4/s, burst 15",
+      "POST //v1/credentials/revoke": "4/s, burst 15",
       [`POST ${webhook}/test`]: "4/s, burst 15",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "4/s, burst 15",
       [`POST ${webhook}/recover`]: "3/s, burst 10",

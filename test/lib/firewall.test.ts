@@ -77,7 +77,7 @@ test("the endpoints with a throttle are known by the end of their path, however 
     });
     return ByteMatchStatement.SearchString;
   });
-  expect(ends).toEqual(["/test", "/redeliver", "/recover"]);
+  expect(ends).toEqual(["/revoke", "/test", "/redeliver", "/recover"]);
 });
 
 test("a blocked request gets the gateway response: a custom response would take precedence, without a request id", () => {

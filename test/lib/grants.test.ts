@@ -70,15 +70,35 @@ test("each function that uses the table of API keys has only the actions it need
     "api-keys/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/revoke-all": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/get-current": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/update": [
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "api-keys/roll": [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "api-keys/revoke-leaked": [
+      "dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "service-accounts/create-api-key": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
+    "service-accounts/list-api-keys": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
+    "service-accounts/delete-api-key": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
+    "service-accounts/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
   });
 });
 
-test("only the functions that the platform invokes change the members of a project", () => {
+test("only the functions that the platform invokes, and those of service accounts, change members", () => {
   expect(
     functionsWith((grant) => /(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant)),
   ).toEqual({
     "projects/upsert-member": ["dynamodb:UpdateItem on table deployment-webhooks-dev-projects"],
     "projects/remove-member": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
+    "service-accounts/create": ["dynamodb:PutItem on table deployment-webhooks-dev-projects"],
+    "service-accounts/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-projects"],
   });
 });
 

@@ -22,6 +22,7 @@ test("only events, deliveries, budgets, audit events and outcomes of requests ex
   });
   const ttl = { AttributeName: "expires_at", Enabled: true };
   expect(Object.fromEntries(expiring)).toEqual({
+    "deployment-webhooks-dev-api-keys": { ...ttl, AttributeName: "delete_after" },
     "deployment-webhooks-dev-events": ttl,
     "deployment-webhooks-dev-deliveries": ttl,
     "deployment-webhooks-dev-request-budgets": ttl,
@@ -81,6 +82,7 @@ describe("an existing projects table", () => {
     expect([...new Set(actions)].sort()).toEqual([
       "dynamodb:DeleteItem",
       "dynamodb:GetItem",
+      "dynamodb:PutItem",
       "dynamodb:Query",
       "dynamodb:UpdateItem",
     ]);

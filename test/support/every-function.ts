@@ -61,10 +61,16 @@ async function callEveryEndpoint(service: TestService): Promise<void> {
       webhook_id: webhook.id,
       delivery_id: (await givenDelivery(webhook, { status: "failed", attempt_count: 1 })).id,
     };
+    const accounts = `/v1/projects/${projectId}/service-accounts`;
+    const account = (await api.post(accounts, { name: "deploy", role: "viewer" })).body.data;
+    const accountKey = (await api.post(`${accounts}/${account.id}/api-keys`, { name: "ci" })).body.data;
+    const idsOfAccount = { ...ids, service_account_id: account.id, id: accountKey.id };
     for (const method of ["GET", "POST", "PATCH", "DELETE"] as const) {
       // From the longest path to the shortest, so that a delivery is deleted before its webhook.
       const ofMethod = rows.filter((row) => row.method === method).toSorted((a, b) => b.path.length - a.path.length);
-      for (const row of ofMethod) await callEndpoint(service, token, row, ids);
+      for (const row of ofMethod) {
+        await callEndpoint(service, token, row, row.path.includes("{service_account_id}") ? idsOfAccount : ids);
+      }
       await eventually(async () => expect(await statusesOf(webhook)).not.toContain("pending"));
     }
   });
@@ -104,6 +110,15 @@ async function useKeys(service: TestService): Promise<void> {
   const limits = { permissions: ["keys:read"], project_ids: [projectId] };
   const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
   expect((await service.as(narrow.key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
+  for (const overlap_seconds of [600, 0]) {
+    await expectStatus(api.post(`/v1/api-keys/${narrow.id}/roll`, { overlap_seconds }), 200);
+  }
+  await expectStatus(api.patch(`/v1/api-keys/${narrow.id}`, { name: "renamed" }), 200);
+  const leaked = (await api.post("/v1/api-keys", { name: "leaked" })).body.data;
+  const next = (await api.post(`/v1/api-keys/${leaked.id}/roll`, {})).body.data;
+  for (const credential of [leaked.key, next.key]) {
+    await expectStatus(api.post("/v1/credentials/revoke", { credentials: [credential] }), 202);
+  }
   await expectStatus(api.delete(`/v1/api-keys/${narrow.id}`), 204);
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
   await call<{ key: string }>("api-keys/provision", partner);

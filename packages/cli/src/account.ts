@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
+import type { Client, CurrentCredential } from "../../client/src/client.ts";
 import { connect } from "./api.ts";
 import { configPath, readConfig, writeConfig } from "./config.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
@@ -49,10 +50,10 @@ async function login(options: Globals & { withToken?: boolean; local?: boolean }
   const given = options.withToken ? (await readStdin()).toString("utf8") : await askForToken(baseUrl);
   if (given.trim() === "") throw usageError("The credential is empty.", "Pass an API key (svc_…) or a JWT.");
   const token = checkToken(given, "The credential");
-  const projects = await (await connect(options, { baseUrl, token, source: "svc login" })).listProjects();
+  const { projectCount } = await check(await connect(options, { baseUrl, token, source: "svc login" }));
   writeConfig({ base_url: baseUrl, credentials: { ...config.credentials, [baseUrl]: token } });
   note(
-    `Signed in to ${baseUrl} with ${describeIdentity(identityOf(token))}: ${projectCount(projects.length)}. Stored in ${configPath()}.`,
+    `Signed in to ${baseUrl} with ${describeIdentity(identityOf(token))}${describeCount(projectCount)}. Stored in ${configPath()}.`,
   );
   if (process.env.SVC_API_KEY) note("SVC_API_KEY is set and takes precedence over it.");
   if (process.env.SVC_BASE_URL) note("SVC_BASE_URL is set and takes precedence over it.");
@@ -108,14 +109,27 @@ async function whoami({ json, ...globals }: Globals): Promise<void> {
   const session = openSession(globals);
   const { baseUrl, token, source } = session;
   const identity = identityOf(token);
-  const { length } = await (await connect(globals, session)).listProjects();
-  if (json) return print(jsonText({ base_url: baseUrl, ...identity, source, project_count: length }));
+  const { credential, projectCount } = await check(await connect(globals, session));
+  const { user_id, api_key, permissions, project_ids } = credential;
+  // Of a JWT, `identity` has the end that its claims name.
+  const expires_at = identity.kind === "jwt" ? identity.expires_at : credential.expires_at;
+  if (json) {
+    const limits = { permissions, project_ids, expires_at };
+    return print(
+      jsonText({ base_url: baseUrl, ...identity, user_id, ...limits, source, project_count: projectCount ?? null }),
+    );
+  }
   print(
     facts([
       ["service", baseUrl],
       ["identity", describeIdentity(identity)],
       ["source", source],
-      ["projects", String(length)],
+      ["user", user_id],
+      ["key", api_key ? `${api_key.name} (${api_key.id})` : undefined],
+      ["permissions", permissions?.join(", ")],
+      ["only projects", project_ids?.join(", ")],
+      ["expires", credential.expires_at === null ? undefined : relativeTime(credential.expires_at)],
+      ["projects", projectCount === undefined ? undefined : String(projectCount)],
     ]),
   );
 }
@@ -128,4 +142,14 @@ function describeIdentity(identity: Identity): string {
   return owner + expiry;
 }
 
-const projectCount = (projects: number): string => (projects === 1 ? "1 project" : `${projects} projects`);
+/** Checks a credential with the service. `projectCount` is undefined for a narrow key that cannot list projects. */
+async function check(api: Client): Promise<{ credential: CurrentCredential; projectCount: number | undefined }> {
+  const credential = await api.getCurrentCredential();
+  const mayList = credential.permissions?.includes("projects:read") ?? true;
+  return { credential, projectCount: mayList ? (await api.listProjects()).length : undefined };
+}
+
+function describeCount(projects: number | undefined): string {
+  if (projects === undefined) return "";
+  return projects === 1 ? ": 1 project" : `: ${projects} projects`;
+}

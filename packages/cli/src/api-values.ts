@@ -1,4 +1,4 @@
-import type { DeliveryStatus, EventName } from "../../client/src/client.ts";
+import type { DeliveryStatus, EventName, Permission } from "../../client/src/client.ts";
 
 /* Lists of the API's values. The compiler reports a value that the API has and a list lacks. */
 
@@ -17,3 +17,16 @@ export const deliveryStatuses = listOf({
   held: true,
   cancelled: true,
 } satisfies Record<DeliveryStatus, true>);
+
+export const permissions = listOf({
+  "projects:read": true,
+  "webhooks:read": true,
+  "webhooks:write": true,
+  "deliveries:read": true,
+  "deliveries:write": true,
+  "keys:read": true,
+  "keys:write": true,
+  "service-accounts:read": true,
+  "service-accounts:write": true,
+  "audit:read": true,
+} satisfies Record<Permission, true>);

@@ -5,17 +5,17 @@ import type { Globals } from "./globals.ts";
 import { openSession, type Session } from "./session.ts";
 import { note } from "./terminal.ts";
 
-/** Creates a client for the service and credential of a session. */
+/** Creates a client for the service and credential of a session. Without a credential, only calls that need none succeed. */
 export async function connect(
   { debug }: Globals,
-  { baseUrl, token }: Session,
+  { baseUrl, token }: Pick<Session, "baseUrl"> & Partial<Session>,
   options: Pick<ClientOptions, "signal" | "maxRetries" | "maxWaitSeconds"> = {},
 ): Promise<Client> {
   // Imported here because --help and completion do not need it.
   const { createClient } = await import("../../client/src/client.ts");
   return createClient({
     baseUrl,
-    token,
+    ...(token !== undefined && { token }),
     parseJson: parseExactly,
     onWait: (seconds) => note(`The service is busy or limits requests. Trying again in ${Math.ceil(seconds)} s.`),
     ...(debug && {

@@ -3,6 +3,7 @@ import type { Client, DeliveryStatus, Recovered, WebhookRef } from "../../client
 import { connect, signedIn } from "./api.ts";
 import { deliveryStatuses } from "./api-values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
+import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import { findDelivery, findProject, findWebhook, newestDeliveries, noWebhookError, webhooksOf } from "./find.ts";
 import type { Globals } from "./globals.ts";
@@ -143,11 +144,8 @@ async function recoverAll(
 const selectWebhooks = async (api: Client, { project, webhook }: Options): Promise<WebhookRef[]> =>
   webhooksOf(api, await findProject(api, project), webhook);
 
-const secondsPerUnit: Record<string, number> = { s: 1, min: 60, h: 3_600, d: 86_400 };
-
 /** Converts a duration before now to a time. Returns any other text unchanged: the API rejects it if it is not a time. */
 export function readSince(text: string, now: Date): string {
-  const [, amount, unit = ""] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
-  const seconds = Number(amount) * (secondsPerUnit[unit] ?? Number.NaN);
-  return Number.isNaN(seconds) ? text : new Date(now.getTime() - seconds * 1000).toISOString();
+  const seconds = readDuration(text);
+  return seconds === undefined ? text : new Date(now.getTime() - seconds * 1000).toISOString();
 }

@@ -56,6 +56,7 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   idempotency_key_reused: undefined,
   api_key_limit_reached: "Delete a key that is no longer needed: svc keys list",
   webhook_limit_reached: "Delete a webhook that is no longer needed: svc webhooks list",
+  service_account_limit_reached: "Delete a service account that is no longer needed: svc service-accounts list",
   validation_error: "Show the usage of a command: add --help",
   rate_limited: "Wait a moment and try again",
   internal_error: "Try again. If it happens again, report the request id",

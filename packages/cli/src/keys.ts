@@ -1,30 +1,38 @@
 import type { Command } from "commander";
-import { signedIn } from "./api.ts";
+import { connect, signedIn } from "./api.ts";
+import { readConfig } from "./config.ts";
+import { readDuration } from "./durations.ts";
+import { usageError } from "./exit-codes.ts";
 import { requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
-import { relativeTime, table } from "./table.ts";
-import { confirm, jsonText, note, print } from "./terminal.ts";
+import { keyTable, type LimitOptions, limitOptions, limitsOf, projectIdsOf } from "./key-options.ts";
+import { baseUrlOf } from "./session.ts";
+import { confirm, jsonText, note, print, readStdin } from "./terminal.ts";
 
 export function addKeys(program: Command): void {
   const keys = program
     .command("keys")
-    .summary("API keys: create, list, delete")
-    .description(
-      "API keys, for CI jobs and scripts. A key has your permissions and does not expire until you delete it.",
-    );
+    .summary("API keys: create, list, rename, roll, delete")
+    .description("API keys, for CI jobs and scripts. A key has your permissions, or fewer, and may have an end.");
 
-  keys
-    .command("create")
-    .summary("create a key; it is shown only once")
-    .description("Creates an API key and prints it, only once. Requires a JWT: a key cannot create keys.")
-    .argument("<name>", "what the key is for, 1-100 characters")
+  limitOptions(
+    keys
+      .command("create")
+      .summary("create a key; it is shown only once")
+      .description("Creates an API key and prints it, only once. Requires a JWT: a key cannot create keys.")
+      .argument("<name>", "what the key is for, 1-100 characters")
+      .option("--project <ids or names...>", "the projects that the key can see; default: all of yours"),
+  )
     .addHelpText(
       "after",
-      `\nExamples:\n  $ svc keys create "CI of the shop"\n  $ SVC_API_KEY=$(svc keys create ci)   # stdout contains only the key`,
+      `\nExamples:\n  $ svc keys create "CI of the shop" --permission deliveries:read --project shop --expires-in 90d\n  $ SVC_API_KEY=$(svc keys create ci)   # stdout contains only the key`,
     )
     .action(async (name: string, _options, command: Command) => {
-      const { json, ...globals }: Globals = command.optsWithGlobals();
-      const key = await (await signedIn(globals)).createApiKey({ name });
+      const { json, ...options }: Globals & LimitOptions & { project?: string[] } = command.optsWithGlobals();
+      const limits = limitsOf(options, new Date());
+      const api = await signedIn(options);
+      const project_ids = await projectIdsOf(api, options.project);
+      const key = await api.createApiKey({ name, ...limits, ...(project_ids && { project_ids }) });
       note(`Created the key ${key.id}. Save it now: it is not shown again. Delete it with: svc keys delete ${key.id}`);
       print(json ? jsonText(key) : key.key);
     });
@@ -32,20 +40,50 @@ export function addKeys(program: Command): void {
   keys
     .command("list")
     .summary("list your keys")
-    .description("Lists your API keys, oldest first, with the time of their last use.")
-    .action(async (_options, command: Command) => {
+    .description("Lists your API keys, oldest first, with their limits and the time of their last use.")
+    .option("--last-use", "also show the address of the last use; with --json, also the user agent")
+    .action(async ({ lastUse }: { lastUse?: boolean }, command: Command) => {
       const { json, ...globals }: Globals = command.optsWithGlobals();
-      const list = await (await signedIn(globals)).listApiKeys();
+      const list = await (await signedIn(globals)).listApiKeys(lastUse ? { include: "last_use" } : {});
       if (json) return print(jsonText(list));
       if (list.length === 0) return note("You have no API keys. Create one: svc keys create <name>");
-      const rows = list.map(({ id, name, key_prefix, last_used_at, created_at }) => [
-        id,
-        name,
-        `${key_prefix}…`,
-        relativeTime(last_used_at),
-        relativeTime(created_at),
-      ]);
-      print(table(["id", "name", "key", "last used", "created"], rows));
+      print(keyTable(list));
+    });
+
+  keys
+    .command("rename")
+    .summary("rename a key")
+    .description("Changes the name of an API key.")
+    .argument("<id>", "the full id of the key")
+    .argument("<name>", "the new name, 1-100 characters")
+    .action(async (id: string, name: string, _options, command: Command) => {
+      const { json, ...globals }: Globals = command.optsWithGlobals();
+      const renamed = await (await signedIn(globals)).updateApiKey(requireFullId(id), { name });
+      note(`Renamed the key ${renamed.id}.`);
+      if (json) print(jsonText(renamed));
+    });
+
+  keys
+    .command("roll")
+    .summary("replace a key; the new one is shown only once")
+    .description(
+      "Replaces the secret of an API key and prints the new one, only once. Id, name and limits stay. Requires a JWT.",
+    )
+    .argument("<id>", "the full id of the key")
+    .option("--overlap <duration>", "how long the earlier key stays valid: 0, 12h, at most 7d", "1d")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ svc keys roll <id>\n  $ svc keys roll <id> --overlap 0   # ends all earlier keys now",
+    )
+    .action(async (id: string, { overlap }: { overlap: string }, command: Command) => {
+      const { json, ...globals }: Globals = command.optsWithGlobals();
+      // A number alone is in seconds, as in svc webhooks rotate.
+      const overlap_seconds = readDuration(/^\d+$/.test(overlap) ? `${overlap}s` : overlap);
+      if (overlap_seconds === undefined) throw usageError(`${overlap} is not a valid duration.`, "Pass 0, 12h or 7d.");
+      const rolled = await (await signedIn(globals)).rollApiKey(requireFullId(id), { overlap_seconds });
+      const end = overlap_seconds === 0 ? "has ended" : `ends in ${overlap}`;
+      note(`Rolled the key ${rolled.id}. Save the new one now: it is not shown again. The earlier one ${end}.`);
+      print(json ? jsonText(rolled) : rolled.key);
     });
 
   keys
@@ -61,4 +99,30 @@ export function addKeys(program: Command): void {
       await api.deleteApiKey(fullId);
       note(`Deleted the key ${fullId}.`);
     });
+
+  keys
+    .command("revoke-leaked")
+    .summary("end keys found in a text, whoever owns them")
+    .description("Finds API keys in the text on stdin and ends them, whoever owns them. Needs no credential.")
+    .addHelpText("after", "\nExamples:\n  $ svc keys revoke-leaked --base-url https://api.example.com < leaked.txt")
+    .action(async (_options, command: Command) => revokeLeaked(command.optsWithGlobals()));
+}
+
+/** As documented in SECURITY.md. */
+const KEY = /svc_[0-9a-f]{64}/g;
+/** The limit of the API for one request. */
+const MAX_CREDENTIALS = 100;
+
+async function revokeLeaked({ json, ...globals }: Globals): Promise<void> {
+  const text = (await readStdin()).toString("utf8");
+  const found = [...new Set(text.match(KEY) ?? [])];
+  if (found.length === 0) throw usageError("Found no API key on stdin.", "Pass a text that contains keys: svc_…");
+  const api = await connect(globals, { baseUrl: baseUrlOf(globals, readConfig(), process.env) });
+  for (let from = 0; from < found.length; from += MAX_CREDENTIALS) {
+    await api.revokeCredentials({ credentials: found.slice(from, from + MAX_CREDENTIALS) });
+  }
+  note(
+    `Revoked ${found.length === 1 ? "1 key" : `${found.length} keys`}: from now on the service rejects them. It does not say which existed.`,
+  );
+  if (json) print(jsonText({ received: found.length }));
 }

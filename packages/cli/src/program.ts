@@ -8,6 +8,7 @@ import { addKeys } from "./keys.ts";
 import { addListen } from "./listen.ts";
 import { addMcp } from "./mcp.ts";
 import { addProjects } from "./projects.ts";
+import { addServiceAccounts } from "./service-accounts.ts";
 import { addVerify } from "./verify.ts";
 import { addWebhooks } from "./webhooks.ts";
 
@@ -27,6 +28,7 @@ const groups = [
   addAccount,
   addKeys,
   addProjects,
+  addServiceAccounts,
   addWebhooks,
   addDeliveries,
   addListen,

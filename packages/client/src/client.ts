@@ -22,6 +22,20 @@ export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookInList = Schemas["WebhookInList"];
 
+/** The body of a request for a new API key. */
+export type CreateApiKey = BodyOf<"createApiKey">;
+export type Permission = NonNullable<ApiKey["permissions"]>[number];
+
+/** What the credential of a request may do. */
+export type CurrentCredential =
+  operations["getCurrentCredential"]["responses"][200]["content"]["application/json"]["data"];
+
+/** Identifies a service account. */
+export interface ServiceAccountRef {
+  projectId: string;
+  serviceAccountId: string;
+}
+
 /** Identifies a webhook. */
 export interface WebhookRef {
   projectId: string;
@@ -37,8 +51,8 @@ export interface DeliveryPage {
 export interface ClientOptions {
   /** The base URL of the API, including the stage: `https://….amazonaws.com/prod`. */
   baseUrl: string;
-  /** A JWT or an API key. */
-  token: string;
+  /** A JWT or an API key. Absent = only methods that need no credential succeed. */
+  token?: string;
   /** Upper bound on retries of a request after a 429 or a 503. Default: 4. */
   maxRetries?: number;
   /** Upper bound on the wait before a retry. A longer `Retry-After` throws the error without a retry. Default: 30. */
@@ -66,6 +80,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
 }
   ? Body
   : never;
+type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
 type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
 
 export type Client = ReturnType<typeof createClient>;
@@ -79,7 +94,7 @@ export function createClient(options: ClientOptions) {
   const bodies = new WeakMap<Response, unknown>();
   const http = createHttp<paths>({
     baseUrl: baseUrl.replace(/\/$/, ""),
-    headers: { Authorization: `Bearer ${token}` },
+    headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
     async fetch(request) {
       const { status, headers, text } = await send(request, options);
       const response = new Response(status === 204 ? null : text, { status, headers });
@@ -93,6 +108,7 @@ export function createClient(options: ClientOptions) {
     return (bodies.get((await result).response) as { data: Data }).data;
   }
 
+  const ofKey = (id: string) => ({ params: { path: { id } } });
   const pathOf = ({ projectId, webhookId }: WebhookRef) => ({ project_id: projectId, webhook_id: webhookId });
   const inProject = (projectId: string) => ({ params: { path: { project_id: projectId } } });
   const ofWebhook = (webhook: WebhookRef) => ({ params: { path: pathOf(webhook) } });
@@ -100,6 +116,12 @@ export function createClient(options: ClientOptions) {
     params: { path: { ...pathOf(webhook), delivery_id: id } },
   });
 
+  const ofAccount = ({ projectId, serviceAccountId }: ServiceAccountRef) => ({
+    params: { path: { project_id: projectId, service_account_id: serviceAccountId } },
+  });
+
+  const accountsPath = "/v1/projects/{project_id}/service-accounts";
+  const accountPath = `${accountsPath}/{service_account_id}` as const;
   const webhooksPath = "/v1/projects/{project_id}/webhooks";
   const webhookPath = `${webhooksPath}/{webhook_id}` as const;
   const deliveriesPath = `${webhookPath}/deliveries` as const;
@@ -107,8 +129,30 @@ export function createClient(options: ClientOptions) {
 
   const client = {
     createApiKey: (body: BodyOf<"createApiKey">) => data(http.POST("/v1/api-keys", { body })),
-    listApiKeys: () => data(http.GET("/v1/api-keys")),
-    deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", { params: { path: { id } } })),
+    listApiKeys: (query: KeyQuery = {}) => data(http.GET("/v1/api-keys", { params: { query } })),
+    getCurrentCredential: () => data(http.GET("/v1/api-keys/current")),
+    updateApiKey: (id: string, body: BodyOf<"updateApiKey">) =>
+      data(http.PATCH("/v1/api-keys/{id}", { ...ofKey(id), body })),
+    rollApiKey: (id: string, body: BodyOf<"rollApiKey"> = {}) =>
+      data(http.POST("/v1/api-keys/{id}/roll", { ...ofKey(id), body })),
+    /** Needs no credential. */
+    revokeCredentials: (body: BodyOf<"revokeCredentials">) => data(http.POST("/v1/credentials/revoke", { body })),
+    deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", ofKey(id))),
+
+    createServiceAccount: (projectId: string, body: BodyOf<"createServiceAccount">) =>
+      data(http.POST(accountsPath, { ...inProject(projectId), body })),
+    listServiceAccounts: (projectId: string) => data(http.GET(accountsPath, inProject(projectId))),
+    /** Deletes its keys too. */
+    deleteServiceAccount: async (account: ServiceAccountRef) =>
+      void (await http.DELETE(accountPath, ofAccount(account))),
+    createServiceAccountApiKey: (account: ServiceAccountRef, body: CreateApiKey) =>
+      data(http.POST(`${accountPath}/api-keys`, { ...ofAccount(account), body })),
+    listServiceAccountApiKeys: (account: ServiceAccountRef, query: KeyQuery = {}) =>
+      data(http.GET(`${accountPath}/api-keys`, { params: { ...ofAccount(account).params, query } })),
+    deleteServiceAccountApiKey: async (account: ServiceAccountRef, id: string) => {
+      const path = { ...ofAccount(account).params.path, id };
+      await http.DELETE(`${accountPath}/api-keys/{id}`, { params: { path } });
+    },
 
     listProjects: () => data(http.GET("/v1/projects")),
 

@@ -10,7 +10,7 @@ export interface paths {
     };
     /**
      * List your API keys
-     * @description Oldest first. A key with `permissions` or `project_ids` lists only itself. Permission: `keys:read`.
+     * @description Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its secrets: after a roll, also of an earlier one that is still valid. Permission: `keys:read`.
      */
     get: operations["listApiKeys"];
     put?: never;
@@ -63,6 +63,53 @@ export interface paths {
      * @description The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself. Permission: `keys:write`.
      */
     delete: operations["deleteApiKey"];
+    options?: never;
+    head?: never;
+    /**
+     * Rename an API key
+     * @description A key can rename itself; one with `permissions` or `project_ids` only itself. Permission: `keys:write`.
+     */
+    patch: operations["updateApiKey"];
+    trace?: never;
+  };
+  "/v1/api-keys/{id}/roll": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Replace the secret of an API key
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; after it, it is rejected like a deleted one. At most 3 earlier keys stay valid: a further roll ends the oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled. Requires a JWT; API keys are rejected.
+     */
+    post: operations["rollApiKey"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/credentials/revoke": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * End leaked API keys
+     * @description For whoever finds keys where they do not belong. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires no credential.
+     */
+    post: operations["revokeCredentials"];
+    delete?: never;
     options?: never;
     head?: never;
     patch?: never;
@@ -345,6 +392,114 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/projects/{project_id}/service-accounts": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the service accounts of a project
+     * @description Oldest first. Requires the role `admin` in the project. Permission: `service-accounts:read`.
+     */
+    get: operations["listServiceAccounts"];
+    put?: never;
+    /**
+     * Create a service account
+     * @description It becomes a member of the project with the role. A project can have at most 50. Requires a JWT and the role `admin` in the project; API keys are rejected.
+     */
+    post: operations["createServiceAccount"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/service-accounts/{service_account_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post?: never;
+    /**
+     * Delete a service account
+     * @description With all of its API keys: the next request with one of them is rejected. Requires the role `admin` in the project. Permission: `service-accounts:write`.
+     */
+    delete: operations["deleteServiceAccount"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the API keys of a service account
+     * @description Oldest first. Requires the role `admin` in the project. Permission: `service-accounts:read`.
+     */
+    get: operations["listServiceAccountApiKeys"];
+    put?: never;
+    /**
+     * Create an API key of a service account
+     * @description Only this response contains `key`. The key sees this project only, with the role of the service account. At most 100 for each. Requires a JWT and the role `admin` in the project; API keys are rejected.
+     */
+    post: operations["createServiceAccountApiKey"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post?: never;
+    /**
+     * Delete an API key of a service account
+     * @description The next request with the key is rejected. Requires the role `admin` in the project. Permission: `service-accounts:write`.
+     */
+    delete: operations["deleteServiceAccountApiKey"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export interface webhooks {
   "deploy.started": {
@@ -440,6 +595,8 @@ export interface components {
         | "deliveries:write"
         | "keys:read"
         | "keys:write"
+        | "service-accounts:read"
+        | "service-accounts:write"
         | "audit:read"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
@@ -476,6 +633,8 @@ export interface components {
         | "deliveries:write"
         | "keys:read"
         | "keys:write"
+        | "service-accounts:read"
+        | "service-accounts:write"
         | "audit:read"
       )[];
       /** @description The projects that the key can see; absent = all of its user. */
@@ -490,6 +649,10 @@ export interface components {
        * @description Time of the last use, by default accurate to a minute; null = never used.
        */
       last_used_at: string | null;
+      /** @description Only with `include=last_use`. Address of the last use; null = unknown. */
+      last_used_ip?: string | null;
+      /** @description Only with `include=last_use`. The `User-Agent` of the last use; null = unknown. */
+      last_used_user_agent?: string | null;
     };
     Project: {
       /**
@@ -1281,6 +1444,42 @@ export interface components {
         };
       };
     };
+    /** @description `validation_error`: A field or parameter is missing, invalid or unknown; `details` lists each one. */
+    ValidationError: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "validation_error";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
+            details?: {
+              /** @description Path of the field, for example `events.0`; empty for the whole body. */
+              path: string;
+              /** @description The rule that the field violates. */
+              message: string;
+            }[];
+          };
+        };
+      };
+    };
     /** @description `insufficient_permission`: The credential is narrow and does not have the permission that the message names. */
     InsufficientPermission: {
       headers: {
@@ -1328,6 +1527,35 @@ export interface components {
              * @enum {string}
              */
             code: "not_found";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `conflict`: The current state of the resource does not allow this; the message states why. */
+    Conflict: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "conflict";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1447,8 +1675,12 @@ export interface components {
         };
       };
     };
-    /** @description `validation_error`: A field or parameter is missing, invalid or unknown; `details` lists each one. */
-    ValidationError: {
+    /**
+     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     *
+     *     `session_required`: API keys cannot do this. Send a JWT.
+     */
+    ForbiddenOrSessionRequired: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1464,7 +1696,7 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "validation_error";
+            code: "forbidden" | "session_required";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1472,19 +1704,12 @@ export interface components {
              * @description Id of the request, also in the header `x-request-id`.
              */
             request_id: string;
-            /** @description One entry for each invalid field of the input; for `already_created`, the id. */
-            details?: {
-              /** @description Path of the field, for example `events.0`; empty for the whole body. */
-              path: string;
-              /** @description The rule that the field violates. */
-              message: string;
-            }[];
           };
         };
       };
     };
-    /** @description `conflict`: The current state of the resource does not allow this; the message states why. */
-    Conflict: {
+    /** @description `service_account_limit_reached`: The project has reached the maximum number of service accounts. */
+    ServiceAccountLimitReached: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
         "Cache-Control": components["headers"]["Cache-Control"];
@@ -1500,7 +1725,36 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "conflict";
+            code: "service_account_limit_reached";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /** @description `api_key_limit_reached`: The user has reached the maximum number of API keys. */
+    ApiKeyLimitReached: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "api_key_limit_reached";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1522,6 +1776,8 @@ export interface components {
     webhook_id: string;
     /** @description Id of the delivery. */
     delivery_id: string;
+    /** @description Id of the service account. */
+    service_account_id: string;
   };
   requestBodies: never;
   headers: {
@@ -1550,7 +1806,10 @@ export type $defs = Record<string, never>;
 export interface operations {
   listApiKeys: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description `last_use` adds `last_used_ip` and `last_used_user_agent` to each key. */
+        include?: "last_use";
+      };
       header?: never;
       path?: never;
       cookie?: never;
@@ -1586,6 +1845,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       429: components["responses"]["RateLimited"];
@@ -1613,7 +1873,7 @@ export interface operations {
         "application/json": {
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
-          /** @description What the key may do. Default: all that you may, also what you may do later. */
+          /** @description What the key may do. Default: all that its user may, also what it may do later. */
           permissions?: (
             | "projects:read"
             | "webhooks:read"
@@ -1622,9 +1882,11 @@ export interface operations {
             | "deliveries:write"
             | "keys:read"
             | "keys:write"
+            | "service-accounts:read"
+            | "service-accounts:write"
             | "audit:read"
           )[];
-          /** @description The projects that the key can see, 1 to 20 of yours. Default: all. */
+          /** @description The projects that the key can see, 1 to 20 of its user. Default: all. */
           project_ids?: string[];
           /**
            * Format: date-time
@@ -1783,6 +2045,191 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  updateApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "ci of the shop"
+         *     }
+         */
+        "application/json": {
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          name: string;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci of the shop",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "last_used_at": "2026-11-21T04:05:29.027Z",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["ApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  rollApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: {
+      content: {
+        /**
+         * @example {
+         *       "overlap_seconds": 3600
+         *     }
+         */
+        "application/json": {
+          /**
+           * @description Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.
+           * @default 86400
+           */
+          overlap_seconds?: number;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci",
+           *         "key": "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["CreatedApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["SessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  revokeCredentials: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "credentials": [
+         *         "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af"
+         *       ]
+         *     }
+         */
+        "application/json": {
+          /** @description 1 to 100 keys. Other texts are ignored. */
+          credentials: string[];
+        };
+      };
+    };
+    responses: {
+      /** @description Accepted */
+      202: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "received": 1
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /** @description Number of credentials in the request, whether they exist or not. */
+              received: number;
+            };
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -2618,7 +3065,10 @@ export interface operations {
                * @description What was done.
                *
                *     - `api_key.created`: An API key was created.
-               *     - `api_key.deleted`: An API key was deleted.
+               *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
+               *     - `api_key.renamed`: An API key was renamed.
+               *     - `api_key.rolled`: The secret of an API key was replaced.
+               *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
                *     - `webhook.created`: A webhook was created.
                *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
                *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
@@ -2626,6 +3076,8 @@ export interface operations {
                *     - `webhook.deleted`: A webhook was deleted.
                *     - `member.updated`: The platform added a user to the project, or changed the role.
                *     - `member.removed`: The platform removed a user from the project.
+               *     - `service_account.created`: A service account was created.
+               *     - `service_account.deleted`: A service account was deleted, with its API keys.
                *     - `project.suspended`: The platform suspended the project.
                *     - `project.resumed`: The platform ended the suspension of the project.
                * @enum {string}
@@ -2633,6 +3085,9 @@ export interface operations {
               action:
                 | "api_key.created"
                 | "api_key.deleted"
+                | "api_key.renamed"
+                | "api_key.rolled"
+                | "api_key.earlier_ended"
                 | "webhook.created"
                 | "webhook.updated"
                 | "webhook.secret_rotated"
@@ -2640,6 +3095,8 @@ export interface operations {
                 | "webhook.deleted"
                 | "member.updated"
                 | "member.removed"
+                | "service_account.created"
+                | "service_account.deleted"
                 | "project.suspended"
                 | "project.resumed";
               actor: {
@@ -2754,7 +3211,10 @@ export interface operations {
                * @description What was done.
                *
                *     - `api_key.created`: An API key was created.
-               *     - `api_key.deleted`: An API key was deleted.
+               *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
+               *     - `api_key.renamed`: An API key was renamed.
+               *     - `api_key.rolled`: The secret of an API key was replaced.
+               *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
                *     - `webhook.created`: A webhook was created.
                *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
                *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
@@ -2762,6 +3222,8 @@ export interface operations {
                *     - `webhook.deleted`: A webhook was deleted.
                *     - `member.updated`: The platform added a user to the project, or changed the role.
                *     - `member.removed`: The platform removed a user from the project.
+               *     - `service_account.created`: A service account was created.
+               *     - `service_account.deleted`: A service account was deleted, with its API keys.
                *     - `project.suspended`: The platform suspended the project.
                *     - `project.resumed`: The platform ended the suspension of the project.
                * @enum {string}
@@ -2769,6 +3231,9 @@ export interface operations {
               action:
                 | "api_key.created"
                 | "api_key.deleted"
+                | "api_key.renamed"
+                | "api_key.rolled"
+                | "api_key.earlier_ended"
                 | "webhook.created"
                 | "webhook.updated"
                 | "webhook.secret_rotated"
@@ -2776,6 +3241,8 @@ export interface operations {
                 | "webhook.deleted"
                 | "member.updated"
                 | "member.removed"
+                | "service_account.created"
+                | "service_account.deleted"
                 | "project.suspended"
                 | "project.resumed";
               actor: {
@@ -2814,6 +3281,398 @@ export interface operations {
         };
       };
       400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listServiceAccounts: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *           "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+           *           "user_id": "service-account:01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *           "name": "deploy",
+           *           "role": "viewer",
+           *           "created_at": "2026-11-21T04:04:29.027Z",
+           *           "created_by": "user"
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the service account, as used in paths.
+               */
+              id: string;
+              /**
+               * Format: uuid
+               * @description Id of its project.
+               */
+              project_id: string;
+              /** @description Id of the user that its keys act for. */
+              user_id: string;
+              /** @description Display name. */
+              name: string;
+              /**
+               * @description Role of its keys in the project.
+               *
+               *     - `admin`: may read and change
+               *     - `viewer`: may read
+               * @enum {string}
+               */
+              role: "admin" | "viewer";
+              /**
+               * Format: date-time
+               * @description Time of creation.
+               */
+              created_at: string;
+              /** @description Id of the user who created it. */
+              created_by: string;
+            }[];
+          };
+        };
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  createServiceAccount: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "deploy",
+         *       "role": "viewer"
+         *     }
+         */
+        "application/json": {
+          /** @description 1 to 100 characters, without control characters. */
+          name: string;
+          /**
+           * @description Role of its keys in the project.
+           * @enum {string}
+           */
+          role: "admin" | "viewer";
+        };
+      };
+    };
+    responses: {
+      /** @description Created */
+      201: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *         "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+           *         "user_id": "service-account:01a1fc46-ece3-7308-9b9b-af3449cb2551",
+           *         "name": "deploy",
+           *         "role": "viewer",
+           *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "created_by": "user"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description Id of the service account, as used in paths.
+               */
+              id: string;
+              /**
+               * Format: uuid
+               * @description Id of its project.
+               */
+              project_id: string;
+              /** @description Id of the user that its keys act for. */
+              user_id: string;
+              /** @description Display name. */
+              name: string;
+              /**
+               * @description Role of its keys in the project.
+               *
+               *     - `admin`: may read and change
+               *     - `viewer`: may read
+               * @enum {string}
+               */
+              role: "admin" | "viewer";
+              /**
+               * Format: date-time
+               * @description Time of creation.
+               */
+              created_at: string;
+              /** @description Id of the user who created it. */
+              created_by: string;
+            };
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["ServiceAccountLimitReached"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  deleteServiceAccount: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Success. The body is empty. */
+      204: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listServiceAccountApiKeys: {
+    parameters: {
+      query?: {
+        /** @description `last_use` adds `last_used_ip` and `last_used_user_agent` to each key. */
+        include?: "last_use";
+      };
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *           "name": "ci",
+           *           "key_prefix": "svc_bea7ab28",
+           *           "last_used_at": "2026-11-21T04:05:29.027Z",
+           *           "created_at": "2026-11-21T04:04:29.027Z"
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["ApiKey"][];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  createServiceAccountApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "ci"
+         *     }
+         */
+        "application/json": {
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          name: string;
+          /** @description What the key may do. Default: all that its user may, also what it may do later. */
+          permissions?: (
+            | "projects:read"
+            | "webhooks:read"
+            | "webhooks:write"
+            | "deliveries:read"
+            | "deliveries:write"
+            | "keys:read"
+            | "keys:write"
+            | "service-accounts:read"
+            | "service-accounts:write"
+            | "audit:read"
+          )[];
+          /** @description The projects that the key can see, 1 to 20 of its user. Default: all. */
+          project_ids?: string[];
+          /**
+           * Format: date-time
+           * @description The moment at which the key ends, at most 366 days ahead. Default: never.
+           */
+          expires_at?: string;
+        };
+      };
+    };
+    responses: {
+      /** @description Created */
+      201: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci",
+           *         "key": "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["CreatedApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["ApiKeyLimitReached"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  deleteServiceAccountApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Success. The body is empty. */
+      204: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];

@@ -1,10 +1,26 @@
-import { randomBytes } from "node:crypto";
-import { GetCommand } from "@aws-sdk/lib-dynamodb";
-import { API_KEY_RANDOM_BYTES, createApiKey } from "../../../functions/api-keys/api-key.ts";
-import { findByHash, insert, list, remove, updateLastUsed } from "../../../functions/api-keys/api-key-store.ts";
+import { randomBytes, randomUUID } from "node:crypto";
+import { GetCommand, QueryCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
+import fc from "fast-check";
+import {
+  API_KEY_RANDOM_BYTES,
+  type ApiKey,
+  createApiKey,
+  type KeyEntry,
+  rollApiKey,
+  useOf,
+} from "../../../functions/api-keys/api-key.ts";
+import {
+  findByHash,
+  insert,
+  list,
+  remove,
+  rename,
+  roll,
+  updateLastUsed,
+} from "../../../functions/api-keys/api-key-store.ts";
 import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
+import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { freshResources } from "../../support/resources.ts";
 
 beforeAll(freshResources);
@@ -52,8 +68,158 @@ describe("when the response is lost and the SDK sends the write again,", () => {
     await insert(key);
     const now = new Date("2026-03-01T12:00:00.000Z");
     const sent = loseNextResponse("UpdateItemCommand");
-    await updateLastUsed(key, now, new AbortController().signal);
+    await updateLastUsed(key, useOf(now, "192.0.2.1", "curl/8"), new AbortController().signal);
     expect(sent.requests).toBe(2);
-    expect(await findByHash(key.key_hash)).toEqual({ ...key, last_used_at: now.toISOString() });
+    expect(await findByHash(key.key_hash)).toEqual({
+      ...key,
+      last_used_at: now.toISOString(),
+      last_used_ip: "192.0.2.1",
+      last_used_user_agent: "curl/8",
+    });
   });
+
+  test("roll replaces the secret once", async () => {
+    const key = newKey("user-6");
+    await insert(key);
+    const sent = loseNextResponse("TransactWriteItemsCommand");
+    const { apiKey } = await rollOnce("user-6", key.id, 600);
+    expect(sent.requests).toBe(2);
+    expect(await list("user-6")).toEqual([apiKey]);
+    expect(await findByHash(key.key_hash)).toMatchObject({ id: key.id, ends_at: expect.any(String) });
+  });
+});
+
+const rollOnce = (user: string, id: string, overlapSeconds: number) => {
+  const now = new Date();
+  return roll(user, id, now, overlapSeconds, (current) => rollApiKey(current, now, randomBytes(API_KEY_RANDOM_BYTES)));
+};
+
+test("a roll that began before a rename keeps the new name", async () => {
+  const key = newKey("user-7");
+  await insert(key);
+  let renames = 0;
+  const now = new Date();
+  const { apiKey } = await roll("user-7", key.id, now, 600, (current) => {
+    renames += 1;
+    return rollApiKey(current, now, randomBytes(API_KEY_RANDOM_BYTES));
+  });
+  expect([renames, apiKey.name]).toEqual([1, "ci"]);
+  interceptDynamo(async ({ command }, send) => {
+    if (command === "TransactWriteItemsCommand" && renames++ === 1) await rename("user-7", key.id, "renamed");
+    return send();
+  });
+  const rolled = await rollOnce("user-7", key.id, 600);
+  expect(rolled.apiKey.name).toBe("renamed");
+  expect(await list("user-7")).toMatchObject([{ name: "renamed" }]);
+});
+
+test("a rename that began before a roll renames the new secret", async () => {
+  const key = newKey("user-9");
+  await insert(key);
+  let isFirst = true;
+  interceptDynamo(async ({ command }, send) => {
+    if (command === "UpdateItemCommand" && isFirst) {
+      isFirst = false;
+      await rollOnce("user-9", key.id, 600);
+    }
+    return send();
+  });
+  await rename("user-9", key.id, "renamed");
+  expect(await list("user-9")).toMatchObject([{ name: "renamed" }]);
+});
+
+test("a delete that began before a roll ends the new secret too", async () => {
+  const key = newKey("user-8");
+  await insert(key);
+  const hashes = [key.key_hash];
+  let isFirst = true;
+  interceptDynamo(async ({ command }, send) => {
+    if (command === "TransactWriteItemsCommand" && isFirst) {
+      isFirst = false;
+      hashes.push((await rollOnce("user-8", key.id, 600)).apiKey.key_hash);
+    }
+    return send();
+  });
+  await remove("user-8", key.id);
+  expect(await Promise.all(hashes.map(findByHash))).toEqual([undefined, undefined]);
+});
+
+type Change = { kind: "roll"; overlap: number } | { kind: "rename" } | { kind: "remove" };
+
+const change = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom(0, 600).map((overlap): Change => ({ kind: "roll", overlap })) },
+  { weight: 2, arbitrary: fc.constant<Change>({ kind: "rename" }) },
+  { weight: 1, arbitrary: fc.constant<Change>({ kind: "remove" }) },
+);
+
+/** Everything that is stored for a user. */
+async function storedFor(user: string) {
+  const { Items: entries = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("userApiKeys"),
+      KeyConditionExpression: "user_id = :user",
+      ExpressionAttributeValues: { ":user": user },
+    }),
+  );
+  const { Items: records = [] } = await dynamo().send(
+    new ScanCommand({
+      TableName: tableName("apiKeys"),
+      FilterExpression: "user_id = :user",
+      ExpressionAttributeValues: { ":user": user },
+    }),
+  );
+  const isCounter = ({ id }: Record<string, unknown>) => id === "#count";
+  return {
+    entries: entries.filter((item) => !isCounter(item)) as KeyEntry[],
+    count: entries.find(isCounter)?.key_count,
+    records: records as ApiKey[],
+  };
+}
+
+test("concurrent rolls, renames and deletes lose nothing and leave no secret that no entry names", async () => {
+  const rounds = fc.asyncProperty(
+    fc.array(fc.array(change, { minLength: 1, maxLength: 5 }), { maxLength: 3 }),
+    async (batches) => {
+      const user = `user-${randomUUID()}`;
+      const key = newKey(user);
+      await insert(key);
+      await insert(newKey(user));
+      const outcomes = { hashes: [key.key_hash], names: ["ci"], removals: 0 };
+      for (const batch of batches) {
+        const results = batch.map(async (each) => {
+          if (each.kind === "remove") {
+            await remove(user, key.id);
+            outcomes.removals += 1;
+          } else if (each.kind === "rename") {
+            outcomes.names.push((await rename(user, key.id, randomUUID())).name);
+          } else outcomes.hashes.push((await rollOnce(user, key.id, each.overlap)).apiKey.key_hash);
+        });
+        for (const result of await Promise.allSettled(results)) {
+          if (result.status === "rejected") expect(result.reason).toMatchObject({ code: "not_found" });
+        }
+        const { entries, count, records } = await storedFor(user);
+        expect(outcomes.removals).toBeLessThanOrEqual(1);
+        expect({ count, entries: entries.length }).toEqual({
+          count: 2 - outcomes.removals,
+          entries: 2 - outcomes.removals,
+        });
+        const named = entries.flatMap(({ key_hash, earlier = [] }) => [
+          key_hash,
+          ...earlier.map((each) => each.key_hash),
+        ]);
+        expect(records.map(({ key_hash }) => key_hash).sort()).toEqual(named.toSorted());
+        const entry = entries.find(({ id }) => id === key.id);
+        if (entry === undefined) continue;
+        expect(entry.earlier?.length ?? 0).toBeLessThanOrEqual(3);
+        const current = records.find(({ key_hash }) => key_hash === entry.key_hash);
+        expect(current).not.toHaveProperty("ends_at");
+        expect(outcomes.hashes).toContain(entry.key_hash);
+        expect(outcomes.names).toContain(current?.name);
+        const lastBatch = batch.map(({ kind }) => kind);
+        if (lastBatch.filter((kind) => kind === "rename").length === 1)
+          expect(current?.name).toBe(outcomes.names.at(-1));
+      }
+    },
+  );
+  await fc.assert(rounds, { numRuns: 25, seed: 20_261_122 });
 });

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import {
   API_KEY_RANDOM_BYTES,
   type ApiKey,
-  apiKeyInput,
   createApiKey,
   hashApiKey,
   isApiKey,
@@ -11,6 +10,7 @@ import {
   toCreated,
   toListItem,
 } from "../../../functions/api-keys/api-key.ts";
+import { apiKeyInput } from "../../../functions/api-keys/api-key-input.ts";
 import { parse } from "../../../functions/schema/input.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");

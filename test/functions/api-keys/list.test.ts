@@ -45,6 +45,21 @@ test("returns the time of last use after the first use, in ISO 8601 UTC", async 
   expect(unused.last_used_at).toBeNull();
 });
 
+test("returns address and user agent of the last use only with include=last_use", async () => {
+  const { api, created } = await userWithKeys(["used", "unused"]);
+  await service.as(created[0]?.key ?? "").get("/v1/projects");
+  const [used, unused] = (await api.get("/v1/api-keys?include=last_use")).body.data;
+  expect(used).toMatchObject({ last_used_ip: "127.0.0.1", last_used_user_agent: "node" });
+  expect(unused).toMatchObject({ last_used_at: null, last_used_ip: null, last_used_user_agent: null });
+  const [plain] = (await api.get("/v1/api-keys")).body.data;
+  expect(Object.keys(plain).sort()).toEqual(["created_at", "id", "key_prefix", "last_used_at", "name"]);
+});
+
+test.each(["include=secrets", "include=", "include=last_use,key", "limit=5"])("rejects the query %s", async (query) => {
+  const { status, body } = await service.user().api.get(`/v1/api-keys?${query}`);
+  expect({ status, code: body.error.code }).toEqual({ status: 400, code: "validation_error" });
+});
+
 test("returns the keys in order of creation", async () => {
   const names = ["c", "a", "d", "b", "f", "e"];
   const { api, created } = await userWithKeys(names);

@@ -26,12 +26,12 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-async function effectFor(token: string): Promise<string | undefined> {
+async function effectFor(token: string, userAgent = "curl/8.5.0"): Promise<string | undefined> {
   const { policyDocument } = await authorizer({
     type: "REQUEST",
     methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
-    multiValueHeaders: { Authorization: [`Bearer ${token}`] },
-    requestContext: { requestId: "request-1" },
+    multiValueHeaders: { Authorization: [`Bearer ${token}`], "User-Agent": [userAgent] },
+    requestContext: { requestId: "request-1", identity: { sourceIp: "192.0.2.1" } },
   } as unknown as APIGatewayRequestAuthorizerEvent);
   return policyDocument.Statement[0]?.Effect;
 }
@@ -107,7 +107,23 @@ test("changes no other field of the key", async () => {
   const { key, read } = await createKey();
   const before = await read();
   await effectFor(key);
-  expect(await read()).toEqual({ ...before, last_used_at: expect.any(String) });
+  expect(await read()).toEqual({
+    ...before,
+    last_used_at: expect.any(String),
+    last_used_ip: "192.0.2.1",
+    last_used_user_agent: "curl/8.5.0",
+  });
+});
+
+test.each([
+  ["control characters", "curl\u0007/8\r\n\u001b[31m\u202e", "curl/8[31m"],
+  ["a text of 500 characters", "🚀".repeat(500), "🚀".repeat(200)],
+  ["a lone surrogate", "a\ud800b", "a\ufffdb"],
+  ["an empty user agent", "", null],
+])("writes a user agent with %s as a short printable text", async (_title, sent, stored) => {
+  const { key, read } = await createKey();
+  expect(await effectFor(key, sent)).toBe("Allow");
+  expect((await read())?.last_used_user_agent).toBe(stored);
 });
 
 test("accepts the request when the write fails, and logs the failure without the key", async () => {

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import http from "node:http";
 import { json } from "node:stream/consumers";
-import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { type EndpointRow, endpoints, permissions } from "../../../functions/manifest/endpoints.ts";
@@ -18,6 +18,8 @@ import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
  */
 
 const rows: readonly EndpointRow[] = endpoints;
+const openRows = rows.filter(({ access }) => access === "anyone");
+const closedRows = rows.filter(({ access }) => access !== "anyone");
 const rowsOfProjects = rows.filter(({ path }) => path.includes("{project_id}"));
 const rowsWithParams = rows.filter(({ path }) => path.includes("{"));
 
@@ -29,6 +31,9 @@ let project: string;
 let adminKey: string;
 let viewer: ReturnType<TestService["user"]>;
 let deletedKey: string;
+let rolledKey: string;
+let leakedKey: string;
+let expiredKey: string;
 
 beforeAll(async () => {
   service = await startTestService();
@@ -40,6 +45,21 @@ beforeAll(async () => {
   const { id, key } = (await admin.api.post("/v1/api-keys", { name: "deleted" })).body.data;
   await admin.api.delete(`/v1/api-keys/${id}`);
   deletedKey = key;
+  const rolled = (await admin.api.post("/v1/api-keys", { name: "rolled" })).body.data;
+  expect((await admin.api.post(`/v1/api-keys/${rolled.id}/roll`, { overlap_seconds: 0 })).status).toBe(200);
+  rolledKey = rolled.key;
+  leakedKey = (await admin.api.post("/v1/api-keys", { name: "leaked" })).body.data.key;
+  expect((await admin.api.post("/v1/credentials/revoke", { credentials: [leakedKey] })).status).toBe(202);
+  const expired = (await admin.api.post("/v1/api-keys", { name: "expired" })).body.data;
+  expiredKey = expired.key;
+  await dynamo().send(
+    new UpdateCommand({
+      TableName: tableName("apiKeys"),
+      Key: { key_hash: hashApiKey(expiredKey) },
+      UpdateExpression: "SET expires_at = :past",
+      ExpressionAttributeValues: { ":past": new Date(0).toISOString() },
+    }),
+  );
 });
 afterAll(() => service.stop());
 
@@ -98,6 +118,9 @@ const badCredentials: [title: string, code: string, token: () => string][] = [
   ["an unknown API key", "invalid_api_key", unknownApiKey],
   ["an API key with a wrong checksum", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
   ["a deleted API key", "invalid_api_key", () => deletedKey],
+  ["an API key that a roll has replaced", "invalid_api_key", () => rolledKey],
+  ["an API key that was revoked as leaked", "invalid_api_key", () => leakedKey],
+  ["an expired API key", "api_key_expired", () => expiredKey],
   ["an API key in upper case", "invalid_api_key", () => `svc_${adminKey.slice(4).toUpperCase()}`],
   ["a truncated API key", "invalid_api_key", () => adminKey.slice(0, -1)],
   ["an API key with a trailing character", "invalid_api_key", () => `${adminKey}0`],
@@ -116,7 +139,30 @@ const noCredentials: [title: string, authorization: string][] = [
   ["two credentials in one header", "Bearer one, Bearer two"],
 ];
 
-describe.each(rows)("$method $path", (row) => {
+/** Values of access that reject API keys. */
+const sessionAccess: EndpointRow["access"][] = ["session", "admin_session"];
+const adminAccess: EndpointRow["access"][] = ["admin", "admin_session"];
+
+describe.each(openRows)("$method $path, for anyone", (row) => {
+  const credentials: [title: string, headers: () => Record<string, string>][] = [
+    ["no credential", () => ({})],
+    ["a JWT", () => bearer(admin.token)],
+    ["an API key", () => bearer(adminKey)],
+    ...badCredentials.map(
+      ([title, , token]) => [title, () => bearer(token())] as [string, () => Record<string, string>],
+    ),
+    ...noCredentials.map(
+      ([title, authorization]) => [title, () => ({ authorization })] as [string, () => Record<string, string>],
+    ),
+  ];
+
+  test.each(credentials)("gives the same response with %s", async (_title, headers) => {
+    const [open, { status, body }] = await Promise.all([call(row, {}), call(row, headers())]);
+    expect({ status, body }).toEqual({ status: successStatusOf(row), body: open.body });
+  });
+});
+
+describe.each(closedRows)("$method $path", (row) => {
   test("accepts a JWT", async () => {
     const { status } = await call(row, bearer(admin.token));
     // 404 for the unknown id means that the request passed all access checks.
@@ -124,9 +170,9 @@ describe.each(rows)("$method $path", (row) => {
     else expect(status).toBe(successStatusOf(row));
   });
 
-  test("accepts an API key unless the access is `session`", async () => {
+  test("accepts an API key unless the access requires a session", async () => {
     const response = await call(row, bearer(adminKey));
-    if (row.access === "session") expectError(response, 403, "session_required");
+    if (sessionAccess.includes(row.access)) expectError(response, 403, "session_required");
     else expect([401, 403]).not.toContain(response.status);
   });
 
@@ -172,7 +218,7 @@ test("rejects a partner key even if its hash is stored in the table of API keys"
     key_prefix: "svcp_",
   };
   await dynamo().send(new PutCommand({ TableName: tableName("apiKeys"), Item }));
-  for (const row of rows) expectError(await call(row, bearer(key)), 401, "invalid_token");
+  for (const row of closedRows) expectError(await call(row, bearer(key)), 401, "invalid_token");
 });
 
 describe.each(rowsOfProjects)("access to the project in $method $path", (row) => {
@@ -184,11 +230,13 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
     expect(withoutRequestId(unknown)).toEqual(withoutRequestId(foreign));
   });
 
-  test("is allowed for a viewer unless the access is `admin`, with a JWT and with an API key", async () => {
+  test("is allowed for a viewer unless the access requires an admin, with a JWT and with an API key", async () => {
     const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
     for (const credential of [viewer.token, body.data.key]) {
       const response = await call(row, bearer(credential));
-      if (row.access === "admin") expectError(response, 403, "forbidden");
+      const isKey = credential !== viewer.token;
+      if (isKey && sessionAccess.includes(row.access)) expectError(response, 403, "session_required");
+      else if (adminAccess.includes(row.access)) expectError(response, 403, "forbidden");
       else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
       if (response.status === 404) expect(response.body.error.message).not.toContain("project");
     }

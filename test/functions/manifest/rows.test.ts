@@ -34,11 +34,16 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
       (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : ""),
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
+  const accounts = "/v1/projects/{project_id}/service-accounts";
+  const accountKeys = `${accounts}/{service_account_id}/api-keys`;
   expect(table).toEqual([
     "POST /v1/api-keys -> api-keys/create, session, none",
     "GET /v1/api-keys -> api-keys/list, user, keys:read",
     "GET /v1/api-keys/current -> api-keys/get-current, user, none",
     "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
+    "PATCH /v1/api-keys/{id} -> api-keys/update, user, keys:write",
+    "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none",
+    "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 5/s, burst 20",
     "GET /v1/projects -> projects/list, user, projects:read",
     "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
     "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
@@ -53,6 +58,12 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     `POST ${webhook}/recover -> deliveries/recover, admin, deliveries:write, 28 s, 3/s, burst 10`,
     "GET /v1/audit-events -> audit/list, user, audit:read",
     "GET /v1/projects/{project_id}/audit-events -> audit/list-of-project, admin, audit:read",
+    `POST ${accounts} -> service-accounts/create, admin_session, none`,
+    `GET ${accounts} -> service-accounts/list, admin, service-accounts:read`,
+    `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s`,
+    `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none`,
+    `GET ${accountKeys} -> service-accounts/list-api-keys, admin, service-accounts:read`,
+    `DELETE ${accountKeys}/{id} -> service-accounts/delete-api-key, admin, service-accounts:write`,
   ]);
 });
 
@@ -68,7 +79,7 @@ test("the endpoints that create something accept an Idempotency-Key", () => {
 
 test("each table has its keys, indexes and ttl", () => {
   expect(tables).toEqual<Record<keyof typeof tables, TableRow>>({
-    apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash" },
+    apiKeys: { env: "API_KEYS_TABLE", name: "api-keys", partitionKey: "key_hash", ttl: "delete_after" },
     userApiKeys: { env: "USER_API_KEYS_TABLE", name: "user-api-keys", partitionKey: "user_id", sortKey: "id" },
     projects: { env: "PROJECTS_TABLE", name: "projects", partitionKey: "user_id", sortKey: "project_id" },
     webhooks: { env: "WEBHOOKS_TABLE", name: "webhooks", partitionKey: "project_id", sortKey: "id" },
@@ -93,6 +104,12 @@ test("each table has its keys, indexes and ttl", () => {
       partitionKey: "project_id",
       sortKey: "window",
       ttl: "expires_at",
+    },
+    serviceAccounts: {
+      env: "SERVICE_ACCOUNTS_TABLE",
+      name: "service-accounts",
+      partitionKey: "project_id",
+      sortKey: "id",
     },
     idempotencyKeys: {
       env: "IDEMPOTENCY_KEYS_TABLE",

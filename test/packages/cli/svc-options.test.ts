@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { permissions } from "../../../functions/manifest/endpoints.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 
@@ -18,6 +19,10 @@ test("options have these defaults and choices", () => {
     ),
   );
   expect(rows).toEqual([
+    ["keys create --permission", undefined, [...permissions]],
+    ["keys roll --overlap", "1d", undefined],
+    ["service-accounts create --role", undefined, ["admin", "viewer"]],
+    ["service-accounts create-key --permission", undefined, [...permissions]],
     ["webhooks create --events", undefined, events],
     ["webhooks update --events", undefined, events],
     ["webhooks rotate --overlap", "86400", undefined],

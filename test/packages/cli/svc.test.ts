@@ -90,6 +90,10 @@ describe("signing in", () => {
       base_url: service.baseUrl,
       kind: "api_key",
       key_prefix: key.slice(0, 12),
+      user_id: userId,
+      permissions: null,
+      project_ids: null,
+      expires_at: null,
       source: "svc login",
       project_count: 1,
     });
@@ -293,6 +297,83 @@ describe("keys", () => {
       stderr: expect.stringContaining("invalid_api_key"),
     });
     expect((await remove(data.id, "--yes")).code).toBe(4);
+  });
+
+  test("create narrows a key, list shows its limits, and whoami with it says what it may do", async () => {
+    const limits = ["--permission", "deliveries:read,webhooks:read", "--project", projectId, "--expires-in", "90d"];
+    const { stdout } = await svc(["keys", "create", "narrow", ...limits], { env: session(), showsSecret: true });
+    const narrow = stdout.trim();
+    const shown = json(await svc(["whoami", "--json"], { env: { ...env, SVC_API_KEY: narrow } }));
+    expect(shown).toMatchObject({ permissions: ["deliveries:read", "webhooks:read"], project_ids: [projectId] });
+    expect(Date.parse(shown.expires_at) - Date.now()).toBeGreaterThan(89 * 86_400_000);
+    expect(shown.project_count).toBeNull();
+    const list = await svc(["keys", "list", "--last-use"], { env: session() });
+    expect(list.stdout).toMatch(/^ID +NAME +KEY +PERMISSIONS +PROJECTS +EXPIRES +LAST USED +FROM +CREATED\n/);
+    expect(list.stdout).toContain("deliveries:read, webhooks:read");
+    const { code, stderr } = await svc(["login", "--base-url", service.baseUrl, "--with-token"], {
+      env: { XDG_CONFIG_HOME: freshConfigHome() },
+      input: narrow,
+    });
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining(`${narrow.slice(0, 12)}….`) });
+  });
+
+  test.each([
+    [["--permission", "everything"], "Valid permissions"],
+    [["--expires-in", "soon"], "not a valid duration"],
+  ])("create rejects %j without a request", async (args, message) => {
+    const { code, stderr } = await svc(["keys", "create", "x", ...args], { env: session() });
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  test("rename changes the name, and roll prints only the new key", async () => {
+    const { data } = (await api.post("/v1/api-keys", { name: "before" })).body;
+    expect((await svc(["keys", "rename", data.id, "after"], { env: session() })).code).toBe(0);
+    const roll = (overlap: string) =>
+      svc(["keys", "roll", data.id, "--overlap", overlap], { env: session(), showsSecret: true });
+    const rolled = await roll("1h");
+    expect(rolled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^svc_[0-9a-f]{64}\n$/) });
+    expect((await service.as(data.key).get("/v1/api-keys/current")).body.data.api_key.name).toBe("after");
+    expect((await roll("0")).stderr).toContain("has ended");
+    for (const old of [data.key, rolled.stdout.trim()])
+      expect((await service.as(old).get("/v1/projects")).status).toBe(401);
+    expect((await roll("8d")).code).toBe(1);
+    expect((await roll("never")).code).toBe(2);
+  });
+
+  test("revoke-leaked ends the keys in a text without a credential", async () => {
+    const { data } = (await api.post("/v1/api-keys", { name: "leaked" })).body;
+    const leaked = {
+      env: { SVC_BASE_URL: service.baseUrl },
+      input: `export SVC_API_KEY="${data.key}" # and ${data.key}\n`,
+    };
+    const { code, stdout, stderr } = await svc(["keys", "revoke-leaked"], leaked);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: expect.stringContaining("Revoked 1 key:"),
+    });
+    expect((await service.as(data.key).get("/v1/projects")).status).toBe(401);
+    const nothing = await svc(["keys", "revoke-leaked"], { ...leaked, input: "no key" });
+    expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining("Found no API key") });
+  });
+});
+
+describe("service accounts", () => {
+  test("are created with a key, listed and deleted", async () => {
+    const as = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token };
+    const run = (args: string[], showsSecret = false) => svc(["service-accounts", ...args], { env: as, showsSecret });
+    const id = (await run(["create", "deploy", "--role", "viewer"])).stdout.trim();
+    const created = await run(["create-key", id, "ci", "--permission", "webhooks:read"], true);
+    const accountKey = created.stdout.trim();
+    expect((await service.as(accountKey).get(`/v1/projects/${projectId}/webhooks`)).status).toBe(200);
+    expect((await run(["list"])).stdout).toMatch(/^ID +NAME +ROLE +CREATED\n.+ deploy +viewer/);
+    const [listed] = json(await run(["list-keys", id, "--json"]));
+    expect(listed).toMatchObject({ name: "ci", permissions: ["webhooks:read"] });
+    expect((await run(["delete-key", id, listed.id, "--yes"])).code).toBe(0);
+    expect((await service.as(accountKey).get("/v1/projects")).status).toBe(401);
+    expect(await run(["delete", id])).toMatchObject({ code: 2, stderr: expect.stringContaining("Pass --yes") });
+    expect((await run(["delete", id, "--yes"])).code).toBe(0);
+    expect(await run(["list"])).toMatchObject({ stdout: "", stderr: expect.stringContaining("no service accounts") });
   });
 });
 

@@ -38,6 +38,27 @@ describe("with the service", () => {
     await receiver.close();
   });
 
+  test("calls the operations of keys and of service accounts", async () => {
+    const key = await client.createApiKey({ name: "ci" });
+    expect((await client.updateApiKey(key.id, { name: "renamed" })).name).toBe("renamed");
+    const rolled = await client.rollApiKey(key.id);
+    expect(rolled).toMatchObject({ id: key.id, name: "renamed" });
+    const current = await createClient({ baseUrl: service.baseUrl, token: rolled.key }).getCurrentCredential();
+    expect(current).toMatchObject({ type: "api_key", api_key: { id: key.id } });
+    const anyone = createClient({ baseUrl: service.baseUrl });
+    expect(await anyone.revokeCredentials({ credentials: [rolled.key] })).toEqual({ received: 1 });
+    await expect(anyone.listProjects()).rejects.toMatchObject({ code: "unauthorized" });
+    expect(await client.listApiKeys({ include: "last_use" })).toEqual([]);
+    const { id } = await client.createServiceAccount(projectId, { name: "deploy", role: "viewer" });
+    const account = { projectId, serviceAccountId: id };
+    const ofAccount = await client.createServiceAccountApiKey(account, { name: "ci", permissions: ["webhooks:read"] });
+    expect(await client.listServiceAccountApiKeys(account)).toMatchObject([{ id: ofAccount.id }]);
+    await client.deleteServiceAccountApiKey(account, ofAccount.id);
+    expect(await client.listServiceAccounts(projectId)).toMatchObject([{ id }]);
+    await client.deleteServiceAccount(account);
+    expect(await client.listServiceAccounts(projectId)).toEqual([]);
+  });
+
   async function newPlace(): Promise<WebhookRef> {
     const { id } = await client.createWebhook(projectId, { url: receiver.url, events: ["deploy.started"] });
     return { projectId, webhookId: id };
@@ -47,7 +68,9 @@ describe("with the service", () => {
     const methods = [
       ...["createApiKey", "listApiKeys", "deleteApiKey", "listProjects", "createWebhook", "listWebhooks", "getWebhook"],
       ...["updateWebhook", "deleteWebhook", "rotateWebhookSecret", "sendTestDelivery", "listDeliveries", "getDelivery"],
-      ...["redeliver", "recoverDeliveries"],
+      ...["redeliver", "recoverDeliveries", "getCurrentCredential", "updateApiKey", "rollApiKey", "revokeCredentials"],
+      ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
+      ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
     ];
     const ids = operations.map(({ id }) => id);
     expect(Object.keys(client).sort()).toEqual([...methods, "eachDelivery", "eachRecovery"].sort());

@@ -1,0 +1,42 @@
+import * as z from "zod/mini";
+import { permissions } from "../manifest/endpoints.ts";
+import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, userId, uuid } from "../schema/input.ts";
+
+/* The inputs of the endpoints for keys. A module of its own: the authorizer does not load it. */
+
+/** More would not fit into the context that the authorizer passes to the endpoints. */
+export const MAX_PROJECTS_PER_KEY = 20;
+const keyFields = {
+  name: displayName,
+  permissions: z.optional(
+    setOf(z.enum(permissions, orRequired(`must be one of ${permissions.join(", ")}`)), permissions.length),
+  ),
+  project_ids: z.optional(setOf(uuid, MAX_PROJECTS_PER_KEY)),
+  expires_at: z.optional(isoTime),
+};
+
+export const apiKeyInput = fields(keyFields);
+export type ApiKeyInput = z.infer<typeof apiKeyInput>;
+
+/** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
+export const provisionInput = fields({ user_id: userId, ...keyFields });
+
+/** Input of a rename. */
+export const renameInput = fields({ name: displayName });
+
+/** Input of a roll. */
+export const rollInput = fields({ overlap_seconds: overlapSeconds });
+
+/** Upper bound on the credentials of one call that ends leaked ones. */
+export const MAX_REVOKED_CREDENTIALS = 100;
+const credentialsRule = `must have 1 to ${MAX_REVOKED_CREDENTIALS} entries`;
+
+/** Input of the call that ends leaked credentials. Any text is accepted: the answer says nothing about it. */
+export const leakInput = fields({
+  credentials: z
+    .array(z.string("must be a string"), orRequired("must be an array"))
+    .check(z.minLength(1, credentialsRule), z.maxLength(MAX_REVOKED_CREDENTIALS, credentialsRule)),
+});
+
+/** Query parameters of the list of keys. */
+export const listQuery = fields({ include: z.optional(z.enum(["last_use"], "must be last_use")) });

@@ -1,0 +1,19 @@
+import { randomBytes } from "node:crypto";
+import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, toCreated } from "./api-key.ts";
+import { rollInput } from "./api-key-input.ts";
+import * as apiKeys from "./api-key-store.ts";
+
+/**
+ * Replaces the secret of an API key of the caller. This is the only response that contains the new one. The earlier one
+ * ends after the overlap, or at once.
+ */
+export const handler = defineEndpoint("POST /v1/api-keys/{id}/roll", {
+  input: rollInput,
+  async run({ params, input: { overlap_seconds }, identity, actor, now }) {
+    const random = randomBytes(API_KEY_RANDOM_BYTES);
+    const toNext = (current: ApiKey) => rollApiKey(current, now, random);
+    const rolled = await apiKeys.roll(identity.userId, params.id, now, overlap_seconds, toNext, actor);
+    return ok(toCreated(rolled.apiKey, rolled.key));
+  },
+});

@@ -1,0 +1,20 @@
+import { randomBytes } from "node:crypto";
+import { serviceAccountUserId } from "../access/identity.ts";
+import { API_KEY_RANDOM_BYTES, createApiKey, toCreated } from "../api-keys/api-key.ts";
+import { apiKeyInput } from "../api-keys/api-key-input.ts";
+import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { invalidField } from "../schema/input.ts";
+import * as serviceAccounts from "./service-account-store.ts";
+
+/** Creates an API key for a service account. This is the only response that contains the key. */
+export const handler = defineEndpoint("POST /v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys", {
+  input: apiKeyInput,
+  async run({ params: { project_id, service_account_id }, input, actor, now }) {
+    const other = input.project_ids?.findIndex((id) => id !== project_id) ?? -1;
+    if (other !== -1) throw invalidField(`project_ids.${other}`, "is not the project of the service account");
+    const owner = serviceAccountUserId(service_account_id);
+    const { apiKey, key } = createApiKey(owner, input, now, randomBytes(API_KEY_RANDOM_BYTES));
+    await serviceAccounts.insertKey(project_id, service_account_id, apiKey, actor);
+    return created(toCreated(apiKey, key));
+  },
+});

@@ -1,0 +1,16 @@
+import { randomBytes } from "node:crypto";
+import { membershipOf } from "../access/membership-store.ts";
+import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { createServiceAccount, serviceAccountInput, toListItem } from "./service-account.ts";
+import * as serviceAccounts from "./service-account-store.ts";
+
+/** Creates a service account in a project. */
+export const handler = defineEndpoint("POST /v1/projects/{project_id}/service-accounts", {
+  input: serviceAccountInput,
+  async run({ params: { project_id }, input, identity, actor, now }) {
+    const account = createServiceAccount(input, project_id, identity.userId, now, randomBytes(16));
+    const membership = await membershipOf(identity.userId, project_id);
+    await serviceAccounts.insert(account, membership?.name ?? "", actor);
+    return created(toListItem(account));
+  },
+});

@@ -1,0 +1,77 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { ApiKey, Client, CreateApiKey, Permission } from "../../client/src/client.ts";
+import { permissions } from "./api-values.ts";
+import { readDuration } from "./durations.ts";
+import { usageError } from "./exit-codes.ts";
+import { findProject } from "./find.ts";
+import { relativeTime, table } from "./table.ts";
+
+/* The limits of an API key, as options and in lists. */
+
+/** The options that narrow a key. */
+export interface LimitOptions {
+  permission?: Permission[];
+  expiresIn?: string;
+}
+
+/** Accepts `--permission a b` and `--permission a,b`. */
+export const limitOptions = (command: Command): Command =>
+  command
+    .addOption(
+      new Option("--permission <names...>", "what the key may do; default: all that its user may")
+        .choices(permissions)
+        .argParser((text, previous: Permission[] | undefined) => [
+          ...(previous ?? []),
+          ...text.split(",").map(permission),
+        ]),
+    )
+    .option("--expires-in <duration>", "when the key ends: 12h, 90d, at most 366d; default: never");
+
+function permission(text: string): Permission {
+  const name = permissions.find((known) => known === text);
+  if (name === undefined) throw new InvalidArgumentError(`Valid permissions: ${permissions.join(", ")}.`);
+  return name;
+}
+
+/** Converts the options to the limits of a new key. @throws CommandError when the duration is not valid */
+export function limitsOf({ permission, expiresIn }: LimitOptions, now: Date): Omit<CreateApiKey, "name"> {
+  const seconds = expiresIn === undefined ? undefined : readDuration(expiresIn);
+  if (expiresIn !== undefined && seconds === undefined) {
+    throw usageError(
+      `${expiresIn} is not a valid duration.`,
+      "Pass a number and a unit, for example --expires-in 90d.",
+    );
+  }
+  return {
+    ...(permission && { permissions: permission }),
+    ...(seconds !== undefined && { expires_at: new Date(now.getTime() + seconds * 1000).toISOString() }),
+  };
+}
+
+/** Finds the projects by id or name. @returns undefined when none is passed */
+export async function projectIdsOf(api: Client, projects: string[] | undefined): Promise<string[] | undefined> {
+  if (projects === undefined) return undefined;
+  const ids: string[] = [];
+  for (const project of projects) ids.push(await findProject(api, project));
+  return ids;
+}
+
+/** Formats a list of keys. Limits have columns if a key has some. */
+export function keyTable(keys: ApiKey[]): string {
+  const columns: [title: string, cell: (key: ApiKey) => string, isShown?: boolean][] = [
+    ["id", ({ id }) => id],
+    ["name", ({ name }) => name],
+    ["key", ({ key_prefix }) => `${key_prefix}…`],
+    ["permissions", ({ permissions }) => permissions?.join(", ") ?? "all", keys.some((key) => key.permissions)],
+    ["projects", ({ project_ids }) => project_ids?.join(", ") ?? "all", keys.some((key) => key.project_ids)],
+    ["expires", ({ expires_at }) => relativeTime(expires_at ?? null), keys.some((key) => key.expires_at)],
+    ["last used", ({ last_used_at }) => relativeTime(last_used_at)],
+    ["from", ({ last_used_ip }) => last_used_ip ?? "", keys.some((key) => key.last_used_ip)],
+    ["created", ({ created_at }) => relativeTime(created_at)],
+  ];
+  const shown = columns.filter(([, , isShown = true]) => isShown);
+  return table(
+    shown.map(([title]) => title),
+    keys.map((key) => shown.map(([, cell]) => cell(key))),
+  );
+}

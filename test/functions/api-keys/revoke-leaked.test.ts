@@ -1,0 +1,143 @@
+import { randomUUID } from "node:crypto";
+import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
+import { logSink } from "../../../functions/platform/log.ts";
+import { unknownApiKey } from "../../support/api-keys.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { send, startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+const logged: object[] = [];
+beforeAll(async () => {
+  service = await startTestService();
+  logSink.write = (_level, line) => void logged.push(line);
+});
+afterEach(restoreAws);
+afterAll(() => service.stop());
+
+type User = ReturnType<TestService["user"]>;
+
+const create = async ({ api }: User) =>
+  (await api.post("/v1/api-keys", { name: "ci" })).body.data as { id: string; key: string };
+const rolledKey = async ({ api }: User, id: string): Promise<string> =>
+  (await api.post(`/v1/api-keys/${id}/roll`, { overlap_seconds: 600 })).body.data.key;
+const revoke = (credentials: unknown) =>
+  send(`${service.baseUrl}/v1/credentials/revoke`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ credentials }),
+  });
+const statusWith = async (key: string) => (await service.as(key).get("/v1/projects")).status;
+
+test("without a credential ends a key from the next request on, and logs why for its owner", async () => {
+  const user = service.user();
+  const [{ id, key }, kept] = [await create(user), await create(user)];
+  const { status, body } = await revoke([key]);
+  expect({ status, body }).toEqual({ status: 202, body: { data: { received: 1 } } });
+  expect(await Promise.all([key, ...Array(10).fill(key), kept.key].map(statusWith))).toEqual([
+    ...Array(11).fill(401),
+    200,
+  ]);
+  expect((await user.api.get("/v1/api-keys")).body.data).toMatchObject([{ id: kept.id }]);
+  expect(logged).toContainEqual(
+    expect.objectContaining({ message: "api key removed", user_id: user.userId, key_id: id, reason: "leaked" }),
+  );
+});
+
+test("returns the same response for keys that exist, that do not, that were deleted, and for other texts", async () => {
+  const user = service.user();
+  const [existing, deleted] = [await create(user), await create(user)];
+  await user.api.delete(`/v1/api-keys/${deleted.id}`);
+  const texts = [existing.key, deleted.key, unknownApiKey(), `svc_${"0".repeat(64)}`, "", user.token, "\ud800", "x\0"];
+  const responses = await Promise.all(texts.map((text) => revoke([text])));
+  for (const { status, headers, body } of responses) {
+    const { "x-request-id": _, date: __, ...rest } = Object.fromEntries(headers);
+    const { "x-request-id": ___, date: ____, ...first } = Object.fromEntries(responses[0]?.headers ?? []);
+    expect({ status, headers: rest, body }).toEqual({ status: 202, headers: first, body: { data: { received: 1 } } });
+  }
+  expect(await statusWith(existing.key)).toBe(401);
+});
+
+test("does not answer faster for a key that does not exist", async () => {
+  const startedAt = performance.now();
+  await revoke([unknownApiKey()]);
+  expect(performance.now() - startedAt).toBeGreaterThanOrEqual(99);
+});
+
+test("ends an earlier key alone", async () => {
+  const user = service.user();
+  const { id, key } = await create(user);
+  const next = await rolledKey(user, id);
+  const last = await rolledKey(user, id);
+  await revoke([next]);
+  expect(await Promise.all([key, next, last].map(statusWith))).toEqual([200, 401, 200]);
+  expect((await user.api.get("/v1/api-keys")).body.data).toMatchObject([{ id }]);
+});
+
+test("ends the current key with its earlier ones", async () => {
+  const user = service.user();
+  const { id, key } = await create(user);
+  const next = await rolledKey(user, id);
+  await revoke([next]);
+  expect(await Promise.all([key, next].map(statusWith))).toEqual([401, 401]);
+  expect((await user.api.get("/v1/api-keys")).body.data).toEqual([]);
+});
+
+test("a key that is rolled meanwhile ends, and the new one stays", async () => {
+  const user = service.user();
+  const { id, key } = await create(user);
+  let next = "";
+  interceptDynamo(async ({ command, input }, sendCall) => {
+    const isRemoval = command === "TransactWriteItemsCommand" && JSON.stringify(input).includes(hashApiKey(key));
+    if (isRemoval && next === "") {
+      next = "being made";
+      next = await rolledKey(user, id);
+    }
+    return sendCall();
+  });
+  await revoke([key]);
+  expect(await Promise.all([key, next].map(statusWith))).toEqual([401, 200]);
+});
+
+test("ends a hundred keys of one user, and their limit is free again", async () => {
+  const user = service.user();
+  const keys = await Promise.all(Array.from({ length: 100 }, () => create(user)));
+  const startedAt = performance.now();
+  expect((await revoke(keys.map(({ key }) => key))).status).toBe(202);
+  expect(performance.now() - startedAt).toBeLessThan(14_000);
+  expect((await user.api.get("/v1/api-keys")).body.data).toEqual([]);
+  expect((await user.api.post("/v1/api-keys", { name: "again" })).status).toBe(201);
+});
+
+test("concurrent calls with the same keys end each once", async () => {
+  const user = service.user();
+  const keys = await Promise.all(Array.from({ length: 5 }, () => create(user)));
+  const credentials = keys.flatMap(({ key }) => [key, key]);
+  const statuses = await Promise.all(Array.from({ length: 4 }, async () => (await revoke(credentials)).status));
+  expect(statuses).toEqual([202, 202, 202, 202]);
+  const created = await Promise.all(
+    Array.from({ length: 101 }, async () => (await user.api.post("/v1/api-keys", { name: "again" })).status),
+  );
+  expect(created.filter((status) => status === 201)).toHaveLength(100);
+});
+
+test.each([
+  [undefined, "credentials"],
+  ["svc_", "credentials"],
+  [[], "credentials"],
+  [[1], "credentials.0"],
+  [Array(101).fill("svc_"), "credentials"],
+])("rejects credentials that are no list of 1 to 100 texts", async (credentials, path) => {
+  const { status, body } = await revoke(credentials);
+  expect({ status, details: body.error.details }).toMatchObject({ status: 400, details: [{ path }] });
+});
+
+test("ignores a credential in the header, whatever it is", async () => {
+  const user = service.user();
+  const { key } = await create(user);
+  const response = await send(`${service.baseUrl}/v1/credentials/revoke`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${randomUUID()}` },
+    body: JSON.stringify({ credentials: [key] }),
+  });
+  expect([response.status, await statusWith(key)]).toEqual([202, 401]);
+});
