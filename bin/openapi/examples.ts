@@ -9,6 +9,7 @@ import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { addSeconds } from "../../functions/platform/time.ts";
 import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
+import * as trustedWorkflows from "../../functions/trusted-workflows/trusted-workflow.ts";
 import * as webhooks from "../../functions/webhooks/webhook.ts";
 
 /* Example records, produced by the code that produces the real ones. Their signatures are valid. */
@@ -31,6 +32,20 @@ const { webhook, secret } = webhooks.createWebhook(
   project.id,
   now,
   bytes("webhook", 48),
+);
+
+const trust = trustedWorkflows.createTrustedWorkflow(
+  {
+    name: "shop, main",
+    issuer: "github",
+    repository_id: "1296269",
+    ref: "refs/heads/main",
+    permissions: ["webhooks:read", "deliveries:read"],
+  },
+  { issuer: "https://token.actions.githubusercontent.com" },
+  project.id,
+  now,
+  bytes("trusted workflow", 16),
 );
 
 const eventOf = (name: EventName) =>
@@ -96,6 +111,7 @@ export const examples = {
   failingDelivery: deliveries.toListItem(failing),
   redelivered: deliveries.toListItem({ ...failing, next_attempt_at: addSeconds(now, 120) }),
   shownDelivery: deliveries.toDetail(failing),
+  trustedWorkflow: trustedWorkflows.toResponse(trust),
 };
 
 /** Returns an example of the request that a receiver gets: the body as sent, and the headers that depend on it. */

@@ -164,10 +164,10 @@ async function runOnce(
 function logWrite(
   { method, path }: Pick<Row, "method" | "path">,
   params: Record<string, string>,
-  { userId, keyId }: Identity,
+  { userId, keyId, repository, ref, runId }: Identity,
   { statusCode, createdId }: EndpointResponse,
 ): void {
-  const caller = { user_id: userId, key_id: keyId };
+  const caller = { user_id: userId, key_id: keyId, repository, ref, run_id: runId };
   log.info("request", { method, route: path, status: statusCode, ...caller, ...params, created_id: createdId });
 }
 

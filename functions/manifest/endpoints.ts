@@ -36,8 +36,12 @@ export interface Throttle {
  * - `user`: a JWT or an API key.
  * - `viewer`: a JWT or an API key of any member of the project in the path.
  * - `admin`: a JWT or an API key of an admin of the project in the path.
+ * - `admin_session`: a JWT of an admin of the project in the path. API keys and workflows are rejected: with a leaked one
+ *   an attacker could create another credential.
+ *
+ * A workflow has no role. It may call `viewer` and `admin` rows of its projects for which it has the permission.
  */
-export type Access = "session" | "user" | "viewer" | "admin";
+export type Access = "session" | "user" | "viewer" | "admin" | "admin_session";
 
 /**
  * What a credential can be narrowed to: an API key with `permissions`, or a workflow of a CI system. They are part of
@@ -54,6 +58,19 @@ export const permissions = [
   "audit:read",
 ] as const;
 export type Permission = (typeof permissions)[number];
+
+/**
+ * What a workflow can be given: the permissions in a project. It has no API keys to manage, and the audit log contains the
+ * addresses of people.
+ */
+export const workflowPermissions = [
+  "projects:read",
+  "webhooks:read",
+  "webhooks:write",
+  "deliveries:read",
+  "deliveries:write",
+] as const satisfies readonly Permission[];
+export type WorkflowPermission = (typeof workflowPermissions)[number];
 
 export const endpoints = [
   {
@@ -109,7 +126,7 @@ export const endpoints = [
     file: "projects/list",
     access: "user",
     permission: "projects:read",
-    uses: { tables: { projects: ["Query"] } },
+    uses: { tables: { projects: ["Query"], trustedWorkflows: ["BatchGetItem"] } },
   },
   {
     method: "POST",
@@ -265,5 +282,37 @@ export const endpoints = [
     access: "admin",
     permission: "audit:read",
     uses: { tables: { projects: ["GetItem"], auditEvents: ["Query"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/projects/{project_id}/trusted-workflows",
+    file: "trusted-workflows/create",
+    access: "admin_session",
+    permission: "none",
+    uses: {
+      tables: { projects: ["GetItem"], trustedWorkflows: ["PutItem", "UpdateItem"], auditEvents: ["PutItem"] },
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/trusted-workflows",
+    file: "trusted-workflows/list",
+    access: "admin_session",
+    permission: "none",
+    uses: { tables: { projects: ["GetItem"], trustedWorkflows: ["Query"] } },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id}",
+    file: "trusted-workflows/delete",
+    access: "admin_session",
+    permission: "none",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        trustedWorkflows: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
 ] as const satisfies readonly EndpointRow[];

@@ -19,6 +19,15 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/u;
 const INVISIBLE = /[\p{Z}\p{Cf}\p{Default_Ignorable_Code_Point}\s]/gu;
 const MAX_NAME_CHARACTERS = 100;
 
+/** Returns whether a text is valid Unicode and has no control characters. */
+export const isPrintable = (text: string): boolean => text.isWellFormed() && !UNPRINTABLE.test(text);
+
+/** Text of any length that is valid Unicode and has no control characters. */
+export const printableText = z.string(orRequired("must be a string")).check(
+  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+);
+
 /** A display name that a user chooses. */
 export const displayName = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),

@@ -18,6 +18,7 @@ import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../functions/platform/env.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
+import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/trusted-workflows/trusted-workflow.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import {
   document,
@@ -29,6 +30,7 @@ import {
   undocumented,
 } from "../support/api-contract.ts";
 import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
+import { type CiSystem, startCiSystem } from "../support/ci-system.ts";
 import { eventually } from "../support/eventually.ts";
 import { boundaryTexts, invalid, valid } from "../support/json-arbitrary.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
@@ -47,8 +49,10 @@ const seed = Number(process.env.SEED ?? 20_261_121);
 
 let service: TestService;
 let receiver: Receiver;
+let ci: CiSystem;
 let fixture: Fixture;
 beforeAll(async () => {
+  ci = await startCiSystem("ci");
   [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
   fixture = await createFixture();
 });
@@ -70,6 +74,7 @@ const callers = [
   "deletedKey",
   "expiredKey",
   "powerlessKey",
+  "untrustedWorkflow",
   "basic",
 ] as const;
 type Caller = (typeof callers)[number];
@@ -82,6 +87,7 @@ const rejectedCallers: Partial<Record<Caller, ErrorCode>> = {
   forged: "invalid_token",
   deletedKey: "invalid_api_key",
   expiredKey: "api_key_expired",
+  untrustedWorkflow: "workflow_not_trusted",
 };
 
 interface Fixture {
@@ -89,10 +95,12 @@ interface Fixture {
   userId: string;
   token: string;
   /** Existing ids for the parameters of paths. */
-  ids: { project_id: string; webhook_id: string; delivery_id: string };
+  ids: { project_id: string; webhook_id: string; delivery_id: string; trusted_workflow_id: string };
   /** A webhook for operations that change it. Nothing is ever sent to it. */
   spareId: string;
 }
+
+const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
 
 async function createFixture(): Promise<Fixture> {
   const [admin, viewer, nonMember] = [service.user(), service.user(), service.user()];
@@ -111,6 +119,7 @@ async function createFixture(): Promise<Fixture> {
   const [webhook_id, spareId] = [await create(receiver.url), await create("https://hooks.example.com/spare")];
   const delivery = (await admin.api.post(`${path}/${webhook_id}/test`, {})).body.data;
   await receiver.waitFor(1);
+  const trusted = (await admin.api.post(`/v1/projects/${project_id}/trusted-workflows`, trust)).body.data;
   const bearer = (token: string) => `Bearer ${token}`;
   const secret = process.env.JWT_SECRET ?? "";
   return {
@@ -127,10 +136,11 @@ async function createFixture(): Promise<Fixture> {
       deletedKey: bearer(deleted.key),
       expiredKey: bearer(expired.key),
       powerlessKey: bearer(powerless.key),
+      untrustedWorkflow: bearer(ci.token({ exp: Math.floor(Date.now() / 1000) + 3600 })),
     },
     userId: admin.userId,
     token: admin.token,
-    ids: { project_id, webhook_id, delivery_id: delivery.id },
+    ids: { project_id, webhook_id, delivery_id: delivery.id, trusted_workflow_id: trusted.id },
     spareId,
   };
 }
@@ -156,6 +166,10 @@ async function existingIds({ id }: Operation): Promise<Record<string, string>> {
   const api = service.as(token);
   if (id === "deleteApiKey") return { id: (await api.post("/v1/api-keys", { name: "to go" })).body.data.id };
   if (webhookChanges.includes(id)) return { ...ids, webhook_id: spareId };
+  if (id === "deleteTrustedWorkflow") {
+    const { body } = await api.post(`/v1/projects/${ids.project_id}/trusted-workflows`, trust);
+    return { ...ids, trusted_workflow_id: body.data.id };
+  }
   if (id !== "deleteWebhook") return ids;
   const hook = { url: "https://hooks.example.com/to-go", events: ["deploy.failed"] };
   const { body } = await api.post(`/v1/projects/${ids.project_id}/webhooks`, hook);
@@ -170,8 +184,16 @@ async function cleanUp(
   response: Response,
 ): Promise<void> {
   const authorization = response.status === 201 ? fixture.authorizations[caller] : `Bearer ${fixture.token}`;
-  const createdId = response.status === 201 ? response.body.data.id : ids[id === "deleteApiKey" ? "id" : "webhook_id"];
-  const list = { ApiKey: "/v1/api-keys", Webhook: `/v1/projects/${fixture.ids.project_id}/webhooks` }[id.slice(6)];
+  const kind = id.slice(6);
+  const param = { ApiKey: "id", Webhook: "webhook_id", TrustedWorkflow: "trusted_workflow_id" }[kind] ?? "";
+  const createdId = response.status === 201 ? response.body.data.id : ids[param];
+  const project = `/v1/projects/${fixture.ids.project_id}`;
+  const lists = {
+    ApiKey: "/v1/api-keys",
+    Webhook: `${project}/webhooks`,
+    TrustedWorkflow: `${project}/trusted-workflows`,
+  };
+  const list = Object.entries(lists).find(([name]) => name === kind)?.[1];
   if (!/^(create|delete)/.test(id) || (id.startsWith("create") && response.status !== 201)) return;
   if (list === undefined) throw new Error(`Add the list of what ${id} creates or deletes to cleanUp in this file.`);
   await send(`${service.baseUrl}${list}/${createdId}`, {
@@ -245,12 +267,17 @@ function querySchema({ definition: { parameters } }: Operation): Json {
 const opaqueFields: Record<string, string[]> = {
   recoverDeliveries: ["cursor"],
   createApiKey: ["project_ids", "expires_at"],
+  // The pattern of a ref allows control characters, which the service rejects.
+  createTrustedWorkflow: ["ref"],
 };
+
+/** Fields whose values depend on the settings. */
+const fixedFields: Record<string, Record<string, Json>> = { createTrustedWorkflow: { issuer: { const: "github" } } };
 
 function withoutOpaqueFields({ id }: Operation, schema: Json): Json {
   const isOpaque = (name: string) => opaqueFields[id]?.includes(name);
   const properties = Object.entries<Json>(schema.properties).filter(([name]) => !isOpaque(name));
-  return { ...schema, properties: Object.fromEntries(properties) };
+  return { ...schema, properties: { ...Object.fromEntries(properties), ...fixedFields[id] } };
 }
 
 const successOf = ({ definition }: Operation): number =>
@@ -259,7 +286,7 @@ const successOf = ({ definition }: Operation): number =>
 const acceptsKeys = ({ definition }: Operation) => definition.security === undefined;
 const rows: readonly EndpointRow[] = endpoints;
 const rowOf = ({ method, path }: Operation) => rows.find((row) => row.method === method && row.path === path);
-const requiresAdmin = (operation: Operation) => rowOf(operation)?.access === "admin";
+const requiresAdmin = (operation: Operation) => ["admin", "admin_session"].includes(rowOf(operation)?.access ?? "");
 const isInProject = ({ path }: Operation) => path.includes("{project_id}");
 
 /** Returns the error code that a valid request of this caller gets; undefined = it succeeds. */
@@ -422,7 +449,10 @@ describe.each(operations)("$id", (operation) => {
         caller: fc.constantFrom(...callers),
         otherIds: fc.oneof(
           fc.constant({}),
-          fc.dictionary(fc.constantFrom("id", "project_id", "webhook_id", "delivery_id"), fc.uuid()),
+          fc.dictionary(
+            fc.constantFrom("id", "project_id", "webhook_id", "delivery_id", "trusted_workflow_id"),
+            fc.uuid(),
+          ),
         ),
         text,
         contentType: fc.constantFrom(
@@ -541,7 +571,7 @@ test.each(invalidValues.unusualUrls)(
 );
 
 describe("limits and states", () => {
-  test("creating a key or a webhook above the limit returns a documented 409", async () => {
+  test("creating a key, a webhook or a trust above the limit returns a documented 409", async () => {
     const { api, userId, token } = service.user();
     const project_id = await service.project(userId);
     const fill = async (path: string, body: object, count: number) => {
@@ -554,7 +584,11 @@ describe("limits and states", () => {
     expectDocumented(operation("createWebhook"), webhook);
     const key = await fill("/v1/api-keys", { name: "one of many" }, MAX_KEYS_PER_USER);
     expectDocumented(operation("createApiKey"), key);
-    expect([webhook.status, key.status]).toEqual([409, 409]);
+    const trusts = `/v1/projects/${project_id}/trusted-workflows`;
+    const trusted = await fill(trusts, trust, MAX_TRUSTED_WORKFLOWS_PER_PROJECT);
+    expectDocumented(operation("createTrustedWorkflow"), trusted);
+    expectDocumented(operation("listTrustedWorkflows"), await api.get(trusts));
+    expect([webhook.status, key.status, trusted.status]).toEqual([409, 409, 409]);
     const listed = await service.as(token).get("/v1/api-keys");
     expectDocumented(operation("listApiKeys"), listed);
     expect(listed.body.data).toHaveLength(MAX_KEYS_PER_USER);

@@ -47,7 +47,8 @@ test.each(rows)(
       operationId: expect.stringMatching(/^[a-z]+([A-Z][a-z]+)*$/),
       summary: expect.stringMatching(/./),
     });
-    expect(operation.security).toEqual(access === "session" ? [{ jwt: [] }] : undefined);
+    const needsSession = ["session", "admin_session"].includes(access);
+    expect(operation.security).toEqual(needsSession ? [{ jwt: [] }] : undefined);
   },
 );
 

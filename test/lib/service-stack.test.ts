@@ -54,6 +54,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "ProjectsTableName",
     "ProjectsUpsertMemberFunctionName",
     "RequestBudgetsTableName",
+    "TrustedWorkflowsTableName",
     "UserApiKeysTableName",
     "WebhookSecretsTableName",
     "WebhooksTableName",

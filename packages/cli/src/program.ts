@@ -10,6 +10,7 @@ import { addMcp } from "./mcp.ts";
 import { addProjects } from "./projects.ts";
 import { addVerify } from "./verify.ts";
 import { addWebhooks } from "./webhooks.ts";
+import { addWorkflows } from "./workflows.ts";
 
 const help = `
 The service and the credential are SVC_BASE_URL and SVC_API_KEY (an API key or a JWT), or those of svc login.
@@ -29,6 +30,7 @@ const groups = [
   addProjects,
   addWebhooks,
   addDeliveries,
+  addWorkflows,
   addListen,
   addVerify,
   addMcp,

@@ -19,6 +19,7 @@ export type EventName = Schemas["EventName"];
 export type Project = Schemas["Project"];
 export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];
+export type TrustedWorkflow = Schemas["TrustedWorkflow"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookInList = Schemas["WebhookInList"];
 
@@ -105,10 +106,20 @@ export function createClient(options: ClientOptions) {
   const deliveriesPath = `${webhookPath}/deliveries` as const;
   const deliveryPath = `${deliveriesPath}/{delivery_id}` as const;
 
+  const workflowsPath = "/v1/projects/{project_id}/trusted-workflows";
+
   const client = {
     createApiKey: (body: BodyOf<"createApiKey">) => data(http.POST("/v1/api-keys", { body })),
     listApiKeys: () => data(http.GET("/v1/api-keys")),
     deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", { params: { path: { id } } })),
+
+    createTrustedWorkflow: (projectId: string, body: BodyOf<"createTrustedWorkflow">) =>
+      data(http.POST(workflowsPath, { ...inProject(projectId), body })),
+    listTrustedWorkflows: (projectId: string) => data(http.GET(workflowsPath, inProject(projectId))),
+    deleteTrustedWorkflow: async (projectId: string, id: string) =>
+      void (await http.DELETE(`${workflowsPath}/{trusted_workflow_id}`, {
+        params: { path: { project_id: projectId, trusted_workflow_id: id } },
+      })),
 
     listProjects: () => data(http.GET("/v1/projects")),
 

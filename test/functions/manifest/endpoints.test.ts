@@ -9,6 +9,7 @@ import { type EndpointRow, endpoints, permissions } from "../../../functions/man
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
+import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
 import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
@@ -21,6 +22,9 @@ const rows: readonly EndpointRow[] = endpoints;
 const rowsOfProjects = rows.filter(({ path }) => path.includes("{project_id}"));
 const rowsWithParams = rows.filter(({ path }) => path.includes("{"));
 
+const needsSession = ({ access }: EndpointRow) => access === "session" || access === "admin_session";
+const needsAdmin = ({ access }: EndpointRow) => access === "admin" || access === "admin_session";
+
 const namesMoreThanProject = ({ path }: EndpointRow) => path.replace("{project_id}", "").includes("{");
 
 let service: TestService;
@@ -29,8 +33,10 @@ let project: string;
 let adminKey: string;
 let viewer: ReturnType<TestService["user"]>;
 let deletedKey: string;
+let ci: CiSystem;
 
 beforeAll(async () => {
+  ci = await startCiSystem("ci");
   service = await startTestService();
   admin = service.user();
   project = await service.project(admin.userId);
@@ -124,9 +130,9 @@ describe.each(rows)("$method $path", (row) => {
     else expect(status).toBe(successStatusOf(row));
   });
 
-  test("accepts an API key unless the access is `session`", async () => {
+  test("accepts an API key unless the access is `session` or `admin_session`", async () => {
     const response = await call(row, bearer(adminKey));
-    if (row.access === "session") expectError(response, 403, "session_required");
+    if (needsSession(row)) expectError(response, 403, "session_required");
     else expect([401, 403]).not.toContain(response.status);
   });
 
@@ -184,11 +190,11 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
     expect(withoutRequestId(unknown)).toEqual(withoutRequestId(foreign));
   });
 
-  test("is allowed for a viewer unless the access is `admin`, with a JWT and with an API key", async () => {
+  test("is allowed for a viewer unless the access is `admin` or `admin_session`, with a JWT and with an API key", async () => {
     const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
-    for (const credential of [viewer.token, body.data.key]) {
+    for (const credential of [viewer.token, ...(needsSession(row) ? [] : [body.data.key])]) {
       const response = await call(row, bearer(credential));
-      if (row.access === "admin") expectError(response, 403, "forbidden");
+      if (needsAdmin(row)) expectError(response, 403, "forbidden");
       else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
       if (response.status === 404) expect(response.body.error.message).not.toContain("project");
     }
@@ -230,6 +236,39 @@ describe.each(rowsWithPermission)("a narrow key and $method $path", (row) => {
     if (!row.path.includes("{project_id}")) return expect([200, 403, 404]).toContain(response.status);
     expectError(response, 404, "not_found");
     const stranger = await call(row, bearer(service.user().token));
+    expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));
+  });
+});
+
+describe.each(rows)("a trusted workflow and $method $path", (row) => {
+  const trusts = () => `/v1/projects/${project}/trusted-workflows`;
+  let trustId: string;
+  beforeAll(async () => {
+    trustId = (await admin.api.post(trusts(), { ...ci.trust, ref: "refs/heads/main" })).body.data.id;
+  });
+  afterAll(() => admin.api.delete(`${trusts()}/${trustId}`));
+
+  test("is rejected for another ref and for another repository", async () => {
+    for (const claims of [{ ref: "refs/pull/1/merge" }, { repository_id: "1" }]) {
+      expectError(await call(row, bearer(ci.token(claims))), 401, "workflow_not_trusted");
+    }
+  });
+
+  test("needs a permission for a workflow, and no person", async () => {
+    const response = await call(row, bearer(ci.token()));
+    const isGiven = row.permission === "none" || ci.trust.permissions.includes(row.permission);
+    if (needsSession(row)) expectError(response, 403, "session_required");
+    else if (!isGiven) expectError(response, 403, "insufficient_permission");
+    else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
+  });
+
+  test("gets the 404 of a stranger in another project", async () => {
+    if (!row.path.includes("{project_id}") || needsSession(row)) return;
+    if (!ci.trust.permissions.includes(row.permission)) return;
+    const path = pathOf(row, { projectId: await service.project(admin.userId) });
+    const response = await call(row, bearer(ci.token()), path);
+    expectError(response, 404, "not_found");
+    const stranger = await call(row, bearer(service.user().token), path);
     expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));
   });
 });

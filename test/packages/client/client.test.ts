@@ -48,6 +48,7 @@ describe("with the service", () => {
       ...["createApiKey", "listApiKeys", "deleteApiKey", "listProjects", "createWebhook", "listWebhooks", "getWebhook"],
       ...["updateWebhook", "deleteWebhook", "rotateWebhookSecret", "sendTestDelivery", "listDeliveries", "getDelivery"],
       ...["redeliver", "recoverDeliveries"],
+      ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
     ];
     const ids = operations.map(({ id }) => id);
     expect(Object.keys(client).sort()).toEqual([...methods, "eachDelivery", "eachRecovery"].sort());
