@@ -82,17 +82,24 @@ async function checkJwt(verifierOf: Verifier, secret: string, userId: string): P
   for (const [what, token] of Object.entries(bad)) await assert.rejects(verifierOf(token), `accepted: ${what}`);
 }
 
+const newKey = (userId: string) =>
+  createApiKey(userId, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+
 async function insertKey(userId: string): Promise<{ key: string; hash: string }> {
-  const { key, apiKey } = createApiKey(userId, { name: "bench" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+  const { key, apiKey } = newKey(userId);
   await apiKeys.insert(apiKey);
   return { key, hash: apiKey.key_hash };
 }
 
-/** Checks that a key used within the last minute costs one read unit and no write, and an unknown key the same. */
+/**
+ * Checks that a key used within the last minute costs one read unit and no write, an unknown key the same, and a made-up
+ * one without a valid checksum nothing.
+ */
 async function checkKey(key: string, userId: string): Promise<void> {
   assert.equal(await authorize(requestWith(key)), userId);
   const calls = watchDynamo();
   assert.equal(await authorize(requestWith(key)), userId);
+  await assert.rejects(authorize(requestWith(newKey(userId).key)));
   await assert.rejects(authorize(requestWith(`svc_${"0".repeat(64)}`)));
   await assert.rejects(authorize(requestWith(`${key}0`)));
   restoreAws();

@@ -16,6 +16,8 @@ interface FunctionInputs {
   environment?: Variables;
 }
 
+const usersOfWorkflowIssuers = ["auth/authorizer", "trusted-workflows/create"];
+
 /**
  * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options
  * of the stage that it reads. An absent option sets no variable: its default is defined in functions/platform/env.ts.
@@ -25,6 +27,7 @@ export function environmentFor({ file, uses, environment }: FunctionInputs, stag
     STAGE: stage.name,
     ...locationsOf(uses, data),
     ...(file === "auth/authorizer" && credentialSettings(stage)),
+    ...(usersOfWorkflowIssuers.includes(file) && { OIDC_ISSUERS: workflowIssuers(stage) }),
     ...(tablesOf(uses).includes("deliveries") && deliverySettings(stage)),
     ...environment,
   };
@@ -63,4 +66,9 @@ function deliverySettings({ deliveries }: Stage): Variables {
     DELIVERY_GRACE_SECONDS: deliveries?.graceSeconds?.toString(),
     DISABLE_AFTER_SECONDS: deliveries?.disableAfterSeconds?.toString(),
   };
+}
+
+/** Returns the setting that functions/trusted-workflows/workflow-issuer.ts parses. */
+function workflowIssuers({ workflowIssuers: issuers }: Stage): string | undefined {
+  return issuers && JSON.stringify(issuers.map(({ jwksUri, ...issuer }) => ({ ...issuer, jwks_uri: jwksUri })));
 }

@@ -140,7 +140,7 @@ const floors = [
   ["receivers", "access", "deployments"],
   ["http"],
   ["audit"],
-  ["api-keys", "webhooks"],
+  ["api-keys", "trusted-workflows", "webhooks"],
   ["projects", "deliveries", "auth", "service-accounts"],
   ["attempts"],
 ];
@@ -194,6 +194,10 @@ const pure = [
   "receivers/receiver-url",
   "receivers/signature",
   "service-accounts/service-account",
+  "trusted-workflows/trusted-workflow",
+  "trusted-workflows/workflow-claims",
+  "trusted-workflows/workflow-grant",
+  "trusted-workflows/workflow-issuer",
   "webhooks/webhook",
 ].map((name) => `functions/${name}.ts`);
 

@@ -2,18 +2,18 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { styleText } from "node:util";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
-import { command } from "../local/command.ts";
+import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
+import { runCiDemo } from "../local/demo-ci.ts";
+import { call, heading, show, step, verdict } from "../local/demo-page.ts";
 import { hasServiceSignature, hasStandardSignature, startReceiver } from "../local/demo-receiver.ts";
 import { demoUser, seedDemoUser } from "../local/demo-user.ts";
 import { mintToken } from "../local/mint-token.ts";
-import { printableText } from "../local/printable.ts";
 import { findRunning } from "../local/running-service.ts";
 import { allowsLocalReceivers, readSettings, setFunctionDefaults, settingRows } from "../local/settings.ts";
 import { startCommand } from "../local/shell-commands.ts";
@@ -22,14 +22,23 @@ import { StartError } from "../local/start-error.ts";
 const help = {
   name: "npm run --silent demo",
   about: `Shows every step: an API key, a webhook, a deployment event and a verified delivery.
-Uses the running service, or starts one for the demo. Deletes everything that it creates.`,
+Uses the running service, or starts one for the demo. Deletes everything that it creates.
+With "ci": a CI job without a stored key, whose OIDC token is the credential, on a service of its own.`,
+  words: "[ci]",
   settings: settingRows("DATA_DIR", "JWT_SECRET"),
-  examples: ["npm run --silent demo", "DATA_DIR=.local/second npm run --silent demo"],
+  examples: ["npm run --silent demo", "npm run --silent demo -- ci", "DATA_DIR=.local/second npm run --silent demo"],
 };
 
 export async function main(): Promise<void> {
-  await command(help, async () => {
+  await command(help, async (_options, [word, ...more]) => {
+    const unexpected = word === "ci" ? more[0] : word;
+    if (unexpected !== undefined) throw new UsageError(`Unexpected argument '${unexpected}'.`);
     logSink.write = () => {};
+    if (word === "ci") {
+      const settings = readSettings();
+      await runCiDemo(settings);
+      return `\nDone. Its data is deleted. To try it yourself, set OIDC_ISSUERS: ${startCommand(settings)}\n`;
+    }
     const service = await serviceForDemo();
     try {
       await runDemo(service);
@@ -99,7 +108,7 @@ async function showSteps(
   created: string[],
 ): Promise<void> {
   const webhooksPath = `/v1/projects/${demoUser.projectId}/webhooks`;
-  console.log(`\n${style("bold", "API keys and deployment webhooks, start to finish")}`);
+  heading("API keys and deployment webhooks, start to finish");
 
   step("A user creates an API key", "POST /v1/api-keys");
   const key = await call(baseUrl, token, "POST", "/v1/api-keys", { name: "demo" });
@@ -126,8 +135,10 @@ async function showSteps(
   step("The receiver gets the delivery and verifies its signatures", `POST ${receiver.url}`);
   const delivery = await receiver.next();
   show(`after ${Math.round(performance.now() - sentAt)} ms: ${delivery.body}`);
-  show(`X-Service-Signature ${verdict(hasServiceSignature(delivery, webhook.data.secret))}`);
-  show(`webhook-signature   ${verdict(hasStandardSignature(delivery, webhook.data.secret))}  (Standard Webhooks)`);
+  show(`X-Service-Signature ${signatureVerdict(hasServiceSignature(delivery, webhook.data.secret))}`);
+  show(
+    `webhook-signature   ${signatureVerdict(hasStandardSignature(delivery, webhook.data.secret))}  (Standard Webhooks)`,
+  );
 
   step("The user revokes the key", `DELETE /v1/api-keys/${key.data.id}`);
   await call(baseUrl, token, "DELETE", `/v1/api-keys/${key.data.id}`);
@@ -135,36 +146,4 @@ async function showSteps(
   show(`the next request with it is rejected: ${rejected.error.code}`);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the response is printed, not computed with
-async function call(baseUrl: string, token: string, method: string, path: string, body?: object): Promise<any> {
-  const response = await fetch(`${baseUrl}${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${token}`, ...(body && { "Content-Type": "application/json" }) },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const json = response.status === 204 ? undefined : JSON.parse(await response.text());
-  if (response.status >= 400 && response.status !== 401) {
-    throw new StartError(`${method} ${path} was rejected with ${response.status}: ${json.error.message}`);
-  }
-  return json;
-}
-
-function verdict(isValid: boolean): string {
-  if (!isValid) process.exitCode = 1;
-  return isValid ? style("green", "✔ verified") : style("red", "✘ does not match");
-}
-
-let steps = 0;
-
-function step(title: string, request: string): void {
-  steps += 1;
-  console.log(`\n${style("bold", `${steps}  ${title}`)}  ${style("dim", request)}`);
-}
-
-function show(text: string): void {
-  console.log(`   ${printableText(text)}`);
-}
-
-function style(name: "bold" | "dim" | "green" | "red", text: string): string {
-  return styleText(name, text, { stream: process.stdout });
-}
+const signatureVerdict = (isValid: boolean): string => verdict(isValid, "verified", "does not match");

@@ -19,6 +19,7 @@ import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
+import { workflowIssuers } from "../../functions/trusted-workflows/workflow-issuers.ts";
 
 /** The settings of a local run. The programs that talk to it (token, project, event, replay, dlq, demo) read the same ones. */
 export interface LocalSettings {
@@ -54,6 +55,7 @@ export const settingsHelp = {
   RETRY_SCHEDULE: `seconds between delivery attempts (default: ${DEFAULT_SCHEDULE.join()})`,
   DELIVERY_BATCH_SIZE: `deliveries per call of the sender, from 1 to ${MAX_BATCH_SIZE} as on AWS (default: 1)`,
   LAST_USED_RESOLUTION_SECONDS: "minimum time between two updates of a key's last_used_at (default: 60)",
+  OIDC_ISSUERS: "CI systems whose workflows may call the API, as JSON (default: none)",
   AWS_ENDPOINT_URL_DYNAMODB: "URL of a DynamoDB engine to use instead of the embedded one",
   AWS_ENDPOINT_URL_SQS: "URL of an SQS engine to use instead of the embedded one",
 };
@@ -103,6 +105,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   functionSettings.jwtClockSkewSeconds();
   functionSettings.jwtRequiresIssuedAt();
   checkJwks();
+  checkWorkflowIssuers();
   for (const server of functionSettings.dnsServers()) checkDnsServer(server);
   for (const origin of functionSettings.corsOrigins()) checkOrigin(origin);
 }
@@ -115,6 +118,16 @@ export function allowsLocalReceivers(allowedCidrs: string[]): boolean {
 function checkJwks(): void {
   if (functionSettings.jwks() !== undefined || !process.env.JWKS_URI) return;
   throw new SettingError("JWKS_URI has no effect without JWKS_ISSUER. Set JWKS_ISSUER to the issuer of the tokens.");
+}
+
+/** The issuer in a token decides whether it is one of a user or of a workflow. */
+function checkWorkflowIssuers(): void {
+  const ofUsers = [functionSettings.jwks()?.issuer, functionSettings.jwtIssuer()];
+  const shared = workflowIssuers().find(({ issuer }) => ofUsers.includes(issuer));
+  if (shared === undefined) return;
+  throw new SettingError(
+    `OIDC_ISSUERS and JWKS_ISSUER or JWT_ISSUER both name ${shared.issuer}. Tokens of one issuer are for users or for workflows.`,
+  );
 }
 
 function checkDnsServer(text: string): void {

@@ -53,7 +53,7 @@ export async function openApiDocument(version: string): Promise<Json> {
       },
       { url: "http://127.0.0.1:3000", description: "`npm start` on this machine." },
     ],
-    security: [{ jwt: [] }, { apiKey: [] }],
+    security: [{ jwt: [] }, { apiKey: [] }, { workflow: [] }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
     webhooks: Object.fromEntries(eventNames.map((name) => [name, { post: webhookOf(name) }])),
@@ -69,7 +69,8 @@ export async function openApiDocument(version: string): Promise<Json> {
   };
 }
 
-const introduction = `Send \`Authorization: Bearer <token>\` with every request. A token that starts with \`svc_\` is an API key; any other is a JWT.
+const introduction = `Send \`Authorization: Bearer <token>\` with every request. A token that starts with \`svc_\` is an API key; any other is a
+JWT, of a user or of a workflow in a CI system.
 Request bodies are JSON of at most 64 KB; unknown fields and parameters are rejected. Successful responses have the form
 \`{"data": …}\`. Later versions may add fields to responses; clients must ignore fields they do not know. Times are ISO 8601
 in UTC, ids are UUIDs.
@@ -92,6 +93,14 @@ const securitySchemes = {
     description:
       "An API key, with the permissions of the user who created it, unless it was narrowed. Valid until it is deleted or has expired.",
   },
+  workflow: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description:
+      "The OIDC token of a job in a CI system, for the audience of this service. Accepted while a project trusts the workflow, with " +
+      "the permissions of that trust. The same header as for a JWT: the issuer in the token decides.",
+  },
 };
 
 /** The parameters of all paths. A new one does not compile until it is described here. */
@@ -101,16 +110,20 @@ const pathParameters: Record<ParamOf<(typeof endpoints)[number]["path"]>, string
   webhook_id: "Id of the webhook.",
   delivery_id: "Id of the delivery.",
   service_account_id: "Id of the service account.",
+  trusted_workflow_id: "Id of the trust.",
 };
 
 const accessNotes: Record<Access, string> = {
   anyone: "Requires no credential.",
-  session: "Requires a JWT; API keys are rejected.",
+  session: "Requires the JWT of a user; API keys and workflows are rejected.",
   user: "",
   viewer: "Requires membership of the project.",
   admin: "Requires the role `admin` in the project.",
-  admin_session: "Requires a JWT and the role `admin` in the project; API keys are rejected.",
+  admin_session:
+    "Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.",
 };
+
+const needsSession = ({ access }: EndpointRow): boolean => access === "session" || access === "admin_session";
 
 const permissionNote = ({ permission }: EndpointRow): string =>
   permission === "none" ? "" : `Permission: \`${permission}\`.`;
@@ -150,7 +163,7 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
       [description, throttleNote(row), accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") ||
       summary,
     ...(row.access === "anyone" && { security: [] }),
-    ...(/session$/.test(row.access) && { security: [{ jwt: [] }] }),
+    ...(needsSession(row) && { security: [{ jwt: [] }] }),
     ...((parameters || row.acceptsIdempotencyKey) && {
       parameters: [
         ...(parameters ? queryParameters(parameters) : []),

@@ -15,16 +15,19 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   token_expired: "The JWT has expired. Sign in again.",
   invalid_api_key: "The API key is malformed, unknown or deleted.",
   api_key_expired: "The `expires_at` of the API key has passed.",
+  workflow_not_trusted:
+    "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref and environment.",
   forbidden: "Only admins of the project may do this; viewers have read access.",
   project_suspended:
     "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",
-  session_required: "API keys cannot do this. Send a JWT.",
+  session_required: "API keys and workflows cannot do this. Send the JWT of a user.",
   insufficient_permission: "The credential is narrow and does not have the permission that the message names.",
   not_found: "No resource with this id exists, or the caller has no access to it.",
   method_not_allowed: "The path does not support this method.",
   api_key_limit_reached: "The user has reached the maximum number of API keys.",
   webhook_limit_reached: "The project has reached the maximum number of webhooks.",
   service_account_limit_reached: "The project has reached the maximum number of service accounts.",
+  trusted_workflow_limit_reached: "The project has reached the maximum number of trusted workflows.",
   conflict: "The current state of the resource does not allow this; the message states why.",
   already_created:
     "A request with this `Idempotency-Key` has already created the resource, whose id is in `details`. Its secret was shown once.",
@@ -47,6 +50,7 @@ const credentialCodes: ErrorCode[] = [
   "token_expired",
   "invalid_api_key",
   "api_key_expired",
+  "workflow_not_trusted",
 ];
 
 interface Inputs {

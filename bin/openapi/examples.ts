@@ -10,6 +10,7 @@ import { addSeconds } from "../../functions/platform/time.ts";
 import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import * as serviceAccounts from "../../functions/service-accounts/service-account.ts";
+import * as trustedWorkflows from "../../functions/trusted-workflows/trusted-workflow.ts";
 import * as webhooks from "../../functions/webhooks/webhook.ts";
 
 /* Example records, produced by the code that produces the real ones. Their signatures are valid. */
@@ -32,6 +33,20 @@ const { webhook, secret } = webhooks.createWebhook(
   project.id,
   now,
   bytes("webhook", 48),
+);
+
+const trust = trustedWorkflows.createTrustedWorkflow(
+  {
+    name: "shop, main",
+    issuer: "github",
+    repository_id: "1296269",
+    ref: "refs/heads/main",
+    permissions: ["webhooks:read", "deliveries:read"],
+  },
+  { issuer: "https://token.actions.githubusercontent.com" },
+  project.id,
+  now,
+  bytes("trusted workflow", 16),
 );
 
 const eventOf = (name: EventName) =>
@@ -106,6 +121,7 @@ export const examples = {
   failingDelivery: deliveries.toListItem(failing),
   redelivered: deliveries.toListItem({ ...failing, next_attempt_at: addSeconds(now, 120) }),
   shownDelivery: deliveries.toDetail(failing),
+  trustedWorkflow: trustedWorkflows.toResponse(trust),
 };
 
 /** Returns an example of the request that a receiver gets: the body as sent, and the headers that depend on it. */

@@ -14,12 +14,14 @@ import {
   recoveryResultSchema,
 } from "../../functions/deliveries/delivery-response-schema.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
-import { type endpoints, permissions } from "../../functions/manifest/endpoints.ts";
+import { type endpoints, permissions, workflowPermissions } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { HTTP_URL_PATTERN } from "../../functions/schema/response-schema.ts";
 import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
 import { serviceAccountSchema } from "../../functions/service-accounts/service-account-response-schema.ts";
+import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/trusted-workflows/trusted-workflow.ts";
+import { trustedWorkflowSchema } from "../../functions/trusted-workflows/trusted-workflow-response-schema.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import {
   createdWebhookSchema,
@@ -60,8 +62,11 @@ export const tags = {
   "Service accounts":
     `Callers without a person, for CI jobs of a project: they have API keys of their own and stay when people leave. At most ` +
     `${MAX_SERVICE_ACCOUNTS_PER_PROJECT} per project.`,
-  Audit: "Who did what to API keys, webhooks, secrets and members. Kept for 400 days.",
+  Audit: "Who did what to API keys, webhooks, secrets, members and trusted workflows. Kept for 400 days.",
   Events: "The requests that receivers get.",
+  "Trusted workflows":
+    "Workflows of CI systems that may act in a project without a stored key: the OIDC token of the job is the credential. A " +
+    "workflow has the permissions of the trust, in this project only, and is no user: it has no API keys.",
 };
 
 /** The sentence on the budget that a request uses. */
@@ -199,7 +204,9 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "listProjects",
     tag: "Projects",
     summary: "List your projects",
-    description: "Oldest membership first, with your role in each project.",
+    description:
+      "Oldest membership first, with your role in each project. A workflow sees the projects that trust it, with the role that its " +
+      "permissions correspond to.",
     response: { status: 200, schema: listOf(projectSchema), example: [examples.project] },
   },
   "webhooks/create": {
@@ -407,6 +414,63 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Service accounts",
     summary: "Delete an API key of a service account",
     description: "The next request with the key is rejected.",
+    response: { status: 204 },
+  },
+  "trusted-workflows/create": {
+    id: "createTrustedWorkflow",
+    tag: "Trusted workflows",
+    summary: "Trust the workflows of a repository",
+    description:
+      "A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token " +
+      `without the claim does not match. A project can have at most ${MAX_TRUSTED_WORKFLOWS_PER_PROJECT} trusts; the permissions of ` +
+      "all that match are added up.",
+    fields: {
+      name: { ...name, description: `The label shown in lists. ${name.description} Default: none.` },
+      issuer: {
+        description: "The CI system: `github`, `gitlab`, or another name, of those that the stage accepts.",
+      },
+      repository_id: {
+        description:
+          "The numeric id: `repository_id` of GitHub, `project_id` of GitLab. Names are not accepted, because they can be taken over.",
+      },
+      repository_owner_id: {
+        description:
+          "The numeric id of its owner: `repository_owner_id` of GitHub, `namespace_id` of GitLab. Default: any, also after a transfer.",
+      },
+      ref: {
+        description:
+          "The full ref that the workflow runs for, such as `refs/heads/main`: `ref` of GitHub, `ref_path` of GitLab. Default: any, " +
+          "also pull requests of the repository itself.",
+      },
+      environment: { description: "The environment of the job. Default: any, also none." },
+      permissions: {
+        minItems: 1,
+        maxItems: workflowPermissions.length,
+        description: "What the workflow may do in this project. There are none for API keys.",
+      },
+    },
+    example: {
+      name: "shop, main",
+      issuer: "github",
+      repository_id: "1296269",
+      ref: "refs/heads/main",
+      permissions: ["webhooks:read", "deliveries:read"],
+    },
+    response: { status: 201, schema: trustedWorkflowSchema, example: examples.trustedWorkflow },
+    errors: ["trusted_workflow_limit_reached"],
+  },
+  "trusted-workflows/list": {
+    id: "listTrustedWorkflows",
+    tag: "Trusted workflows",
+    summary: "List the trusted workflows of a project",
+    description: "Oldest first.",
+    response: { status: 200, schema: listOf(trustedWorkflowSchema), example: [examples.trustedWorkflow] },
+  },
+  "trusted-workflows/delete": {
+    id: "deleteTrustedWorkflow",
+    tag: "Trusted workflows",
+    summary: "Delete a trust",
+    description: "The next request of the workflow is rejected, unless another trust matches.",
     response: { status: 204 },
   },
 };

@@ -9,6 +9,7 @@ import {
 import { eventNameSchema, payloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { displayName, isoTime, uuid } from "../../functions/schema/input.ts";
+import { trustedWorkflowSchema } from "../../functions/trusted-workflows/trusted-workflow-response-schema.ts";
 import {
   createdWebhookSchema,
   rotatedWebhookSchema,
@@ -36,6 +37,7 @@ const namedSchemas: Record<string, Schema> = {
   DeliveryWithAttempts: deliveryDetailSchema,
   Attempt: attemptSchema,
   Recovered: recoveryResultSchema,
+  TrustedWorkflow: trustedWorkflowSchema,
   EventName: eventNameSchema,
   ...Object.fromEntries(Object.entries(payloadSchemas).map(([event, schema]) => [pascalCase(event), schema])),
 };

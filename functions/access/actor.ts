@@ -4,13 +4,17 @@ import type { Identity } from "./identity.ts";
 /** Who made a change, as the audit log shows it. A field without a value is absent. */
 export interface Actor {
   /**
-   * `jwt`, `api_key`: a credential of a user. `platform`: a function that the platform invokes with IAM credentials.
+   * `jwt`, `api_key`: a credential of a user. `workflow`: a CI job, whose `user_id` names its trust. `platform`: a function that the platform invokes with IAM credentials.
    * `system`: the service itself, for example when it disables a webhook.
    */
   type: Identity["authType"] | "platform" | "system";
   user_id?: string;
   /** Id of the API key. */
   credential_id?: string;
+  /** Where a workflow runs: name of the repository, ref and id of the run, as its token says. */
+  repository?: string;
+  ref?: string;
+  run_id?: string;
   /** IP address of the client. */
   address?: string;
   /** `User-Agent` of the client, without control characters, at most 256 characters. */
@@ -29,12 +33,18 @@ type Request = Pick<APIGatewayEventRequestContext, "requestId"> & {
 };
 
 /** Returns the actor of an API request. */
-export function actorOf({ userId, authType, keyId }: Identity, { requestId, identity = {} }: Request): Actor {
+export function actorOf(
+  { userId, authType, keyId, repository, ref, runId }: Identity,
+  { requestId, identity = {} }: Request,
+): Actor {
   const { sourceIp, userAgent } = identity;
   return {
     type: authType,
     user_id: userId,
     ...(keyId && { credential_id: keyId }),
+    ...(repository && { repository }),
+    ...(ref && { ref }),
+    ...(runId && { run_id: runId }),
     ...(sourceIp && { address: sourceIp }),
     ...(userAgent && { user_agent: printable(userAgent).slice(0, MAX_USER_AGENT_CHARACTERS) }),
     request_id: requestId,

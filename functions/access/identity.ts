@@ -5,8 +5,11 @@ import * as z from "zod/mini";
  */
 export interface Identity {
   userId: string;
-  /** Kind of the credential. A credential never has more permissions than its user. */
-  authType: "jwt" | "api_key";
+  /**
+   * Kind of the credential. An API key never has more permissions than its user. A workflow is no user: it has exactly
+   * `permissions` in exactly `projectIds`.
+   */
+  authType: "jwt" | "api_key" | "workflow";
   /** Id of the API key; absent for a JWT. */
   keyId?: string | undefined;
   /** The permissions of a narrow credential; absent = all of the user. */
@@ -15,21 +18,31 @@ export interface Identity {
   projectIds?: string[] | undefined;
   /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. An earlier key ends with its overlap. */
   expiresAt?: string | undefined;
+  /** Where a workflow runs, for logs: name of the repository, ref and id of the run. Absent unless the token names them. */
+  repository?: string | undefined;
+  ref?: string | undefined;
+  runId?: string | undefined;
 }
+
+/** Beginnings of user ids that this service gives itself. No identity provider can sign in such a user. */
+export const reservedUserIds = { workflow: "workflow:", serviceAccount: "service-account:" } as const;
 
 const words = z.pipe(
   z.string(),
-  z.transform((text: string) => text.split(" ")),
+  z.transform((text: string) => text.split(" ").filter((word) => word !== "")),
 );
 
 /** The authorizer context as API Gateway passes it: all values are text, and API Gateway adds its own entries. */
 export const identityContext = z.object({
   userId: z.string(),
-  authType: z.enum(["jwt", "api_key"]),
+  authType: z.enum(["jwt", "api_key", "workflow"]),
   keyId: z.optional(z.string()),
   permissions: z.optional(words),
   projectIds: z.optional(words),
   expiresAt: z.optional(z.string()),
+  repository: z.optional(z.string()),
+  ref: z.optional(z.string()),
+  runId: z.optional(z.string()),
 });
 
 /** Converts the caller to the authorizer's context, whose values must be text. `identityContext` reads it. */
@@ -45,8 +58,5 @@ export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
 
 const SERVICE_ACCOUNT = "service-account:";
 
-/** Returns the user id of a service account. No identity provider may issue it: see `isServiceAccount`. */
+/** Returns the user id of a service account. No identity provider may issue it: see auth/jwt-claims.ts. */
 export const serviceAccountUserId = (id: string): string => SERVICE_ACCOUNT + id;
-
-/** Returns whether a user id is that of a service account, which has API keys only and never a JWT. */
-export const isServiceAccount = (userId: string): boolean => userId.startsWith(SERVICE_ACCOUNT);

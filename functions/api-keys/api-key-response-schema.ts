@@ -52,8 +52,12 @@ export const createdApiKeySchema = z.strictObject({
 
 /** The credential of a request. */
 export const currentCredentialSchema = z.strictObject({
-  type: oneOf("Kind of the credential.", { jwt: "a signed-in user", api_key: "an API key" }),
-  user_id: text("Id of the user for whom it acts."),
+  type: oneOf("Kind of the credential.", {
+    jwt: "a signed-in user",
+    api_key: "an API key",
+    workflow: "a workflow of a CI system",
+  }),
+  user_id: text("Id of the user for whom it acts. A workflow acts for itself, as `workflow:<id of the trust>`."),
   api_key: z.nullable(z.strictObject({ id: base.id, name: base.name, key_prefix: base.key_prefix })),
   permissions: z.nullable(z.array(z.string())).check(z.describe("What it may do; null = all that its user may.")),
   project_ids: z

@@ -1,7 +1,7 @@
 import type { Actor } from "../access/actor.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 
-/** What can be done to keys, webhooks, secrets and members. The names are part of the API. */
+/** What can be done to keys, webhooks, secrets, members and trusted workflows. The names are part of the API. */
 export const auditActions = [
   "api_key.created",
   "api_key.deleted",
@@ -19,6 +19,8 @@ export const auditActions = [
   "service_account.deleted",
   "project.suspended",
   "project.resumed",
+  "trusted_workflow.created",
+  "trusted_workflow.deleted",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
@@ -32,7 +34,7 @@ export interface AuditEvent {
   at: string;
   action: AuditAction;
   actor: Actor;
-  /** Id of the key, the webhook or the member that was changed. */
+  /** Id of the key, the webhook, the member or the trust that was changed. */
   resource_id: string;
   /** What helps to understand the change, such as a name. Contains no secret. */
   details: Record<string, unknown>;

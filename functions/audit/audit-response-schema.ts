@@ -20,17 +20,23 @@ const actions: Record<AuditAction, string> = {
   "service_account.deleted": "A service account was deleted, with its API keys.",
   "project.suspended": "The platform suspended the project.",
   "project.resumed": "The platform ended the suspension of the project.",
+  "trusted_workflow.created": "A workflow of a CI system was trusted; `details` names its repository.",
+  "trusted_workflow.deleted": "The trust in a workflow was deleted.",
 };
 
 const actor = z.strictObject({
   type: oneOf("Kind of the actor.", {
     jwt: "a signed-in user",
     api_key: "an API key",
+    workflow: "a workflow of a CI system",
     platform: "the platform that this service belongs to",
     system: "this service",
   }),
-  user_id: z.optional(text("Id of the user.")),
+  user_id: z.optional(text("Id of the user, or `workflow:<id of the trust>`.")),
   credential_id: z.optional(id("Id of the API key.")),
+  repository: z.optional(text("Name of the repository whose workflow it is.")),
+  ref: z.optional(text("The ref that the workflow ran for.")),
+  run_id: z.optional(text("Id of the run or pipeline.")),
   address: z.optional(text("IP address of the client.")),
   user_agent: z.optional(text("`User-Agent` of the client.")),
   request_id: z.optional(text("Id of the request.")),
@@ -42,6 +48,6 @@ export const auditEventSchema = z.strictObject({
   at: instant("Time of the change."),
   action: oneOf("What was done.", actions),
   actor,
-  resource_id: text("Id of the key, webhook, user or project that was changed."),
+  resource_id: text("Id of the key, webhook, user, trust or project that was changed."),
   details: z.record(z.string(), z.unknown()).check(z.describe("What helps to understand the change, such as a name.")),
 } satisfies FieldsOf<ReturnType<typeof toListItem>>);

@@ -1,12 +1,17 @@
 import type { APIGatewayAuthorizerResult, APIGatewayRequestAuthorizerEvent } from "aws-lambda";
-import { type Identity, isServiceAccount, toContext } from "../access/identity.ts";
+import { type Identity, toContext } from "../access/identity.ts";
 import { endOf, hashApiKey, isApiKey, isExpired, isLastUsedStale, isReplaced, useOf } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
+import { canonicalUuid } from "../platform/uuid.ts";
+import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
+import { workflowIssuers } from "../trusted-workflows/workflow-issuers.ts";
+import { unverifiedIssuer } from "./compact-jwt.ts";
 import { headerValues, readCredential } from "./credential.ts";
 import { verifyJwt } from "./verify-jwt.ts";
+import { identifyWorkflow } from "./workflow-identity.ts";
 
 /**
  * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
@@ -30,14 +35,28 @@ async function authorize(event: APIGatewayRequestAuthorizerEvent): Promise<APIGa
 async function identify(event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {
   const credential = readCredential(event.multiValueHeaders ?? {});
   if (credential?.kind === "api_key") return identifyByKey(credential.token, event, now);
-  if (credential?.kind === "jwt") return identifyByJwt(credential.token, now);
+  if (credential?.kind === "jwt") return identifyByJwt(credential.token, event, now);
   throw new ApiError("unauthorized", "Send a JWT or an API key in one header 'Authorization: Bearer <token>'.");
 }
 
-async function identifyByJwt(token: string, now: Date): Promise<Identity> {
-  const userId = await verifyJwt(token, now);
-  if (isServiceAccount(userId)) throw new ApiError("invalid_token", "The subject of the JWT is reserved.");
-  return { userId, authType: "jwt" };
+/**
+ * The issuer that a token names chooses how it is verified. A token of a CI system never signs in a user.
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-lambda-authorizer-input.html
+ */
+async function identifyByJwt(
+  token: string,
+  { pathParameters }: APIGatewayRequestAuthorizerEvent,
+  now: Date,
+): Promise<Identity> {
+  const issuers = workflowIssuers();
+  const issuer = issuers.length === 0 ? undefined : issuerOf(token, issuers);
+  if (issuer === undefined) return { userId: await verifyJwt(token, now), authType: "jwt" };
+  return identifyWorkflow(token, issuer, canonicalUuid(pathParameters?.project_id), now);
+}
+
+function issuerOf(token: string, issuers: WorkflowIssuer[]): WorkflowIssuer | undefined {
+  const named = unverifiedIssuer(token);
+  return issuers.find(({ issuer }) => issuer === named);
 }
 
 async function identifyByKey(token: string, event: APIGatewayRequestAuthorizerEvent, now: Date): Promise<Identity> {

@@ -15,8 +15,8 @@ import { log } from "../platform/log.ts";
 import { tokenExpired } from "./jwt-claims.ts";
 
 /*
- * Tokens of an issuer that publishes its keys. The keys are cached here and not by the library, which would trust a key
- * until the process ends, although the issuer has removed it.
+ * Tokens of issuers that publish their keys. The keys are cached here, for each issuer, and not by the library, which would
+ * trust a key until the process ends, although the issuer has removed it.
  */
 
 /** Time after which the keys are fetched again: the longest that a removed key is trusted while the issuer responds. */
@@ -29,25 +29,57 @@ const MIN_LOOKUP_INTERVAL_MS = 2_000;
 /** Time for which a failed fetch is not repeated, because it takes up to six seconds of a request. */
 const FAILURE_BACKOFF_MS = { withKeys: 30_000, withoutKeys: 5_000 };
 
-type Jwks = NonNullable<ReturnType<typeof settings.jwks>>;
+/** An issuer, the address of its keys, and the required audience of its tokens. */
+export interface Jwks {
+  issuer: string;
+  uri: string;
+  audience: string;
+}
 
 interface IssuerKeys {
-  source: string;
   verifier: ReturnType<typeof verifierFor>;
   fetchedAt: number;
   /** The kids that were looked up in these keys without success. */
   missing: Set<string>;
 }
 
-let cached: IssuerKeys | undefined;
-let failed: { source: string; error: unknown; at: number } | undefined;
-/** Used for its requests only: parallel ones become one. */
-const fetcher = new SimpleJwksCache();
+/** What is known about the keys of an issuer. The number of issuers is limited by the configuration. */
+interface IssuerState {
+  cached?: IssuerKeys;
+  /** The last fetch, when it failed. */
+  failed?: { error: unknown; at: number } | undefined;
+}
+
+const states = new Map<string, IssuerState>();
+
+function stateOf({ issuer, uri, audience }: Jwks): IssuerState {
+  const source = JSON.stringify([issuer, uri, audience]);
+  const state = states.get(source) ?? {};
+  states.set(source, state);
+  return state;
+}
+
+const HTTP_TIMEOUT_MS = 3_000;
+
+/** Fetches over plain http, which only a local run accepts, from this machine (workflow-issuer.ts). */
+async function fetchOverHttp(uri: string): Promise<ArrayBuffer> {
+  try {
+    const response = await fetch(uri, { redirect: "error", signal: AbortSignal.timeout(HTTP_TIMEOUT_MS) });
+    if (!response.ok) throw new Error(`Status code is ${response.status}, expected 200`);
+    return await response.arrayBuffer();
+  } catch (error) {
+    throw new FetchError(uri, error);
+  }
+}
+
+/** Used for their requests only: parallel ones become one. */
+const fetchers = {
+  https: new SimpleJwksCache(),
+  http: new SimpleJwksCache({ fetcher: { fetch: fetchOverHttp } }),
+};
 
 const verifierFor = ({ issuer, uri, audience }: Jwks) =>
   JwtVerifier.create({ issuer, audience, jwksUri: uri, graceSeconds: settings.jwtClockSkewSeconds() });
-
-const sourceOf = ({ issuer, uri, audience }: Jwks) => JSON.stringify([issuer, uri, audience]);
 
 /** Errors of the library when the issuer's keys are unavailable: no response, or a response without valid keys. */
 const issuerErrors = [FetchError, JwksValidationError, JwkValidationError];
@@ -56,16 +88,13 @@ const issuerErrors = [FetchError, JwksValidationError, JwkValidationError];
 const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)$/;
 
 /**
- * Returns the payload of a token that is signed by the configured issuer, or undefined for any other token. Public keys
- * are fetched from JWKS_URI (by default `<issuer>/.well-known/jwks.json`) every five minutes, and when a token names an
- * unknown key.
+ * Returns the payload of a token that is signed by an issuer, or undefined for any other token. Public keys are fetched
+ * every five minutes, and when a token names an unknown key.
  * @throws ApiError `token_expired`; or `service_unavailable` when the token names an unknown key, too soon after another
  *   such token for another fetch
  * @throws FetchError or another of `issuerErrors` when the issuer's keys are unavailable; the token may be valid
  */
-export async function verifyWithJwks(token: string, now: Date): Promise<unknown> {
-  const jwks = settings.jwks();
-  if (jwks === undefined) return undefined;
+export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Promise<unknown> {
   try {
     return verify(token, await currentKeys(jwks, now)) ?? verify(token, await keysForUnknownKid(jwks, token, now));
   } catch (error) {
@@ -89,7 +118,8 @@ function verify(token: string, keys: IssuerKeys | undefined): unknown {
 
 /** Returns the keys to verify with, fetched at most five minutes ago unless the issuer does not respond. */
 async function currentKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
-  if (cached?.source !== sourceOf(jwks)) return fetchKeys(jwks, now);
+  const { cached } = stateOf(jwks);
+  if (cached === undefined) return fetchKeys(jwks, now);
   const age = now.getTime() - cached.fetchedAt;
   if (age < REFRESH_AFTER_MS) return cached;
   try {
@@ -110,6 +140,7 @@ async function keysForUnknownKid(jwks: Jwks, token: string, now: Date): Promise<
   // Unverified, but enough to reject: a token of another issuer needs no fetch.
   if (payload.iss !== jwks.issuer) return undefined;
   const kid = String(header.kid);
+  const { cached } = stateOf(jwks);
   if (cached !== undefined) {
     const isFetchedForThisToken = cached.fetchedAt >= now.getTime();
     if (isFetchedForThisToken) cached.missing.add(kid);
@@ -125,18 +156,18 @@ async function keysForUnknownKid(jwks: Jwks, token: string, now: Date): Promise<
 }
 
 async function fetchKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
-  const source = sourceOf(jwks);
-  const backoff = FAILURE_BACKOFF_MS[cached?.source === source ? "withKeys" : "withoutKeys"];
-  if (failed?.source === source && now.getTime() - failed.at < backoff) throw failed.error;
+  const state = stateOf(jwks);
+  const backoff = FAILURE_BACKOFF_MS[state.cached ? "withKeys" : "withoutKeys"];
+  if (state.failed && now.getTime() - state.failed.at < backoff) throw state.failed.error;
   try {
-    const published = await fetcher.getJwks(jwks.uri);
+    const published = await fetchers[jwks.uri.startsWith("http:") ? "http" : "https"].getJwks(jwks.uri);
     const verifier = verifierFor(jwks);
     verifier.cacheJwks(published);
-    cached = { source, verifier, fetchedAt: now.getTime(), missing: new Set() };
-    failed = undefined;
-    return cached;
+    state.cached = { verifier, fetchedAt: now.getTime(), missing: new Set() };
+    state.failed = undefined;
+    return state.cached;
   } catch (error) {
-    failed = { source, error, at: now.getTime() };
+    state.failed = { error, at: now.getTime() };
     log.error("keys of the issuer could not be fetched", error);
     throw error;
   }

@@ -1,4 +1,5 @@
 import * as z from "zod/mini";
+import { reservedUserIds } from "../access/identity.ts";
 import { ApiError } from "../platform/errors.ts";
 import { userId } from "../schema/input.ts";
 
@@ -9,12 +10,9 @@ import { userId } from "../schema/input.ts";
 
 const seconds = z.number().check(z.nonnegative());
 
-const claims = z.object({
-  sub: userId,
-  exp: seconds,
-  iat: z.optional(seconds),
-  nbf: z.optional(seconds),
-});
+const times = { exp: seconds, iat: z.optional(seconds), nbf: z.optional(seconds) };
+const timeClaims = z.object(times);
+const signInClaims = z.object({ sub: userId, ...times });
 
 export interface ClaimRules {
   /** Maximum time between issue (`iat`) and expiry (`exp`). */
@@ -27,20 +25,38 @@ export interface ClaimRules {
 
 export const invalidToken = (message: string, options?: ErrorOptions) =>
   new ApiError("invalid_token", message, options);
-const invalidClaim = (claim: string) => invalidToken(`The ${claim} claim of the JWT is missing or invalid.`);
-export const tokenExpired = () => new ApiError("token_expired", "The JWT has expired. Sign in again.");
+export const invalidClaim = (claim: string) => invalidToken(`The ${claim} claim of the JWT is missing or invalid.`);
+/** @param advice what the caller can do */
+export const tokenExpired = (advice = "Sign in again.") =>
+  new ApiError("token_expired", `The JWT has expired. ${advice}`);
 
 /**
- * Returns the subject in the claims of a token with a valid signature.
+ * Returns the subject in the claims of a sign-in token with a valid signature.
  * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
  */
 export function subjectFromClaims(payload: unknown, now: Date, rules: ClaimRules): string {
-  const parsed = z.safeParse(claims, payload);
-  if (!parsed.success) {
-    const claim = parsed.error.issues[0]?.path[0];
-    throw claim === undefined ? invalidToken("The JWT has no claims.") : invalidClaim(String(claim));
-  }
-  const { sub, exp, iat, nbf } = parsed.data;
+  const { sub, ...times } = parseClaims(signInClaims, payload);
+  const isReserved = Object.values(reservedUserIds).some((prefix) => sub.startsWith(prefix));
+  if (isReserved) throw invalidClaim("sub");
+  requireValidTimes(times, now, rules);
+  return sub;
+}
+
+/**
+ * Checks the times in the claims of a token with a valid signature.
+ * @throws ApiError `token_expired`, or `invalid_token` with the name of the claim to fix
+ */
+export const checkTimes = (payload: unknown, now: Date, rules: ClaimRules): void =>
+  requireValidTimes(parseClaims(timeClaims, payload), now, rules);
+
+function parseClaims<Schema extends z.ZodMiniType>(schema: Schema, payload: unknown): z.output<Schema> {
+  const parsed = z.safeParse(schema, payload);
+  if (parsed.success) return parsed.data;
+  const claim = parsed.error.issues[0]?.path[0];
+  throw claim === undefined ? invalidToken("The JWT has no claims.") : invalidClaim(String(claim));
+}
+
+function requireValidTimes({ exp, iat, nbf }: z.output<typeof timeClaims>, now: Date, rules: ClaimRules): void {
   const nowSeconds = now.getTime() / 1000;
   const latestStart = nowSeconds + rules.clockSkewSeconds;
   if (exp <= nowSeconds) throw tokenExpired();
@@ -50,7 +66,6 @@ export function subjectFromClaims(payload: unknown, now: Date, rules: ClaimRules
   if (exp > (iat ?? nowSeconds) + rules.maxLifetimeSeconds + rules.clockSkewSeconds) {
     throw invalidToken(`The lifetime of the JWT is too long. The maximum is ${rules.maxLifetimeSeconds} seconds.`);
   }
-  return sub;
 }
 
 /*

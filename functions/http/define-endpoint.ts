@@ -180,7 +180,8 @@ function logWrite(
   identity: Identity | undefined,
   { statusCode, createdId }: EndpointResponse,
 ): void {
-  const caller = { user_id: identity?.userId, key_id: identity?.keyId };
+  const { userId, keyId, repository, ref, runId } = identity ?? {};
+  const caller = { user_id: userId, key_id: keyId, repository, ref, run_id: runId };
   log.info("request", { method, route: path, status: statusCode, ...caller, ...params, created_id: createdId });
 }
 

@@ -37,7 +37,10 @@ export interface Throttle {
  * - `user`: a JWT or an API key.
  * - `viewer`: a JWT or an API key of any member of the project in the path.
  * - `admin`: a JWT or an API key of an admin of the project in the path.
- * - `admin_session`: a JWT of an admin of the project in the path. API keys are rejected, as for `session`.
+ * - `admin_session`: a JWT of an admin of the project in the path. API keys and workflows are rejected: with a leaked one
+ *   an attacker could create another credential.
+ *
+ * A workflow has no role. It may call `viewer` and `admin` rows of its projects for which it has the permission.
  */
 export type Access = "anyone" | "session" | "user" | "viewer" | "admin" | "admin_session";
 
@@ -58,6 +61,19 @@ export const permissions = [
   "audit:read",
 ] as const;
 export type Permission = (typeof permissions)[number];
+
+/**
+ * What a workflow can be given: the permissions in a project. It has no API keys to manage, and the audit log contains the
+ * addresses of people.
+ */
+export const workflowPermissions = [
+  "projects:read",
+  "webhooks:read",
+  "webhooks:write",
+  "deliveries:read",
+  "deliveries:write",
+] as const satisfies readonly Permission[];
+export type WorkflowPermission = (typeof workflowPermissions)[number];
 
 export const endpoints = [
   {
@@ -152,7 +168,7 @@ export const endpoints = [
     file: "projects/list",
     access: "user",
     permission: "projects:read",
-    uses: { tables: { projects: ["Query"] } },
+    uses: { tables: { projects: ["Query"], trustedWorkflows: ["BatchGetItem"] } },
   },
   {
     method: "POST",
@@ -392,6 +408,38 @@ export const endpoints = [
         serviceAccounts: ["GetItem"],
         apiKeys: ["DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/projects/{project_id}/trusted-workflows",
+    file: "trusted-workflows/create",
+    access: "admin_session",
+    permission: "none",
+    uses: {
+      tables: { projects: ["GetItem"], trustedWorkflows: ["PutItem", "UpdateItem"], auditEvents: ["PutItem"] },
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/trusted-workflows",
+    file: "trusted-workflows/list",
+    access: "admin_session",
+    permission: "none",
+    uses: { tables: { projects: ["GetItem"], trustedWorkflows: ["Query"] } },
+  },
+  {
+    method: "DELETE",
+    path: "/v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id}",
+    file: "trusted-workflows/delete",
+    access: "admin_session",
+    permission: "none",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        trustedWorkflows: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
       },
     },

@@ -80,6 +80,16 @@ export const tables = {
     sortKey: "key",
     ttl: "expires_at",
   },
+  /**
+   * Workflows of CI systems that projects trust. Each one is stored twice: in the list of its repository, of which the
+   * authorizer reads one page per request, and in the list of its project.
+   */
+  trustedWorkflows: {
+    env: "TRUSTED_WORKFLOWS_TABLE",
+    name: "trusted-workflows",
+    partitionKey: "listed_under",
+    sortKey: "entry",
+  },
 } as const satisfies Record<string, TableRow>;
 
 export type TableKey = keyof typeof tables;

@@ -50,7 +50,10 @@ export const workers = [
     trigger: { kind: "authorizer" },
     timeoutSeconds: 10,
     memoryMb: 512,
-    uses: { tables: { apiKeys: ["GetItem", "UpdateItem"] }, reads: ["jwtSecret"] },
+    uses: {
+      tables: { apiKeys: ["GetItem", "UpdateItem"], trustedWorkflows: ["Query"] },
+      reads: ["jwtSecret"],
+    },
   },
   {
     file: "deliveries/fan-out",

@@ -56,6 +56,8 @@ const DEFAULT_DISABLE_AFTER_SECONDS = 5 * 24 * 3600;
 export const settings = {
   /** Name of the stage: the dimension that separates the metrics of stages. */
   stage: () => optional("STAGE") ?? "local",
+  /** Whether this is a local run or a test. Every function on AWS has the name of its stage. */
+  isLocal: () => optional("STAGE") === undefined,
   /** Minimum time between two writes of `last_used_at` of a key. */
   lastUsedResolutionSeconds: () => seconds("LAST_USED_RESOLUTION_SECONDS", DEFAULT_LAST_USED_RESOLUTION_SECONDS),
   /** Delays between the attempts of a delivery, in seconds; undefined = the default schedule. */
@@ -111,4 +113,6 @@ export const settings = {
     }
     return { issuer, uri, audience, sharesUsers: flag("JWKS_SHARES_USERS") };
   },
+  /** The issuers of CI systems whose workflows may call the API, as JSON (workflow-issuers.ts); undefined = none. */
+  oidcIssuers: () => optional("OIDC_ISSUERS"),
 };

@@ -25,6 +25,14 @@ const MAX_NAME_CHARACTERS = 100;
  */
 export const shownText = (text: string, max: number): string =>
   [...text.toWellFormed().replaceAll(new RegExp(UNPRINTABLE, "gu"), "")].slice(0, max).join("");
+/** Returns whether a text is valid Unicode and has no control characters. */
+export const isPrintable = (text: string): boolean => text.isWellFormed() && !UNPRINTABLE.test(text);
+
+/** Text of any length that is valid Unicode and has no control characters. */
+export const printableText = z.string(orRequired("must be a string")).check(
+  z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
+  z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+);
 
 /** A display name that a user chooses. */
 export const displayName = z.string(orRequired("must be a string")).check(

@@ -206,6 +206,23 @@ test("demo starts its own service when none is running, and prints how to start 
   expect(stdout).toContain(`To try it yourself: DATA_DIR=${DATA_DIR} PORT=0 SQS_PORT=0 npm start\n`);
 });
 
+test("demo ci shows a job without a key, and that everything else is refused, beside a running service", async () => {
+  const { code, stdout, stderr } = await runCommand("demo", ["ci"], settings);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const refused = [...stdout.matchAll(/✔ (\d{3} \w+) +(.+)/g)].map(([, answer, what]) => `${what}: ${answer}`);
+  expect(refused).toEqual([
+    "another repository of the same name: 401 workflow_not_trusted",
+    "a pull request of this repository: 401 workflow_not_trusted",
+    "a token for another service: 401 invalid_token",
+    "another project: 404 not_found",
+    "a permission that it was not given: 403 insufficient_permission",
+    "an API key for later: 403 session_required",
+    "the next request with the same token: 401 workflow_not_trusted",
+  ]);
+  expect(stdout).toMatch(/the log names workflow:[0-9a-f-]{36}, acme\/shop, refs\/heads\/main, run 30\n/);
+  expect(stdout).not.toContain("✘");
+});
+
 describe("without receivers on this machine, demo prints why it cannot run, before its first step,", () => {
   const refused = {
     code: 1,

@@ -18,7 +18,9 @@ import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../functions/platform/env.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
+import { handler as suspend } from "../../functions/projects/suspend.ts";
 import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
+import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/trusted-workflows/trusted-workflow.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import {
   document,
@@ -30,6 +32,7 @@ import {
   undocumented,
 } from "../support/api-contract.ts";
 import { interceptDynamo, restoreAws } from "../support/aws-calls.ts";
+import { type CiSystem, startCiSystem } from "../support/ci-system.ts";
 import { eventually } from "../support/eventually.ts";
 import { boundaryTexts, invalid, valid } from "../support/json-arbitrary.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
@@ -48,8 +51,10 @@ const seed = Number(process.env.SEED ?? 20_261_121);
 
 let service: TestService;
 let receiver: Receiver;
+let ci: CiSystem;
 let fixture: Fixture;
 beforeAll(async () => {
+  ci = await startCiSystem("ci");
   [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
   fixture = await createFixture();
 });
@@ -71,6 +76,7 @@ const callers = [
   "deletedKey",
   "expiredKey",
   "powerlessKey",
+  "untrustedWorkflow",
   "basic",
 ] as const;
 type Caller = (typeof callers)[number];
@@ -83,6 +89,7 @@ const rejectedCallers: Partial<Record<Caller, ErrorCode>> = {
   forged: "invalid_token",
   deletedKey: "invalid_api_key",
   expiredKey: "api_key_expired",
+  untrustedWorkflow: "workflow_not_trusted",
 };
 
 interface Fixture {
@@ -90,12 +97,19 @@ interface Fixture {
   userId: string;
   token: string;
   /** Existing ids for the parameters of paths. */
-  ids: { project_id: string; webhook_id: string; delivery_id: string; service_account_id: string };
+  ids: {
+    project_id: string;
+    webhook_id: string;
+    delivery_id: string;
+    service_account_id: string;
+    trusted_workflow_id: string;
+  };
   /** A webhook for operations that change it. Nothing is ever sent to it. */
   spareId: string;
 }
 
 const contractAccount = { name: "contract", role: "viewer" };
+const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
 
 async function createFixture(): Promise<Fixture> {
   const [admin, viewer, nonMember] = [service.user(), service.user(), service.user()];
@@ -115,6 +129,7 @@ async function createFixture(): Promise<Fixture> {
   const delivery = (await admin.api.post(`${path}/${webhook_id}/test`, {})).body.data;
   const account = (await admin.api.post(`/v1/projects/${project_id}/service-accounts`, contractAccount)).body.data;
   await receiver.waitFor(1);
+  const trusted = (await admin.api.post(`/v1/projects/${project_id}/trusted-workflows`, trust)).body.data;
   const bearer = (token: string) => `Bearer ${token}`;
   const secret = process.env.JWT_SECRET ?? "";
   return {
@@ -131,10 +146,17 @@ async function createFixture(): Promise<Fixture> {
       deletedKey: bearer(deleted.key),
       expiredKey: bearer(expired.key),
       powerlessKey: bearer(powerless.key),
+      untrustedWorkflow: bearer(ci.token({ exp: Math.floor(Date.now() / 1000) + 3600 })),
     },
     userId: admin.userId,
     token: admin.token,
-    ids: { project_id, webhook_id, delivery_id: delivery.id, service_account_id: account.id },
+    ids: {
+      project_id,
+      webhook_id,
+      delivery_id: delivery.id,
+      service_account_id: account.id,
+      trusted_workflow_id: trusted.id,
+    },
     spareId,
   };
 }
@@ -169,6 +191,10 @@ async function existingIds(operation: Operation): Promise<Record<string, string>
     return { ...ids, id: (await api.post(keys, { name: "to go" })).body.data.id };
   }
   if (webhookChanges.includes(id)) return { ...ids, webhook_id: spareId };
+  if (id === "deleteTrustedWorkflow") {
+    const { body } = await api.post(`/v1/projects/${ids.project_id}/trusted-workflows`, trust);
+    return { ...ids, trusted_workflow_id: body.data.id };
+  }
   if (id !== "deleteWebhook") return ids;
   const hook = { url: "https://hooks.example.com/to-go", events: ["deploy.failed"] };
   const { body } = await api.post(`/v1/projects/${ids.project_id}/webhooks`, hook);
@@ -194,6 +220,7 @@ async function cleanUp(
     {
       ApiKey: ["/v1/api-keys", "id"],
       Webhook: [`/v1/projects/${project_id}/webhooks`, "webhook_id"],
+      TrustedWorkflow: [`/v1/projects/${project_id}/trusted-workflows`, "trusted_workflow_id"],
       ServiceAccount: [accounts, "service_account_id"],
       ServiceAccountApiKey: [`${accounts}/${service_account_id}/api-keys`, "id"],
     }[kind] ?? [];
@@ -273,12 +300,17 @@ const opaqueFields: Record<string, string[]> = {
   recoverDeliveries: ["cursor"],
   createApiKey: ["project_ids", "expires_at"],
   createServiceAccountApiKey: ["project_ids", "expires_at"],
+  // The pattern of a ref allows control characters, which the service rejects.
+  createTrustedWorkflow: ["ref"],
 };
+
+/** Fields whose values depend on the settings. */
+const fixedFields: Record<string, Record<string, Json>> = { createTrustedWorkflow: { issuer: { const: "github" } } };
 
 function withoutOpaqueFields({ id }: Operation, schema: Json): Json {
   const isOpaque = (name: string) => opaqueFields[id]?.includes(name);
   const properties = Object.entries<Json>(schema.properties).filter(([name]) => !isOpaque(name));
-  return { ...schema, properties: Object.fromEntries(properties) };
+  return { ...schema, properties: { ...Object.fromEntries(properties), ...fixedFields[id] } };
 }
 
 const successOf = ({ definition }: Operation): number =>
@@ -453,7 +485,14 @@ describe.each(operations)("$id", (operation) => {
         otherIds: fc.oneof(
           fc.constant({}),
           fc.dictionary(
-            fc.constantFrom("id", "project_id", "webhook_id", "delivery_id", "service_account_id"),
+            fc.constantFrom(
+              "id",
+              "project_id",
+              "webhook_id",
+              "delivery_id",
+              "service_account_id",
+              "trusted_workflow_id",
+            ),
             fc.uuid(),
           ),
         ),
@@ -574,7 +613,7 @@ test.each(invalidValues.unusualUrls)(
 );
 
 describe("limits and states", () => {
-  test("creating a key, a webhook or a service account above the limit returns a documented 409", async () => {
+  test("creating anything above its limit returns a documented 409", async () => {
     const { api, userId, token } = service.user();
     const project_id = await service.project(userId);
     const fill = async (path: string, body: object, count: number) => {
@@ -595,6 +634,11 @@ describe("limits and states", () => {
     const accountKey = await fill(`${accounts}/${first.id}/api-keys`, { name: "one of many" }, MAX_KEYS_PER_USER);
     expectDocumented(operation("createServiceAccountApiKey"), accountKey);
     expect([account.status, accountKey.status]).toEqual([409, 409]);
+    const trusts = `/v1/projects/${project_id}/trusted-workflows`;
+    const trusted = await fill(trusts, trust, MAX_TRUSTED_WORKFLOWS_PER_PROJECT);
+    expectDocumented(operation("createTrustedWorkflow"), trusted);
+    expectDocumented(operation("listTrustedWorkflows"), await api.get(trusts));
+    expect(trusted.status).toBe(409);
     const listed = await service.as(token).get("/v1/api-keys");
     expectDocumented(operation("listApiKeys"), listed);
     expect(listed.body.data).toHaveLength(MAX_KEYS_PER_USER);
@@ -725,6 +769,20 @@ describe("limits and states", () => {
       expect((await api.delete(`${path}/${data.id}`)).status).toBe(204);
     }
     receiver.respondWith(200);
+  });
+
+  test("what sends is rejected with a documented 403 while the project is suspended", async () => {
+    const { project_id } = fixture.ids;
+    await suspend({ project_id, suspended: true });
+    for (const id of ["createWebhook", ...budgeted]) {
+      const { body } = await sendTo(operation(id), { caller: "session", text: exampleOf(operation(id)) });
+      expect({ id, code: body.error.code }).toEqual({ id, code: "project_suspended" });
+    }
+    expectDocumented(
+      operation("getWebhook"),
+      await service.as(fixture.token).get(`/v1/projects/${project_id}/webhooks/${fixture.spareId}`),
+    );
+    await suspend({ project_id, suspended: false });
   });
 
   test("a page without a limit has the documented default size", async () => {

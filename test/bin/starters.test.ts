@@ -65,7 +65,7 @@ describe("a Node that cannot run TypeScript", () => {
 
 const optionsByProgram: Record<string, string[]> = {
   local: ["PORT", "SQS_PORT", "DATA_DIR", "WEBHOOK_ALLOW_CIDRS", "default: 3000", "default: .local"],
-  demo: ["DATA_DIR"],
+  demo: ["DATA_DIR", "[ci]"],
   token: ["--user <id>", "--expires-in <seconds>", "(default: 3600)", "(required)"],
   project: [
     "--user <id>",

@@ -1,6 +1,9 @@
 import { execFile, execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -13,6 +16,8 @@ import { parse } from "yaml";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";
+import { AUDIENCE, type CiSystem, startCiSystem } from "../support/ci-system.ts";
+import { closeAfterFile } from "../support/cleanup.ts";
 import { needs } from "../support/optional-program.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type ProxiedRequest, startTamperingProxy, type Tampering } from "../support/tampering-proxy.ts";
@@ -76,9 +81,10 @@ describe.each(workflows)("$file", ({ text, workflow }) => {
       const readsRepository = steps.some(({ uses }) => uses?.startsWith("actions/checkout@"));
       const isDeploying = steps.some(({ run }) => run?.includes("cdk deploy"));
       const isAttesting = steps.some(({ uses }) => uses?.startsWith("actions/attest-build-provenance@"));
+      const usesJobToken = steps.some(({ run }) => run?.includes("ACTIONS_ID_TOKEN_REQUEST_URL"));
       expect(permissions).toEqual({
         ...(readsRepository && { contents: "read" }),
-        ...(isDeploying && { "id-token": "write" }),
+        ...((isDeploying || usesJobToken) && { "id-token": "write" }),
         ...(isAttesting && { attestations: "write" }),
       });
       expect(environment !== undefined).toBe(isDeploying);
@@ -175,6 +181,23 @@ async function runStep(step: Step | undefined, env: Record<string, string>, cwd 
   }
 }
 
+/** Starts what a runner offers to a job with `id-token: write`. */
+async function startRunner(ci: CiSystem) {
+  const token = randomUUID();
+  const requests: string[] = [];
+  const server = http.createServer(({ url = "", headers }, response) => {
+    requests.push(url);
+    const aud = new URL(url, "http://runner").searchParams.get("audience");
+    if (headers.authorization !== `Bearer ${token}`) response.writeHead(401).end();
+    else response.end(JSON.stringify({ count: 1, value: ci.token({ aud }) }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closeAfterFile(() => server.close().closeAllConnections());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/token?api-version=2.0`;
+  return { url, token, requests };
+}
+
 needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   const { steps, env: jobEnv } = jobIn("use-the-api.yml", "webhooks");
   const step = (id: string) => steps.find((each) => each.id === id);
@@ -183,8 +206,13 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   let user: ReturnType<TestService["user"]>;
   let project: string;
   let key: string;
+  let ci: CiSystem;
+  /** Where the runner offers tokens to a job. */
+  let runner: { url: string; token: string; requests: string[] };
   beforeAll(async () => {
+    ci = await startCiSystem("ci");
     service = await startTestService();
+    runner = await startRunner(ci);
   });
   afterAll(() => service.stop());
   beforeEach(async () => {
@@ -192,6 +220,7 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
     project = await service.project(user.userId);
     key = (await user.api.post("/v1/api-keys", { name: "ci" })).body.data.key;
     writeFileSync(join(work, "output"), "");
+    runner.requests.length = 0;
   });
 
   const receiver = "https://pr-7.preview.example.com/hooks/deployments";
@@ -230,11 +259,63 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   const logOf = (printed: string) => printed.replaceAll(/^::add-mask::.*$/gm, "");
 
   test("the job sets exactly the variables that its steps use", () => {
-    expect(Object.keys(jobEnv).sort()).toEqual(["API_KEY", "API_URL", "PROJECT", "RECEIVER"]);
+    expect(Object.keys(jobEnv).sort()).toEqual(["API_KEY", "API_URL", "AUDIENCE", "PROJECT", "RECEIVER"]);
     expect(jobEnv.API_KEY).toBe(expression("secrets.PLATFORM_API_KEY"));
   });
 
-  test("runs for pull requests of the repository itself only: forks get no secrets", () => {
+  describe("without a stored key", () => {
+    const keyless = () => ({
+      API_KEY: "",
+      AUDIENCE,
+      ACTIONS_ID_TOKEN_REQUEST_URL: runner.url,
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: runner.token,
+    });
+    const givenTrust = (changes: object = {}) =>
+      user.api.post(`/v1/projects/${project}/trusted-workflows`, {
+        ...ci.trust,
+        permissions: ["webhooks:read", "webhooks:write"],
+        ...changes,
+      });
+
+    test("a repository that no project trusts fails with the code and the request id", async () => {
+      const { code, printed } = await runJob(["list"], { env: keyless() });
+      expect(code).not.toBe(0);
+      expect(printed).toMatch(
+        /^::error::GET .* returned 401: workflow_not_trusted, request id [0-9a-f-]{36}: No project/m,
+      );
+    });
+
+    test("the job's own token is the credential, and is in no log", async () => {
+      await givenTrust();
+      const { code, printed } = await runJob(["list", "create"], { env: keyless() });
+      expect(code).toBe(0);
+      const [webhook] = await webhooks();
+      const { data } = (await user.api.get(`/v1/projects/${project}/webhooks/${webhook.id}`)).body;
+      expect(data).toMatchObject({ url: receiver, created_by: expect.stringMatching(/^workflow:/) });
+      expect(runner.requests).toEqual(Array(2).fill(`/token?api-version=2.0&audience=${AUDIENCE}`));
+      expect(printed).toContain("::add-mask::eyJ");
+      expect(logOf(printed)).not.toContain("eyJ");
+      expect(printed).not.toContain(runner.token);
+      expect((await runJob(["delete"], { env: keyless() })).code).toBe(0);
+      expect(await webhooks()).toEqual([]);
+    });
+
+    test("a job without the permission, or of a fork, sends no request", async () => {
+      const env = { ...keyless(), ACTIONS_ID_TOKEN_REQUEST_URL: "" };
+      const { code, printed, requests } = await runJob(["list"], { env });
+      expect([code, requests]).toEqual([1, []]);
+      expect(printed).toContain("::error::The job gets no token: it needs 'permissions: id-token: write'");
+    });
+
+    test("a job that gets no token sends no request", async () => {
+      const env = { ...keyless(), ACTIONS_ID_TOKEN_REQUEST_TOKEN: "expired" };
+      const { code, requests } = await runJob(["list"], { env });
+      expect(code).not.toBe(0);
+      expect(requests).toEqual([]);
+    });
+  });
+
+  test("runs for pull requests of the repository itself only: forks get neither a token nor secrets", () => {
     expect(jobIn("use-the-api.yml", "webhooks").if).toBe(
       "github.event_name != 'pull_request' || github.event.pull_request.head.repo.full_name == github.repository",
     );

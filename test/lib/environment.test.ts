@@ -23,6 +23,19 @@ const credentialSettings = {
   LAST_USED_RESOLUTION_SECONDS: "300",
 };
 const deliverySettings = { RETRY_SCHEDULE: "1,60,3600", DELIVERY_GRACE_SECONDS: "300", DISABLE_AFTER_SECONDS: "86400" };
+const workflowSettings = {
+  OIDC_ISSUERS: JSON.stringify([
+    { name: "github", audience: "https://api.example.com" },
+    {
+      name: "gitlab-internal",
+      issuer: "https://gitlab.example.com",
+      audience: "https://api.example.com",
+      claims: "gitlab",
+      jwks_uri: "https://gitlab.example.com/keys",
+    },
+  ]),
+};
+const usersOfWorkflows = ["auth/authorizer", "trusted-workflows/create"];
 /** The functions that read or write deliveries. */
 const usersOfDeliveries = [
   "attempts/send",
@@ -38,11 +51,12 @@ const usersOfDeliveries = [
 ];
 
 test.each(rows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {
-  const names = Object.keys({ ...credentialSettings, ...deliverySettings });
+  const names = Object.keys({ ...credentialSettings, ...deliverySettings, ...workflowSettings });
   const settings = Object.entries(variablesOf(every, file)).filter(([name]) => names.includes(name));
   expect(Object.fromEntries(settings)).toEqual({
     ...(file === "auth/authorizer" && credentialSettings),
     ...(usersOfDeliveries.includes(file) && deliverySettings),
+    ...(usersOfWorkflows.includes(file) && workflowSettings),
   });
 });
 

@@ -24,6 +24,16 @@ export const everyOption = {
     audience: "platform",
     sharesUsers: true,
   },
+  workflowIssuers: [
+    { name: "github", audience: "https://api.example.com" },
+    {
+      name: "gitlab-internal",
+      issuer: "https://gitlab.example.com",
+      jwksUri: "https://gitlab.example.com/keys",
+      audience: "https://api.example.com",
+      claims: "gitlab",
+    },
+  ],
   apiKeys: { lastUsedResolutionSeconds: 300 },
   deliveries: { retrySchedule: [1, 60, 3_600], graceSeconds: 300, disableAfterSeconds: 86_400 },
   domain: {

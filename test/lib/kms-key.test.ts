@@ -72,8 +72,10 @@ test("a key of the stack is rotated every year, and only the logs of this accoun
 
 test("an existing table or secret is used with its own key", () => {
   const arnsOf = (file: string) => [...new Set(keyStatements(every, file).flatMap(({ Resource }) => Resource))];
+  // The stack's own key is for the table of trusted workflows, which the function reads too.
   expect(arnsOf("projects/list")).toEqual([
     "arn:aws:kms:eu-west-1:111122223333:key/1111bbbb-12ab-34cd-56ef-1234567890ab",
+    { "Fn::GetAtt": [expect.stringMatching(/^Key/), "Arn"] },
   ]);
   expect(arnsOf("auth/authorizer")).toContain(
     "arn:aws:kms:eu-west-1:111122223333:key/0000aaaa-12ab-34cd-56ef-1234567890ab",

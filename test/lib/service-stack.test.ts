@@ -55,6 +55,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "ProjectsUpsertMemberFunctionName",
     "RequestBudgetsTableName",
     "ServiceAccountsTableName",
+    "TrustedWorkflowsTableName",
     "UserApiKeysTableName",
     "WebhookSecretsTableName",
     "WebhooksTableName",

@@ -76,6 +76,37 @@ test.each<[string, unknown, string]>([
   ["jwks", { issuer: "https://id.example" }, "jwks.audience: is required"],
   ["jwks", { issuer: "https://id.example", audience: "" }, "jwks.audience: "],
   ["jwt", { requiresIssuedAt: "true" }, "jwt.requiresIssuedAt: "],
+  ["workflowIssuers", [], "workflowIssuers: "],
+  ["workflowIssuers", [{ name: "github" }], "workflowIssuers.0.audience: is required"],
+  ["workflowIssuers", [{ name: "CI", audience: "a" }], "workflowIssuers.0.name: must be 1 to 32 lower-case"],
+  ["workflowIssuers", [{ name: "ci", audience: "a" }], "workflowIssuers.0.issuer: is required"],
+  [
+    "workflowIssuers",
+    [{ name: "ci", audience: "a", issuer: "http://127.0.0.1:4999" }],
+    "workflowIssuers.0.issuer: must be an https URL",
+  ],
+  ["workflowIssuers", [{ name: "github", audience: "a", claims: "travis" }], "workflowIssuers.0.claims: "],
+  [
+    "workflowIssuers",
+    [
+      { name: "ci", audience: "a", issuer: "https://ci.example" },
+      { name: "ci", audience: "b", issuer: "https://other.example" },
+    ],
+    "workflowIssuers: must have different names",
+  ],
+  [
+    "workflowIssuers",
+    [
+      { name: "github", audience: "a" },
+      { name: "ci", audience: "b", issuer: "https://token.actions.githubusercontent.com" },
+    ],
+    "workflowIssuers: must have different issuers",
+  ],
+  [
+    "workflowIssuers",
+    [{ name: "ci", audience: "a", issuer: everyOption.jwks?.issuer }],
+    "workflowIssuers: must not contain the issuer of users",
+  ],
   ["deliveries", { retrySchedule: [] }, "deliveries.retrySchedule: "],
   ["deliveries", { retrySchedule: [5, 1.5] }, "deliveries.retrySchedule.1: "],
   ["deliveries", { retrySchedule: Array(21).fill(1) }, "deliveries.retrySchedule: "],

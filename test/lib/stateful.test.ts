@@ -27,6 +27,7 @@ const expected = {
   TablesProjectsD51E92A2: "Table deployment-webhooks-prod-projects (user_id, project_id), Retain",
   TablesRequestBudgets32CB1332: "Table deployment-webhooks-prod-request-budgets (project_id, window), Retain",
   TablesServiceAccounts504A458F: "Table deployment-webhooks-prod-service-accounts (project_id, id), Retain",
+  TablesTrustedWorkflows7AD42A88: "Table deployment-webhooks-prod-trusted-workflows (listed_under, entry), Retain",
   TablesUserApiKeys5AAFA72B: "Table deployment-webhooks-prod-user-api-keys (user_id, id), Retain",
   TablesWebhookSecrets2A52C5DB: "Table deployment-webhooks-prod-webhook-secrets (webhook_id), Retain",
   TablesWebhooks9E9DC764: "Table deployment-webhooks-prod-webhooks (project_id, id), Retain",

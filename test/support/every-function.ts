@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
+import { startDemoIssuer } from "../../bin/local/demo-issuer.ts";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
 import { type Delivery, type PendingDelivery, parkingShardOf, shardOf } from "../../functions/deliveries/delivery.ts";
 import { enqueueUnrecorded } from "../../functions/deliveries/delivery-queue.ts";
@@ -35,7 +36,16 @@ import { validBodyOf } from "./valid-bodies.ts";
  * @throws the first failure, after all scenarios have ended
  */
 export async function useEveryFunction(service: TestService): Promise<void> {
-  const api = [callEveryEndpoint, useKeys, useProjects, suspendProject, useWebhooks, reachCaps, redeliverAndRecover];
+  const api = [
+    callEveryEndpoint,
+    useKeys,
+    useProjects,
+    suspendProject,
+    useWorkflows,
+    useWebhooks,
+    reachCaps,
+    redeliverAndRecover,
+  ];
   const scenarios = [...api, rejectEvents, replayEvents, ...pipeline];
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
   const failure = results.find((result) => result.status === "rejected");
@@ -52,6 +62,8 @@ const expectStatus = async (response: Promise<{ status: number }>, status: numbe
 
 const rows: readonly EndpointRow[] = endpoints;
 
+const trust = { issuer: "github", repository_id: "1296269", permissions: ["projects:read"] };
+
 /** Calls the endpoint of each row once, with valid parameters and a valid body. Deletes last. */
 async function callEveryEndpoint(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, token, projectId, webhook }) => {
@@ -60,6 +72,7 @@ async function callEveryEndpoint(service: TestService): Promise<void> {
       project_id: projectId,
       webhook_id: webhook.id,
       delivery_id: (await givenDelivery(webhook, { status: "failed", attempt_count: 1 })).id,
+      trusted_workflow_id: (await api.post(`/v1/projects/${projectId}/trusted-workflows`, trust)).body.data.id,
     };
     const accounts = `/v1/projects/${projectId}/service-accounts`;
     const account = (await api.post(accounts, { name: "deploy", role: "viewer" })).body.data;
@@ -161,6 +174,29 @@ async function suspendProject(service: TestService): Promise<void> {
     await expectStatus(api.post(`${path}/recover`, { since: secondsFromNow(-60) }), 202);
     await untilAll(webhook, ["succeeded"]);
   });
+}
+
+/** With an issuer on this machine, beside that of GitHub. */
+async function useWorkflows(service: TestService): Promise<void> {
+  const { api, userId } = service.user();
+  const projectId = await service.project(userId);
+  const trusts = `/v1/projects/${projectId}/trusted-workflows`;
+  const issuer = await startDemoIssuer();
+  const given = process.env.OIDC_ISSUERS;
+  const ci = { name: "ci", issuer: issuer.url, jwks_uri: issuer.jwksUri, audience: "deployments" };
+  process.env.OIDC_ISSUERS = JSON.stringify([...JSON.parse(given ?? "[]"), ci]);
+  try {
+    const { id } = (await api.post(trusts, { ...trust, issuer: "ci" })).body.data;
+    const workflow = service.as(issuer.sign({ aud: "deployments", repository_id: trust.repository_id }));
+    expect((await workflow.get("/v1/projects")).body.data).toMatchObject([{ id: projectId }]);
+    await expectStatus(workflow.get(trusts), 403);
+    await expectStatus(api.delete(`${trusts}/${id}`), 204);
+    await expectStatus(api.delete(`${trusts}/${id}`), 404);
+    await expectStatus(workflow.get("/v1/projects"), 401);
+  } finally {
+    process.env.OIDC_ISSUERS = given;
+    issuer.stop();
+  }
 }
 
 async function useWebhooks(service: TestService): Promise<void> {

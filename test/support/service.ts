@@ -49,6 +49,7 @@ export async function startTestService({ deliver = false } = {}): Promise<TestSe
   await freshResources();
   logSink.write = () => {};
   process.env.JWT_SECRET ??= jwtSecret;
+  process.env.OIDC_ISSUERS ??= JSON.stringify([{ name: "github", audience: "deployments" }]);
   process.env.WEBHOOK_ALLOW_CIDRS ??= "127.0.0.0/8,::1/128";
   // Tests send more requests per second than users do. test/bin/local/ tests the throttle itself.
   const server = await createGateway(fromSources, undefined, () => true);

@@ -1,4 +1,4 @@
-import type { DeliveryStatus, EventName, Permission } from "../../client/src/client.ts";
+import type { DeliveryStatus, EventName, Permission, TrustedWorkflow } from "../../client/src/client.ts";
 
 /* Lists of the API's values. The compiler reports a value that the API has and a list lacks. */
 
@@ -17,6 +17,16 @@ export const deliveryStatuses = listOf({
   held: true,
   cancelled: true,
 } satisfies Record<DeliveryStatus, true>);
+
+export type WorkflowPermission = TrustedWorkflow["permissions"][number];
+
+export const workflowPermissions = listOf({
+  "projects:read": true,
+  "webhooks:read": true,
+  "webhooks:write": true,
+  "deliveries:read": true,
+  "deliveries:write": true,
+} satisfies Record<WorkflowPermission, true>);
 
 export const permissions = listOf({
   "projects:read": true,

@@ -44,6 +44,8 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   invalid_token: "Sign in again: svc login",
   token_expired: "A JWT is valid for at most an hour. Sign in again, preferably with an API key: svc login",
   invalid_api_key: "The key was deleted, or belongs to another service. Sign in again: svc login",
+  workflow_not_trusted:
+    "An admin of the project adds the repository with its numeric id: svc workflows trust. List what is trusted: svc workflows list",
   api_key_expired: "Use another key, or create one: svc keys create",
   insufficient_permission:
     "Show what the credential may do: svc whoami. Create a key with more permissions: svc keys create",
@@ -55,6 +57,7 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   already_created: undefined,
   idempotency_key_reused: undefined,
   api_key_limit_reached: "Delete a key that is no longer needed: svc keys list",
+  trusted_workflow_limit_reached: "Delete a trust that is no longer needed: svc workflows list",
   webhook_limit_reached: "Delete a webhook that is no longer needed: svc webhooks list",
   service_account_limit_reached: "Delete a service account that is no longer needed: svc service-accounts list",
   validation_error: "Show the usage of a command: add --help",

@@ -11,6 +11,7 @@ import { addProjects } from "./projects.ts";
 import { addServiceAccounts } from "./service-accounts.ts";
 import { addVerify } from "./verify.ts";
 import { addWebhooks } from "./webhooks.ts";
+import { addWorkflows } from "./workflows.ts";
 
 const help = `
 The service and the credential are SVC_BASE_URL and SVC_API_KEY (an API key or a JWT), or those of svc login.
@@ -31,6 +32,7 @@ const groups = [
   addServiceAccounts,
   addWebhooks,
   addDeliveries,
+  addWorkflows,
   addListen,
   addVerify,
   addMcp,

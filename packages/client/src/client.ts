@@ -19,6 +19,7 @@ export type EventName = Schemas["EventName"];
 export type Project = Schemas["Project"];
 export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];
+export type TrustedWorkflow = Schemas["TrustedWorkflow"];
 export type Webhook = Schemas["Webhook"];
 export type WebhookInList = Schemas["WebhookInList"];
 
@@ -127,6 +128,8 @@ export function createClient(options: ClientOptions) {
   const deliveriesPath = `${webhookPath}/deliveries` as const;
   const deliveryPath = `${deliveriesPath}/{delivery_id}` as const;
 
+  const workflowsPath = "/v1/projects/{project_id}/trusted-workflows";
+
   const client = {
     createApiKey: (body: BodyOf<"createApiKey">) => data(http.POST("/v1/api-keys", { body })),
     listApiKeys: (query: KeyQuery = {}) => data(http.GET("/v1/api-keys", { params: { query } })),
@@ -153,6 +156,14 @@ export function createClient(options: ClientOptions) {
       const path = { ...ofAccount(account).params.path, id };
       await http.DELETE(`${accountPath}/api-keys/{id}`, { params: { path } });
     },
+
+    createTrustedWorkflow: (projectId: string, body: BodyOf<"createTrustedWorkflow">) =>
+      data(http.POST(workflowsPath, { ...inProject(projectId), body })),
+    listTrustedWorkflows: (projectId: string) => data(http.GET(workflowsPath, inProject(projectId))),
+    deleteTrustedWorkflow: async (projectId: string, id: string) =>
+      void (await http.DELETE(`${workflowsPath}/{trusted_workflow_id}`, {
+        params: { path: { project_id: projectId, trusted_workflow_id: id } },
+      })),
 
     listProjects: () => data(http.GET("/v1/projects")),
 

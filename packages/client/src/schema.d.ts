@@ -16,7 +16,7 @@ export interface paths {
     put?: never;
     /**
      * Create an API key
-     * @description Only this response contains `key`. A user can have at most 100 keys. Requires a JWT; API keys are rejected.
+     * @description Only this response contains `key`. A user can have at most 100 keys. Requires the JWT of a user; API keys and workflows are rejected.
      */
     post: operations["createApiKey"];
     delete?: never;
@@ -86,7 +86,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the secret of an API key
-     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; after it, it is rejected like a deleted one. At most 3 earlier keys stay valid: a further roll ends the oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled. Requires a JWT; API keys are rejected.
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; after it, it is rejected like a deleted one. At most 3 earlier keys stay valid: a further roll ends the oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled. Requires the JWT of a user; API keys and workflows are rejected.
      */
     post: operations["rollApiKey"];
     delete?: never;
@@ -124,7 +124,7 @@ export interface paths {
     };
     /**
      * List your projects
-     * @description Oldest membership first, with your role in each project. Permission: `projects:read`.
+     * @description Oldest membership first, with your role in each project. A workflow sees the projects that trust it, with the role that its permissions correspond to. Permission: `projects:read`.
      */
     get: operations["listProjects"];
     put?: never;
@@ -410,7 +410,7 @@ export interface paths {
     put?: never;
     /**
      * Create a service account
-     * @description It becomes a member of the project with the role. A project can have at most 50. Requires a JWT and the role `admin` in the project; API keys are rejected.
+     * @description It becomes a member of the project with the role. A project can have at most 50. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["createServiceAccount"];
     delete?: never;
@@ -464,7 +464,7 @@ export interface paths {
     put?: never;
     /**
      * Create an API key of a service account
-     * @description Only this response contains `key`. The key sees this project only, with the role of the service account. At most 100 for each. Requires a JWT and the role `admin` in the project; API keys are rejected.
+     * @description Only this response contains `key`. The key sees this project only, with the role of the service account. At most 100 for each. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["createServiceAccountApiKey"];
     delete?: never;
@@ -495,6 +495,58 @@ export interface paths {
      * @description The next request with the key is rejected. Requires the role `admin` in the project. Permission: `service-accounts:write`.
      */
     delete: operations["deleteServiceAccountApiKey"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/trusted-workflows": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the trusted workflows of a project
+     * @description Oldest first. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     */
+    get: operations["listTrustedWorkflows"];
+    put?: never;
+    /**
+     * Trust the workflows of a repository
+     * @description A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token without the claim does not match. A project can have at most 50 trusts; the permissions of all that match are added up. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     */
+    post: operations["createTrustedWorkflow"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the trust. */
+        trusted_workflow_id: components["parameters"]["trusted_workflow_id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post?: never;
+    /**
+     * Delete a trust
+     * @description The next request of the workflow is rejected, unless another trust matches. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     */
+    delete: operations["deleteTrustedWorkflow"];
     options?: never;
     head?: never;
     patch?: never;
@@ -992,6 +1044,37 @@ export interface components {
       /** @description Where to continue: send it as `cursor`. Null when the recovery is complete. */
       next_cursor: string | null;
     };
+    TrustedWorkflow: {
+      /**
+       * Format: uuid
+       * @description Id of the trust. The workflow acts as the user `workflow:<id>`.
+       */
+      id: string;
+      /**
+       * Format: uuid
+       * @description Id of the project in which the workflow may act.
+       */
+      project_id: string;
+      /** @description Display name of the trust; null = none. */
+      name: string | null;
+      /** @description Name of the issuer of the tokens. */
+      issuer: string;
+      /** @description Numeric id of the repository. */
+      repository_id: string;
+      /** @description Numeric id that the owner of the repository must have; null = any. */
+      repository_owner_id: string | null;
+      /** @description Full ref that the workflow must run for; null = any. */
+      ref: string | null;
+      /** @description Environment that the job must use; null = any, or none. */
+      environment: string | null;
+      /** @description What the workflow may do in the project. */
+      permissions: ("projects:read" | "webhooks:read" | "webhooks:write" | "deliveries:read" | "deliveries:write")[];
+      /**
+       * Format: date-time
+       * @description Time of creation.
+       */
+      created_at: string;
+    };
     /**
      * @description Name of the event.
      *
@@ -1169,6 +1252,8 @@ export interface components {
      *     `invalid_api_key`: The API key is malformed, unknown or deleted.
      *
      *     `api_key_expired`: The `expires_at` of the API key has passed.
+     *
+     *     `workflow_not_trusted`: The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref and environment.
      */
     Unauthorized: {
       headers: {
@@ -1187,7 +1272,13 @@ export interface components {
              * @description Error code for programs. Part of the API.
              * @enum {string}
              */
-            code: "unauthorized" | "invalid_token" | "token_expired" | "invalid_api_key" | "api_key_expired";
+            code:
+              | "unauthorized"
+              | "invalid_token"
+              | "token_expired"
+              | "invalid_api_key"
+              | "api_key_expired"
+              | "workflow_not_trusted";
             /** @description Error message for people. May change. */
             message: string;
             /**
@@ -1199,7 +1290,7 @@ export interface components {
         };
       };
     };
-    /** @description `session_required`: API keys cannot do this. Send a JWT. */
+    /** @description `session_required`: API keys and workflows cannot do this. Send the JWT of a user. */
     SessionRequired: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
@@ -1678,7 +1769,7 @@ export interface components {
     /**
      * @description `forbidden`: Only admins of the project may do this; viewers have read access.
      *
-     *     `session_required`: API keys cannot do this. Send a JWT.
+     *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
      */
     ForbiddenOrSessionRequired: {
       headers: {
@@ -1766,6 +1857,35 @@ export interface components {
         };
       };
     };
+    /** @description `trusted_workflow_limit_reached`: The project has reached the maximum number of trusted workflows. */
+    TrustedWorkflowLimitReached: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "trusted_workflow_limit_reached";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
   };
   parameters: {
     /** @description Id of the API key. */
@@ -1778,6 +1898,8 @@ export interface components {
     delivery_id: string;
     /** @description Id of the service account. */
     service_account_id: string;
+    /** @description Id of the trust. */
+    trusted_workflow_id: string;
   };
   requestBodies: never;
   headers: {
@@ -1983,10 +2105,11 @@ export interface operations {
                *
                *     - `jwt`: a signed-in user
                *     - `api_key`: an API key
+               *     - `workflow`: a workflow of a CI system
                * @enum {string}
                */
-              type: "jwt" | "api_key";
-              /** @description Id of the user for whom it acts. */
+              type: "jwt" | "api_key" | "workflow";
+              /** @description Id of the user for whom it acts. A workflow acts for itself, as `workflow:<id of the trust>`. */
               user_id: string;
               api_key: {
                 /**
@@ -3080,6 +3203,8 @@ export interface operations {
                *     - `service_account.deleted`: A service account was deleted, with its API keys.
                *     - `project.suspended`: The platform suspended the project.
                *     - `project.resumed`: The platform ended the suspension of the project.
+               *     - `trusted_workflow.created`: A workflow of a CI system was trusted; `details` names its repository.
+               *     - `trusted_workflow.deleted`: The trust in a workflow was deleted.
                * @enum {string}
                */
               action:
@@ -3098,25 +3223,34 @@ export interface operations {
                 | "service_account.created"
                 | "service_account.deleted"
                 | "project.suspended"
-                | "project.resumed";
+                | "project.resumed"
+                | "trusted_workflow.created"
+                | "trusted_workflow.deleted";
               actor: {
                 /**
                  * @description Kind of the actor.
                  *
                  *     - `jwt`: a signed-in user
                  *     - `api_key`: an API key
+                 *     - `workflow`: a workflow of a CI system
                  *     - `platform`: the platform that this service belongs to
                  *     - `system`: this service
                  * @enum {string}
                  */
-                type: "jwt" | "api_key" | "platform" | "system";
-                /** @description Id of the user. */
+                type: "jwt" | "api_key" | "workflow" | "platform" | "system";
+                /** @description Id of the user, or `workflow:<id of the trust>`. */
                 user_id?: string;
                 /**
                  * Format: uuid
                  * @description Id of the API key.
                  */
                 credential_id?: string;
+                /** @description Name of the repository whose workflow it is. */
+                repository?: string;
+                /** @description The ref that the workflow ran for. */
+                ref?: string;
+                /** @description Id of the run or pipeline. */
+                run_id?: string;
                 /** @description IP address of the client. */
                 address?: string;
                 /** @description `User-Agent` of the client. */
@@ -3124,7 +3258,7 @@ export interface operations {
                 /** @description Id of the request. */
                 request_id?: string;
               };
-              /** @description Id of the key, webhook, user or project that was changed. */
+              /** @description Id of the key, webhook, user, trust or project that was changed. */
               resource_id: string;
               /** @description What helps to understand the change, such as a name. */
               details: {
@@ -3226,6 +3360,8 @@ export interface operations {
                *     - `service_account.deleted`: A service account was deleted, with its API keys.
                *     - `project.suspended`: The platform suspended the project.
                *     - `project.resumed`: The platform ended the suspension of the project.
+               *     - `trusted_workflow.created`: A workflow of a CI system was trusted; `details` names its repository.
+               *     - `trusted_workflow.deleted`: The trust in a workflow was deleted.
                * @enum {string}
                */
               action:
@@ -3244,25 +3380,34 @@ export interface operations {
                 | "service_account.created"
                 | "service_account.deleted"
                 | "project.suspended"
-                | "project.resumed";
+                | "project.resumed"
+                | "trusted_workflow.created"
+                | "trusted_workflow.deleted";
               actor: {
                 /**
                  * @description Kind of the actor.
                  *
                  *     - `jwt`: a signed-in user
                  *     - `api_key`: an API key
+                 *     - `workflow`: a workflow of a CI system
                  *     - `platform`: the platform that this service belongs to
                  *     - `system`: this service
                  * @enum {string}
                  */
-                type: "jwt" | "api_key" | "platform" | "system";
-                /** @description Id of the user. */
+                type: "jwt" | "api_key" | "workflow" | "platform" | "system";
+                /** @description Id of the user, or `workflow:<id of the trust>`. */
                 user_id?: string;
                 /**
                  * Format: uuid
                  * @description Id of the API key.
                  */
                 credential_id?: string;
+                /** @description Name of the repository whose workflow it is. */
+                repository?: string;
+                /** @description The ref that the workflow ran for. */
+                ref?: string;
+                /** @description Id of the run or pipeline. */
+                run_id?: string;
                 /** @description IP address of the client. */
                 address?: string;
                 /** @description `User-Agent` of the client. */
@@ -3270,7 +3415,7 @@ export interface operations {
                 /** @description Id of the request. */
                 request_id?: string;
               };
-              /** @description Id of the key, webhook, user or project that was changed. */
+              /** @description Id of the key, webhook, user, trust or project that was changed. */
               resource_id: string;
               /** @description What helps to understand the change, such as a name. */
               details: {
@@ -3675,6 +3820,193 @@ export interface operations {
       };
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listTrustedWorkflows: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-70ef-becf-833b3c36dc99",
+           *           "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+           *           "name": "shop, main",
+           *           "issuer": "github",
+           *           "repository_id": "1296269",
+           *           "repository_owner_id": null,
+           *           "ref": "refs/heads/main",
+           *           "environment": null,
+           *           "permissions": [
+           *             "webhooks:read",
+           *             "deliveries:read"
+           *           ],
+           *           "created_at": "2026-11-21T04:04:29.027Z"
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["TrustedWorkflow"][];
+          };
+        };
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  createTrustedWorkflow: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "shop, main",
+         *       "issuer": "github",
+         *       "repository_id": "1296269",
+         *       "ref": "refs/heads/main",
+         *       "permissions": [
+         *         "webhooks:read",
+         *         "deliveries:read"
+         *       ]
+         *     }
+         */
+        "application/json": {
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. Default: none. */
+          name?: string;
+          /** @description The CI system: `github`, `gitlab`, or another name, of those that the stage accepts. */
+          issuer: string;
+          /** @description The numeric id: `repository_id` of GitHub, `project_id` of GitLab. Names are not accepted, because they can be taken over. */
+          repository_id: string;
+          /** @description The numeric id of its owner: `repository_owner_id` of GitHub, `namespace_id` of GitLab. Default: any, also after a transfer. */
+          repository_owner_id?: string;
+          /** @description The full ref that the workflow runs for, such as `refs/heads/main`: `ref` of GitHub, `ref_path` of GitLab. Default: any, also pull requests of the repository itself. */
+          ref?: string;
+          /** @description The environment of the job. Default: any, also none. */
+          environment?: string;
+          /** @description What the workflow may do in this project. There are none for API keys. */
+          permissions: (
+            | "projects:read"
+            | "webhooks:read"
+            | "webhooks:write"
+            | "deliveries:read"
+            | "deliveries:write"
+          )[];
+        };
+      };
+    };
+    responses: {
+      /** @description Created */
+      201: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-70ef-becf-833b3c36dc99",
+           *         "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+           *         "name": "shop, main",
+           *         "issuer": "github",
+           *         "repository_id": "1296269",
+           *         "repository_owner_id": null,
+           *         "ref": "refs/heads/main",
+           *         "environment": null,
+           *         "permissions": [
+           *           "webhooks:read",
+           *           "deliveries:read"
+           *         ],
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["TrustedWorkflow"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["TrustedWorkflowLimitReached"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  deleteTrustedWorkflow: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the trust. */
+        trusted_workflow_id: components["parameters"]["trusted_workflow_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Success. The body is empty. */
+      204: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];

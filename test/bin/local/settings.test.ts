@@ -221,3 +221,35 @@ describe("a data directory that cannot be used", () => {
     expect(readSettings({ DATA_DIR: path }).jwtSecret).toBe("x".repeat(32));
   });
 });
+
+describe("OIDC_ISSUERS", () => {
+  const start = (value: string) => {
+    process.env.OIDC_ISSUERS = value;
+    return () => setFunctionDefaults({ jwtSecret: "x".repeat(32) });
+  };
+  const ci = {
+    name: "ci",
+    issuer: "http://127.0.0.1:4999",
+    jwks_uri: "http://127.0.0.1:4999/jwks",
+    audience: "deployments",
+  };
+
+  test("lets a local run accept an issuer on this machine", () => {
+    expect(start(JSON.stringify([ci]))).not.toThrow();
+  });
+
+  test.each([
+    ["github", "OIDC_ISSUERS must be JSON. Example: [{"],
+    [JSON.stringify([{ ...ci, audience: undefined }]), "OIDC_ISSUERS[0][audience] is required."],
+    [JSON.stringify([{ ...ci, issuer: "http://ci.example" }]), "OIDC_ISSUERS[0][issuer] must be an https URL, or http"],
+  ])("with the value %s stops the start", (value, message) => {
+    expect(start(value)).toThrow(SettingError);
+    expect(start(value)).toThrow(message);
+  });
+
+  test.each(["JWKS_ISSUER", "JWT_ISSUER"])("with the issuer of %s stops the start", (name) => {
+    Object.assign(process.env, { [name]: "https://id.example", JWKS_AUDIENCE: "api" });
+    const value = JSON.stringify([{ ...ci, issuer: "https://id.example" }]);
+    expect(start(value)).toThrow("OIDC_ISSUERS and JWKS_ISSUER or JWT_ISSUER both name https://id.example.");
+  });
+});

@@ -87,6 +87,11 @@ test.each(writeRows)("a successful $method $path logs one line with its ids", as
   const { token, key, path, projectId: project_id, webhook } = await newScenario(service);
   const ids: Record<string, string> = { project_id, webhook_id: webhook.id };
   if (row.path.includes("{delivery_id}")) ids.delivery_id = (await key.post(`${path}/test`, {})).body.data.id;
+  if (row.path.includes("{trusted_workflow_id}")) {
+    const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
+    const { body } = await service.as(token).post(`/v1/projects/${project_id}/trusted-workflows`, trust);
+    ids.trusted_workflow_id = body.data.id;
+  }
   if (row.path.includes("{id}")) ids.id = (await service.as(token).post("/v1/api-keys", { name: "x" })).body.data.id;
   const ofAccount = row.path.includes("{service_account_id}");
   if (ofAccount) {

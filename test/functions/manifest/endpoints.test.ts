@@ -9,6 +9,7 @@ import { type EndpointRow, endpoints, permissions } from "../../../functions/man
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
+import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
 import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
@@ -23,6 +24,9 @@ const closedRows = rows.filter(({ access }) => access !== "anyone");
 const rowsOfProjects = rows.filter(({ path }) => path.includes("{project_id}"));
 const rowsWithParams = rows.filter(({ path }) => path.includes("{"));
 
+const needsSession = ({ access }: EndpointRow) => access === "session" || access === "admin_session";
+const needsAdmin = ({ access }: EndpointRow) => access === "admin" || access === "admin_session";
+
 const namesMoreThanProject = ({ path }: EndpointRow) => path.replace("{project_id}", "").includes("{");
 
 let service: TestService;
@@ -34,8 +38,10 @@ let deletedKey: string;
 let rolledKey: string;
 let leakedKey: string;
 let expiredKey: string;
+let ci: CiSystem;
 
 beforeAll(async () => {
+  ci = await startCiSystem("ci");
   service = await startTestService();
   admin = service.user();
   project = await service.project(admin.userId);
@@ -140,8 +146,6 @@ const noCredentials: [title: string, authorization: string][] = [
 ];
 
 /** Values of access that reject API keys. */
-const sessionAccess: EndpointRow["access"][] = ["session", "admin_session"];
-const adminAccess: EndpointRow["access"][] = ["admin", "admin_session"];
 
 describe.each(openRows)("$method $path, for anyone", (row) => {
   const credentials: [title: string, headers: () => Record<string, string>][] = [
@@ -170,9 +174,9 @@ describe.each(closedRows)("$method $path", (row) => {
     else expect(status).toBe(successStatusOf(row));
   });
 
-  test("accepts an API key unless the access requires a session", async () => {
+  test("accepts an API key unless the access is `session` or `admin_session`", async () => {
     const response = await call(row, bearer(adminKey));
-    if (sessionAccess.includes(row.access)) expectError(response, 403, "session_required");
+    if (needsSession(row)) expectError(response, 403, "session_required");
     else expect([401, 403]).not.toContain(response.status);
   });
 
@@ -230,13 +234,11 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
     expect(withoutRequestId(unknown)).toEqual(withoutRequestId(foreign));
   });
 
-  test("is allowed for a viewer unless the access requires an admin, with a JWT and with an API key", async () => {
+  test("is allowed for a viewer unless the access is `admin` or `admin_session`, with a JWT and with an API key", async () => {
     const { body } = await viewer.api.post("/v1/api-keys", { name: "viewer" });
-    for (const credential of [viewer.token, body.data.key]) {
+    for (const credential of [viewer.token, ...(needsSession(row) ? [] : [body.data.key])]) {
       const response = await call(row, bearer(credential));
-      const isKey = credential !== viewer.token;
-      if (isKey && sessionAccess.includes(row.access)) expectError(response, 403, "session_required");
-      else if (adminAccess.includes(row.access)) expectError(response, 403, "forbidden");
+      if (needsAdmin(row)) expectError(response, 403, "forbidden");
       else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
       if (response.status === 404) expect(response.body.error.message).not.toContain("project");
     }
@@ -278,6 +280,39 @@ describe.each(rowsWithPermission)("a narrow key and $method $path", (row) => {
     if (!row.path.includes("{project_id}")) return expect([200, 403, 404]).toContain(response.status);
     expectError(response, 404, "not_found");
     const stranger = await call(row, bearer(service.user().token));
+    expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));
+  });
+});
+
+describe.each(closedRows)("a trusted workflow and $method $path", (row) => {
+  const trusts = () => `/v1/projects/${project}/trusted-workflows`;
+  let trustId: string;
+  beforeAll(async () => {
+    trustId = (await admin.api.post(trusts(), { ...ci.trust, ref: "refs/heads/main" })).body.data.id;
+  });
+  afterAll(() => admin.api.delete(`${trusts()}/${trustId}`));
+
+  test("is rejected for another ref and for another repository", async () => {
+    for (const claims of [{ ref: "refs/pull/1/merge" }, { repository_id: "1" }]) {
+      expectError(await call(row, bearer(ci.token(claims))), 401, "workflow_not_trusted");
+    }
+  });
+
+  test("needs a permission for a workflow, and no person", async () => {
+    const response = await call(row, bearer(ci.token()));
+    const isGiven = row.permission === "none" || ci.trust.permissions.includes(row.permission);
+    if (needsSession(row)) expectError(response, 403, "session_required");
+    else if (!isGiven) expectError(response, 403, "insufficient_permission");
+    else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
+  });
+
+  test("gets the 404 of a stranger in another project", async () => {
+    if (!row.path.includes("{project_id}") || needsSession(row)) return;
+    if (!ci.trust.permissions.includes(row.permission)) return;
+    const path = pathOf(row, { projectId: await service.project(admin.userId) });
+    const response = await call(row, bearer(ci.token()), path);
+    expectError(response, 404, "not_found");
+    const stranger = await call(row, bearer(service.user().token), path);
     expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));
   });
 });

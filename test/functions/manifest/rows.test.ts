@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type EndpointRow, endpoints } from "../../../functions/manifest/endpoints.ts";
+import { ciSystems } from "../../../functions/manifest/ci-systems.ts";
+import { type EndpointRow, endpoints, workflowPermissions } from "../../../functions/manifest/endpoints.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
@@ -64,7 +65,33 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none`,
     `GET ${accountKeys} -> service-accounts/list-api-keys, admin, service-accounts:read`,
     `DELETE ${accountKeys}/{id} -> service-accounts/delete-api-key, admin, service-accounts:write`,
+    "POST /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/create, admin_session, none",
+    "GET /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/list, admin_session, none",
+    "DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id} -> trusted-workflows/delete, admin_session, none",
   ]);
+});
+
+test("a credential without a person needs a permission for whatever it can call in a project", () => {
+  const inProjects = endpointRows.filter(({ access }) => access === "viewer" || access === "admin");
+  expect(inProjects.length).toBeGreaterThan(5);
+  expect(inProjects.filter(({ permission }) => permission === "none")).toEqual([]);
+});
+
+test("a workflow can be given what there is in a project, and nothing of API keys", () => {
+  expect(workflowPermissions).toEqual([
+    "projects:read",
+    "webhooks:read",
+    "webhooks:write",
+    "deliveries:read",
+    "deliveries:write",
+  ]);
+});
+
+test("the public CI systems have their issuers and the addresses of their keys", () => {
+  expect(ciSystems).toEqual({
+    github: { issuer: "https://token.actions.githubusercontent.com", jwksPath: "/.well-known/jwks" },
+    gitlab: { issuer: "https://gitlab.com", jwksPath: "/oauth/discovery/keys" },
+  });
 });
 
 test.each([...endpointRows, ...workerRows].map(({ file }) => file))("%s has a test file", (file) => {
@@ -124,6 +151,12 @@ test("each table has its keys, indexes and ttl", () => {
       partitionKey: "scope",
       sortKey: "id",
       ttl: "expires_at",
+    },
+    trustedWorkflows: {
+      env: "TRUSTED_WORKFLOWS_TABLE",
+      name: "trusted-workflows",
+      partitionKey: "listed_under",
+      sortKey: "entry",
     },
   });
 });

@@ -17,8 +17,8 @@ const names: [string, () => string][] = [
   ]),
 ];
 
-test("there are fourteen names: eight tables, three queues, three dead-letter queues", () => {
-  expect(new Set(names.map(([name]) => name)).size).toBe(14);
+test("there are seventeen names: eleven tables, three queues, three dead-letter queues", () => {
+  expect(new Set(names.map(([name]) => name)).size).toBe(17);
 });
 
 test.each(names)("%s is read on each call, and a missing value throws an error with the name", (name, read) => {

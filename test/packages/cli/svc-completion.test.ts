@@ -36,7 +36,7 @@ describe("bash", () => {
   const onBash = needs("bash").test;
 
   onBash("completes commands, subcommands and options", () => {
-    expect(offers("w")).toEqual(["whoami", "webhooks"].sort().reverse());
+    expect(offers("w")).toEqual(["whoami", "webhooks", "workflows"]);
     expect(offers("webhooks", "")).toEqual(
       expect.arrayContaining(["create", "list", "show", "update", "delete", "rotate", "test", "--base-url", "--help"]),
     );
@@ -93,6 +93,7 @@ test("the script of every shell contains every command", async () => {
       "login",
       "keys",
       "webhooks",
+      "workflows",
       "rotate",
       "deliveries",
       "recover",

@@ -31,6 +31,12 @@ test("options have these defaults and choices", () => {
     ["deliveries list --limit", "20", undefined],
     ["deliveries recover --status", undefined, ["failed", "held"]],
     ["deliveries tail --last", "5", undefined],
+    ["workflows trust --issuer", "github", undefined],
+    [
+      "workflows trust --permission",
+      undefined,
+      ["projects:read", "webhooks:read", "webhooks:write", "deliveries:read", "deliveries:write"],
+    ],
     ["listen --port", "4000", undefined],
     ["listen --status", "200", undefined],
   ]);

@@ -377,6 +377,52 @@ describe("service accounts", () => {
   });
 });
 
+describe("workflows", () => {
+  const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
+  const workflows = (...args: string[]) => svc(["workflows", ...args], { env: session() });
+
+  test("trust prints only the id to stdout, list shows it, and untrust ends it", async () => {
+    const trusts = `/v1/projects/${projectId}/trusted-workflows`;
+    expect((await workflows("list")).stderr).toContain("svc workflows trust <repository-id>");
+    const options = ["--ref", "refs/heads/main", "--permission", "webhooks:read,deliveries:read", "--name", "shop"];
+    const { code, stdout, stderr } = await workflows("trust", "1296269", ...options);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/) });
+    const id = stdout.trim();
+    expect(stderr).toContain(`End it with: svc workflows untrust ${id}`);
+    const { data } = (await api.get(trusts)).body;
+    expect(data).toMatchObject([
+      {
+        id,
+        issuer: "github",
+        name: "shop",
+        repository_id: "1296269",
+        ref: "refs/heads/main",
+        permissions: ["webhooks:read", "deliveries:read"],
+      },
+    ]);
+    expect(json(await workflows("list", "--json"))).toEqual(data);
+    const { stdout: listed } = await workflows("list");
+    expect(listed).toMatch(/^ID +NAME +REPOSITORY +ONLY +PERMISSIONS +CREATED\n/);
+    expect(listed).toContain("github 1296269  refs/heads/main  webhooks:read deliveries:read");
+    expect(await workflows("untrust", id)).toMatchObject({ code: 2, stderr: expect.stringContaining("Pass --yes") });
+    expect(await workflows("untrust", id, "--yes")).toMatchObject({ code: 0, stdout: "" });
+    expect((await api.get(trusts)).body.data).toEqual([]);
+    expect((await workflows("untrust", id, "--yes")).code).toBe(4);
+  });
+
+  test("trust passes every condition on, and rejects a name and an unknown permission", async () => {
+    const conditions = ["--environment", "prod", "--owner-id", "65", "--permission", "webhooks:read"];
+    const created = json(await workflows("trust", "1296269", "--json", ...conditions));
+    expect(created).toMatchObject({ environment: "prod", repository_owner_id: "65", ref: null, name: null });
+    expect((await workflows("list")).stdout).toContain("environment prod, owner 65");
+    await workflows("untrust", created.id, "--yes");
+    const named = await workflows("trust", "acme/shop", "--permission", "webhooks:read");
+    expect(named).toMatchObject({ code: 1, stderr: expect.stringContaining("because a name can be taken over") });
+    expect((await workflows("trust", "1", "--permission", "keys:write")).code).toBe(2);
+    expect((await workflows("trust", "1")).code).toBe(2);
+  });
+});
+
 describe("projects", () => {
   test("list shows a table, and with --json exactly the API's data", async () => {
     const { data } = (await api.get("/v1/projects")).body;

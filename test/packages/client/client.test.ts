@@ -71,6 +71,7 @@ describe("with the service", () => {
       ...["redeliver", "recoverDeliveries", "getCurrentCredential", "updateApiKey", "rollApiKey", "revokeCredentials"],
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
+      ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
     ];
     const ids = operations.map(({ id }) => id);
     expect(Object.keys(client).sort()).toEqual([...methods, "eachDelivery", "eachRecovery"].sort());

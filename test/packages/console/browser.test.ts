@@ -1172,7 +1172,12 @@ inChromium.describe("the console in Chromium", () => {
       });
       await sendEvent(projectId, { text: "y".repeat(300) });
       await target.waitFor(1);
-      const [{ id }] = (await call("GET", `${path}/deliveries`)).body.data;
+      // The row is written after the request.
+      const id = await eventually(async () => {
+        const [delivery] = (await call("GET", `${path}/deliveries`)).body.data;
+        expect(delivery).toBeDefined();
+        return delivery.id;
+      });
       const page = await signedIn("", { context: { viewport: { width: 360, height: 740 } } });
       const screens = ["#/projects", "#/keys", `#/projects/${projectId}`, hash, `${hash}/verify`];
       for (const screen of [...screens, `${hash}/deliveries/${id}`]) {

@@ -1,0 +1,34 @@
+import { randomBytes } from "node:crypto";
+import { membershipOf } from "../access/membership-store.ts";
+import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { invalidField } from "../schema/input.ts";
+import {
+  createTrustedWorkflow,
+  TRUSTED_WORKFLOW_RANDOM_BYTES,
+  toResponse,
+  trustedWorkflowInput,
+} from "./trusted-workflow.ts";
+import * as trustedWorkflows from "./trusted-workflow-store.ts";
+import type { WorkflowIssuer } from "./workflow-issuer.ts";
+import { workflowIssuers } from "./workflow-issuers.ts";
+
+/** Lets the workflows of a repository act in a project, with the tokens that their CI system issues. */
+export const handler = defineEndpoint("POST /v1/projects/{project_id}/trusted-workflows", {
+  input: trustedWorkflowInput,
+  async run({ input, params, identity, actor, now }) {
+    const random = randomBytes(TRUSTED_WORKFLOW_RANDOM_BYTES);
+    const trust = createTrustedWorkflow(input, issuerNamed(input.issuer), params.project_id, now, random);
+    const project = await membershipOf(identity.userId, params.project_id);
+    await trustedWorkflows.insert(trust, project?.name ?? "", actor);
+    return created(toResponse(trust));
+  },
+});
+
+/** @throws ApiError `validation_error` that lists the issuers of the stage */
+function issuerNamed(name: string): WorkflowIssuer {
+  const issuers = workflowIssuers();
+  const issuer = issuers.find((each) => each.name === name);
+  if (issuer !== undefined) return issuer;
+  if (issuers.length === 0) throw invalidField("issuer", "is not accepted: this service accepts no workflows");
+  throw invalidField("issuer", `must be one of ${issuers.map((each) => each.name).join(", ")}`);
+}

@@ -1,0 +1,10 @@
+import { defineEndpoint, noContent } from "../http/define-endpoint.ts";
+import * as trustedWorkflows from "./trusted-workflow-store.ts";
+
+/** Ends the trust in a workflow. Its next request is rejected. */
+export const handler = defineEndpoint("DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id}", {
+  async run({ params, actor }) {
+    await trustedWorkflows.remove(params.project_id, params.trusted_workflow_id, actor);
+    return noContent();
+  },
+});

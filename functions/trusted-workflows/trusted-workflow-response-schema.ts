@@ -1,0 +1,26 @@
+import * as z from "zod/mini";
+import type { WorkflowPermission } from "../manifest/endpoints.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import type { toResponse } from "./trusted-workflow.ts";
+
+const permission = oneOf<WorkflowPermission>("A permission.", {
+  "projects:read": "list the project",
+  "webhooks:read": "list and show webhooks",
+  "webhooks:write": "create, change, disable and delete webhooks, and rotate their secrets",
+  "deliveries:read": "list and show deliveries",
+  "deliveries:write": "send tests, redeliver and recover",
+});
+
+/** A workflow that a project trusts. */
+export const trustedWorkflowSchema = z.strictObject({
+  id: id("Id of the trust. The workflow acts as the user `workflow:<id>`."),
+  project_id: id("Id of the project in which the workflow may act."),
+  name: z.nullable(text("Display name of the trust; null = none.")),
+  issuer: text("Name of the issuer of the tokens."),
+  repository_id: text("Numeric id of the repository.", { pattern: "^[1-9][0-9]{0,19}$" }),
+  repository_owner_id: z.nullable(text("Numeric id that the owner of the repository must have; null = any.")),
+  ref: z.nullable(text("Full ref that the workflow must run for; null = any.")),
+  environment: z.nullable(text("Environment that the job must use; null = any, or none.")),
+  permissions: z.array(permission).check(z.describe("What the workflow may do in the project.")),
+  created_at: instant("Time of creation."),
+} satisfies FieldsOf<ReturnType<typeof toResponse>>);

@@ -1,0 +1,182 @@
+import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import type { Actor } from "../access/actor.ts";
+import type { Project } from "../access/membership.ts";
+import { auditPut } from "../audit/audit-store.ts";
+import { batchGet, ConditionsFailedError, dynamo, transact } from "../platform/aws.ts";
+import { tableName } from "../platform/env.ts";
+import { ApiError } from "../platform/errors.ts";
+import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT, type TrustedWorkflow } from "./trusted-workflow.ts";
+
+/*
+ * A trust consists of two items, written in one transaction and never changed: one in the list of its repository, which
+ * the authorizer reads, and one in the list of its project. All reads are strongly consistent, so a change applies from
+ * the next request on.
+ */
+
+/** Sort key of the item of a project that counts its trusts and holds its name. It sorts before all ids. */
+const PROJECT = "#project";
+
+type RepositoryOf = Pick<TrustedWorkflow, "issuer_url" | "repository_id">;
+
+const projectKey = (project_id: string, entry: string) => ({ listed_under: `project#${project_id}`, entry });
+
+const repositoryList = ({ issuer_url, repository_id }: RepositoryOf) => `repository#${issuer_url}#${repository_id}`;
+
+const repositoryKey = (trust: RepositoryOf & Pick<TrustedWorkflow, "project_id" | "id">) => ({
+  listed_under: repositoryList(trust),
+  entry: `${trust.project_id}#${trust.id}`,
+});
+
+/**
+ * Stores a new trust.
+ * @param projectName what `GET /v1/projects` shows to the workflow, which is not a member
+ * @throws ApiError `trusted_workflow_limit_reached` when the project has the maximum number of trusts, also under
+ * concurrent creates
+ */
+export async function insert(trust: TrustedWorkflow, projectName: string, by: Actor): Promise<void> {
+  const TableName = tableName("trustedWorkflows");
+  const { id, project_id } = trust;
+  try {
+    await transact({
+      counter: {
+        Update: {
+          TableName,
+          Key: projectKey(trust.project_id, PROJECT),
+          UpdateExpression: "SET #name = :name, created_at = if_not_exists(created_at, :now) ADD trust_count :one",
+          ConditionExpression: "attribute_not_exists(trust_count) OR trust_count < :limit",
+          ExpressionAttributeNames: { "#name": "name" },
+          ExpressionAttributeValues: {
+            ":name": projectName,
+            ":now": trust.created_at,
+            ":one": 1,
+            ":limit": MAX_TRUSTED_WORKFLOWS_PER_PROJECT,
+          },
+        },
+      },
+      ofProject: { Put: { TableName, Item: { ...projectKey(trust.project_id, trust.id), ...trust } } },
+      ofRepository: { Put: { TableName, Item: { ...repositoryKey(trust), ...trust } } },
+      audit: auditPut({
+        scope: `project:${project_id}`,
+        action: "trusted_workflow.created",
+        actor: by,
+        resource_id: id,
+        details: detailsOf(trust),
+      }),
+    });
+  } catch (error) {
+    if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
+      const limit = MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
+      const message = `The limit of ${limit} trusted workflows per project is reached. Delete one first.`;
+      throw new ApiError("trusted_workflow_limit_reached", message, { cause: error });
+    }
+    throw error;
+  }
+}
+
+const detailsOf = ({ name, issuer, repository_id, ref, environment, permissions }: TrustedWorkflow) => ({
+  ...(name !== undefined && { name }),
+  issuer,
+  repository_id,
+  ...(ref !== undefined && { ref }),
+  ...(environment !== undefined && { environment }),
+  permissions,
+});
+
+/** Returns the trusts of a project, oldest first. */
+export async function list(projectId: string): Promise<TrustedWorkflow[]> {
+  // The list fits into one page of 1 MB because the number of trusts is limited.
+  const { Items } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("trustedWorkflows"),
+      ConsistentRead: true,
+      KeyConditionExpression: "listed_under = :project AND entry > :counter",
+      ExpressionAttributeValues: { ":project": projectKey(projectId, "").listed_under, ":counter": PROJECT },
+    }),
+  );
+  return (Items ?? []) as TrustedWorkflow[];
+}
+
+/** Upper bound on the trusts that are read for a request: strangers may trust any repository in their own projects. */
+export const MAX_READ_TRUSTS = 100;
+
+/**
+ * Returns trusts of a repository in all projects, including those for other refs and environments. One read: the
+ * authorizer calls it on every request of a workflow. Only when a repository has more than `MAX_READ_TRUSTS`, a second read
+ * makes sure that those of the requested project are found.
+ * @param projectId the requested project; undefined = none
+ */
+export async function listOfRepository(
+  repository: RepositoryOf,
+  projectId: string | undefined,
+): Promise<TrustedWorkflow[]> {
+  const read = (condition: string, values: Record<string, string> = {}) =>
+    dynamo().send(
+      new QueryCommand({
+        TableName: tableName("trustedWorkflows"),
+        ConsistentRead: true,
+        Limit: MAX_READ_TRUSTS,
+        KeyConditionExpression: `listed_under = :repository${condition}`,
+        ExpressionAttributeValues: { ":repository": repositoryList(repository), ...values },
+      }),
+    );
+  const { Items = [], LastEvaluatedKey } = await read("");
+  if (LastEvaluatedKey === undefined || projectId === undefined) return Items as TrustedWorkflow[];
+  const { Items: ofProject = [] } = await read(" AND begins_with(entry, :project)", { ":project": `${projectId}#` });
+  const others = Items.filter(({ project_id }) => project_id !== projectId);
+  return [...ofProject, ...others] as TrustedWorkflow[];
+}
+
+/**
+ * Returns the projects with these ids that trust or have trusted a workflow, in the order of the ids. `created_at` is the
+ * time of the first trust, and `name` that of the project at the time of the last one.
+ * @param projectIds at most 100
+ */
+export async function projectsWith(projectIds: string[]): Promise<Omit<Project, "role">[]> {
+  if (projectIds.length === 0) return [];
+  const table = tableName("trustedWorkflows");
+  const { [table]: items = [] } = await batchGet({ [table]: projectIds.map((id) => projectKey(id, PROJECT)) });
+  const byKey = new Map(items.map((item) => [item.listed_under, item]));
+  return projectIds.flatMap((id) => {
+    const { name, created_at } = byKey.get(projectKey(id, PROJECT).listed_under) ?? {};
+    return typeof name === "string" && typeof created_at === "string" ? [{ id, name, created_at }] : [];
+  });
+}
+
+const notFound = () => new ApiError("not_found", "No trusted workflow with this id exists.");
+
+/**
+ * Deletes a trust. After this returns, requests of the workflow are rejected.
+ * @throws ApiError `not_found` when the project has no trust with this id
+ */
+export async function remove(projectId: string, id: string, by: Actor): Promise<void> {
+  const TableName = tableName("trustedWorkflows");
+  const Key = projectKey(projectId, id);
+  const { Item } = await dynamo().send(new GetCommand({ TableName, Key, ConsistentRead: true }));
+  if (!Item) throw notFound();
+  const trust = Item as TrustedWorkflow;
+  try {
+    await transact({
+      ofProject: { Delete: { TableName, Key, ConditionExpression: "attribute_exists(entry)" } },
+      ofRepository: { Delete: { TableName, Key: repositoryKey(trust) } },
+      counter: {
+        Update: {
+          TableName,
+          Key: projectKey(projectId, PROJECT),
+          UpdateExpression: "ADD trust_count :minusOne",
+          ExpressionAttributeValues: { ":minusOne": -1 },
+        },
+      },
+      audit: auditPut({
+        scope: `project:${projectId}`,
+        action: "trusted_workflow.deleted",
+        actor: by,
+        resource_id: id,
+        details: detailsOf(trust),
+      }),
+    });
+  } catch (error) {
+    // A concurrent request deleted the trust.
+    if (error instanceof ConditionsFailedError && error.items.includes("ofProject")) throw notFound();
+    throw error;
+  }
+}

@@ -1,0 +1,146 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Client, TrustedWorkflow } from "../../client/src/client.ts";
+import { signedIn } from "./api.ts";
+import { type WorkflowPermission, workflowPermissions } from "./api-values.ts";
+import { findProject, requireFullId } from "./find.ts";
+import type { Globals } from "./globals.ts";
+import { relativeTime, table } from "./table.ts";
+import { confirm, jsonText, note, print } from "./terminal.ts";
+
+const project = ["--project <id or name>", "default: your only project"] as const;
+
+/** Accepts `--permission a b`, `--permission a,b` and the option several times. */
+const permissionOption = () =>
+  new Option("--permission <names...>", "what the workflow may do in the project")
+    .choices(workflowPermissions)
+    .argParser((text, previous: WorkflowPermission[] | undefined) => [
+      ...(previous ?? []),
+      ...text.split(",").map(permissionNamed),
+    ])
+    .makeOptionMandatory();
+
+function permissionNamed(text: string): WorkflowPermission {
+  const name = workflowPermissions.find((known) => known === text);
+  if (name === undefined) throw new InvalidArgumentError(`Valid permissions: ${workflowPermissions.join(", ")}.`);
+  return name;
+}
+
+interface InProject extends Globals {
+  project?: string;
+}
+
+interface TrustOptions extends InProject {
+  issuer: string;
+  ownerId?: string;
+  ref?: string;
+  environment?: string;
+  name?: string;
+  permission: WorkflowPermission[];
+}
+
+const trustHelp = `
+The id is numeric, because a name can be taken over by someone else:
+  GitHub  gh api repos/<owner>/<repository> --jq .id
+  GitLab  Project overview, "Project ID"
+
+Examples:
+  $ svc workflows trust 1296269 --ref refs/heads/main --permission webhooks:read deliveries:read
+  $ svc workflows trust 1296269 --environment production --permission webhooks:write --name "deploy job"`;
+
+export function addWorkflows(program: Command): void {
+  const workflows = program
+    .command("workflows")
+    .summary("CI workflows that a project trusts without a key: trust, list, untrust")
+    .description(
+      "Trusted workflows: CI jobs whose OIDC token is the credential, so that no key is stored. Requires a JWT of an admin.",
+    );
+
+  workflows
+    .command("trust")
+    .summary("trust the workflows of a repository")
+    .description("Lets the workflows of a repository act in a project. All options that are set must match.")
+    .argument("<repository-id>", "the numeric id of the repository, or of the GitLab project")
+    .option("--issuer <name>", "the CI system: github, gitlab, or another one that the service accepts", "github")
+    .option("--ref <ref>", "only for this ref: refs/heads/main, refs/tags/v1; default: any, also pull requests")
+    .option("--environment <name>", "only for jobs with this environment")
+    .option("--owner-id <id>", "only while the repository has the owner with this numeric id")
+    .option("--name <name>", "what the trust is for, 1-100 characters")
+    .addOption(permissionOption())
+    .option(...project)
+    .addHelpText("after", trustHelp)
+    .action(async (repositoryId: string, _options, command: Command) => {
+      const { json, ...options }: TrustOptions = command.optsWithGlobals();
+      const api = await signedIn(options);
+      const trust = await api.createTrustedWorkflow(
+        await findProject(api, options.project),
+        bodyOf(repositoryId, options),
+      );
+      note(
+        `Trusted the workflow. Its jobs send their OIDC token in "Authorization: Bearer". End it with: svc workflows untrust ${trust.id}`,
+      );
+      print(json ? jsonText(trust) : trust.id);
+    });
+
+  workflows
+    .command("list")
+    .summary("list the trusted workflows of a project")
+    .description("Lists the workflows that a project trusts, oldest first.")
+    .option(...project)
+    .action(async (_options, command: Command) => {
+      const { json, ...options }: InProject = command.optsWithGlobals();
+      const api = await signedIn(options);
+      const list = await api.listTrustedWorkflows(await findProject(api, options.project));
+      if (json) return print(jsonText(list));
+      if (list.length === 0)
+        return note("The project trusts no workflows. Add one: svc workflows trust <repository-id> --permission …");
+      const rows = list.map((trust) => [
+        trust.id,
+        trust.name ?? "",
+        `${trust.issuer} ${trust.repository_id}`,
+        conditionsOf(trust),
+        trust.permissions.join(" "),
+        relativeTime(trust.created_at),
+      ]);
+      print(table(["id", "name", "repository", "only", "permissions", "created"], rows));
+    });
+
+  workflows
+    .command("untrust")
+    .summary("end a trust, effective immediately")
+    .description("Ends a trust. The service rejects the workflow from its next request on.")
+    .argument("<id>", "the full id of the trust")
+    .option("-y, --yes", "do not ask for confirmation")
+    .option(...project)
+    .action(async (id: string, _options, command: Command) => {
+      const options: InProject & { yes?: boolean } = command.optsWithGlobals();
+      const api = await signedIn(options);
+      const fullId = requireFullId(id);
+      const projectId = await findProject(api, options.project);
+      await confirm(`End the trust ${fullId}`, options.yes);
+      await api.deleteTrustedWorkflow(projectId, fullId);
+      note(`Ended the trust ${fullId}.`);
+    });
+}
+
+function bodyOf(repository_id: string, options: TrustOptions): Parameters<Client["createTrustedWorkflow"]>[1] {
+  const { issuer, ownerId, ref, environment, name, permission } = options;
+  return {
+    issuer,
+    repository_id,
+    permissions: permission,
+    ...(ownerId !== undefined && { repository_owner_id: ownerId }),
+    ...(ref !== undefined && { ref }),
+    ...(environment !== undefined && { environment }),
+    ...(name !== undefined && { name }),
+  };
+}
+
+/** `refs/heads/main, environment prod`; `any ref` without a condition. */
+function conditionsOf({ ref, environment, repository_owner_id: owner }: TrustedWorkflow): string {
+  const conditions = [
+    ref,
+    environment === null ? null : `environment ${environment}`,
+    owner === null ? null : `owner ${owner}`,
+  ];
+  return conditions.filter((condition) => condition !== null).join(", ") || "any ref";
+}

@@ -1,0 +1,415 @@
+import { createHmac, generateKeyPairSync, randomBytes, randomUUID } from "node:crypto";
+import { jest } from "@jest/globals";
+import jwt from "jsonwebtoken";
+import { mintToken } from "../../../bin/local/mint-token.ts";
+import { logSink } from "../../../functions/platform/log.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { AUDIENCE, type CiSystem, startCiSystem } from "../../support/ci-system.ts";
+import { fakeDate } from "../../support/fake-date.ts";
+import { type Api, startTestService, type TestService } from "../../support/service.ts";
+
+/* The token of a CI job as a credential. */
+
+let service: TestService;
+let ci: CiSystem;
+let elliptic: CiSystem;
+let gitlab: CiSystem;
+/** The DynamoDB calls on the table of trusts, with their input. */
+const reads: { command: string; input: Record<string, unknown> }[] = [];
+
+beforeAll(async () => {
+  ci = await startCiSystem("ci");
+  elliptic = await startCiSystem("elliptic", { algorithm: "ES256" });
+  gitlab = await startCiSystem("gitlab-internal", { claims: "gitlab" });
+  service = await startTestService();
+  interceptDynamo(async (call, send) => {
+    if (String(call.input.TableName).endsWith("-trusted-workflows")) reads.push(call);
+    return send();
+  });
+});
+beforeEach(() => {
+  reads.length = 0;
+});
+afterEach(() => void jest.useRealTimers());
+afterAll(restoreAws);
+afterAll(() => service.stop());
+
+interface Trusted {
+  admin: ReturnType<TestService["user"]>;
+  projectId: string;
+  trusts: string;
+  webhooks: string;
+}
+
+async function givenProject(wantedId: string = randomUUID()): Promise<Trusted> {
+  const admin = service.user();
+  const projectId = await service.project(admin.userId, { projectId: wantedId });
+  const project = `/v1/projects/${projectId}`;
+  return { admin, projectId, trusts: `${project}/trusted-workflows`, webhooks: `${project}/webhooks` };
+}
+
+/** A project that trusts the repository of a CI system. Each has a repository of its own. */
+async function givenTrust(changes: object = {}, system = ci) {
+  const project = await givenProject();
+  const repository_id = String(Math.ceil(Math.random() * 2 ** 40));
+  const trust = (body: object = {}, { admin, trusts }: Trusted = project) =>
+    admin.api.post(trusts, { ...system.trust, repository_id, ...body });
+  const { id } = (await trust(changes)).body.data;
+  const idClaim = system === gitlab ? "project_id" : "repository_id";
+  const token = (claims: object = {}, header: object = {}) =>
+    system.token({ [idClaim]: repository_id, ...claims }, header);
+  reads.length = 0;
+  return { ...project, id, repository_id, trust, token, as: (claims?: object) => service.as(token(claims)) };
+}
+
+const outcome = async (response: ReturnType<Api["get"]>) => {
+  const { status, body } = await response;
+  return body?.error ? `${status} ${body.error.code}` : status;
+};
+
+const webhookInput = { url: "https://hooks.example.com/", events: ["deploy.failed"] };
+
+describe("a trusted workflow", () => {
+  test.each([
+    ["RS256", () => ci],
+    ["ES256", () => elliptic],
+    ["GitLab's claims", () => gitlab],
+  ])("with %s acts in the project, with one read of trusts per request", async (_title, system) => {
+    const { as, webhooks } = await givenTrust({ ref: "refs/heads/main" }, system());
+    expect(await outcome(as().post(webhooks, webhookInput))).toBe(201);
+    expect(reads.map(({ command, input }) => [command, input.ConsistentRead])).toEqual([["QueryCommand", true]]);
+    expect(await outcome(as().get(webhooks))).toBe(200);
+    expect(reads).toHaveLength(2);
+  });
+
+  test("is shown as a workflow, and never as a person", async () => {
+    const { id, as, projectId } = await givenTrust({ permissions: ["webhooks:read", "projects:read"] });
+    const workflow = as();
+    expect((await workflow.get("/v1/api-keys/current")).body.data).toEqual({
+      type: "workflow",
+      user_id: `workflow:${id}`,
+      api_key: null,
+      permissions: ["projects:read", "webhooks:read"],
+      project_ids: [projectId],
+      expires_at: null,
+    });
+    expect((await workflow.get("/v1/projects")).body.data).toEqual([
+      { id: projectId, name: "Project", role: "viewer", created_at: expect.stringMatching(/Z$/) },
+    ]);
+  });
+
+  test("sees a project in which it may write with the role admin", async () => {
+    const { as } = await givenTrust();
+    expect((await as().get("/v1/projects")).body.data).toMatchObject([{ role: "admin" }]);
+  });
+
+  test("is named in the log and in the audit log, with repository, ref and run", async () => {
+    const { admin, id, as, projectId, webhooks } = await givenTrust();
+    const lines: Record<string, unknown>[] = [];
+    logSink.write = (_level, line) => void lines.push(line);
+    await as().post(webhooks, webhookInput);
+    logSink.write = () => {};
+    const where = { user_id: `workflow:${id}`, repository: "acme/shop", ref: "refs/heads/main", run_id: "30433642" };
+    expect(lines.find(({ message }) => message === "request")).toMatchObject(where);
+    const { body } = await admin.api.get(`/v1/projects/${projectId}/audit-events`);
+    expect(body.data[0]).toMatchObject({ action: "webhook.created", actor: { type: "workflow", ...where } });
+    expect((await admin.api.get(webhooks)).body.data).toHaveLength(1);
+  });
+
+  test("has only its permissions", async () => {
+    const { as, webhooks } = await givenTrust({ permissions: ["webhooks:read"] });
+    const workflow = as();
+    expect(await outcome(workflow.get(webhooks))).toBe(200);
+    for (const refused of [
+      workflow.post(webhooks, webhookInput),
+      workflow.get(`${webhooks}/${randomUUID()}/deliveries`),
+      workflow.get("/v1/projects"),
+      workflow.get("/v1/api-keys"),
+      workflow.delete(`/v1/api-keys/${randomUUID()}`),
+      workflow.get("/v1/audit-events"),
+    ]) {
+      expect(await outcome(refused)).toBe("403 insufficient_permission");
+    }
+  });
+
+  test("manages neither API keys nor trusts, with all its permissions", async () => {
+    const { as, trusts, id } = await givenTrust();
+    const workflow = as();
+    expect(await outcome(workflow.post("/v1/api-keys", { name: "kept" }))).toBe("403 session_required");
+    expect(await outcome(workflow.get("/v1/api-keys"))).toBe("403 insufficient_permission");
+    expect(await outcome(workflow.get(trusts))).toBe("403 session_required");
+    expect(await outcome(workflow.post(trusts, ci.trust))).toBe("403 session_required");
+    expect(await outcome(workflow.delete(`${trusts}/${id}`))).toBe("403 session_required");
+  });
+
+  test("gets the 404 of a stranger in another project, also one of the admin who trusts it", async () => {
+    const { as, admin } = await givenTrust();
+    const elsewhere = await service.project(admin.userId);
+    const workflow = as();
+    for (const project of [elsewhere, randomUUID()]) {
+      const { status, body } = await workflow.get(`/v1/projects/${project}/webhooks`);
+      const stranger = await service.user().api.get(`/v1/projects/${project}/webhooks`);
+      expect(status).toBe(404);
+      expect({ ...body.error, request_id: "" }).toEqual({ ...stranger.body.error, request_id: "" });
+    }
+  });
+
+  test("keeps its access when the admin who trusts it leaves the project", async () => {
+    const { as, admin, projectId, webhooks } = await givenTrust();
+    await service.project(admin.userId, { projectId, role: "viewer" });
+    expect(await outcome(as().get(webhooks))).toBe(200);
+  });
+
+  test("is rejected from the very next request on when the trust is deleted, and read anew each time", async () => {
+    const { admin, as, trusts, id, webhooks } = await givenTrust();
+    const workflow = as();
+    expect(await outcome(workflow.get(webhooks))).toBe(200);
+    await admin.api.delete(`${trusts}/${id}`);
+    expect(await outcome(workflow.get(webhooks))).toBe("401 workflow_not_trusted");
+  });
+});
+
+describe("several trusts", () => {
+  test("of a project add up their permissions, and only those that match count", async () => {
+    const { as, trust, webhooks } = await givenTrust({ permissions: ["webhooks:read"] });
+    await trust({ permissions: ["webhooks:write"], ref: "refs/heads/main" });
+    await trust({ permissions: ["deliveries:write"], environment: "prod" });
+    const { body } = await as().get("/v1/api-keys/current");
+    expect(body.data.permissions).toEqual(["webhooks:read", "webhooks:write"]);
+    expect(await outcome(as().post(webhooks, webhookInput))).toBe(201);
+    expect(await outcome(as({ ref: "refs/pull/1/merge" }).post(webhooks, webhookInput))).toBe(
+      "403 insufficient_permission",
+    );
+    const deployed = (await as({ environment: "prod" }).get("/v1/api-keys/current")).body.data;
+    expect(deployed.permissions).toEqual(["webhooks:read", "webhooks:write", "deliveries:write"]);
+  });
+
+  test("of several projects: the project in the path decides", async () => {
+    const first = await givenTrust({ permissions: ["webhooks:read", "projects:read"] });
+    const second = await givenProject();
+    await first.trust({ permissions: ["webhooks:write", "projects:read"] }, second);
+    const workflow = first.as();
+    expect(await outcome(workflow.get(first.webhooks))).toBe(200);
+    expect(await outcome(workflow.post(first.webhooks, webhookInput))).toBe("403 insufficient_permission");
+    expect(await outcome(workflow.get(second.webhooks))).toBe("403 insufficient_permission");
+    expect(await outcome(workflow.post(second.webhooks, webhookInput))).toBe(201);
+  });
+
+  test("of several projects, without a project in the path, give what each of them gives, in all of them", async () => {
+    const first = await givenTrust({ permissions: ["webhooks:read", "projects:read"] });
+    const second = await givenProject();
+    await first.trust({ permissions: ["webhooks:write", "projects:read"] }, second);
+    const ids = [first.projectId, second.projectId].sort();
+    const { data } = (await first.as().get("/v1/api-keys/current")).body;
+    expect(data).toMatchObject({ user_id: `workflow:${first.id}`, permissions: ["projects:read"] });
+    expect(data.project_ids.toSorted()).toEqual(ids);
+    const projects: { id: string }[] = (await first.as().get("/v1/projects")).body.data;
+    expect(projects.map(({ id }) => id).sort()).toEqual(ids);
+  });
+
+  test("of strangers do not crowd out the trust of the project: a second read finds it", async () => {
+    const { token, trust } = await givenTrust();
+    // Reads are in the order of the project ids.
+    const last = await givenProject(randomUUID().replace(/^.{8}/, "ffffffff"));
+    await trust({}, last);
+    const fill = async () => {
+      const stranger = await givenProject(randomUUID().replace(/^.{8}/, "00000000"));
+      await Promise.all(Array.from({ length: 50 }, () => trust({ ref: "refs/heads/other" }, stranger)));
+    };
+    await Promise.all([fill(), fill()]);
+    reads.length = 0;
+    expect(await outcome(service.as(token()).get(last.webhooks))).toBe(200);
+    expect(reads.map(({ input }) => input.Limit)).toEqual([100, 100]);
+  });
+});
+
+describe("one and the same answer", () => {
+  test.each<[string, object, object]>([
+    ["another repository of the same name", {}, { repository_id: "4242" }],
+    ["another ref", { ref: "refs/heads/main" }, { ref: "refs/heads/main2" }],
+    ["a pull request", { ref: "refs/heads/main" }, { ref: "refs/pull/1/merge" }],
+    ["a tag with the name of the branch", { ref: "refs/heads/main" }, { ref: "refs/tags/main" }],
+    ["no ref", { ref: "refs/heads/main" }, { ref: undefined }],
+    ["a list of refs", { ref: "refs/heads/main" }, { ref: ["refs/heads/main"] }],
+    ["another environment", { environment: "prod" }, { environment: "Prod" }],
+    ["no environment", { environment: "prod" }, {}],
+    ["another owner, after a transfer", { repository_owner_id: "65" }, { repository_owner_id: "66" }],
+    ["no owner", { repository_owner_id: "65" }, {}],
+  ])("is given to %s", async (_title, trusted, claims) => {
+    const { as, webhooks, repository_id } = await givenTrust(trusted);
+    for (const path of [webhooks, "/v1/projects", "/v1/api-keys/current"]) {
+      const { status, body, headers } = await as(claims).get(path);
+      expect([status, body.error.code]).toEqual([401, "workflow_not_trusted"]);
+      const repository = "repository_id" in claims ? claims.repository_id : repository_id;
+      expect(body.error.message).toBe(
+        `No project trusts this workflow: repository ${repository} of ci, with its owner, ref and environment. ` +
+          "An admin of the project can add it to the trusted workflows.",
+      );
+      expect(headers.get("www-authenticate")).toContain('error="invalid_token"');
+    }
+    expect(reads).toHaveLength(3);
+  });
+
+  test("is given to a repository with this id of another issuer", async () => {
+    const { webhooks, repository_id } = await givenTrust();
+    expect(await outcome(service.as(elliptic.token({ repository_id })).get(webhooks))).toBe("401 workflow_not_trusted");
+    expect(await outcome(service.as(gitlab.token({ project_id: repository_id })).get(webhooks))).toBe(
+      "401 workflow_not_trusted",
+    );
+  });
+
+  test("is given after the name of the issuer was given to another issuer", async () => {
+    const { webhooks, repository_id, as } = await givenTrust();
+    const given = process.env.OIDC_ISSUERS ?? "";
+    process.env.OIDC_ISSUERS = given.replaceAll('"ci"', '"was-ci"').replaceAll('"elliptic"', '"ci"');
+    try {
+      expect(await outcome(service.as(elliptic.token({ repository_id })).get(webhooks))).toBe(
+        "401 workflow_not_trusted",
+      );
+      expect(await outcome(as().get(webhooks))).toBe(200);
+    } finally {
+      process.env.OIDC_ISSUERS = given;
+    }
+  });
+});
+
+const nowSeconds = () => Math.floor(Date.now() / 1000);
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+type Given = Awaited<ReturnType<typeof givenTrust>>;
+
+describe("without a read, with invalid_token,", () => {
+  test.each<[string, (given: Given) => string]>([
+    ["another audience", ({ token }) => token({ aud: "https://other.example.com" })],
+    ["no audience", ({ token }) => token({ aud: undefined })],
+    ["an audience that only begins like ours", ({ token }) => token({ aud: `${AUDIENCE}.evil` })],
+    ["another issuer", ({ token }) => token({ iss: "https://token.actions.githubusercontent.com.evil.example" })],
+    ["no issuer", ({ token }) => token({ iss: undefined })],
+    ["a list of issuers", ({ token }) => token({ iss: [ci.issuer.url] })],
+    ["an issuer with a trailing slash", ({ token }) => token({ iss: `${ci.issuer.url}/` })],
+    ["the issuer of another key", ({ token }) => token({ iss: elliptic.issuer.url })],
+    ["the kid of another issuer", ({ token }) => token({}, { kid: "demo-ES256" })],
+    ["the issuer and kid of another key", ({ token }) => token({ iss: gitlab.issuer.url }, { kid: "demo-RS256" })],
+    ["no kid", ({ token }) => token({}, { kid: undefined })],
+    ["a lifetime of a day", ({ token }) => token({ exp: nowSeconds() + 86_400 })],
+    ["an issue in the future", ({ token }) => token({ iat: nowSeconds() + 600, exp: nowSeconds() + 900 })],
+    ["a start in the future", ({ token }) => token({ nbf: nowSeconds() + 600 })],
+    ["no repository id", ({ token }) => token({ repository_id: undefined })],
+    ["a list of repository ids", ({ token, repository_id }) => token({ repository_id: [repository_id] })],
+    ["an object as repository id", ({ token, repository_id }) => token({ repository_id: { id: repository_id } })],
+    [
+      "a repository id with a control character",
+      ({ token, repository_id }) => token({ repository_id: `${repository_id}\0` }),
+    ],
+    ["claims of 10 KB", ({ token }) => token({ padding: "x".repeat(10_240) })],
+    ["claims that are changed", ({ token }) => token().replace(/\.[^.]+\./, `.${encode({ iss: ci.issuer.url })}.`)],
+    ["a signature that is cut off", ({ token }) => token().replace(/[^.]+$/, "AAAA")],
+    ["the alg none", ({ token }) => token().replace(/^[^.]+/, encode({ alg: "none", kid: "demo-RS256" }))],
+    [
+      "HS256, keyed with the public key",
+      ({ token }) => {
+        const [, claims = ""] = token().split(".");
+        const signed = `${encode({ alg: "HS256", kid: "demo-RS256" })}.${claims}`;
+        const pem = ci.issuer.publicKey.export({ type: "spki", format: "pem" });
+        return `${signed}.${createHmac("sha256", pem).update(signed).digest("base64url")}`;
+      },
+    ],
+    [
+      "HS256, keyed with the secret of the users' provider",
+      ({ repository_id }) =>
+        jwt.sign({ iss: ci.issuer.url, aud: AUDIENCE, sub: "user-1", repository_id }, process.env.JWT_SECRET ?? "", {
+          expiresIn: 300,
+        }),
+    ],
+    [
+      "another key under the kid of the issuer",
+      ({ repository_id }) => {
+        const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+        const claims = { iss: ci.issuer.url, aud: AUDIENCE, repository_id };
+        return jwt.sign(claims, privateKey, { algorithm: "RS256", keyid: "demo-RS256", expiresIn: 300 });
+      },
+    ],
+    [
+      "a key of its own in the header",
+      ({ token }) =>
+        token({}, { kid: undefined, jku: `${elliptic.issuer.url}/jwks`, jwk: elliptic.issuer.jwks.keys[0] }),
+    ],
+  ])("a token with %s is rejected", async (_title, tokenOf) => {
+    const given = await givenTrust();
+    expect(await outcome(service.as(tokenOf(given)).get(given.webhooks))).toBe("401 invalid_token");
+    expect(reads).toEqual([]);
+  });
+});
+
+test("an expired token is rejected with advice for a job", async () => {
+  const { as, webhooks } = await givenTrust();
+  const { status, body } = await as({ iat: nowSeconds() - 400, exp: nowSeconds() - 5 }).get(webhooks);
+  expect([status, body.error.code]).toEqual([401, "token_expired"]);
+  expect(body.error.message).toBe("The JWT has expired. Request a new one in the job.");
+});
+
+test("hostile claims are neither logged nor passed on, and do not break the response", async () => {
+  const hostile = '"},"x":{"a":"\\\u0000\n\u202e';
+  const { as, webhooks, admin, projectId } = await givenTrust();
+  const claims = { repository: hostile, ref: hostile, run_id: hostile, environment: hostile, sub: hostile };
+  expect(await outcome(as(claims).post(webhooks, webhookInput))).toBe(201);
+  const { actor } = (await admin.api.get(`/v1/projects/${projectId}/audit-events`)).body.data[0];
+  expect([actor.repository, actor.ref, actor.run_id]).toEqual([undefined, undefined, undefined]);
+  expect(await outcome(as({ ...claims, repository_id: "4242" }).get(webhooks))).toBe("401 workflow_not_trusted");
+});
+
+test.each(["workflow:", "service-account:"])("no provider signs in a user whose id begins with %s", async (prefix) => {
+  const { id, webhooks } = await givenTrust();
+  const token = mintToken(process.env.JWT_SECRET ?? "", prefix + id);
+  expect(await outcome(service.as(token).get(webhooks))).toBe("401 invalid_token");
+  expect(await outcome(service.as(token).get("/v1/projects"))).toBe("401 invalid_token");
+});
+
+test("a token of a CI system is no sign-in, whatever its sub", async () => {
+  const { admin, as } = await givenTrust({ permissions: ["projects:read"] });
+  const { body } = await as({ sub: admin.userId }).get("/v1/api-keys/current");
+  expect(body.data).toMatchObject({ type: "workflow", user_id: expect.stringMatching(/^workflow:/) });
+});
+
+test("an issuer that is removed from the stage is no longer accepted", async () => {
+  const { as, webhooks } = await givenTrust();
+  const given = process.env.OIDC_ISSUERS;
+  process.env.OIDC_ISSUERS = JSON.stringify([{ name: "github", audience: AUDIENCE }]);
+  try {
+    expect(await outcome(as().get(webhooks))).toBe("401 invalid_token");
+  } finally {
+    process.env.OIDC_ISSUERS = given;
+  }
+});
+
+test("an outage of the issuer is a 503 for its tokens alone, and ends with it", async () => {
+  const down = await startCiSystem(`down-${randomBytes(4).toString("hex")}`);
+  const { admin, webhooks, trusts } = await givenProject();
+  await admin.api.post(trusts, down.trust);
+  const other = await givenTrust();
+  const published = { ...down.issuer.jwks };
+  for (const broken of [{}, { keys: [{}] }, { message: "busy" }]) {
+    down.issuer.jwks = broken as typeof down.issuer.jwks;
+    const { status, body, headers } = await service.as(down.token()).get(webhooks);
+    expect([status, body.error.code, headers.get("retry-after")]).toEqual([503, "service_unavailable", "1"]);
+  }
+  expect(await outcome(other.as().get(other.webhooks))).toBe(200);
+  expect(await outcome(admin.api.get(webhooks))).toBe(200);
+  down.issuer.jwks = published;
+  fakeDate().advance(6);
+  expect(await outcome(service.as(down.token()).get(webhooks))).toBe(200);
+});
+
+test("an outage of DynamoDB is a 503", async () => {
+  const { as, webhooks } = await givenTrust();
+  interceptDynamo(async ({ input }, send) => {
+    const isTrusts = String(input.TableName).endsWith("-trusted-workflows");
+    if (isTrusts) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    return send();
+  });
+  try {
+    expect(await outcome(as().get(webhooks))).toBe("503 service_unavailable");
+  } finally {
+    restoreAws();
+  }
+});

@@ -1,0 +1,54 @@
+import { ApiError } from "../../../functions/platform/errors.ts";
+import { parse } from "../../../functions/schema/input.ts";
+import { trustedWorkflowInput } from "../../../functions/trusted-workflows/trusted-workflow.ts";
+
+/* What a trust accepts. */
+
+const input = { issuer: "github", repository_id: "74", permissions: ["webhooks:read"] };
+
+test("every field is accepted, and permissions are listed once", () => {
+  const all = {
+    ...input,
+    name: "shop",
+    repository_owner_id: "65",
+    ref: "refs/tags/v1.0-ü",
+    environment: "Prod (EU)",
+    permissions: ["webhooks:read", "webhooks:write", "webhooks:read"],
+  };
+  expect(parse(trustedWorkflowInput, all)).toEqual({ ...all, permissions: ["webhooks:read", "webhooks:write"] });
+  expect(parse(trustedWorkflowInput, input)).toEqual(input);
+});
+
+test.each<[string, object, string]>([
+  ["a claim that is not a field", { actor: "octocat" }, "actor is not a known field"],
+  ["sub", { sub: "repo:acme/shop:*" }, "sub is not a known field"],
+  [
+    "the name of a repository",
+    { repository_id: "acme/shop" },
+    "repository_id must be the numeric id as a string of digits",
+  ],
+  ["a number", { repository_id: 74 }, "repository_id must be a string of digits"],
+  ["no repository", { repository_id: undefined }, "repository_id is required"],
+  ["a repository with a leading zero", { repository_id: "074" }, "repository_id must be the numeric id"],
+  ["a repository with a separator of keys", { repository_id: "74#1" }, "repository_id must be the numeric id"],
+  ["the name of an owner", { repository_owner_id: "acme" }, "repository_owner_id must be the numeric id"],
+  ["the name of a branch", { ref: "main" }, "ref must be a full ref such as refs/heads/main"],
+  ["a wildcard", { ref: "refs/heads/*" }, "ref must be a full ref such as refs/heads/main; wildcards are not accepted"],
+  ["an empty ref", { ref: "" }, "ref must not be empty"],
+  ["a ref of 256 characters", { ref: "refs/heads/".padEnd(256, "x") }, "ref must be at most 255 characters long"],
+  ["a ref with a line break", { ref: "refs/heads/main\n" }, "ref must not contain control characters"],
+  ["no ref", { ref: null }, "ref must be a string"],
+  ["an empty environment", { environment: "" }, "environment must not be empty"],
+  ["no permissions", { permissions: [] }, "permissions must not be empty"],
+  [
+    "a permission on API keys",
+    { permissions: ["keys:write"] },
+    "permissions.0 must be one of projects:read, webhooks:read",
+  ],
+  ["a permission on the audit log", { permissions: ["audit:read"] }, "permissions.0 must be one of"],
+  ["an issuer in upper case", { issuer: "GitHub" }, "issuer must be the name of an issuer"],
+  ["the address of an issuer", { issuer: "https://gitlab.com" }, "issuer must be the name of an issuer"],
+])("%s is rejected", (_title, changes, message) => {
+  expect(() => parse(trustedWorkflowInput, { ...input, ...changes })).toThrow(ApiError);
+  expect(() => parse(trustedWorkflowInput, { ...input, ...changes })).toThrow(message);
+});

@@ -1,0 +1,67 @@
+import type { TrustedWorkflow } from "../../../functions/trusted-workflows/trusted-workflow.ts";
+import { grantOf, isTrusted } from "../../../functions/trusted-workflows/workflow-grant.ts";
+
+/* Which workflows a trust matches, and what the trusts of a workflow allow. */
+
+const trust = (changes: Partial<TrustedWorkflow> = {}): TrustedWorkflow => ({
+  id: "01",
+  project_id: "p1",
+  issuer: "github",
+  issuer_url: "https://token.actions.githubusercontent.com",
+  repository_id: "74",
+  permissions: ["webhooks:read"],
+  created_at: "2026-01-01T00:00:00.000Z",
+  ...changes,
+});
+const workflow = { repositoryId: "74", ownerId: "65", ref: "refs/heads/main", environment: "prod" };
+
+test.each<[boolean, string, Partial<TrustedWorkflow>]>([
+  [true, "without further fields", {}],
+  [true, "with the same fields", { repository_owner_id: "65", ref: "refs/heads/main", environment: "prod" }],
+  [false, "of another repository", { repository_id: "75" }],
+  [false, "of another owner", { repository_owner_id: "66" }],
+  [false, "of another ref", { ref: "refs/heads/mai" }],
+  [false, "of a ref in another case", { ref: "refs/heads/Main" }],
+  [false, "of another environment", { environment: "prod " }],
+])("is %p for a trust %s", (expected, _title, changes) => {
+  expect(isTrusted(workflow, trust(changes))).toBe(expected);
+});
+
+test.each(["repository_owner_id", "ref", "environment"])(
+  "a workflow without a claim matches no trust with %s",
+  (field) => {
+    expect(isTrusted({ repositoryId: "74" }, trust({ [field]: "65" }))).toBe(false);
+    expect(isTrusted({ repositoryId: "74" }, trust())).toBe(true);
+  },
+);
+
+describe("the grant", () => {
+  const trusts = [
+    trust({ id: "03", permissions: ["webhooks:write", "projects:read"] }),
+    trust({ id: "02", permissions: ["webhooks:read"] }),
+    trust({ id: "01", project_id: "p2", permissions: ["projects:read", "deliveries:read"] }),
+  ];
+
+  test("of a project adds up its trusts, and ignores those of other projects", () => {
+    expect(grantOf(trusts, "p1")).toEqual({
+      trustId: "02",
+      projectIds: ["p1"],
+      permissions: ["projects:read", "webhooks:read", "webhooks:write"],
+    });
+  });
+
+  test.each([undefined, "p3"])("for the project %p is what all projects give", (projectId) => {
+    expect(grantOf(trusts, projectId)).toEqual({
+      trustId: "01",
+      projectIds: ["p1", "p2"],
+      permissions: ["projects:read"],
+    });
+  });
+
+  test("is for at most 20 projects, and undefined without a trust", () => {
+    const many = Array.from({ length: 30 }, (_, index) => trust({ project_id: `p${index}` }));
+    expect(grantOf(many, undefined)?.projectIds).toHaveLength(20);
+    expect(grantOf(many, "p29")?.projectIds).toEqual(["p29"]);
+    expect(grantOf([], "p1")).toBeUndefined();
+  });
+});
