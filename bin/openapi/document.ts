@@ -164,11 +164,8 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
       summary,
     ...(row.access === "anyone" && { security: [] }),
     ...(needsSession(row) && { security: [{ jwt: [] }] }),
-    ...((parameters || row.acceptsIdempotencyKey) && {
-      parameters: [
-        ...(parameters ? queryParameters(parameters) : []),
-        ...(row.acceptsIdempotencyKey ? [idempotencyKey] : []),
-      ],
+    ...((parameters || row.repeatReturns) && {
+      parameters: [...(parameters ? queryParameters(parameters) : []), ...(row.repeatReturns ? [idempotencyKey] : [])],
     }),
     ...(body && { requestBody: requestBody(operation, body) }),
     responses: { ...success(operation), ...failures(codes) },

@@ -63,7 +63,7 @@ interface Inputs {
  * @param own further codes, from bin/openapi/operations.ts
  */
 export function errorCodesOf(
-  { access, path, permission, acceptsIdempotencyKey }: EndpointRow,
+  { access, path, permission, repeatReturns }: EndpointRow,
   inputs: Inputs,
   own: readonly ErrorCode[] = [],
 ): ErrorCode[] {
@@ -77,7 +77,8 @@ export function errorCodesOf(
     ...(access === "session" || access === "admin_session" ? (["session_required"] as const) : []),
     ...(permission !== "none" ? (["insufficient_permission"] as const) : []),
     ...(access === "admin" || access === "admin_session" ? (["forbidden"] as const) : []),
-    ...(acceptsIdempotencyKey ? (["already_created", "idempotency_key_reused"] as const) : []),
+    ...(repeatReturns ? (["idempotency_key_reused"] as const) : []),
+    ...(repeatReturns === "id" ? (["already_created"] as const) : []),
     ...(path.includes("{") ? (["not_found"] as const) : []),
     ...own,
   ]);

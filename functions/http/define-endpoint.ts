@@ -112,7 +112,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
   const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
   if (!row) throw new Error(`functions/manifest/endpoints.ts has no row for ${route}`);
   const { method, path, access, permission } = row;
-  const acceptsIdempotencyKey = "acceptsIdempotencyKey" in row;
+  const isRepeatable = "repeatReturns" in row;
 
   async function respond(event: APIGatewayProxyEvent): Promise<APIGatewayProxyResult> {
     const identity =
@@ -122,7 +122,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
     const schema = typeof input === "function" ? input() : input;
     const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
     const now = new Date();
-    const header = acceptsIdempotencyKey ? headerOf(event.headers, "idempotency-key") : undefined;
+    const header = isRepeatable ? headerOf(event.headers, "idempotency-key") : undefined;
     const userId = identity?.userId ?? "";
     const request = repeatableRequest(header, { userId, route: `${method} ${event.path}`, input: body });
     const call = () =>

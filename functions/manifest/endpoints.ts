@@ -12,8 +12,11 @@ export interface EndpointRow {
   access: Access;
   /** What a narrow credential must have been given to call this; `none` = nothing beyond `access`. */
   permission: Permission | "none";
-  /** The endpoint creates something, and a request with the header `Idempotency-Key` can be repeated safely. */
-  acceptsIdempotencyKey?: true;
+  /**
+   * The endpoint creates something, and a request with the header `Idempotency-Key` can be repeated safely: it returns the
+   * record again (`record`), or only its id, because the record has a secret (`id`).
+   */
+  repeatReturns?: "record" | "id";
   uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
@@ -82,7 +85,7 @@ export const endpoints = [
     file: "api-keys/create",
     access: "session",
     permission: "none",
-    acceptsIdempotencyKey: true,
+    repeatReturns: "id",
     uses: {
       tables: {
         apiKeys: ["PutItem"],
@@ -176,7 +179,7 @@ export const endpoints = [
     file: "webhooks/create",
     access: "admin",
     permission: "webhooks:write",
-    acceptsIdempotencyKey: true,
+    repeatReturns: "id",
     uses: {
       tables: {
         projects: ["GetItem"],
@@ -331,11 +334,13 @@ export const endpoints = [
     file: "service-accounts/create",
     access: "admin_session",
     permission: "none",
+    repeatReturns: "record",
     uses: {
       tables: {
         projects: ["GetItem", "PutItem"],
         serviceAccounts: ["PutItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
   },
@@ -371,6 +376,7 @@ export const endpoints = [
     file: "service-accounts/create-api-key",
     access: "admin_session",
     permission: "none",
+    repeatReturns: "id",
     uses: {
       tables: {
         projects: ["GetItem"],
@@ -378,6 +384,7 @@ export const endpoints = [
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
   },
@@ -418,8 +425,14 @@ export const endpoints = [
     file: "trusted-workflows/create",
     access: "admin_session",
     permission: "none",
+    repeatReturns: "record",
     uses: {
-      tables: { projects: ["GetItem"], trustedWorkflows: ["PutItem", "UpdateItem"], auditEvents: ["PutItem"] },
+      tables: {
+        projects: ["GetItem"],
+        trustedWorkflows: ["PutItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+        idempotencyKeys: ["GetItem", "PutItem"],
+      },
     },
   },
   {

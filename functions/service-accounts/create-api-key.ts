@@ -9,12 +9,13 @@ import * as serviceAccounts from "./service-account-store.ts";
 /** Creates an API key for a service account. This is the only response that contains the key. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys", {
   input: apiKeyInput,
-  async run({ params: { project_id, service_account_id }, input, actor, now }) {
+  async run({ params: { project_id, service_account_id }, input, actor, onceOnly, now }) {
     const other = input.project_ids?.findIndex((id) => id !== project_id) ?? -1;
     if (other !== -1) throw invalidField(`project_ids.${other}`, "is not the project of the service account");
     const owner = serviceAccountUserId(service_account_id);
     const { apiKey, key } = createApiKey(owner, input, now, randomBytes(API_KEY_RANDOM_BYTES));
-    await serviceAccounts.insertKey(project_id, service_account_id, apiKey, actor);
-    return created(toCreated(apiKey, key));
+    const response = toCreated(apiKey, key);
+    await serviceAccounts.insertKey(project_id, service_account_id, apiKey, actor, onceOnly(response));
+    return created(response);
   },
 });

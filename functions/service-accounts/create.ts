@@ -7,10 +7,11 @@ import * as serviceAccounts from "./service-account-store.ts";
 /** Creates a service account in a project. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/service-accounts", {
   input: serviceAccountInput,
-  async run({ params: { project_id }, input, identity, actor, now }) {
+  async run({ params: { project_id }, input, identity, actor, onceOnly, now }) {
     const account = createServiceAccount(input, project_id, identity.userId, now, randomBytes(16));
     const membership = await membershipOf(identity.userId, project_id);
-    await serviceAccounts.insert(account, membership?.name ?? "", actor);
-    return created(toListItem(account));
+    const response = toListItem(account);
+    await serviceAccounts.insert(account, membership?.name ?? "", actor, onceOnly(response));
+    return created(response);
   },
 });

@@ -5,7 +5,7 @@ import type { ApiKey } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { ConditionsFailedError, dynamo, transact } from "../platform/aws.ts";
+import { ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { MAX_SERVICE_ACCOUNTS_PER_PROJECT, type ServiceAccount } from "./service-account.ts";
@@ -27,7 +27,12 @@ const audit = (action: AuditAction, actor: Actor, projectId: string, resource_id
  * @param projectName as in the memberships of people
  * @throws ApiError `service_account_limit_reached` when the project has the maximum number, also under concurrent creates
  */
-export async function insert(account: ServiceAccount, projectName: string, by: Actor): Promise<void> {
+export async function insert(
+  account: ServiceAccount,
+  projectName: string,
+  by: Actor,
+  more: Record<string, TransactItem> = {},
+): Promise<void> {
   const { id, project_id, name, role, created_at } = account;
   try {
     await transact({
@@ -53,6 +58,7 @@ export async function insert(account: ServiceAccount, projectName: string, by: A
         },
       },
       audit: audit("service_account.created", by, project_id, id, { name, role }),
+      ...more,
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
@@ -89,7 +95,13 @@ export async function requireAccount(projectId: string, id: string): Promise<voi
  * Stores a new key of a service account. A key is never created after the removal of the account has begun.
  * @throws ApiError `not_found` when the project has no service account with this id, or `api_key_limit_reached`
  */
-export async function insertKey(projectId: string, id: string, apiKey: ApiKey, by: Actor): Promise<void> {
+export async function insertKey(
+  projectId: string,
+  id: string,
+  apiKey: ApiKey,
+  by: Actor,
+  more: Record<string, TransactItem> = {},
+): Promise<void> {
   const account = {
     Update: {
       ...accountKey(projectId, id),
@@ -99,7 +111,7 @@ export async function insertKey(projectId: string, id: string, apiKey: ApiKey, b
     },
   };
   try {
-    await apiKeys.insert({ ...apiKey, project_id: projectId }, by, { account });
+    await apiKeys.insert({ ...apiKey, project_id: projectId }, by, { account, ...more });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("account")) throw notFound(error);
     throw error;

@@ -15,12 +15,13 @@ import { workflowIssuers } from "./workflow-issuers.ts";
 /** Lets the workflows of a repository act in a project, with the tokens that their CI system issues. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/trusted-workflows", {
   input: trustedWorkflowInput,
-  async run({ input, params, identity, actor, now }) {
+  async run({ input, params, identity, actor, onceOnly, now }) {
     const random = randomBytes(TRUSTED_WORKFLOW_RANDOM_BYTES);
     const trust = createTrustedWorkflow(input, issuerNamed(input.issuer), params.project_id, now, random);
     const project = await membershipOf(identity.userId, params.project_id);
-    await trustedWorkflows.insert(trust, project?.name ?? "", actor);
-    return created(toResponse(trust));
+    const response = toResponse(trust);
+    await trustedWorkflows.insert(trust, project?.name ?? "", actor, onceOnly(response));
+    return created(response);
   },
 });
 

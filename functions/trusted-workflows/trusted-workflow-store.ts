@@ -2,7 +2,7 @@ import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import type { Actor } from "../access/actor.ts";
 import type { Project } from "../access/membership.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { batchGet, ConditionsFailedError, dynamo, transact } from "../platform/aws.ts";
+import { batchGet, ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT, type TrustedWorkflow } from "./trusted-workflow.ts";
@@ -33,7 +33,12 @@ const repositoryKey = (trust: RepositoryOf & Pick<TrustedWorkflow, "project_id" 
  * @throws ApiError `trusted_workflow_limit_reached` when the project has the maximum number of trusts, also under
  * concurrent creates
  */
-export async function insert(trust: TrustedWorkflow, projectName: string, by: Actor): Promise<void> {
+export async function insert(
+  trust: TrustedWorkflow,
+  projectName: string,
+  by: Actor,
+  more: Record<string, TransactItem> = {},
+): Promise<void> {
   const TableName = tableName("trustedWorkflows");
   const { id, project_id } = trust;
   try {
@@ -62,6 +67,7 @@ export async function insert(trust: TrustedWorkflow, projectName: string, by: Ac
         resource_id: id,
         details: detailsOf(trust),
       }),
+      ...more,
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError && error.items.includes("counter")) {

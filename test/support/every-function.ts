@@ -106,7 +106,7 @@ async function callEndpoint(
   const headers = {
     authorization: `Bearer ${token}`,
     ...(body && { "content-type": "application/json" }),
-    ...(row.acceptsIdempotencyKey && { "idempotency-key": randomUUID() }),
+    ...(row.repeatReturns && { "idempotency-key": randomUUID() }),
   };
   const response = await send(`${baseUrl}${path}`, { method, headers, ...(body && { body }) });
   if (response.status < 300) return;

@@ -1828,35 +1828,6 @@ export interface components {
         };
       };
     };
-    /** @description `api_key_limit_reached`: The user has reached the maximum number of API keys. */
-    ApiKeyLimitReached: {
-      headers: {
-        "x-request-id": components["headers"]["x-request-id"];
-        "Cache-Control": components["headers"]["Cache-Control"];
-        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-        "X-Frame-Options": components["headers"]["X-Frame-Options"];
-        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
-        [name: string]: unknown;
-      };
-      content: {
-        "application/json": {
-          error: {
-            /**
-             * @description Error code for programs. Part of the API.
-             * @enum {string}
-             */
-            code: "api_key_limit_reached";
-            /** @description Error message for people. May change. */
-            message: string;
-            /**
-             * Format: uuid
-             * @description Id of the request, also in the header `x-request-id`.
-             */
-            request_id: string;
-          };
-        };
-      };
-    };
     /** @description `trusted_workflow_limit_reached`: The project has reached the maximum number of trusted workflows. */
     TrustedWorkflowLimitReached: {
       headers: {
@@ -3518,7 +3489,10 @@ export interface operations {
   createServiceAccount: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        "Idempotency-Key"?: string;
+      };
       path: {
         /** @description Id of the project. */
         project_id: components["parameters"]["project_id"];
@@ -3611,6 +3585,7 @@ export interface operations {
       409: components["responses"]["ServiceAccountLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["IdempotencyKeyReused"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -3708,7 +3683,10 @@ export interface operations {
   createServiceAccountApiKey: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        "Idempotency-Key"?: string;
+      };
       path: {
         /** @description Id of the project. */
         project_id: components["parameters"]["project_id"];
@@ -3782,9 +3760,10 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrSessionRequired"];
       404: components["responses"]["NotFound"];
-      409: components["responses"]["ApiKeyLimitReached"];
+      409: components["responses"]["ApiKeyLimitReachedOrAlreadyCreated"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["IdempotencyKeyReused"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -3886,7 +3865,10 @@ export interface operations {
   createTrustedWorkflow: {
     parameters: {
       query?: never;
-      header?: never;
+      header?: {
+        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        "Idempotency-Key"?: string;
+      };
       path: {
         /** @description Id of the project. */
         project_id: components["parameters"]["project_id"];
@@ -3974,6 +3956,7 @@ export interface operations {
       409: components["responses"]["TrustedWorkflowLimitReached"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      422: components["responses"]["IdempotencyKeyReused"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

@@ -100,8 +100,14 @@ test.each([...endpointRows, ...workerRows].map(({ file }) => file))("%s has a te
 });
 
 test("the endpoints that create something accept an Idempotency-Key", () => {
-  const accepting = endpointRows.filter(({ acceptsIdempotencyKey }) => acceptsIdempotencyKey).map(({ file }) => file);
-  expect(accepting).toEqual(["api-keys/create", "webhooks/create"]);
+  const repeatable = endpointRows.filter(({ repeatReturns }) => repeatReturns);
+  expect(repeatable.map(({ file, repeatReturns }) => `${file}: ${repeatReturns}`)).toEqual([
+    "api-keys/create: id",
+    "webhooks/create: id",
+    "service-accounts/create: record",
+    "service-accounts/create-api-key: id",
+    "trusted-workflows/create: record",
+  ]);
 });
 
 test("each table has its keys, indexes and ttl", () => {
