@@ -240,6 +240,8 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
       RECEIVER: receiver,
       RUNNER_TEMP: work,
       GITHUB_OUTPUT: join(work, "output"),
+      GITHUB_RUN_ID: randomUUID(),
+      GITHUB_RUN_ATTEMPT: "1",
       ...env,
     };
     try {
@@ -422,6 +424,18 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
     expect(code).toBe(1);
     expect(requests).toHaveLength(5);
     expect(printed).toContain("returned 429: rate_limited, request id r");
+  });
+
+  test("a create that is sent again in the same run, because its response was lost, creates nothing else", async () => {
+    const env = { GITHUB_RUN_ID: "7", GITHUB_RUN_ATTEMPT: "2" };
+    expect((await runJob(["create"], { env })).code).toBe(0);
+    // The list of the second run does not show the webhook yet.
+    const empty = { status: 200, headers: {}, body: JSON.stringify({ data: [] }) };
+    const respond = ({ method }: ProxiedRequest) => (method === "GET" ? empty : undefined);
+    const { code, printed } = await runJob(["create"], { env, tampering: { respond } });
+    expect(code).toBe(1);
+    expect(printed).toMatch(/already_created, request id \S+: This request has already created [0-9a-f-]{36}/);
+    expect(await webhooks()).toHaveLength(1);
   });
 
   test("does not create a second webhook when a create took effect despite its 503", async () => {

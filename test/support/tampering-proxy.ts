@@ -47,11 +47,13 @@ export async function startTamperingProxy(
     try {
       const chunks: Buffer[] = [];
       for await (const chunk of incoming as AsyncIterable<Buffer>) chunks.push(chunk);
-      const { authorization, "content-type": contentType } = incoming.headers;
+      const forwarded = ["authorization", "content-type", "idempotency-key"];
       const request: ProxiedRequest = {
         method: incoming.method ?? "",
         path: incoming.url ?? "",
-        headers: { ...(authorization && { authorization }), ...(contentType && { "content-type": contentType }) },
+        headers: Object.fromEntries(
+          forwarded.flatMap((name) => (incoming.headers[name] ? [[name, String(incoming.headers[name])]] : [])),
+        ),
         body: Buffer.concat(chunks).toString("utf8"),
       };
       requests.push({ ...request });
