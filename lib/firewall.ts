@@ -48,10 +48,16 @@ export function addFirewall(scope: Construct, api: RestApi, limits: FirewallLimi
 const WINDOW_SECONDS = 60;
 
 /**
- * Requests per minute of one credential to the endpoints with a throttle of their own, together: what a project may
- * request in a minute. Without it, one caller could use up such a throttle for all.
+ * Requests per minute to the endpoints with a throttle of their own, together: of one credential, and of one IP address.
+ * It is what a project may request in a minute, and less than each of these throttles, which all callers share.
+ *
+ * The limit of the address is needed because a credential can be invented: each invented one would be counted alone.
+ * API Gateway rejects these with 401, but AWS does not document whether it throttles before or after the authorizer. If
+ * before, they use up the throttle too. Two addresses can still send more than the throttle of `recover`, and one can in
+ * the half minute until WAF blocks it. The users of one network share its limit.
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-request-throttling.html
  */
-const THROTTLED_PER_CREDENTIAL = 120;
+const THROTTLED_PER_MINUTE = 120;
 
 /** https://docs.aws.amazon.com/waf/latest/developerguide/aws-managed-rule-groups-list.html */
 const MANAGED = [
@@ -80,9 +86,13 @@ function rateRules({ requestsPerMinutePerAddress, requestsPerMinutePerCredential
       name: "ThrottledRate",
       statement: {
         ...perCredential,
-        limit: THROTTLED_PER_CREDENTIAL,
+        limit: THROTTLED_PER_MINUTE,
         scopeDownStatement: { andStatement: { statements: [hasCredential, isThrottled()] } },
       },
+    },
+    {
+      name: "ThrottledAddressRate",
+      statement: { aggregateKeyType: "IP", limit: THROTTLED_PER_MINUTE, scopeDownStatement: isThrottled() },
     },
   ];
 }
@@ -123,19 +133,24 @@ const hasCredential: wafv2.CfnWebACL.StatementProperty = {
   },
 };
 
-/** Matches the paths of the endpoints with a throttle of their own, by the verb at their end. */
+/**
+ * Matches the paths of the endpoints with a throttle of their own, by the verb at their end. A slash after it and `..`
+ * do not hide the verb: AWS does not document whether API Gateway resolves them.
+ * https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-transformation.html
+ */
 function isThrottled(): wafv2.CfnWebACL.StatementProperty {
   const rows: readonly EndpointRow[] = endpoints;
-  const verbs = rows.filter(({ throttle }) => throttle).map(({ path }) => path.slice(path.lastIndexOf("/")));
-  const statements = [...new Set(verbs)].map((verb) => ({
-    byteMatchStatement: {
+  const verbs = rows.filter(({ throttle }) => throttle).map(({ path }) => path.slice(path.lastIndexOf("/") + 1));
+  return {
+    regexMatchStatement: {
       fieldToMatch: { uriPath: {} },
-      positionalConstraint: "ENDS_WITH",
-      searchString: verb,
-      textTransformations: [{ priority: 0, type: "URL_DECODE" }],
+      regexString: `/(${[...new Set(verbs)].join("|")})/*$`,
+      textTransformations: [
+        { priority: 0, type: "URL_DECODE" },
+        { priority: 1, type: "NORMALIZE_PATH" },
+      ],
     },
-  }));
-  return { orStatement: { statements } };
+  };
 }
 
 /** Samples of requests are off: they would contain headers, and so credentials. */

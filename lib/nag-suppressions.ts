@@ -45,7 +45,7 @@ export const suppressions: readonly Suppression[] = [
   },
   {
     id: "AwsSolutions::AwsSolutions-APIG3",
-    reason: "A stage that keeps data has a firewall. Others do without: it costs $11 a month, and they have no users.",
+    reason: "A stage that keeps data has a firewall. Others do without: it costs $12 a month, and they have no users.",
   },
   {
     id: "AwsSolutions::AwsSolutions-APIG6",

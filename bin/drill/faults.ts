@@ -135,20 +135,40 @@ export const deadLetter =
 
 const mapping = z.object({ State: z.string() });
 
+/**
+ * Enables or disables an event source mapping, and waits for it. While the mapping changes, for example because the
+ * opposite was requested just before, Lambda may refuse: then it asks again.
+ * https://docs.aws.amazon.com/lambda/latest/api/API_UpdateEventSourceMapping.html
+ * @throws Error after five minutes; AwsError when a call fails for another reason
+ */
 async function enableMapping(
   { minuteMs, wait }: Pick<DrillSite, "minuteMs" | "wait">,
   uuid: string,
   Enabled: boolean,
 ): Promise<void> {
   const path = `/2015-03-31/event-source-mappings/${uuid}`;
-  await callRest("lambda", { action: "UpdateEventSourceMapping", method: "PUT", path, body: { Enabled } }, mapping);
+  let isAccepted = false;
   for (let tries = 0; tries < 60; tries += 1) {
-    const request = { action: "GetEventSourceMapping", method: "GET", path };
-    const { State } = await callRest("lambda", request, mapping);
-    if (State === (Enabled ? "Enabled" : "Disabled")) return;
+    isAccepted ||= await requestChange(path, Enabled);
+    if (isAccepted) {
+      const request = { action: "GetEventSourceMapping", method: "GET", path };
+      const { State } = await callRest("lambda", request, mapping);
+      if (State === (Enabled ? "Enabled" : "Disabled")) return;
+    }
     await wait(minuteMs / 12);
   }
   throw new Error(`The event source mapping ${uuid} is not ${Enabled ? "enabled" : "disabled"} after five minutes.`);
+}
+
+/** @returns whether Lambda accepted the change; false = the mapping is changing */
+async function requestChange(path: string, Enabled: boolean): Promise<boolean> {
+  try {
+    await callRest("lambda", { action: "UpdateEventSourceMapping", method: "PUT", path, body: { Enabled } }, mapping);
+    return true;
+  } catch (error) {
+    if (error instanceof AwsError && error.code === "ResourceInUseException") return false;
+    throw error;
+  }
 }
 
 /** Stops the fan-out and sends an event, which then waits. */

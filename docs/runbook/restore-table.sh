@@ -113,7 +113,12 @@ replace() {
     echo "To continue: docs/runbook/restore-table.sh protect ${TABLE#"$STACK-"}" >&2
     return 1
   }
-  aws cloudformation detect-stack-drift --stack-name "$STACK"
+  # The break-glass role, which alone may replace this table, may not read the stack.
+  if [ "$TABLE" = "$STACK-webhook-secrets" ]; then
+    echo "Replaced. Then, with your own role: aws cloudformation detect-stack-drift --stack-name $STACK" >&2
+  else
+    aws cloudformation detect-stack-drift --stack-name "$STACK"
+  fi
 }
 
 case "${1:-} $#" in

@@ -309,8 +309,9 @@ function inGroups<Item>(items: Item[], maxItems = MAX_METRICS): Item[][] {
 }
 
 function capacityAlarms({ functions, tables }: MonitoredResources): AlarmRow[] {
-  // Endpoints and the functions that the platform invokes are left out: they share the account's concurrency with the
-  // authorizer, and an alarm reads at most ten metrics.
+  // Endpoints and the functions that the platform invokes are left out, because an alarm reads at most ten metrics. When
+  // the account's concurrency is used up, the fan-out and the sweep are throttled too. `recover` has a reservation of its
+  // own where the stage keeps data: it is there to be reached, and its throttled calls count for api-errors.
   const throttles = workers
     .filter(({ trigger }) => trigger.kind !== "invoke")
     .map(({ file }) => functionFor(functions, file).metricThrottles({ statistic: SUM }));

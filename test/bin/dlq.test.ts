@@ -31,8 +31,14 @@ afterAll(async () => {
 const EMPTY = "the dead-letter queue is empty";
 const dlq = (...args: string[]) => runCommand("dlq", args, settings);
 const urlOf = (queue: string) => run.eventsQueueUrl.replace("deployment-events", queue);
-const put = (queue: string, body: string) =>
-  sqs.send(new SendMessageCommand({ QueueUrl: urlOf(queue), MessageBody: body }));
+const put = (queue: string, body: string, reason?: string) =>
+  sqs.send(
+    new SendMessageCommand({
+      QueueUrl: urlOf(queue),
+      MessageBody: body,
+      ...(reason !== undefined && { MessageAttributes: { reason: { DataType: "String", StringValue: reason } } }),
+    }),
+  );
 
 /** Messages that a queue holds, including those in flight. */
 async function depth(queue: string): Promise<number> {
@@ -74,8 +80,10 @@ const arrived = (events: { deployment_id: string }[]) => {
 };
 
 test("list shows the control characters of a message, and sends none to the terminal", async () => {
-  await put("deployment-events-dlq", '{"\u007f\u009b2J": "\u202eevil"}');
+  // The printing of a page escapes what acts on the terminal, but keeps line breaks: these could add a line to the list.
+  await put("deployment-events-dlq", '{"\u007f\u009b2J": "\u202eevil"}', "no project\n  2026-11-21 forged");
   const stdout = await listThat("deployment-events", /evil/);
+  expect(stdout).toContain("no project\\u000a  2026-11-21 forged\n");
   expect(stdout).toContain('{"\\u007f\\u009b2J": "\\u202eevil"}');
   expect(stdout).not.toMatch(/[\u007f-\u009f\u202e]/);
   await sqs.send(new PurgeQueueCommand({ QueueUrl: urlOf("deployment-events-dlq") }));

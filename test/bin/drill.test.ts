@@ -152,6 +152,20 @@ describe("in dev", () => {
     expect(settings()).toEqual(untouched);
   });
 
+  test("a drill that is interrupted while its mapping is changing enables it as soon as Lambda accepts that", async () => {
+    account.transitionCalls = 20;
+    const interrupt = new AbortController();
+    const watch = setInterval(() => account.fanOut.State === "Disabling" && interrupt.abort(), 1);
+    const { text } = await drill(["events-waiting"], "dev", { interrupt: interrupt.signal });
+    clearInterval(watch);
+    expect(text).toContain("dev-page-events-waiting: interrupted");
+    expect(text).not.toContain("LEFT BEHIND");
+    const updates = account.calls.filter(({ action }) => action === "UpdateEventSourceMapping");
+    expect(updates.map(({ input }) => input.Enabled)).toEqual([false, ...updates.slice(1).map(() => true)]);
+    expect(updates.length).toBeGreaterThan(2);
+    expect(settings()).toEqual(untouched);
+  });
+
   test("says why a fault could not begin, and looks for nothing that was not sent", async () => {
     account.denied.add("SendMessage");
     const { allRang, text } = await drill(["events-dead-letters"]);

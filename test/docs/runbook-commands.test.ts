@@ -241,6 +241,17 @@ extra() {
     expect(result).toMatchObject({ code: 0, written: written(suffix) });
   });
 
+  test("the break-glass role may make every call that replaces the table", () => {
+    const result = run(`${script("restore-table.sh")} replace webhook-secrets`, {
+      setup: `will_be table-${table} ACTIVE\n${setup(found)}`,
+    });
+    expect(result.code).toBe(0);
+    // The policy of docs/runbook.md allows dynamodb:* on the table and its copies.
+    expect(result.calls.filter((call) => !call.startsWith("dynamodb "))).toEqual([]);
+    expect(result.calls.join("\n")).toContain("put-resource-policy");
+    expect(result.stderr).toContain("aws cloudformation detect-stack-drift --stack-name deployment-webhooks-prod\n");
+  });
+
   test("is missed with a message when there is none to copy", () => {
     const command = `${script("restore-table.sh")} restore webhook-secrets 2026-11-21T03:00:00Z`;
     const { code, stderr } = run(command, { setup: setup("aws_error PolicyNotFoundException") });

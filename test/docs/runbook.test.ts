@@ -147,6 +147,33 @@ describe("commands", () => {
     expect(copied.sort()).toEqual(kept.map(({ name, partitionKey }) => [name, partitionKey]).sort());
   });
 
+  test("move a stage only after its old region has stopped sending: sweep first, then both senders, then the rows", () => {
+    const [, rest = ""] = runbook.split(/^### Move a stage to another region$/m);
+    const [moving = ""] = rest.split(/^##/m);
+    const steps = ["disable-rule", "old counts", "--no-enabled", "LatestRestorableDateTime", "copy deliveries"].map(
+      (command) => moving.indexOf(command === "old counts" ? "   old counts\n" : command),
+    );
+    expect(steps).not.toContain(-1);
+    expect(steps).toEqual(steps.toSorted((a, b) => a - b));
+    const [prefix = ""] = all(/part AWS::Lambda::EventSourceMapping '(\w+)'/g, moving);
+    const senders = prod.all("AWS::Lambda::EventSourceMapping").filter(({ id }) => id.startsWith(prefix));
+    expect(senders.map(({ Properties }) => prod.target(Properties.EventSourceArn).id).sort()).toEqual(
+      prod
+        .all("AWS::SQS::Queue")
+        .map(({ id }) => id)
+        .filter((id) => /^Queues(Slow)?Deliveries(?!DeadLetters)/.test(id))
+        .sort(),
+    );
+    for (const needed of ["`AWS_REGION`", "`Resource`"]) expect(moving).toContain(needed);
+  });
+
+  test("turn off the termination protection before they delete a stack", () => {
+    const deleting = blocks.filter((code) => code.includes("aws cloudformation delete-stack"));
+    expect(deleting).toHaveLength(2);
+    for (const code of deleting) expect(code).toMatch(/--no-enable-termination-protection\n[\s\S]*delete-stack/);
+    expect(runbook).not.toMatch(/`aws cloudformation delete-stack/);
+  });
+
   test("restore a table with its name and partition key", () => {
     const restored = [...runbook.matchAll(/restore-table\.sh copy-rows ([\w-]+) (\w+)/g)];
     expect(restored.length).toBeGreaterThan(0);

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gatewayResponses } from "../../functions/manifest/gateway-responses.ts";
 
 /* docs/unproven.md lists everything that is believed and not seen on AWS, each with the command that shows it. */
 
@@ -63,7 +64,9 @@ test("source files that rely on something that AWS does not document are named",
 test.each(rows)("has a reason, and a command or a section: %s", (believed, because, shownBy) => {
   expect(believed).not.toBe("");
   expect(because).not.toBe("");
-  expect(shownBy).toMatch(/`(npm|npx|aws|SMOKE|ask|for|docs\/)[^`]*`|\]\(runbook\.md#|the (command of that )?section/);
+  expect(shownBy).toMatch(
+    /`(npm|npx|aws|curl|SMOKE|ask|for|docs\/)[^`]*`|\]\(runbook\.md#|the (command of that )?section/,
+  );
 });
 
 test("the names of checks are those of the smoke test", () => {
@@ -71,4 +74,18 @@ test("the names of checks are those of the smoke test", () => {
   const named = [...unproven.matchAll(/(?:check|group) \*([^*]+)\*/g)].map(([, name = ""]) => name);
   expect(named.length).toBeGreaterThan(4);
   for (const name of named) expect(checks).toContain(name);
+});
+
+test("the command for the firewall looks for a text of its response, and sends more requests than its limit", () => {
+  const [, , command = ""] = rows.find(([believed]) => believed?.startsWith("The firewall's block")) ?? [];
+  const [, text = ""] = /grep -m 1 '([^']+)'/.exec(command) ?? [];
+  expect(text).not.toBe("");
+  expect(gatewayResponses.WAF_FILTERED.message).toContain(text);
+  const [limit, requests, seconds] = [/Address: (\d+)/, /seq (\d+)/, /sleep (\d+)/].map((pattern) =>
+    Number(pattern.exec(command)?.[1]),
+  ) as [number, number, number];
+  // curl itself takes up to a second.
+  expect(60 / (seconds + 1)).toBeGreaterThanOrEqual(2 * limit);
+  // The firewall blocks half a minute after a full minute at the latest.
+  expect(requests * seconds).toBeGreaterThan(90);
 });

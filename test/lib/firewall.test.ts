@@ -1,10 +1,11 @@
+import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 const prod = new SynthesizedStack("prod");
 const every = new SynthesizedStack("everyOption");
 const acl = only(prod.all("AWS::WAFv2::WebACL"));
 const rules: Json[] = acl.Properties.Rules;
-const [perAddress, perCredential, throttled, ...managed] = rules;
+const [perAddress, perCredential, throttled, throttledAddress, ...managed] = rules;
 
 const limitsOf = (stack: SynthesizedStack) =>
   only(stack.all("AWS::WAFv2::WebACL"))
@@ -21,11 +22,13 @@ test("the limits are those of the stage, and 120 for the endpoints with a thrott
     ["Rate", 6_000],
     ["CredentialRate", 3_000],
     ["ThrottledRate", 120],
+    ["ThrottledAddressRate", 120],
   ]);
   expect(limitsOf(every)).toEqual([
     ["Rate", 1_200],
     ["CredentialRate", 600],
     ["ThrottledRate", 120],
+    ["ThrottledAddressRate", 120],
   ]);
 });
 
@@ -66,22 +69,47 @@ test("only requests with a credential count for it", () => {
   expect(perCredential.Statement.RateBasedStatement.ScopeDownStatement).toEqual(hasCredential);
 });
 
-test("the endpoints with a throttle are known by the end of their path, however it is encoded", () => {
-  const { Statements } = throttled.Statement.RateBasedStatement.ScopeDownStatement.AndStatement;
-  expect(Statements[0]).toEqual(hasCredential);
-  const ends = Statements[1].OrStatement.Statements.map(({ ByteMatchStatement }: Json) => {
-    expect(ByteMatchStatement).toMatchObject({
-      FieldToMatch: { UriPath: {} },
-      PositionalConstraint: "ENDS_WITH",
-      TextTransformations: [{ Priority: 0, Type: "URL_DECODE" }],
-    });
-    return ByteMatchStatement.SearchString;
-  });
-  expect(ends).toEqual(["/revoke", "/test", "/redeliver", "/recover"]);
+test("an IP address is blocked above the limit of the endpoints with a throttle, also with a new credential each time", () => {
+  const { ScopeDownStatement, ...rate } = throttledAddress.Statement.RateBasedStatement;
+  expect(rate).toEqual({ AggregateKeyType: "IP", Limit: 120, EvaluationWindowSec: 60 });
+  const [credential, path] = throttled.Statement.RateBasedStatement.ScopeDownStatement.AndStatement.Statements;
+  expect(credential).toEqual(hasCredential);
+  expect(ScopeDownStatement).toEqual(path);
+});
+
+test("the limit of the endpoints with a throttle is lower than each of their throttles in a minute", () => {
+  const rows: readonly EndpointRow[] = endpoints;
+  const rates = rows.flatMap(({ throttle }) => (throttle ? [throttle.requestsPerSecond] : []));
+  expect(rates).toHaveLength(4);
+  for (const rate of rates) expect(throttledAddress.Statement.RateBasedStatement.Limit).toBeLessThan(60 * rate);
+});
+
+const throttledPath: Json = throttledAddress.Statement.RateBasedStatement.ScopeDownStatement.RegexMatchStatement;
+
+test.each([
+  ["/prod/v1/projects/1/webhooks/2/test", true],
+  ["/prod/v1/projects/1/webhooks/2/deliveries/3/redeliver", true],
+  ["/v1/projects/1/webhooks/2/recover", true],
+  ["/v1/projects/1/webhooks/2/recover/", true],
+  ["/v1/credentials/revoke", true],
+  ["/v1/projects/1/webhooks/2", false],
+  ["/v1/projects/1/webhooks/2/recovered", false],
+  ["/v1/projects/1/webhooks/unrecover", false],
+])("%s is the path of an endpoint with a throttle: %s", (path, isThrottled) => {
+  expect(throttledPath.FieldToMatch).toEqual({ UriPath: {} });
+  expect(new RegExp(throttledPath.RegexString).test(path)).toBe(isThrottled);
+});
+
+test("the path of an endpoint with a throttle is decoded and resolved before it is compared", () => {
+  expect(throttledPath.TextTransformations).toEqual([
+    { Priority: 0, Type: "URL_DECODE" },
+    { Priority: 1, Type: "NORMALIZE_PATH" },
+  ]);
 });
 
 test("a blocked request gets the gateway response: a custom response would take precedence, without a request id", () => {
-  for (const { Action } of [perAddress, perCredential, throttled]) expect(Action).toEqual({ Block: {} });
+  for (const { Action } of [perAddress, perCredential, throttled, throttledAddress])
+    expect(Action).toEqual({ Block: {} });
   const response = only(
     prod.all("AWS::ApiGateway::GatewayResponse").filter(({ Properties }) => Properties.ResponseType === "WAF_FILTERED"),
   ).Properties;
@@ -107,7 +135,7 @@ test("the managed rule groups of AWS only count requests", () => {
 });
 
 test("the rules have different priorities, the rates first", () => {
-  expect(rules.map(({ Priority }) => Priority)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(rules.map(({ Priority }) => Priority)).toEqual([0, 1, 2, 3, 4, 5, 6]);
 });
 
 test("the firewall is in front of the stage of the API", () => {

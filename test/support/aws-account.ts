@@ -24,6 +24,13 @@ interface Alarm {
   history: { Timestamp: number; HistoryItemType: string; HistorySummary: string }[];
 }
 
+interface Mapping {
+  FunctionArn: string;
+  /** Enabling and Disabling: refuses updates until it has answered `callsLeft` further calls. */
+  State: string;
+  callsLeft: number;
+}
+
 interface Call {
   service: string;
   action: string;
@@ -69,7 +76,9 @@ export class AwsAccount {
   listed: Json[];
   /** Names of functions -> versions, and the alias. */
   readonly versions = new Map<string, { versions: number[]; live: number; weights: Record<string, number> }>();
-  readonly mappings = new Map<string, { FunctionArn: string; State: string }>();
+  readonly mappings = new Map<string, Mapping>();
+  /** Number of calls that find an event source mapping in transition after an update. */
+  transitionCalls = 2;
   readonly concurrency = new Map<string, number>();
   methodSettings: Json = { "*/*": { throttlingRateLimit: 50, throttlingBurstLimit: 100 } };
   quotaUsage: Json = { MetricNamespace: "AWS/Lambda", MetricName: "ConcurrentExecutions", MetricDimensions: {} };
@@ -108,7 +117,7 @@ export class AwsAccount {
     for (const { id, Properties } of stack.all("AWS::Lambda::EventSourceMapping")) {
       const name = this.resolve(Properties.FunctionName).replace(/^arn:.*:function:/, "");
       const FunctionArn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}`;
-      this.mappings.set(this.#physical.get(id) as string, { FunctionArn, State: "Enabled" });
+      this.mappings.set(this.#physical.get(id) as string, { FunctionArn, State: "Enabled", callsLeft: 0 });
     }
     for (const { Properties } of stack.all("AWS::Lambda::Alias")) {
       this.versions.set(this.resolve(Properties.FunctionName), { versions: [1, 9, 10], live: 10, weights: {} });
@@ -203,7 +212,20 @@ export class AwsAccount {
     return found;
   }
 
-  get fanOut(): { FunctionArn: string; State: string } {
+  /** Returns a mapping for a call, with which a transition may end. @throws Rejection */
+  mapping(uuid: string): Mapping {
+    const found = this.mappings.get(uuid);
+    if (!found) throw new Rejection(404, "ResourceNotFoundException");
+    if (found.callsLeft > 0) found.callsLeft -= 1;
+    const isChanging = found.State === "Enabling" || found.State === "Disabling";
+    if (isChanging && found.callsLeft === 0) {
+      found.State = found.State === "Enabling" ? "Enabled" : "Disabled";
+      this.consumeEvents();
+    }
+    return found;
+  }
+
+  get fanOut(): Mapping {
     return this.mappings.get(this.nameOf("AWS::Lambda::EventSourceMapping", "WorkersDeliveriesFanOut")) as never;
   }
 
@@ -460,17 +482,15 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
       ...(index + 1 < all.length && { NextMarker: String(index + 1) }),
     };
   },
-  GetEventSourceMapping({ mappings }, { uuid }) {
-    const found = mappings.get(uuid);
-    if (!found) throw new Rejection(404, "ResourceNotFoundException");
-    return found;
+  GetEventSourceMapping(account, { uuid }) {
+    const { FunctionArn, State } = account.mapping(uuid);
+    return { FunctionArn, State };
   },
   UpdateEventSourceMapping(account, { uuid, Enabled }) {
-    const found = account.mappings.get(uuid);
-    if (!found) throw new Rejection(404, "ResourceNotFoundException");
-    found.State = Enabled ? "Enabled" : "Disabled";
-    account.consumeEvents();
-    return { ...found, State: Enabled ? "Enabling" : "Disabling" };
+    const found = account.mapping(uuid);
+    if (found.callsLeft > 0) throw new Rejection(400, "ResourceInUseException", found.State);
+    Object.assign(found, { State: Enabled ? "Enabling" : "Disabling", callsLeft: account.transitionCalls });
+    return { FunctionArn: found.FunctionArn, State: found.State };
   },
   Invoke(account, { name }) {
     account.invoke(name);

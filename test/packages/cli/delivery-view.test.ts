@@ -41,3 +41,9 @@ test.each([
   const parts = [deliveryLine(delivery, last), deliveryPage(delivery)].map((text) => text.split(/ {2,}|\n/));
   for (const part of parts) expect(part).toContain(shown);
 });
+
+test.each(["response_excerpt", "hint"] as const)("%s can add neither a line nor a style to the page", (field) => {
+  // print keeps line breaks and the styles of the program, so they must be escaped here.
+  const page = deliveryPage(deliveryWith([{ ...attempt, [field]: "no\n\u001b[32m✔ 2  forged" }]));
+  expect(page).toContain("no\\u000a\\u001b[32m✔ 2  forged");
+});
