@@ -18,6 +18,7 @@ const secret = `whsec_${"0a".repeat(32)}`;
 let files: string[];
 let api: http.Server;
 let env: Record<string, string>;
+const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../../packages/cli/package.json"), "utf8"));
 
 beforeAll(async () => {
   const packed = pack("packages/cli");
@@ -60,7 +61,8 @@ test("LICENSES.txt has the license of every bundled package", () => {
   expect(text).toContain("Permission is hereby granted");
 });
 
-test("--help and completion print their text", async () => {
+test("--help, --version and completion print their text", async () => {
+  expect(await run(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
   expect(await run(["--help"])).toMatchObject({ code: 0, stdout: expect.stringContaining("Usage: svc"), stderr: "" });
   expect(await run(["completion", "bash"])).toMatchObject({ code: 0, stdout: expect.stringContaining("_svc()") });
 });
@@ -99,6 +101,7 @@ test("listen receives a delivery", async () => {
 test("mcp serves its tools", async () => {
   const client = new Client({ name: "test", version: "1.0.0" });
   await client.connect(new StdioClientTransport({ command: svc, args: ["mcp"], env, cwd: folder }));
+  expect(client.getServerVersion()).toMatchObject({ name: "svc", version });
   expect((await client.listTools()).tools.map(({ name }) => name)).toContain("explain_failed_delivery");
   expect(await client.callTool({ name: "list_projects", arguments: {} })).toMatchObject({
     structuredContent: { projects: [] },

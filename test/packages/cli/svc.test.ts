@@ -357,7 +357,7 @@ describe("webhooks", () => {
       2,
       `Valid events: ${eventNames.join(", ")}.`,
     ],
-    [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 1, "(validation_error, request "],
+    [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
     [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
     [["webhooks", "show", "000"], 2, "000 is not a valid id"],
     [["webhooks", "show", "0"], 2, "0 is not a valid id"],
@@ -373,6 +373,9 @@ describe("webhooks", () => {
     [["webhooks", "explode"], 2, "unknown command"],
     [["webhooks"], 2, "Usage: svc webhooks"],
     [["webhoks"], 2, "Did you mean webhooks?"],
+    [["webhoks", "--json"], 2, '{"error":{"code":"usage_error","message":"unknown command \'webhoks\' (Did'],
+    [["webhooks", "--json"], 2, '{"error":{"code":"usage_error","message":"A command is missing.'],
+    [["help", "webhooks", "explode"], 2, "Unknown command: svc webhooks explode."],
     [["deliveries", "show", "7"], 2, "7 is not a valid delivery id"],
     [["deliveries", "show", randomUUID()], 4, "No delivery with the id"],
     [["deliveries", "list", "--limit", "0"], 2, "from 1 to 999999"],
@@ -538,10 +541,6 @@ describe("deliveries", () => {
       const { data } = (await api.get(`${path(webhook.id)}/deliveries/${delivery.id}`)).body;
       expect(data.status).toBe("succeeded");
     });
-    expect(await svc(["deliveries", "recover", "--since", "yesterday"], { env })).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("since must be an ISO 8601 time"),
-    });
   });
 
   describe("recover of more than one call", () => {
@@ -658,7 +657,8 @@ test("--debug logs requests without their content", async () => {
 });
 
 test("every command has a summary, a description and descriptions of its options", async () => {
-  const all = createProgram().commands.flatMap((command) => [command, ...command.commands]);
+  const program = createProgram();
+  const all = program.commands.flatMap((command) => [command, ...command.commands]);
   expect(all.length).toBeGreaterThan(20);
   for (const command of all) {
     expect({ name: command.name(), summary: command.summary() }).toEqual({
@@ -667,9 +667,11 @@ test("every command has a summary, a description and descriptions of its options
     });
     expect(command.description().length).toBeGreaterThan(command.name().length + 10);
     for (const option of command.options) expect(option.description).not.toBe("");
+    if (command.name() === "list") expect(command.aliases()).toEqual(["ls"]);
   }
   const { code, stdout } = await svc(["deliveries", "recover", "--help"]);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Examples:") });
+  expect(await svc(["help", "deliveries", "recover"])).toEqual({ code: 0, stdout, stderr: "" });
 });
 
 /** A Node on this machine that cannot run TypeScript. */
