@@ -366,7 +366,7 @@ describe("webhooks", () => {
     [["webhooks", "update"], 2, "Nothing to change"],
     [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
     [["webhooks", "rotate", "--overlap", "soon"], 2, "whole number of seconds"],
-    [["webhooks", "rotate", "--overlap", "999999"], 4, "no webhooks"],
+    [["webhooks", "rotate", "--overlap", "999999"], 2, "from 0 to 604800"],
     [["webhooks", "delete"], 2, "missing required argument"],
     [["webhooks", "delete", "0193"], 2, "Pass the full id"],
     [["webhooks", "test", "--event", "deploy.paused"], 2, "Allowed choices are"],
@@ -383,6 +383,8 @@ describe("webhooks", () => {
     [["deliveries", "recover"], 2, "--since"],
     [["deliveries", "tail", "--last", "many"], 2, "from 0 to 100"],
     [["deliveries", "tail"], 4, "The project has no webhooks"],
+    [["deliveries", "recover", "--since", "yesterday"], 2, "--since must be an ISO 8601 time"],
+    [["listen", "--secret", "hunter2"], 2, "The signing secret does not start with whsec_."],
     [["listen", "--port", "http"], 2, "--port must be a whole number"],
     [["listen", "--forward", "there"], 2, "absolute http(s) URL"],
     [["completion", "tcsh"], 2, "Allowed choices are"],
@@ -436,11 +438,11 @@ describe("webhooks", () => {
       code: 0,
       stdout: expect.stringMatching(/^succeeded {2}deploy.failed .* 200 in \d+ ms\n/),
     });
-    receiver.respondWith(500);
+    receiver.respondWith((_, response) => response.writeHead(500).end("out of disk"));
     const bad = await svc(["webhooks", "test"], { env });
     expect(bad).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500/),
+      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500.*\n +response: out of disk\n/),
     });
     const record = await svc(["webhooks", "test", "--json"], { env });
     expect({ code: record.code, ...json(record) }).toMatchObject({
@@ -531,6 +533,14 @@ describe("deliveries", () => {
     expect((await svc(["deliveries", "recover", "--since", "1h", "--status", "held"], { env })).stdout).toBe(
       "0 sent again.\n",
     );
+    expect(json(await svc(["deliveries", "recover", "--since", "1h", "--dry-run", "--json"], { env }))).toEqual({
+      dry_run: true,
+      count: 1,
+      failed: 1,
+      held: 0,
+      complete: true,
+    });
+    expect((await api.get(`${path(webhook.id)}/deliveries/${delivery.id}`)).body.data.status).toBe("failed");
     const since = new Date(Date.now() - 3_600_000).toISOString();
     expect(json(await svc(["deliveries", "recover", "--since", since, "--json"], { env }))).toEqual({
       count: 1,
