@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { addAccount } from "./account.ts";
+import { addApply } from "./apply.ts";
 import { addCompletion } from "./completion.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { reportError, reportUsageError } from "./error-report.ts";
@@ -30,6 +31,7 @@ const groups = [
   addKeys,
   addProjects,
   addWebhooks,
+  addApply,
   addDeliveries,
   addListen,
   addVerify,

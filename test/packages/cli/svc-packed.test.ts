@@ -55,8 +55,8 @@ test("the tarball contains the bundle and no sources, and has no dependencies", 
 
 test("LICENSES.txt has the license of every bundled package", () => {
   const text = readFileSync(join(installed, "dist/LICENSES.txt"), "utf8");
-  for (const name of ["commander", "openapi-fetch", "@modelcontextprotocol/server", "zod"]) {
-    expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\((MIT|Apache-2\\.0)\\)$`, "m"));
+  for (const name of ["commander", "openapi-fetch", "@modelcontextprotocol/server", "yaml", "zod"]) {
+    expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\((MIT|ISC|Apache-2\\.0)\\)$`, "m"));
   }
   expect(text).toContain("Permission is hereby granted");
 });
@@ -70,6 +70,16 @@ test("--help, --version and completion print their text", async () => {
 test("whoami calls the service", async () => {
   const { code, stdout } = await run(["whoami", "--json"]);
   expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, base_url: env.SVC_BASE_URL, project_count: 0 });
+});
+
+test("apply reads YAML", async () => {
+  const file = "webhooks:\n  - url: https://example.com/\n    events: [deploy.failed] # only these\n";
+  const project = "0193f8a0-0000-7000-8000-000000000000";
+  expect(await run(["apply", "-f", "-", "--dry-run", "--project", project], file)).toEqual({
+    code: 0,
+    stdout: "+ https://example.com/\n+   events: deploy.failed\n1 to create.\n",
+    stderr: "",
+  });
 });
 
 test("verify accepts a valid signature, and keeps the digits of large numbers", async () => {

@@ -466,6 +466,76 @@ describe("webhooks", () => {
   });
 });
 
+describe("apply", () => {
+  const file = (...webhooks: object[]) => ({ env, input: JSON.stringify({ webhooks }), showsSecret: true });
+  const apply = (options: ReturnType<typeof file>, ...args: string[]) => svc(["apply", "-f", "-", ...args], options);
+  const stored = async () =>
+    (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data.map(
+      ({ url, events, enabled }: Record<string, unknown>) => ({ url, events, enabled }),
+    );
+
+  test("creates, updates and, only with --prune, deletes; a repetition changes nothing", async () => {
+    const old = await newWebhook(["deploy.started"], `${receiver.url}/old`);
+    const changed = await newWebhook(["deploy.started"], `${receiver.url}/changed`);
+    const wanted = [
+      { url: `${receiver.url}/changed`, events: ["deploy.failed"], enabled: true },
+      { url: `${receiver.url}/new`, events: ["deploy.succeeded"], enabled: false },
+    ];
+    const before = await stored();
+    const planned = await apply(file(...wanted), "--dry-run");
+    expect({ code: planned.code, stderr: planned.stderr }).toEqual({ code: 0, stderr: "" });
+    expect(planned.stdout).toMatch(/\n1 to create, 1 to update, 1 not in the file \(--prune deletes them\)\.\n$/);
+    expect(await stored()).toEqual(before);
+
+    const { code, stdout, stderr } = await apply(file(...wanted));
+    expect(code).toBe(0);
+    const [, id = "", secret = ""] = /^(\S{36}) {2}(whsec_[0-9a-f]{64}) {2}\S+\/new\n$/.exec(stdout) ?? [];
+    expect(secret).not.toBe("");
+    expect(stderr).toContain(
+      `~ ${receiver.url}/changed  ${changed.id}\n-   events: deploy.started\n+   events: deploy.failed\n`,
+    );
+    expect(stderr).toMatch(/Changes made: 2\.\n$/);
+    expect(await stored()).toEqual([before[0], ...wanted]);
+
+    const repeated = await apply(file(...wanted), "--prune", "--json");
+    expect(
+      repeated.stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { action: "delete", id: old.id, url: `${receiver.url}/old` },
+      { action: "unchanged", id: changed.id, url: `${receiver.url}/changed` },
+      { action: "unchanged", id, url: `${receiver.url}/new` },
+    ]);
+    expect(await stored()).toEqual(wanted);
+    expect(await apply(file(...wanted), "--prune")).toMatchObject({
+      code: 0,
+      stdout: "",
+      stderr: expect.stringMatching(/2 unchanged\.\nNothing to change\.\n$/),
+    });
+  });
+
+  test("prints the secret of a created webhook although a later change fails, and reports which", async () => {
+    const { code, stdout, stderr } = await apply(
+      file(
+        { url: receiver.url, events: ["deploy.failed"] },
+        { url: "https://localhost/", events: ["deploy.failed"] },
+        { url: "ftp://example.com/", events: ["deploy.failed"] },
+      ),
+      "--json",
+    );
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout.split("\n")[0] ?? "")).toMatchObject({
+      action: "create",
+      secret: expect.stringMatching(/^whsec_/),
+    });
+    const lines = stderr.trim().split("\n");
+    expect(lines[0]).toContain("Could not create ftp://example.com/. Changes made before: 2. Repeat the command");
+    expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ error: { code: "validation_error" } });
+  });
+});
+
 describe("deliveries", () => {
   /** Creates a webhook and waits until its first delivery has a status. */
   async function newDelivery(status: "succeeded" | "failed", changes: object = {}) {
