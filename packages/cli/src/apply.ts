@@ -21,8 +21,8 @@ secret; to keep the secret, use svc webhooks update --url first. A webhook that 
 with its delivery log only with --prune. A repetition changes nothing. --prune asks for confirmation on a terminal.
 
 The plan goes to stderr, and with --dry-run to stdout. stdout has one line for each created webhook: its id, its signing
-secret and its URL. The secret is shown only once: redirect stdout where a log would keep it. --json prints one record per
-line.
+secret and its URL. The secret is shown only once: redirect stdout where a log would keep it. If the response to a
+creation is lost, a repetition finds the webhook, and svc webhooks rotate gets a secret. --json prints one record per line.
 
 Examples:
   $ svc apply -f webhooks.yml --dry-run
