@@ -110,11 +110,15 @@ test("listen receives a delivery", async () => {
 
 test("mcp serves its tools", async () => {
   const client = new Client({ name: "test", version: "1.0.0" });
-  await client.connect(new StdioClientTransport({ command: svc, args: ["mcp"], env, cwd: folder }));
-  expect(client.getServerVersion()).toMatchObject({ name: "svc", version });
-  expect((await client.listTools()).tools.map(({ name }) => name)).toContain("explain_failed_delivery");
-  expect(await client.callTool({ name: "list_projects", arguments: {} })).toMatchObject({
-    structuredContent: { projects: [] },
-  });
-  await client.close();
+  try {
+    await client.connect(new StdioClientTransport({ command: svc, args: ["mcp"], env, cwd: folder }));
+    expect(client.getServerVersion()).toMatchObject({ name: "svc", version });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("explain_failed_delivery");
+    expect(await client.callTool({ name: "list_projects", arguments: {} })).toMatchObject({
+      structuredContent: { projects: [] },
+    });
+  } finally {
+    // An open connection would keep the test process alive.
+    await client.close();
+  }
 });
