@@ -1,5 +1,6 @@
 import { rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import * as esbuild from "esbuild";
 import { licensesOf } from "../../client/build/licenses.ts";
 
@@ -22,6 +23,8 @@ const { metafile } = await esbuild.build({
   format: "esm",
   platform: "node",
   target: "node20",
+  // Its CommonJS build, which Node gets by default, calls require, which an ES module does not have.
+  alias: { yaml: join(dirname(createRequire(import.meta.url).resolve("yaml/package.json")), "browser/index.js") },
   // Not minified: a stack trace shows the line of an error.
   legalComments: "none",
   metafile: true,

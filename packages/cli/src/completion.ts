@@ -38,16 +38,22 @@ function completionPoints(command: Command, path = "", inherited: readonly Optio
   const point = {
     path,
     words: [
-      ...commands.map((child) => ({ word: child.name(), description: child.summary() || child.description() })),
+      ...commands.flatMap((child) =>
+        namesOf(child).map((word) => ({ word, description: child.summary() || child.description() })),
+      ),
       ...command.registeredArguments.flatMap(({ argChoices = [], description }) =>
         argChoices.map((word) => ({ word, description })),
       ),
     ],
     options: [...visible.map(toOption), { flags: ["--help"], description: "show help", value: "none" as const }],
   };
-  const children = commands.flatMap((child) => completionPoints(child, `${path} ${child.name()}`.trim(), visible));
+  const children = commands.flatMap((child) =>
+    namesOf(child).flatMap((name) => completionPoints(child, `${path} ${name}`.trim(), visible)),
+  );
   return [point, ...children];
 }
+
+const namesOf = (command: Command): string[] => [command.name(), ...command.aliases()];
 
 function toOption({ long, short, description, argChoices, flags, required, optional }: Option) {
   const hasValue = required || optional;

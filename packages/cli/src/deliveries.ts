@@ -5,10 +5,19 @@ import { deliveryStatuses } from "./api-values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
-import { findDelivery, findProject, findWebhook, newestDeliveries, noWebhookError, webhooksOf } from "./find.ts";
+import {
+  findDelivery,
+  findProject,
+  findWebhook,
+  newestDeliveries,
+  noWebhookError,
+  requireDeliveryId,
+  webhooksOf,
+} from "./find.ts";
 import type { Globals } from "./globals.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
 import { awaitOutcome } from "./outcome.ts";
+import { countRecoverable, recoveryCountText } from "./recovery-count.ts";
 import { openSession } from "./session.ts";
 import { tail } from "./tail.ts";
 import { jsonText, note, print } from "./terminal.ts";
@@ -56,8 +65,9 @@ export function addDeliveries(program: Command): void {
     .argument("<id>", "the delivery's id")
     .action(async (id: string, _options, command: Command) => {
       const options: Options = command.optsWithGlobals();
+      const deliveryId = requireDeliveryId(id);
       const api = await signedIn(options);
-      const { delivery } = await findDelivery(api, await selectWebhooks(api, options), id);
+      const { delivery } = await findDelivery(api, await selectWebhooks(api, options), deliveryId);
       print(options.json ? jsonText(delivery) : deliveryPage(delivery));
     });
 
@@ -68,9 +78,10 @@ export function addDeliveries(program: Command): void {
     .option("--no-wait", "do not wait for the outcome")
     .action(async (id: string, _options, command: Command) => {
       const options: Options & { wait: boolean } = command.optsWithGlobals();
+      const deliveryId = requireDeliveryId(id);
       const api = await signedIn(options);
-      const { webhook } = await findDelivery(api, await selectWebhooks(api, options), id);
-      const requested = await api.redeliver(webhook, id);
+      const { webhook } = await findDelivery(api, await selectWebhooks(api, options), deliveryId);
+      const requested = await api.redeliver(webhook, deliveryId);
       if (options.wait) return awaitOutcome(api, webhook, requested, options.json);
       print(options.json ? jsonText(requested) : requested.id);
     });
@@ -82,16 +93,19 @@ export function addDeliveries(program: Command): void {
     .addOption(
       new Option("--status <status>", "only deliveries with this status; default: both").choices(["failed", "held"]),
     )
+    .option("--dry-run", "count the deliveries, without sending any")
     .addHelpText(
       "after",
-      "\nExamples:\n  $ svc deliveries recover --since 6h\n  $ svc deliveries recover --since 2026-11-20T08:00:00Z --status held",
+      "\n--dry-run reads the delivery list, the newest 10000 at most. A delivery that is pending now may still fail.\n\nExamples:\n  $ svc deliveries recover --since 6h --dry-run\n  $ svc deliveries recover --since 6h\n  $ svc deliveries recover --since 2026-11-20T08:00:00Z --status held",
     )
     .action(async (_options, command: Command) => {
-      const options: Options & { since: string; status?: "failed" | "held" } = command.optsWithGlobals();
+      const options: Options & { since: string; status?: "failed" | "held"; dryRun?: boolean } =
+        command.optsWithGlobals();
       const since = readSince(options.since, new Date());
       const api = await connect(options, openSession(options), { maxWaitSeconds: BUDGET_WINDOW_SECONDS });
       const projectId = await findProject(api, options.project);
       const webhook = { projectId, webhookId: await findWebhook(api, projectId, options.webhook) };
+      if (options.dryRun) return dryRun(api, webhook, { ...options, since: new Date(since) });
       const recovered = await recoverAll(api, webhook, { since, ...(options.status && { status: options.status }) });
       print(options.json ? jsonText(recovered) : `${recovered.count} sent again.`);
     });
@@ -141,11 +155,35 @@ async function recoverAll(
   return { count, complete: false, next_cursor: null };
 }
 
+async function dryRun(
+  api: Client,
+  webhook: WebhookRef,
+  { since, status, json }: Globals & { since: Date; status?: "failed" | "held" },
+): Promise<void> {
+  const { enabled, suspended_at } = await api.getWebhook(webhook);
+  if (!enabled) {
+    note(`The webhook is disabled. Enable it first: svc webhooks update ${webhook.webhookId} --enable`);
+  }
+  if (suspended_at !== undefined) note("The project is suspended: nothing can be sent until the suspension ends.");
+  const counted = await countRecoverable(api, webhook, { since, status });
+  print(json ? jsonText({ dry_run: true, ...counted }) : recoveryCountText(counted));
+}
+
 const selectWebhooks = async (api: Client, { project, webhook }: Options): Promise<WebhookRef[]> =>
   webhooksOf(api, await findProject(api, project), webhook);
 
-/** Converts a duration before now to a time. Returns any other text unchanged: the API rejects it if it is not a time. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/**
+ * Converts a duration before now to a time. Returns a time unchanged.
+ * @throws CommandError when the text is neither
+ */
 export function readSince(text: string, now: Date): string {
   const seconds = readDuration(text);
-  return seconds === undefined ? text : new Date(now.getTime() - seconds * 1000).toISOString();
+  if (seconds !== undefined) return new Date(now.getTime() - seconds * 1000).toISOString();
+  if (TIME.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  throw usageError(
+    "--since must be an ISO 8601 time with a time zone, or a duration before now.",
+    "Examples: 2026-01-31T09:30:00Z, 90min, 6h, 3d",
+  );
 }

@@ -1,5 +1,5 @@
 import type { Attempt, Delivery, DeliveryStatus, DeliveryWithAttempts } from "../../client/src/client.ts";
-import { type Cell, facts, relativeTime, table } from "./table.ts";
+import { type Cell, facts, relativeTime, shorten, table } from "./table.ts";
 import { jsonText, printable, type Style, styled } from "./terminal.ts";
 
 /* Deliveries as text for a person. */
@@ -19,12 +19,13 @@ export function deliveryTable(deliveries: Delivery[]): string {
     delivery.id,
     delivery.test ? `${delivery.event} (test)` : delivery.event,
     statusCell(delivery),
+    relativeTime(delivery.created_at),
     String(delivery.attempt_count),
     delivery.next_attempt_at === null ? "" : relativeTime(delivery.next_attempt_at),
-    relativeTime(delivery.created_at),
     delivery.webhook_id,
   ]);
-  return table(["id", "event", "status", "attempts", "next", "created", "webhook"], rows);
+  // The most important first, because a narrow terminal does not show the last ones.
+  return table(["id", "event", "status", "created", "attempts", "next", "webhook"], rows);
 }
 
 /** The result of an attempt: `connection_refused in 3 ms`, `500 in 12 ms`, `200 in 15 ms (2 requests)`. */
@@ -33,7 +34,10 @@ function resultOf({ error_code, status_code, duration_ms, request_count }: Attem
   return `${result} in ${duration_ms} ms${request_count > 1 ? ` (${request_count} requests)` : ""}`;
 }
 
-/** Formats a delivery on one line, with its last attempt if it is passed. */
+/** Upper bound on the characters of a response in a line. `svc deliveries show` shows the whole excerpt. */
+const MAX_LINE_EXCERPT = 200;
+
+/** Formats a delivery on one line. If its last attempt is passed: with its result, its hint and the start of its response. */
 export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = new Date()): string {
   const { id, event, status, attempt_count, next_attempt_at } = delivery;
   const parts = [
@@ -44,8 +48,12 @@ export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = ne
     ...(lastAttempt ? [resultOf(lastAttempt)] : []),
     ...(next_attempt_at !== null && attempt_count > 0 ? [`next ${relativeTime(next_attempt_at, now)}`] : []),
   ];
-  const hint = lastAttempt?.hint ? `\n           ${styled("dim", `→ ${printable(lastAttempt.hint)}`)}` : "";
-  return parts.join("  ") + hint;
+  const { hint, response_excerpt: excerpt } = lastAttempt ?? {};
+  const below = [
+    ...(hint ? [`→ ${printable(hint)}`] : []),
+    ...(excerpt ? [`response: ${shorten(printable(excerpt), MAX_LINE_EXCERPT)}`] : []),
+  ];
+  return [parts.join("  "), ...below.map((text) => `           ${styled("dim", text)}`)].join("\n");
 }
 
 /** Formats a delivery with its attempts and its payload. */

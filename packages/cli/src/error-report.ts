@@ -1,36 +1,97 @@
-import { ApiError, type ErrorCode } from "../../client/src/errors.ts";
+import type { CommanderError } from "commander";
+import { ApiError, type ErrorCode, type ErrorDetail, NetworkError } from "../../client/src/errors.ts";
 import { isTemporary } from "./api.ts";
-import { CommandError, type ExitCode, exitCodes } from "./exit-codes.ts";
-import { note, printable, styled } from "./terminal.ts";
+import { CommandError, type ExitCode, exitCodes, usageError } from "./exit-codes.ts";
+import { jsonText, note, printable, styled } from "./terminal.ts";
+
+/** What is printed about an error. */
+interface Report {
+  exitCode: ExitCode;
+  code: string;
+  message: string;
+  /** Absent for an error that no response of the service has caused. */
+  requestId?: string | undefined;
+  /** The invalid fields of a request. */
+  details?: ErrorDetail[];
+  /** What to do. */
+  advice?: string | undefined;
+}
 
 /**
  * Prints an error to stderr: the message, the code and the request id, and what to do.
+ * @param options `json` prints one line of JSON, with the shape of the API's errors
  * @returns the exit code
  * @throws the error itself when it is a bug in `svc`, so that its stack is shown
  */
-export function reportError(error: unknown): ExitCode {
-  if (error instanceof CommandError) return printError(error.message, error.advice, error.exitCode);
+export function reportError(error: unknown, { json = false }: { json?: boolean } = {}): ExitCode {
+  const report = reportOf(error);
+  note(json ? jsonOf(report) : textOf(report));
+  return report.exitCode;
+}
+
+/** Prints an error in the command line, which commander has found, as one line of JSON. @returns the exit code */
+export function reportUsageError({ code, message }: CommanderError): ExitCode {
+  // A group of commands was called without one of them: its help was to be printed instead of a message.
+  const isHelp = code === "commander.help";
+  const text = isHelp ? "A command is missing. Add --help to list the commands." : message.replace(/^error: /, "");
+  return reportError(usageError(text.replaceAll("\n", " ")), { json: true });
+}
+
+function reportOf(error: unknown): Report {
+  if (error instanceof CommandError) {
+    const { exitCode, message, advice } = error;
+    return { exitCode, code: codeByExitCode[exitCode], message, advice };
+  }
   if (error instanceof ApiError) {
     const { code, requestId, details, message } = error;
-    const source = [code, ...(requestId === undefined ? [] : [`request ${requestId}`])].join(", ");
-    // The message contains a single detail already.
-    const fields = details.length > 1 ? details.map(({ path, message }) => `\n  ${path} ${message}`).join("") : "";
-    return printError(`${printable(message)} (${source})${printable(fields)}`, adviceFor(code), exitCodeOf(error));
+    return { exitCode: exitCodeOf(error), code, message, requestId, details, advice: adviceFor(code) };
   }
-  if (isTemporary(error))
-    return printError((error as Error).message, "Check the base URL and your network.", exitCodes.unavailable);
+  if (error instanceof NetworkError) {
+    const advice = "Check the base URL and your network.";
+    return { exitCode: exitCodes.unavailable, code: "service_unreachable", message: error.message, advice };
+  }
   throw error;
 }
 
-function printError(message: string, advice: string | undefined, exitCode: ExitCode): ExitCode {
-  note(styled("red", message, process.stderr));
-  if (advice !== undefined) note(`→ ${advice}`);
-  return exitCode;
+/** The codes of errors that `svc` has found itself. They are API, like the codes of the service. */
+const codeByExitCode: Record<ExitCode, string> = {
+  [exitCodes.ok]: "ok",
+  [exitCodes.failed]: "failed",
+  [exitCodes.usage]: "usage_error",
+  [exitCodes.signedOut]: "not_signed_in",
+  [exitCodes.notFound]: "not_found",
+  [exitCodes.unavailable]: "service_unreachable",
+};
+
+function textOf({ code, message, requestId, details, advice }: Report): string {
+  const isOfApi = details !== undefined;
+  const source = [code, ...(requestId === undefined ? [] : [`request ${requestId}`])].join(", ");
+  // The message contains a single detail already.
+  const fields = details && details.length > 1 ? details : [];
+  const text = isOfApi
+    ? [`${printable(message)} (${source})`, ...fields.map(({ path, message }) => printable(`  ${path} ${message}`))]
+    : [message];
+  const lines = [styled("red", text.join("\n"), process.stderr)];
+  return [...lines, ...(advice === undefined ? [] : [`→ ${advice}`])].join("\n");
+}
+
+/** The advice is part of the message where it names what to choose from. The API's own messages stay as they are. */
+function jsonOf({ code, message, requestId, details, advice }: Report): string {
+  const isOfApi = details !== undefined;
+  const error = {
+    code,
+    message: isOfApi || advice === undefined ? message : `${message} ${advice}`,
+    request_id: requestId ?? null,
+    ...(isOfApi && details.length > 0 && { details }),
+  };
+  return jsonText({ error });
 }
 
 function exitCodeOf(error: ApiError): ExitCode {
   if (error.status === 401) return exitCodes.signedOut;
   if (error.status === 404) return exitCodes.notFound;
+  // A wrong argument, which only the service could recognize.
+  if (error.code === "validation_error") return exitCodes.usage;
   return isTemporary(error) ? exitCodes.unavailable : exitCodes.failed;
 }
 

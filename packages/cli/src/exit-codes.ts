@@ -3,7 +3,10 @@ export const exitCodes = {
   ok: 0,
   /** The service rejected the request, or a check failed: an invalid signature, a failed delivery. */
   failed: 1,
-  /** Wrong arguments, or a confirmation that cannot be requested because stdin is not a terminal. */
+  /**
+   * Wrong arguments, whether `svc` or the service recognizes them (`validation_error`), or a confirmation that was
+   * declined or cannot be requested because stdin is not a terminal.
+   */
   usage: 2,
   /** No credential, or one that the service does not accept (401). */
   signedOut: 3,

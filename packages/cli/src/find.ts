@@ -95,9 +95,14 @@ export async function webhooksOf(
   return (await api.listWebhooks(projectId)).map(({ id }) => ({ projectId, webhookId: id }));
 }
 
+/** @throws CommandError when the text is not a full id */
+export function requireDeliveryId(id: string): string {
+  if (isUuid(id)) return id;
+  throw usageError(`${id} is not a valid delivery id.`, "List the ids: svc deliveries list");
+}
+
 /** @throws CommandError when none of the webhooks has the delivery */
 export async function findDelivery(api: Client, webhooks: WebhookRef[], id: string) {
-  if (!isUuid(id)) throw usageError(`${id} is not a valid delivery id.`, "List the ids: svc deliveries list");
   for (const webhook of webhooks) {
     try {
       return { webhook, delivery: await api.getDelivery(webhook, id) };

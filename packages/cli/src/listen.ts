@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { usageError } from "./exit-codes.ts";
 import type { Globals } from "./globals.ts";
-import { readSecrets, type SecretOptions, secretOptions, secretsHelp } from "./webhook-secrets.ts";
+import { checkSecrets, readSecrets, type SecretOptions, secretOptions, secretsHelp } from "./webhook-secrets.ts";
 
 const help = `
 ${secretsHelp}
@@ -46,7 +46,7 @@ async function listen({ json = false, ...options }: Options & Globals): Promise<
     port: readNumber("--port", options.port, 0, 65_535),
     count: options.count === undefined ? undefined : readNumber("--count", options.count, 1, 1e6),
     forward: options.forward === undefined ? undefined : readForwardUrl(options.forward),
-    secrets: readSecrets(options),
+    secrets: checkSecrets(readSecrets(options)),
     json,
   };
   const { receive } = await import("./listen/receive.ts");

@@ -1,15 +1,18 @@
 import { Command, CommanderError } from "commander";
 import { addAccount } from "./account.ts";
+import { addApply } from "./apply.ts";
 import { addCompletion } from "./completion.ts";
 import { addDeliveries } from "./deliveries.ts";
-import { reportError } from "./error-report.ts";
+import { reportError, reportUsageError } from "./error-report.ts";
 import { exitCodes, exitCodesHelp } from "./exit-codes.ts";
+import { addHelp } from "./help.ts";
 import { addKeys } from "./keys.ts";
 import { addListen } from "./listen.ts";
 import { addMcp } from "./mcp.ts";
 import { addProjects } from "./projects.ts";
 import { addServiceAccounts } from "./service-accounts.ts";
 import { addVerify } from "./verify.ts";
+import { packageVersion } from "./version.ts";
 import { addWebhooks } from "./webhooks.ts";
 import { addWorkflows } from "./workflows.ts";
 
@@ -31,6 +34,7 @@ const groups = [
   addProjects,
   addServiceAccounts,
   addWebhooks,
+  addApply,
   addDeliveries,
   addWorkflows,
   addListen,
@@ -39,35 +43,53 @@ const groups = [
   addCompletion,
 ];
 
+interface Output {
+  /** Whether commander prints nothing to stderr, because an error is reported as JSON. */
+  hasJsonErrors?: boolean;
+}
+
 /** Creates the `svc` command with all its commands. */
-export function createProgram(): Command {
+export function createProgram({ hasJsonErrors = false }: Output = {}): Command {
   const program = new Command("svc")
     .description("Manages API keys, projects, webhooks and deliveries from the command line.")
     .option("--base-url <url>", "the base URL of the service; overrides SVC_BASE_URL and svc login")
     .option("--json", "print the API's data, for scripts")
     .option("--debug", "log each request to stderr: method, path, status, request id")
+    .version(packageVersion(), "-V, --version", "show the version of svc")
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "")) })
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/^error: /, "")),
+      ...(hasJsonErrors && { writeErr: () => {} }),
+    })
     .addHelpText("after", help)
     .exitOverride();
   for (const add of groups) add(program);
-  // No `help` command in the lists: --help is enough.
-  for (const group of program.commands) group.helpCommand(false);
+  for (const group of program.commands) {
+    // No `help` command in the lists of subcommands: --help is enough.
+    group.helpCommand(false);
+    group.commands.find((command) => command.name() === "list")?.alias("ls");
+  }
+  addHelp(program);
   return program;
 }
+
+/** Looks at the words themselves, because an error may occur before they are parsed. */
+const requestsJson = (args: string[]): boolean => args.slice(0, [...args, "--"].indexOf("--")).includes("--json");
 
 /** Runs a command line. Sets the exit code of the process. */
 export async function run(args: string[]): Promise<void> {
   // EPIPE: a reader such as `head` has closed the pipe.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  const json = requestsJson(args);
   try {
-    await createProgram().parseAsync(args, { from: "user" });
+    await createProgram({ hasJsonErrors: json }).parseAsync(args, { from: "user" });
   } catch (error) {
-    if (!(error instanceof CommanderError)) process.exitCode = reportError(error);
-    // commander exits with 0 only for help that was requested.
-    else process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    if (!(error instanceof CommanderError)) process.exitCode = reportError(error, { json });
+    // commander exits with 0 only for help or a version that was requested.
+    else if (error.exitCode === 0) process.exitCode = exitCodes.ok;
+    else process.exitCode = json ? reportUsageError(error) : exitCodes.usage;
   }
 }

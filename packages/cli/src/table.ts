@@ -1,4 +1,4 @@
-import { printable, type Style, styled } from "./terminal.ts";
+import { note, printable, type Style, styled } from "./terminal.ts";
 
 /* Tables and times for a person to read. */
 
@@ -16,12 +16,55 @@ export interface Cell {
   style?: Style;
 }
 
-/** Formats an aligned table. Escapes what would act on the terminal. */
-export function table(titles: string[], cells: (string | Cell)[][]): string {
+/** No column is shortened below this width, in columns of the terminal. Event names, states and times are shorter. */
+const MIN_SHORTENED_WIDTH = 20;
+const GAP = "  ";
+
+/**
+ * Formats an aligned table. Escapes what would act on the terminal.
+ * A table that is wider than the terminal is fitted: the widest cells are shortened with …, and if that is not enough, the
+ * last columns are left out, which is noted on stderr. The first column, the id to pass to other commands, stays whole.
+ * @param width the width of the terminal in columns; undefined: no limit. Default: that of stdout, if it is a terminal
+ */
+export function table(titles: string[], cells: (string | Cell)[][], width = terminalWidth()): string {
   const head = titles.map((text): Cell => ({ text: text.toUpperCase(), style: "dim" }));
   const rows = [head, ...cells.map((row) => row.map(toCell))];
-  const widths = titles.map((_, column) => Math.max(...rows.map((row) => widthOf(row[column]?.text ?? ""))));
-  return rows.map((row) => line(row, widths)).join("\n");
+  const natural = titles.map((_, column) => Math.max(...rows.map((row) => widthOf(row[column]?.text ?? ""))));
+  const widths = width === undefined ? natural : fitWidths(natural, width);
+  const hidden = titles.slice(widths.length);
+  if (hidden.length > 0) note(`Not shown on a terminal of ${width} columns: ${hidden.join(", ")}. --json has all.`);
+  return rows.map((row) => line(row.slice(0, widths.length), widths)).join("\n");
+}
+
+/** @returns undefined when stdout is not a terminal, or does not know its width */
+const terminalWidth = (): number | undefined => process.stdout.columns || undefined;
+
+/**
+ * Fits the columns of a table. Shortens the widest ones first, the first column never.
+ * @param natural the width of each column with its whole text
+ * @returns the width of each column; has fewer columns if the last ones do not fit
+ */
+export function fitWidths(natural: number[], width: number): number[] {
+  const [first = 0, ...others] = natural;
+  const available = width - first - GAP.length * others.length;
+  const sumAt = (limit: number) => others.reduce((sum, each) => sum + Math.min(each, limit), 0);
+  if (sumAt(MIN_SHORTENED_WIDTH) > available && others.length > 0) return fitWidths(natural.slice(0, -1), width);
+  let limit = Math.max(MIN_SHORTENED_WIDTH, ...others);
+  while (limit > MIN_SHORTENED_WIDTH && sumAt(limit) > available) limit--;
+  return [first, ...others.map((each) => Math.min(each, limit))];
+}
+
+/** Shortens a text to a width, in columns. The end of a shortened text is …. */
+export function shorten(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let shortened = "";
+  let used = 1;
+  for (const { segment } of graphemes.segment(text)) {
+    used += widthOf(segment);
+    if (used > width) break;
+    shortened += segment;
+  }
+  return `${shortened}…`;
 }
 
 function toCell(cell: string | Cell): Cell {
@@ -33,10 +76,12 @@ function line(row: Cell[], widths: number[]): string {
   const last = row.length - 1;
   return row
     .map(({ text, style }, column) => {
-      const padding = column === last ? "" : " ".repeat((widths[column] ?? 0) - widthOf(text));
-      return (style ? styled(style, text) : text) + padding;
+      const width = widths[column] ?? 0;
+      const shown = shorten(text, width);
+      const padding = column === last ? "" : " ".repeat(width - widthOf(shown));
+      return (style ? styled(style, shown) : shown) + padding;
     })
-    .join("  ")
+    .join(GAP)
     .trimEnd();
 }
 

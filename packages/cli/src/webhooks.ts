@@ -11,17 +11,25 @@ import { confirm, jsonText, note, print } from "./terminal.ts";
 
 const project = ["--project <id or name>", "default: your only project"] as const;
 
-/** Accepts `--events a b` and `--events a,b`. */
 const eventsOption = () =>
-  new Option("--events <names...>", "the events to receive")
+  new Option("--events <names...>", "the events to receive; separated by spaces or commas, or repeated")
     .choices(eventNames)
-    .argParser((text, previous: EventName[] | undefined) => [...(previous ?? []), ...text.split(",").map(eventName)]);
+    .argParser(collectEvents);
+
+/** Accepts `--events a b`, `--events a,b` and `--events a --events b`. @throws InvalidArgumentError for an unknown event */
+export function collectEvents(text: string, previous: EventName[] = []): EventName[] {
+  const names = text.split(",").map((name) => eventName(name.trim()));
+  return [...new Set([...previous, ...names])];
+}
 
 function eventName(text: string): EventName {
   const name = eventNames.find((known) => known === text);
-  if (name === undefined) throw new InvalidArgumentError(`Valid events: ${eventNames.join(", ")}.`);
-  return name;
+  if (name !== undefined) return name;
+  const isUrl = text.includes("://");
+  throw new InvalidArgumentError(isUrl ? "Pass the URL before --events." : `Valid events: ${eventNames.join(", ")}.`);
 }
+
+const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
 
 const webhookId = [
   "[id]",
@@ -85,11 +93,11 @@ export function addWebhooks(program: Command): void {
       const rows = list.map((webhook) => [
         webhook.id,
         webhook.url,
-        webhook.events.join(" "),
         stateCell(webhook),
+        webhook.events.join(" "),
         relativeTime(webhook.created_at),
       ]);
-      print(table(["id", "url", "events", "state", "created"], rows));
+      print(table(["id", "url", "state", "events", "created"], rows));
     });
 
   webhooks
@@ -157,9 +165,11 @@ export function addWebhooks(program: Command): void {
     .option(...project)
     .action(async (id: string | undefined, _options, command: Command) => {
       const { json, ...options }: InProject & { overlap: string; yes?: boolean } = command.optsWithGlobals();
-      if (!/^\d{1,6}$/.test(options.overlap)) throw usageError("--overlap must be a whole number of seconds.");
+      const overlapSeconds = /^\d{1,6}$/.test(options.overlap) ? Number(options.overlap) : Number.NaN;
+      if (!(overlapSeconds <= MAX_OVERLAP_SECONDS)) {
+        throw usageError(`--overlap must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}.`);
+      }
       const { api, webhook } = await findWebhookOf(options, id);
-      const overlapSeconds = Number(options.overlap);
       if (overlapSeconds === 0) {
         await confirm(`Invalidate all old secrets of the webhook ${webhook.webhookId}`, options.yes);
       }

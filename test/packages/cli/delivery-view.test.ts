@@ -47,3 +47,16 @@ test.each(["response_excerpt", "hint"] as const)("%s can add neither a line nor 
   const page = deliveryPage(deliveryWith([{ ...attempt, [field]: "no\n\u001b[32m✔ 2  forged" }]));
   expect(page).toContain("no\\u000a\\u001b[32m✔ 2  forged");
 });
+
+test("a line shows the start of a response, escaped and shortened, and a page shows all of it", () => {
+  const failed = { ...attempt, status_code: 500, error_code: "http_status" as const, hint: "Look at its log." };
+  const line = (response_excerpt: string) => deliveryLine(deliveryWith([failed]), { ...failed, response_excerpt });
+  expect(line("\u001b[2J down").split("\n").slice(1)).toEqual([
+    "           → Look at its log.",
+    "           response: \\u001b[2J down",
+  ]);
+  expect(line("x".repeat(200))).toContain(`response: ${"x".repeat(200)}`);
+  expect(line("x".repeat(201)).split("\n")[2]).toBe(`           response: ${"x".repeat(199)}…`);
+  const long = { ...failed, response_excerpt: "x".repeat(1000) };
+  expect(deliveryPage(deliveryWith([long]))).toContain(`response: ${"x".repeat(1000)}\n`);
+});

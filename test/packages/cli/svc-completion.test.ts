@@ -43,6 +43,9 @@ describe("bash", () => {
     expect(offers("deliveries", "re")).toEqual(["redeliver", "recover"]);
     expect(offers("webhooks", "update", "--e")).toEqual(["--events", "--enable"]);
     expect(offers("--json", "keys", "d")).toEqual(["delete"]);
+    expect(offers("webhooks", "l")).toEqual(["list", "ls"]);
+    expect(offers("webhooks", "ls", "--p")).toEqual(["--project"]);
+    expect(offers("help", "we")).toEqual(["webhooks"]);
   });
 
   onBash("completes option values: events, statuses, shells and files", () => {

@@ -3,6 +3,8 @@ import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { permissions } from "../../../functions/manifest/endpoints.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
+import { collectEvents } from "../../../packages/cli/src/webhooks.ts";
+import type { EventName } from "../../../packages/client/src/client.ts";
 
 /* Default values of options, and the values that they accept. */
 
@@ -51,10 +53,39 @@ test.each([
   ["3 d", "2026-11-18T12:00:00.000Z"],
   ["0s", "2026-11-21T12:00:00.000Z"],
   ["2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z"],
-  ["yesterday", "yesterday"],
-  ["5", "5"],
-  ["-5min", "-5min"],
-  ["1.5h", "1.5h"],
+  ["2026-11-20T08:00:00.5+01:00", "2026-11-20T08:00:00.5+01:00"],
 ])("readSince converts %s to %s", (text, since) => {
   expect(readSince(text, now)).toBe(since);
+});
+
+test.each(["yesterday", "5", "-5min", "1.5h", "2026-11-20", "2026-11-20T08:00:00", "2026-13-20T08:00:00Z"])(
+  "readSince rejects %s with exit code 2",
+  (text) => {
+    expect(() => readSince(text, now)).toThrow(expect.objectContaining({ exitCode: 2 }));
+  },
+);
+
+test.each([
+  [
+    ["deploy.started", "deploy.failed"],
+    ["deploy.started", "deploy.failed"],
+  ],
+  [["deploy.started,deploy.failed"], ["deploy.started", "deploy.failed"]],
+  [
+    ["deploy.started, deploy.failed", "deploy.succeeded"],
+    ["deploy.started", "deploy.failed", "deploy.succeeded"],
+  ],
+  [["deploy.failed", "deploy.failed,deploy.failed"], ["deploy.failed"]],
+])("collectEvents of %j is %j", (values, events) => {
+  expect(values.reduce<EventName[] | undefined>((names, text) => collectEvents(text, names), undefined)).toEqual(
+    events,
+  );
+});
+
+test.each([
+  ["deploy.paused", "Valid events: deploy.started, deploy.succeeded, deploy.failed."],
+  ["deploy.failed,", "Valid events: deploy.started, deploy.succeeded, deploy.failed."],
+  ["https://example.com/", "Pass the URL before --events."],
+])("collectEvents rejects %s", (text, message) => {
+  expect(() => collectEvents(text)).toThrow(message);
 });

@@ -18,6 +18,7 @@ const secret = `whsec_${"0a".repeat(32)}`;
 let files: string[];
 let api: http.Server;
 let env: Record<string, string>;
+const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../../packages/cli/package.json"), "utf8"));
 
 beforeAll(async () => {
   const packed = pack("packages/cli");
@@ -54,13 +55,14 @@ test("the tarball contains the bundle and no sources, and has no dependencies", 
 
 test("LICENSES.txt has the license of every bundled package", () => {
   const text = readFileSync(join(installed, "dist/LICENSES.txt"), "utf8");
-  for (const name of ["commander", "openapi-fetch", "@modelcontextprotocol/server", "zod"]) {
-    expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\((MIT|Apache-2\\.0)\\)$`, "m"));
+  for (const name of ["commander", "openapi-fetch", "@modelcontextprotocol/server", "yaml", "zod"]) {
+    expect(text).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\((MIT|ISC|Apache-2\\.0)\\)$`, "m"));
   }
   expect(text).toContain("Permission is hereby granted");
 });
 
-test("--help and completion print their text", async () => {
+test("--help, --version and completion print their text", async () => {
+  expect(await run(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
   expect(await run(["--help"])).toMatchObject({ code: 0, stdout: expect.stringContaining("Usage: svc"), stderr: "" });
   expect(await run(["completion", "bash"])).toMatchObject({ code: 0, stdout: expect.stringContaining("_svc()") });
 });
@@ -68,6 +70,16 @@ test("--help and completion print their text", async () => {
 test("whoami calls the service", async () => {
   const { code, stdout } = await run(["whoami", "--json"]);
   expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, base_url: env.SVC_BASE_URL, project_count: 0 });
+});
+
+test("apply reads YAML", async () => {
+  const file = "webhooks:\n  - url: https://example.com/\n    events: [deploy.failed] # only these\n";
+  const project = "0193f8a0-0000-7000-8000-000000000000";
+  expect(await run(["apply", "-f", "-", "--dry-run", "--project", project], file)).toEqual({
+    code: 0,
+    stdout: "+ https://example.com/\n+   events: deploy.failed\n1 to create.\n",
+    stderr: "",
+  });
 });
 
 test("verify accepts a valid signature, and keeps the digits of large numbers", async () => {
@@ -98,10 +110,15 @@ test("listen receives a delivery", async () => {
 
 test("mcp serves its tools", async () => {
   const client = new Client({ name: "test", version: "1.0.0" });
-  await client.connect(new StdioClientTransport({ command: svc, args: ["mcp"], env, cwd: folder }));
-  expect((await client.listTools()).tools.map(({ name }) => name)).toContain("explain_failed_delivery");
-  expect(await client.callTool({ name: "list_projects", arguments: {} })).toMatchObject({
-    structuredContent: { projects: [] },
-  });
-  await client.close();
+  try {
+    await client.connect(new StdioClientTransport({ command: svc, args: ["mcp"], env, cwd: folder }));
+    expect(client.getServerVersion()).toMatchObject({ name: "svc", version });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("explain_failed_delivery");
+    expect(await client.callTool({ name: "list_projects", arguments: {} })).toMatchObject({
+      structuredContent: { projects: [] },
+    });
+  } finally {
+    // An open connection would keep the test process alive.
+    await client.close();
+  }
 });

@@ -120,14 +120,14 @@ test("starts with the latest deliveries, --last at most, oldest first", async ()
   expect(records(await tailing("--json", "--last", "0"))).toEqual([]);
 });
 
-test("without --json prints the result and the hint of a failed attempt", async () => {
+test("without --json prints the result, the hint and the response of a failed attempt", async () => {
   await newWebhook();
-  receiver.respondWith(404);
+  receiver.respondWith((_, response) => response.writeHead(404).end("no such hook"));
   const tail = await tailing("--last", "0");
   await publish(eventOf(projectId));
   await eventually(() => expect(tail.stdout()).toContain("failed     deploy.started"));
   expect(tail.stdout()).toMatch(
-    /pending .* attempt 1 {2}404 in \d+ ms {2}next (?:in \d s|now)\n +→ The receiver returned 404/,
+    /pending .* attempt 1 {2}404 in \d+ ms {2}next (?:in \d s|now)\n +→ The receiver returned 404.*\n +response: no such hook\n/,
   );
 });
 

@@ -484,7 +484,7 @@ describe("webhooks", () => {
       2,
       `Valid events: ${eventNames.join(", ")}.`,
     ],
-    [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 1, "(validation_error, request "],
+    [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
     [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
     [["webhooks", "show", "000"], 2, "000 is not a valid id"],
     [["webhooks", "show", "0"], 2, "0 is not a valid id"],
@@ -493,13 +493,16 @@ describe("webhooks", () => {
     [["webhooks", "update"], 2, "Nothing to change"],
     [["webhooks", "update", "--enable", "--disable"], 2, "not both"],
     [["webhooks", "rotate", "--overlap", "soon"], 2, "whole number of seconds"],
-    [["webhooks", "rotate", "--overlap", "999999"], 4, "no webhooks"],
+    [["webhooks", "rotate", "--overlap", "999999"], 2, "from 0 to 604800"],
     [["webhooks", "delete"], 2, "missing required argument"],
     [["webhooks", "delete", "0193"], 2, "Pass the full id"],
     [["webhooks", "test", "--event", "deploy.paused"], 2, "Allowed choices are"],
     [["webhooks", "explode"], 2, "unknown command"],
     [["webhooks"], 2, "Usage: svc webhooks"],
     [["webhoks"], 2, "Did you mean webhooks?"],
+    [["webhoks", "--json"], 2, '{"error":{"code":"usage_error","message":"unknown command \'webhoks\' (Did'],
+    [["webhooks", "--json"], 2, '{"error":{"code":"usage_error","message":"A command is missing.'],
+    [["help", "webhooks", "explode"], 2, "Unknown command: svc webhooks explode."],
     [["deliveries", "show", "7"], 2, "7 is not a valid delivery id"],
     [["deliveries", "show", randomUUID()], 4, "No delivery with the id"],
     [["deliveries", "list", "--limit", "0"], 2, "from 1 to 999999"],
@@ -507,6 +510,8 @@ describe("webhooks", () => {
     [["deliveries", "recover"], 2, "--since"],
     [["deliveries", "tail", "--last", "many"], 2, "from 0 to 100"],
     [["deliveries", "tail"], 4, "The project has no webhooks"],
+    [["deliveries", "recover", "--since", "yesterday"], 2, "--since must be an ISO 8601 time"],
+    [["listen", "--secret", "hunter2"], 2, "The signing secret does not start with whsec_."],
     [["listen", "--port", "http"], 2, "--port must be a whole number"],
     [["listen", "--forward", "there"], 2, "absolute http(s) URL"],
     [["completion", "tcsh"], 2, "Allowed choices are"],
@@ -560,11 +565,11 @@ describe("webhooks", () => {
       code: 0,
       stdout: expect.stringMatching(/^succeeded {2}deploy.failed .* 200 in \d+ ms\n/),
     });
-    receiver.respondWith(500);
+    receiver.respondWith((_, response) => response.writeHead(500).end("out of disk"));
     const bad = await svc(["webhooks", "test"], { env });
     expect(bad).toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500/),
+      stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500.*\n +response: out of disk\n/),
     });
     const record = await svc(["webhooks", "test", "--json"], { env });
     expect({ code: record.code, ...json(record) }).toMatchObject({
@@ -585,6 +590,76 @@ describe("webhooks", () => {
       code: 1,
       stderr: expect.stringMatching(/forbidden.*\n→ This requires an admin/),
     });
+  });
+});
+
+describe("apply", () => {
+  const file = (...webhooks: object[]) => ({ env, input: JSON.stringify({ webhooks }), showsSecret: true });
+  const apply = (options: ReturnType<typeof file>, ...args: string[]) => svc(["apply", "-f", "-", ...args], options);
+  const stored = async () =>
+    (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data.map(
+      ({ url, events, enabled }: Record<string, unknown>) => ({ url, events, enabled }),
+    );
+
+  test("creates, updates and, only with --prune, deletes; a repetition changes nothing", async () => {
+    const old = await newWebhook(["deploy.started"], `${receiver.url}/old`);
+    const changed = await newWebhook(["deploy.started"], `${receiver.url}/changed`);
+    const wanted = [
+      { url: `${receiver.url}/changed`, events: ["deploy.failed"], enabled: true },
+      { url: `${receiver.url}/new`, events: ["deploy.succeeded"], enabled: false },
+    ];
+    const before = await stored();
+    const planned = await apply(file(...wanted), "--dry-run");
+    expect({ code: planned.code, stderr: planned.stderr }).toEqual({ code: 0, stderr: "" });
+    expect(planned.stdout).toMatch(/\n1 to create, 1 to update, 1 not in the file \(--prune deletes them\)\.\n$/);
+    expect(await stored()).toEqual(before);
+
+    const { code, stdout, stderr } = await apply(file(...wanted));
+    expect(code).toBe(0);
+    const [, id = "", secret = ""] = /^(\S{36}) {2}(whsec_[0-9a-f]{64}) {2}\S+\/new\n$/.exec(stdout) ?? [];
+    expect(secret).not.toBe("");
+    expect(stderr).toContain(
+      `~ ${receiver.url}/changed  ${changed.id}\n-   events: deploy.started\n+   events: deploy.failed\n`,
+    );
+    expect(stderr).toMatch(/Changes made: 2\.\n$/);
+    expect(await stored()).toEqual([before[0], ...wanted]);
+
+    const repeated = await apply(file(...wanted), "--prune", "--json");
+    expect(
+      repeated.stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { action: "delete", id: old.id, url: `${receiver.url}/old` },
+      { action: "unchanged", id: changed.id, url: `${receiver.url}/changed` },
+      { action: "unchanged", id, url: `${receiver.url}/new` },
+    ]);
+    expect(await stored()).toEqual(wanted);
+    expect(await apply(file(...wanted), "--prune")).toMatchObject({
+      code: 0,
+      stdout: "",
+      stderr: expect.stringMatching(/2 unchanged\.\nNothing to change\.\n$/),
+    });
+  });
+
+  test("prints the secret of a created webhook although a later change fails, and reports which", async () => {
+    const { code, stdout, stderr } = await apply(
+      file(
+        { url: receiver.url, events: ["deploy.failed"] },
+        { url: "https://localhost/", events: ["deploy.failed"] },
+        { url: "ftp://example.com/", events: ["deploy.failed"] },
+      ),
+      "--json",
+    );
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout.split("\n")[0] ?? "")).toMatchObject({
+      action: "create",
+      secret: expect.stringMatching(/^whsec_/),
+    });
+    const lines = stderr.trim().split("\n");
+    expect(lines[0]).toContain("Could not create ftp://example.com/. Changes made before: 2. Repeat the command");
+    expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ error: { code: "validation_error" } });
   });
 });
 
@@ -655,6 +730,14 @@ describe("deliveries", () => {
     expect((await svc(["deliveries", "recover", "--since", "1h", "--status", "held"], { env })).stdout).toBe(
       "0 sent again.\n",
     );
+    expect(json(await svc(["deliveries", "recover", "--since", "1h", "--dry-run", "--json"], { env }))).toEqual({
+      dry_run: true,
+      count: 1,
+      failed: 1,
+      held: 0,
+      complete: true,
+    });
+    expect((await api.get(`${path(webhook.id)}/deliveries/${delivery.id}`)).body.data.status).toBe("failed");
     const since = new Date(Date.now() - 3_600_000).toISOString();
     expect(json(await svc(["deliveries", "recover", "--since", since, "--json"], { env }))).toEqual({
       count: 1,
@@ -664,10 +747,6 @@ describe("deliveries", () => {
     await eventually(async () => {
       const { data } = (await api.get(`${path(webhook.id)}/deliveries/${delivery.id}`)).body;
       expect(data.status).toBe("succeeded");
-    });
-    expect(await svc(["deliveries", "recover", "--since", "yesterday"], { env })).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("since must be an ISO 8601 time"),
     });
   });
 
@@ -785,7 +864,8 @@ test("--debug logs requests without their content", async () => {
 });
 
 test("every command has a summary, a description and descriptions of its options", async () => {
-  const all = createProgram().commands.flatMap((command) => [command, ...command.commands]);
+  const program = createProgram();
+  const all = program.commands.flatMap((command) => [command, ...command.commands]);
   expect(all.length).toBeGreaterThan(20);
   for (const command of all) {
     expect({ name: command.name(), summary: command.summary() }).toEqual({
@@ -794,9 +874,11 @@ test("every command has a summary, a description and descriptions of its options
     });
     expect(command.description().length).toBeGreaterThan(command.name().length + 10);
     for (const option of command.options) expect(option.description).not.toBe("");
+    if (command.name() === "list") expect(command.aliases()).toEqual(["ls"]);
   }
   const { code, stdout } = await svc(["deliveries", "recover", "--help"]);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Examples:") });
+  expect(await svc(["help", "deliveries", "recover"])).toEqual({ code: 0, stdout, stderr: "" });
 });
 
 /** A Node on this machine that cannot run TypeScript. */

@@ -8,6 +8,7 @@ import { CommandError } from "../exit-codes.ts";
 import type { Globals } from "../globals.ts";
 import type { Session } from "../session.ts";
 import { jsonText, note, printable } from "../terminal.ts";
+import { packageVersion } from "../version.ts";
 import { type Tool, tools } from "./tools.ts";
 
 const instructions = `Manages the deployment webhooks of a platform: which URLs receive deployment events, and whether the deliveries succeed.
@@ -22,7 +23,10 @@ export async function serve(globals: Globals, session: Session): Promise<void> {
 }
 
 function createServer(api: Client): McpServer {
-  const server = new McpServer({ name: "svc", title: "Deployment webhooks", version: "1.0.0" }, { instructions });
+  const server = new McpServer(
+    { name: "svc", title: "Deployment webhooks", version: packageVersion() },
+    { instructions },
+  );
   for (const tool of tools) {
     const { name, title, description, annotations, input, output } = tool;
     const config = { title, description, annotations, inputSchema: input, outputSchema: output };

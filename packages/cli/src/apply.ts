@@ -1,0 +1,70 @@
+import type { Command } from "commander";
+import { signedIn } from "./api.ts";
+import { findProject } from "./find.ts";
+import type { Globals } from "./globals.ts";
+import { readStdin } from "./terminal.ts";
+import { readText } from "./webhook-secrets.ts";
+
+const help = `
+The file is YAML or JSON:
+
+  project: shop                        # id or name; optional; --project overrides it
+  webhooks:
+    - url: https://example.com/hook
+      events: [deploy.succeeded, deploy.failed]
+    - url: https://example.com/paused
+      events: [deploy.failed]
+      enabled: false                   # optional; without it, the state is left as it is
+
+A webhook of the file is the webhook of the project that has its URL. So a changed URL is another webhook, with another
+secret; to keep the secret, use svc webhooks update --url first. A webhook that the file does not have is kept, and deleted
+with its delivery log only with --prune. A repetition changes nothing. --prune asks for confirmation on a terminal.
+
+The plan goes to stderr, and with --dry-run to stdout. stdout has one line for each created webhook: its id, its signing
+secret and its URL. The secret is shown only once: redirect stdout where a log would keep it. If the response to a
+creation is lost, a repetition finds the webhook, and svc webhooks rotate gets a secret. --json prints one record per line.
+
+Examples:
+  $ svc apply -f webhooks.yml --dry-run
+  $ svc apply -f webhooks.yml > secrets.txt
+  $ svc apply -f webhooks.yml --project staging --prune`;
+
+interface Options extends Globals {
+  file: string;
+  project?: string;
+  dryRun?: boolean;
+  prune?: boolean;
+  yes?: boolean;
+}
+
+export function addApply(program: Command): void {
+  program
+    .command("apply")
+    .summary("change the webhooks of a project to those that a file declares")
+    .description(
+      "Creates and updates the webhooks of a project as a file declares them, for files kept in a repository.",
+    )
+    .requiredOption("-f, --file <path>", "the file with the webhooks; -: stdin")
+    .option("--dry-run", "show what would change, and change nothing")
+    .option("--prune", "delete the webhooks that the file does not have")
+    .option("-y, --yes", "do not ask for confirmation")
+    .option("--project <id or name>", "default: that of the file, or your only project")
+    .addHelpText("after", help)
+    .action(async (_options, command: Command) => apply(command.optsWithGlobals()));
+}
+
+async function apply(options: Options): Promise<void> {
+  // Imported here because the YAML parser and zod would slow down the other commands.
+  const [{ parseWebhooksFile }, { planChanges }, { applyPlan, showPlan }] = await Promise.all([
+    import("./apply/webhooks-file.ts"),
+    import("./apply/plan.ts"),
+    import("./apply/apply-plan.ts"),
+  ]);
+  const text = options.file === "-" ? (await readStdin()).toString("utf8") : readText(options.file);
+  const { project, webhooks } = parseWebhooksFile(text);
+  const api = await signedIn(options);
+  const projectId = await findProject(api, options.project ?? project);
+  const plan = planChanges(webhooks, await api.listWebhooks(projectId), { prune: options.prune === true });
+  if (options.dryRun) return showPlan(plan, options);
+  await applyPlan(api, projectId, plan, options);
+}

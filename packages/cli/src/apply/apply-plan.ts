@@ -1,0 +1,64 @@
+import type { Client } from "../../../client/src/client.ts";
+import type { Globals } from "../globals.ts";
+import { confirm, isInteractive, jsonText, note, print, printable } from "../terminal.ts";
+import { type Change, isChange } from "./plan.ts";
+import { planText, toChangeRecord } from "./plan-view.ts";
+
+export function showPlan(plan: Change[], { json }: Globals): void {
+  if (json) for (const change of plan) print(jsonText(toChangeRecord(change)));
+  else print(planText(plan, process.stdout));
+}
+
+/**
+ * Makes the changes of a plan. Creates before it deletes, so that a project never has fewer receivers than before and after.
+ * @throws ApiError when the service rejects a change; those before it stay
+ */
+export async function applyPlan(
+  api: Client,
+  projectId: string,
+  plan: Change[],
+  { json, yes }: Globals & { yes?: boolean },
+): Promise<void> {
+  if (!json) note(planText(plan, process.stderr));
+  const changes = actionOrder.flatMap((action) => plan.filter((change) => change.action === action));
+  const deletions = plan.filter(({ action }) => action === "delete").length;
+  // In a job, --prune is the consent: there is nobody to ask.
+  if (deletions > 0 && isInteractive()) await confirm(`Delete webhooks: ${deletions}`, yes);
+  let made = 0;
+  for (const change of changes) {
+    try {
+      await applyChange(api, projectId, change, json);
+    } catch (error) {
+      const { action, url } = toChangeRecord(change);
+      note(`Could not ${action} ${printable(url)}. Changes made before: ${made}. Repeat the command to continue.`);
+      throw error;
+    }
+    if (isChange(change)) made += 1;
+  }
+  if (!json) note(made === 0 ? "Nothing to change." : `Changes made: ${made}.`);
+}
+
+const actionOrder: Change["action"][] = ["create", "update", "delete", "unchanged", "keep"];
+
+/** Prints the record of the change at once: a secret must not be lost when a later change fails. */
+async function applyChange(api: Client, projectId: string, change: Change, json?: boolean): Promise<void> {
+  const record = toChangeRecord(change);
+  if (change.action === "create") {
+    const { url, events, enabled } = change.declared;
+    const created = await api.createWebhook(projectId, { url, events });
+    if (json) print(jsonText({ ...record, id: created.id, secret: created.secret }));
+    else {
+      note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
+      print(`${created.id}  ${created.secret}  ${created.url}`);
+    }
+    if (enabled === false) await api.updateWebhook({ projectId, webhookId: created.id }, { enabled });
+    return;
+  }
+  const webhook = { projectId, webhookId: change.webhook.id };
+  if (change.action === "update") {
+    const { events, enabled } = change.changes;
+    await api.updateWebhook(webhook, { ...(events && { events: events.to }), ...(enabled && { enabled: enabled.to }) });
+  }
+  if (change.action === "delete") await api.deleteWebhook(webhook);
+  if (json) print(jsonText(record));
+}

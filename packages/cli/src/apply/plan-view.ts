@@ -1,0 +1,71 @@
+import { printable, styled } from "../terminal.ts";
+import type { Change } from "./plan.ts";
+
+/* A plan as text, in the manner of a diff, and as records of `--json`. */
+
+/** A line of `--json`. The names are API. */
+export interface ChangeRecord {
+  action: Change["action"];
+  /** Null for a webhook that is not created yet. */
+  id: string | null;
+  url: string;
+  /** Only for `create`. */
+  events?: string[];
+  enabled?: boolean;
+  /** Only for `update`: each field that changes. */
+  changes?: object;
+  /** Only for `create`, and not with `--dry-run`. */
+  secret?: string;
+}
+
+export function toChangeRecord(change: Change): ChangeRecord {
+  const { action } = change;
+  if (action === "create") {
+    const { url, events, enabled = true } = change.declared;
+    return { action, id: null, url, events: [...new Set(events)], enabled };
+  }
+  const { id, url } = change.webhook;
+  return { action, id, url, ...(action === "update" && { changes: change.changes }) };
+}
+
+/** @param stream where the text is printed: decides about colors */
+export function planText(plan: Change[], stream: NodeJS.WriteStream): string {
+  const lines = plan.flatMap((change) => linesOf(change, stream));
+  return [...lines, summaryOf(plan)].join("\n");
+}
+
+function linesOf(change: Change, stream: NodeJS.WriteStream): string[] {
+  const added = (text: string) => styled("green", `+ ${text}`, stream);
+  const removed = (text: string) => styled("red", `- ${text}`, stream);
+  if (change.action === "create") {
+    const { url, events, enabled } = change.declared;
+    const state = enabled === false ? [added("  enabled: false")] : [];
+    return [added(printable(url)), added(`  events: ${events.join(" ")}`), ...state];
+  }
+  const name = `${printable(change.webhook.url)}  ${change.webhook.id}`;
+  if (change.action === "delete") return [removed(`${name}, with its delivery log`)];
+  if (change.action === "keep") return [`  ${name}  not in the file; kept`];
+  if (change.action === "unchanged") return [`  ${name}`];
+  const { events, enabled } = change.changes;
+  return [
+    styled("yellow", `~ ${name}`, stream),
+    ...(events ? [removed(`  events: ${events.from.join(" ")}`), added(`  events: ${events.to.join(" ")}`)] : []),
+    ...(enabled ? [removed(`  enabled: ${enabled.from}`), added(`  enabled: ${enabled.to}`)] : []),
+  ];
+}
+
+/** `1 to create, 2 unchanged.` */
+function summaryOf(plan: Change[]): string {
+  const names: Record<Change["action"], string> = {
+    create: "to create",
+    update: "to update",
+    delete: "to delete",
+    unchanged: "unchanged",
+    keep: "not in the file (--prune deletes them)",
+  };
+  const counts = Object.entries(names).flatMap(([action, name]) => {
+    const { length } = plan.filter((change) => change.action === action);
+    return length === 0 ? [] : [`${length} ${name}`];
+  });
+  return counts.length === 0 ? "No webhooks." : `${counts.join(", ")}.`;
+}

@@ -1,0 +1,67 @@
+import type { EventName, WebhookInList } from "../../../client/src/client.ts";
+import { CommandError, exitCodes } from "../exit-codes.ts";
+import { matchKey } from "./match-key.ts";
+import type { DeclaredWebhook } from "./webhooks-file.ts";
+
+/* What has to change so that a project has the webhooks that a file declares. Pure. */
+
+/** The fields of a webhook that change. */
+export interface FieldChanges {
+  events?: { from: EventName[]; to: EventName[] };
+  enabled?: { from: boolean; to: boolean };
+}
+
+export type Change =
+  | { action: "create"; declared: DeclaredWebhook }
+  | { action: "update"; webhook: WebhookInList; changes: FieldChanges }
+  | { action: "delete"; webhook: WebhookInList }
+  | { action: "unchanged"; webhook: WebhookInList }
+  /** The file does not have the webhook, and it is not to be deleted. */
+  | { action: "keep"; webhook: WebhookInList };
+
+/**
+ * Compares the webhooks of a project with the declared ones. A declared webhook matches the one with its URL.
+ * @param options `prune` deletes the webhooks that are not declared
+ * @returns the declared webhooks in the order of the file, then the others
+ * @throws CommandError when several webhooks of the project have a declared URL
+ */
+export function planChanges(
+  declared: DeclaredWebhook[],
+  existing: WebhookInList[],
+  { prune }: { prune: boolean },
+): Change[] {
+  const keys = new Set(declared.map(({ url }) => matchKey(url)));
+  const others = existing.filter(({ url }) => !keys.has(matchKey(url)));
+  return [
+    ...declared.map((each) => compare(each, withUrl(existing, each.url))),
+    ...others.map((webhook): Change => ({ action: prune ? "delete" : "keep", webhook })),
+  ];
+}
+
+function withUrl(existing: WebhookInList[], url: string): WebhookInList | undefined {
+  const matches = existing.filter((webhook) => matchKey(webhook.url) === matchKey(url));
+  if (matches.length < 2) return matches[0];
+  throw new CommandError(
+    exitCodes.failed,
+    `The project has ${matches.length} webhooks with the URL ${url}, so that none can be chosen.`,
+    `Delete all but one: svc webhooks delete <id>\n${matches.map(({ id }) => `  ${id}`).join("\n")}`,
+  );
+}
+
+function compare(declared: DeclaredWebhook, webhook: WebhookInList | undefined): Change {
+  if (webhook === undefined) return { action: "create", declared };
+  const changes = changesOf(declared, webhook);
+  return Object.keys(changes).length === 0 ? { action: "unchanged", webhook } : { action: "update", webhook, changes };
+}
+
+function changesOf({ events, enabled }: DeclaredWebhook, webhook: WebhookInList): FieldChanges {
+  const [from, to] = [new Set(webhook.events), new Set(events)];
+  const hasSameEvents = from.size === to.size && [...from].every((name) => to.has(name));
+  const hasSameState = enabled === undefined || enabled === webhook.enabled;
+  return {
+    ...(!hasSameEvents && { events: { from: [...from], to: [...to] } }),
+    ...(!hasSameState && { enabled: { from: webhook.enabled, to: enabled } }),
+  };
+}
+
+export const isChange = ({ action }: Change): boolean => action !== "unchanged" && action !== "keep";

@@ -1,0 +1,49 @@
+import { parse, YAMLParseError } from "yaml";
+import * as z from "zod";
+import { eventNames } from "../api-values.ts";
+import { usageError } from "../exit-codes.ts";
+import { matchKey } from "./match-key.ts";
+
+const webhook = z.strictObject({
+  url: z.string().refine(URL.canParse, "must be an absolute URL"),
+  events: z.array(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`)).min(1, "must name at least one event"),
+  /** Absent: a new webhook is enabled, and the state of an existing one is left as it is. */
+  enabled: z.boolean("must be true or false").optional(),
+});
+
+const webhooksFile = z.strictObject({
+  /** Id or name. */
+  project: z.string().min(1).optional(),
+  webhooks: z.array(webhook),
+});
+
+export type DeclaredWebhook = z.output<typeof webhook>;
+export type WebhooksFile = z.output<typeof webhooksFile>;
+
+/**
+ * Reads the declared webhooks of a project.
+ * @param text YAML 1.2, of which JSON is a part
+ * @throws CommandError when it is not valid, has a field that is not known, or has a URL twice
+ */
+export function parseWebhooksFile(text: string): WebhooksFile {
+  const { success, data, error } = webhooksFile.safeParse(readYaml(text));
+  if (!success) {
+    const lines = error.issues.map(({ path, message }) => `  ${path.join(".") || "the file"}: ${message}`);
+    throw usageError(`The file of webhooks is not valid.\n${lines.join("\n")}`, "Show its format: svc apply --help");
+  }
+  const keys = data.webhooks.map(({ url }) => matchKey(url));
+  const repeated = data.webhooks.find(({ url }, index) => keys.indexOf(matchKey(url)) !== index);
+  if (repeated)
+    throw usageError(`The file has the URL ${repeated.url} twice.`, "Declare all of its events in one entry.");
+  return data;
+}
+
+function readYaml(text: string): unknown {
+  try {
+    return parse(text, { logLevel: "error" });
+  } catch (error) {
+    // Only the first line: the others quote the file.
+    const reason = error instanceof YAMLParseError ? error.message.split("\n")[0]?.replace(/:$/, "") : String(error);
+    throw usageError(`The file of webhooks is not valid YAML: ${reason}.`);
+  }
+}

@@ -1,0 +1,133 @@
+import { planChanges } from "../../../../packages/cli/src/apply/plan.ts";
+import { planText, toChangeRecord } from "../../../../packages/cli/src/apply/plan-view.ts";
+import type { DeclaredWebhook } from "../../../../packages/cli/src/apply/webhooks-file.ts";
+import type { WebhookInList } from "../../../../packages/client/src/client.ts";
+
+/* What `svc apply` changes, and how it shows it. */
+
+const webhook = (id: string, url: string, changes: Partial<WebhookInList> = {}): WebhookInList => ({
+  id,
+  project_id: "p-1",
+  url,
+  events: ["deploy.failed"],
+  created_at: "2026-11-21T12:00:00.000Z",
+  enabled: true,
+  disabled_reason: null,
+  ...changes,
+});
+const declared = (url: string, changes: Partial<DeclaredWebhook> = {}): DeclaredWebhook => ({
+  url,
+  events: ["deploy.failed"],
+  ...changes,
+});
+const a = "https://a.example.com/";
+const b = "https://b.example.com/hook";
+
+/** The actions of a plan: `create https://…`. */
+const actions = (file: DeclaredWebhook[], existing: WebhookInList[], prune = false) =>
+  planChanges(file, existing, { prune }).map((change) => {
+    const { action, url } = toChangeRecord(change);
+    return `${action} ${url}`;
+  });
+
+test("a declared URL without a webhook is created, a webhook with the declared values is unchanged", () => {
+  expect(actions([declared(a), declared(b)], [webhook("w-1", a)])).toEqual([`unchanged ${a}`, `create ${b}`]);
+});
+
+test("a webhook that the file does not have is kept, and deleted with prune", () => {
+  const existing = [webhook("w-1", a), webhook("w-2", b)];
+  expect(actions([declared(a)], existing)).toEqual([`unchanged ${a}`, `keep ${b}`]);
+  expect(actions([declared(a)], existing, true)).toEqual([`unchanged ${a}`, `delete ${b}`]);
+  expect(actions([], existing, true)).toEqual([`delete ${a}`, `delete ${b}`]);
+});
+
+test.each([
+  ["https://a.example.com", a],
+  ["HTTPS://A.example.com:443/x/../", a],
+  [a, "https://a.example.com"],
+])("%s matches the webhook with the URL %s", (file, existing) => {
+  expect(actions([declared(file)], [webhook("w-1", existing)])).toEqual([`unchanged ${existing}`]);
+});
+
+test.each([
+  "https://a.example.com/?x=1",
+  "https://a.example.com/hook",
+  "http://a.example.com/",
+  "https://a.example.com:8443/",
+])("%s does not match another URL", (url) => {
+  expect(actions([declared(url)], [webhook("w-1", a)])).toEqual([`create ${url}`, `keep ${a}`]);
+});
+
+test.each<[string, Partial<DeclaredWebhook>, Partial<WebhookInList>, object | undefined]>([
+  ["other events", { events: ["deploy.started"] }, {}, { events: { from: ["deploy.failed"], to: ["deploy.started"] } }],
+  [
+    "the same events in another order, and repeated",
+    { events: ["deploy.failed", "deploy.started", "deploy.failed"] },
+    { events: ["deploy.started", "deploy.failed"] },
+    undefined,
+  ],
+  [
+    "fewer events",
+    {},
+    { events: ["deploy.failed", "deploy.started"] },
+    { events: { from: ["deploy.failed", "deploy.started"], to: ["deploy.failed"] } },
+  ],
+  ["no state, for a disabled webhook", {}, { enabled: false, disabled_reason: "failing" }, undefined],
+  ["enabled, for a disabled webhook", { enabled: true }, { enabled: false }, { enabled: { from: false, to: true } }],
+  ["disabled, for an enabled webhook", { enabled: false }, {}, { enabled: { from: true, to: false } }],
+  ["disabled, for a disabled webhook", { enabled: false }, { enabled: false }, undefined],
+])("a declaration with %s changes the right fields", (_, changes, state, expected) => {
+  const [change] = planChanges([declared(a, changes)], [webhook("w-1", a, state)], { prune: false });
+  expect(change && toChangeRecord(change)).toEqual(
+    expected === undefined
+      ? { action: "unchanged", id: "w-1", url: a }
+      : { action: "update", id: "w-1", url: a, changes: expected },
+  );
+});
+
+test("several webhooks with a declared URL are an error with their ids, and none if the URL is not declared", () => {
+  const twins = [webhook("w-1", a), webhook("w-2", "https://a.example.com")];
+  expect(() => planChanges([declared(a)], twins, { prune: true })).toThrow(
+    expect.objectContaining({ exitCode: 1, advice: expect.stringMatching(/ {2}w-1\n {2}w-2$/) }),
+  );
+  expect(actions([declared(b)], twins, true)).toHaveLength(3);
+});
+
+test("the record of a webhook to create has its events once, and its state", () => {
+  const [change] = planChanges([declared(a, { events: ["deploy.failed", "deploy.failed"] })], [], { prune: false });
+  expect(change && toChangeRecord(change)).toEqual({
+    action: "create",
+    id: null,
+    url: a,
+    events: ["deploy.failed"],
+    enabled: true,
+  });
+});
+
+test("the text of a plan reads like a diff, and ends with the counts", () => {
+  const file = [
+    declared("https://new.example.com/", { enabled: false }),
+    declared(a, { events: ["deploy.started"], enabled: true }),
+    declared(b),
+  ];
+  const existing = [
+    webhook("w-1", a, { enabled: false }),
+    webhook("w-2", b),
+    webhook("w-3", "https://old.example.com/\u202e"),
+  ];
+  const text = (prune: boolean) => planText(planChanges(file, existing, { prune }), process.stdout);
+  expect(text(true)).toBe(`+ https://new.example.com/
++   events: deploy.failed
++   enabled: false
+~ https://a.example.com/  w-1
+-   events: deploy.failed
++   events: deploy.started
+-   enabled: false
++   enabled: true
+  https://b.example.com/hook  w-2
+- https://old.example.com/\\u202e  w-3, with its delivery log
+1 to create, 1 to update, 1 to delete, 1 unchanged.`);
+  expect(text(false)).toContain("  https://old.example.com/\\u202e  w-3  not in the file; kept\n");
+  expect(text(false)).toMatch(/\n1 to create, 1 to update, 1 unchanged, 1 not in the file \(--prune deletes them\)\.$/);
+  expect(planText([], process.stdout)).toBe("No webhooks.");
+});

@@ -1,0 +1,67 @@
+import { parseWebhooksFile } from "../../../../packages/cli/src/apply/webhooks-file.ts";
+
+const url = "https://example.com/hook";
+
+test("YAML and JSON give the same webhooks", () => {
+  const file = { project: "shop", webhooks: [{ url, events: ["deploy.failed"], enabled: false }] };
+  const yaml = `# the shop\nproject: shop\nwebhooks:\n  - url: ${url}\n    events: [deploy.failed]\n    enabled: false\n`;
+  expect(parseWebhooksFile(yaml)).toEqual(file);
+  expect(parseWebhooksFile(JSON.stringify(file))).toEqual(file);
+  expect(parseWebhooksFile("webhooks: []")).toEqual({ webhooks: [] });
+});
+
+test("anchors can share events between webhooks", () => {
+  const { webhooks } = parseWebhooksFile(
+    `webhooks:\n- {url: ${url}, events: &failures [deploy.failed]}\n- {url: "${url}2", events: *failures}`,
+  );
+  expect(webhooks.map(({ events }) => events)).toEqual([["deploy.failed"], ["deploy.failed"]]);
+});
+
+const withEvents = (events: string) => `webhooks: [{url: "${url}", events: ${events}}]`;
+
+test.each([
+  ["nothing", "", "the file: "],
+  ["a list", "[]", "the file: "],
+  ["no webhooks", "project: shop", "webhooks: "],
+  ["webhooks that are null", "webhooks:", "webhooks: "],
+  ["a field that is not known", "webhooks: []\nwebhook: []", 'Unrecognized key: "webhook"'],
+  [
+    "a misspelled field of a webhook",
+    `webhooks: [{url: "${url}", evnts: []}]`,
+    'webhooks.0: Unrecognized key: "evnts"',
+  ],
+  ["a secret", `webhooks: [{url: "${url}", events: [deploy.failed], secret: x}]`, 'Unrecognized key: "secret"'],
+  ["no URL", "webhooks: [{events: [deploy.failed]}]", "webhooks.0.url: "],
+  ["a relative URL", "webhooks: [{url: /hook, events: [deploy.failed]}]", "webhooks.0.url: must be an absolute URL"],
+  ["an unknown event", withEvents("[deploy.paused]"), "webhooks.0.events.0: must be one of deploy.started, "],
+  ["no events", withEvents("[]"), "webhooks.0.events: must name at least one event"],
+  ["a text for events", withEvents("deploy.failed"), "webhooks.0.events: "],
+  [
+    "a text for enabled",
+    `webhooks: [{url: "${url}", events: [deploy.failed], enabled: "no"}]`,
+    "must be true or false",
+  ],
+  [
+    "a URL twice",
+    `webhooks: [{url: "${url}", events: [deploy.failed]}, {url: "HTTPS://EXAMPLE.com/hook", events: [deploy.failed]}]`,
+    "twice",
+  ],
+  ["a key twice", "webhooks: []\nwebhooks: []", "not valid YAML: Map keys must be unique at line 2, column 1."],
+  ["text that is not YAML", "webhooks: [", "not valid YAML: "],
+  ["two documents", "webhooks: []\n---\nwebhooks: []", "not valid YAML: "],
+  [
+    "aliases that grow without bound",
+    `a: &a [x,x,x,x,x,x,x,x,x,x]\n${["b", "c", "d", "e", "f"].map((name, index) => `${name}: &${name} [${Array(10).fill(`*${"abcdef"[index]}`).join(",")}]`).join("\n")}`,
+    "not valid YAML: ",
+  ],
+])("a file with %s is a usage error that names the place", (_, text, message) => {
+  expect(() => parseWebhooksFile(text)).toThrow(
+    expect.objectContaining({ exitCode: 2, message: expect.stringContaining(message) }),
+  );
+});
+
+test("an error of the YAML parser does not quote the file", () => {
+  expect(() => parseWebhooksFile("password: hunter2: x\nwebhooks: [")).toThrow(
+    expect.objectContaining({ message: expect.not.stringContaining("hunter2") }),
+  );
+});

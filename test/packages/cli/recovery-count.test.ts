@@ -1,0 +1,74 @@
+import { countRecoverable, MAX_READ, recoveryCountText } from "../../../packages/cli/src/recovery-count.ts";
+import type { Client, Delivery } from "../../../packages/client/src/client.ts";
+
+/* `svc deliveries recover --dry-run`, against a stub of the client. */
+
+const noon = Date.parse("2026-11-21T12:00:00.000Z");
+const since = new Date(noon);
+
+/** A delivery of an event that many milliseconds after noon. */
+function delivery(afterNoonMs: number, status: Delivery["status"], test = false): Delivery {
+  const time = (noon + afterNoonMs).toString(16).padStart(12, "0");
+  const id = `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`;
+  // Long after the event: only the id counts.
+  const created_at = "2026-11-22T00:00:00.000Z";
+  const rest = { webhook_id: "w-1", event: "deploy.started", deployment_id: "x", next_attempt_at: null } as const;
+  return { id, ...rest, status, test, created_at, attempt_count: 1 };
+}
+
+/** Counts with a list of deliveries, newest first. */
+async function count(deliveries: Iterable<Delivery>, status?: "failed" | "held") {
+  let read = 0;
+  const api: Pick<Client, "eachDelivery"> = {
+    async *eachDelivery() {
+      for (const each of deliveries) {
+        read += 1;
+        yield each;
+      }
+    },
+  };
+  const counted = await countRecoverable(api, { projectId: "p-1", webhookId: "w-1" }, { since, status });
+  return { ...counted, read };
+}
+
+const list = [
+  delivery(9, "pending"),
+  delivery(8, "failed"),
+  delivery(7, "held"),
+  delivery(6, "failed", true),
+  delivery(5, "succeeded"),
+  delivery(4, "cancelled"),
+  delivery(0, "failed"),
+  delivery(-1, "failed"),
+  delivery(-2, "failed"),
+];
+
+test("counts failed and held deliveries of events since the time, without tests, and reads no further", async () => {
+  expect(await count(list)).toEqual({ count: 3, failed: 2, held: 1, complete: true, read: 8 });
+});
+
+test.each([
+  ["failed", { count: 2, failed: 2, held: 0 }],
+  ["held", { count: 1, failed: 0, held: 1 }],
+] as const)("counts only %s deliveries with this status", async (status, expected) => {
+  expect(await count(list, status)).toMatchObject({ ...expected, complete: true });
+});
+
+test("the count of a list without earlier events is complete", async () => {
+  expect(await count(list.slice(0, 2))).toMatchObject({ count: 1, complete: true });
+});
+
+test.each([
+  [MAX_READ, true],
+  [MAX_READ + 1, false],
+])("the count of %i deliveries since the time is complete: %s", async (length, complete) => {
+  const many = Array.from({ length }, () => delivery(1, "failed"));
+  expect(await count(many)).toMatchObject({ count: MAX_READ, complete, read: length });
+});
+
+test.each([
+  [true, "3 would be sent again: 2 failed, 1 held."],
+  [false, "At least 3 would be sent again: 2 failed, 1 held. Only the newest 10000 deliveries were counted."],
+])("the text of a count whose completeness is %s does not promise more", (complete, text) => {
+  expect(recoveryCountText({ count: 3, failed: 2, held: 1, complete })).toBe(text);
+});
