@@ -12,8 +12,9 @@ export function hostOf({ hostname }: URL): string {
 }
 
 /**
- * Returns a URL as it is requested: host in lower case, addresses in decimal, without default port and dot segments. A URL
- * without a path remains as it is: `https://example.com` and `https://example.com/` are the same (RFC 3986, section 6.2.3).
+ * Returns a URL as it is requested: host in lower case, addresses in decimal, without default port and dot segments. If
+ * only the slash of an empty path is missing, the URL remains as it is: `https://example.com` and `https://example.com/`
+ * are the same (RFC 3986, section 6.2.3). `https://EXAMPLE.com` and `https://example.com?a` get the slash.
  * @param text an absolute URL
  */
 export function normalizedUrl(text: string): string {

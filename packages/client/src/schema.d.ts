@@ -2452,7 +2452,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
           /** @description The events to send. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed")[];
@@ -2616,7 +2616,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
           /** @description The events to send. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed")[];
