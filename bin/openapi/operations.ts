@@ -11,6 +11,8 @@ import {
   deliverySchema,
   recoveryResultSchema,
 } from "../../functions/deliveries/delivery-response-schema.ts";
+import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
+import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
 import { type endpoints, permissions } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
@@ -53,6 +55,7 @@ export const tags = {
   Webhooks: `URLs that receive the deployment events of a project. At most ${MAX_WEBHOOKS_PER_PROJECT} per project.`,
   Deliveries:
     "Events sent to a webhook: the payload, the responses, and the time of the next attempt. Kept for 30 days.",
+  Deployments: "The deployment events of a project, also of one without webhooks. Kept for 30 days.",
   Audit: "Who did what to API keys, webhooks, secrets and members. Kept for 400 days.",
   Events: "The requests that receivers get.",
 };
@@ -141,6 +144,33 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "List your projects",
     description: "Oldest membership first, with your role in each project.",
     response: { status: 200, schema: listOf(projectSchema), example: [examples.project] },
+  },
+  "deliveries/list-events": {
+    id: "listEvents",
+    tag: "Deployments",
+    summary: "List the deployment events of a project",
+    description:
+      "Newest first by the time of the event, or oldest first. The `Link` header has up to two links: `next` leads to the next " +
+      "page, also from an empty one; `monitor` to the events that are stored later, with `order=oldest`. To follow the feed, " +
+      "request the `monitor` link every few seconds, and each `next` at once. Each event is then returned at least once, also " +
+      "one that arrives late. One that is returned again has the same `id`.",
+    fields: {
+      order: { default: "newest", description: "The order of the events. To follow the feed, use the `monitor` link." },
+      event: { description: "Only this event." },
+      deployment_id: { description: "Only events of this deployment." },
+      after: {
+        // A UUID, or the longer cursor of `order=oldest`.
+        pattern: FEED_CURSOR_PATTERN.replace("38", "36"),
+        description: "The start of the page. Take it from a `Link` of a page with the same filters.",
+      },
+      limit: pageParameters.limit,
+    },
+    response: {
+      status: 200,
+      schema: listOf(eventRecordSchema),
+      example: [examples.eventRecord],
+      hasNextPage: true,
+    },
   },
   "webhooks/create": {
     id: "createWebhook",

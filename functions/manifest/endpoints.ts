@@ -49,6 +49,7 @@ export const permissions = [
   "webhooks:write",
   "deliveries:read",
   "deliveries:write",
+  "events:read",
   "keys:read",
   "keys:write",
   "audit:read",
@@ -110,6 +111,14 @@ export const endpoints = [
     access: "user",
     permission: "projects:read",
     uses: { tables: { projects: ["Query"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/events",
+    file: "deliveries/list-events",
+    access: "viewer",
+    permission: "events:read",
+    uses: { tables: { projects: ["GetItem"], events: ["Query"] } },
   },
   {
     method: "POST",

@@ -40,6 +40,7 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     "GET /v1/api-keys/current -> api-keys/get-current, user, none",
     "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
     "GET /v1/projects -> projects/list, user, projects:read",
+    "GET /v1/projects/{project_id}/events -> deliveries/list-events, viewer, events:read",
     "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
     "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
     `DELETE ${webhook} -> webhooks/delete, admin, webhooks:write`,
