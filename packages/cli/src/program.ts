@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { addAccount } from "./account.ts";
 import { addCompletion } from "./completion.ts";
 import { addDeliveries } from "./deliveries.ts";
+import { addDeployments } from "./deployments.ts";
 import { reportError } from "./error-report.ts";
 import { exitCodes, exitCodesHelp } from "./exit-codes.ts";
 import { addKeys } from "./keys.ts";
@@ -29,6 +30,7 @@ const groups = [
   addProjects,
   addWebhooks,
   addDeliveries,
+  addDeployments,
   addListen,
   addVerify,
   addMcp,

@@ -854,6 +854,33 @@ export interface components {
       /** @description Where to continue: send it as `cursor`. Null when the recovery is complete. */
       next_cursor: string | null;
     };
+    DeploymentEvent: {
+      /**
+       * Format: uuid
+       * @description Id of the event. Equal events have equal ids. The ids of its deliveries are others.
+       */
+      id: string;
+      event: components["schemas"]["EventName"];
+      /**
+       * Format: uuid
+       * @description The deployment that the event is about.
+       */
+      deployment_id: string;
+      /**
+       * Format: date-time
+       * @description Time of the event, ISO 8601 in UTC, as the pipeline wrote it.
+       */
+      timestamp: string;
+      /**
+       * Format: date-time
+       * @description When the service received the event. May be later than the time of the event.
+       */
+      received_at: string;
+      payload:
+        | components["schemas"]["DeployStarted"]
+        | components["schemas"]["DeploySucceeded"]
+        | components["schemas"]["DeployFailed"];
+    };
     /**
      * @description Name of the event.
      *
@@ -1917,124 +1944,7 @@ export interface operations {
            *     }
            */
           "application/json": {
-            data: {
-              /**
-               * Format: uuid
-               * @description Id of the event. Equal events have equal ids. The ids of its deliveries are others.
-               */
-              id: string;
-              /**
-               * @description Name of the event.
-               *
-               *     - `deploy.started`: a build has started
-               *     - `deploy.succeeded`: the deployment is live and healthy
-               *     - `deploy.failed`: the build or a health check failed
-               * @enum {string}
-               */
-              event: "deploy.started" | "deploy.succeeded" | "deploy.failed";
-              /**
-               * Format: uuid
-               * @description The deployment that the event is about.
-               */
-              deployment_id: string;
-              /**
-               * Format: date-time
-               * @description Time of the event, ISO 8601 in UTC, as the pipeline wrote it.
-               */
-              timestamp: string;
-              /**
-               * Format: date-time
-               * @description When the service received the event. May be later than the time of the event.
-               */
-              received_at: string;
-              payload:
-                | {
-                    /**
-                     * @description Name of the event.
-                     * @constant
-                     */
-                    event: "deploy.started";
-                    /**
-                     * Format: uuid
-                     * @description Id of the project.
-                     */
-                    project_id: string;
-                    /**
-                     * Format: uuid
-                     * @description Id of the deployment.
-                     */
-                    deployment_id: string;
-                    /**
-                     * Format: date-time
-                     * @description Time of the event, ISO 8601 in UTC.
-                     */
-                    timestamp: string;
-                    /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
-                    data: {
-                      [key: string]: unknown;
-                    };
-                  }
-                | {
-                    /**
-                     * @description Name of the event.
-                     * @constant
-                     */
-                    event: "deploy.succeeded";
-                    /**
-                     * Format: uuid
-                     * @description Id of the project.
-                     */
-                    project_id: string;
-                    /**
-                     * Format: uuid
-                     * @description Id of the deployment.
-                     */
-                    deployment_id: string;
-                    /**
-                     * Format: date-time
-                     * @description Time of the event, ISO 8601 in UTC.
-                     */
-                    timestamp: string;
-                    /** @description URL and status of the app. Other fields of the pipeline are passed on unchanged. */
-                    data: {
-                      /** @description Public URL of the app. */
-                      url: string;
-                      /**
-                       * @description The app serves requests.
-                       * @constant
-                       */
-                      status: "running";
-                    } & {
-                      [key: string]: unknown;
-                    };
-                  }
-                | {
-                    /**
-                     * @description Name of the event.
-                     * @constant
-                     */
-                    event: "deploy.failed";
-                    /**
-                     * Format: uuid
-                     * @description Id of the project.
-                     */
-                    project_id: string;
-                    /**
-                     * Format: uuid
-                     * @description Id of the deployment.
-                     */
-                    deployment_id: string;
-                    /**
-                     * Format: date-time
-                     * @description Time of the event, ISO 8601 in UTC.
-                     */
-                    timestamp: string;
-                    /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
-                    data: {
-                      [key: string]: unknown;
-                    };
-                  };
-            }[];
+            data: components["schemas"]["DeploymentEvent"][];
           };
         };
       };

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { oldestPage } from "../../../functions/deliveries/event-feed-store.ts";
 import * as events from "../../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
@@ -233,6 +234,18 @@ describe("a reader who follows the feed", () => {
     monitor = rest.monitor;
     expect([...deploymentsOf(first.body.data), ...rest.pages.flat()]).toEqual(all);
     expect(await follow()).toEqual([behind]);
+  });
+
+  test("gets what is stored during a pass that takes longer than an event needs to settle", async () => {
+    const now = Date.now();
+    const at = (seconds: number) => new Date(now + seconds * 1000);
+    await given({ at: at(-20) });
+    await given({ at: at(-10) });
+    const first = await oldestPage(projectId, { limit: 1 }, at(0));
+    const behind = await given({ at: at(-30), storedAt: at(1) });
+    const rest = await oldestPage(projectId, { limit: 5, after: first.next }, at(120));
+    const later = await oldestPage(projectId, { limit: 5, after: rest.follow }, at(121));
+    expect(deploymentsOf([...rest.items, ...later.items])).toContain(behind);
   });
 
   test("gets more events at once than a position can hold", async () => {

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
+import { readDuration } from "../../../packages/cli/src/deployments.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 
 /* Default values of options, and the values that they accept. */
@@ -26,6 +27,9 @@ test("options have these defaults and choices", () => {
     ["deliveries list --limit", "20", undefined],
     ["deliveries recover --status", undefined, ["failed", "held"]],
     ["deliveries tail --last", "5", undefined],
+    ["deployments wait --timeout", "20m", undefined],
+    ["deployments watch --event", undefined, events],
+    ["deployments watch --last", "5", undefined],
     ["listen --port", "4000", undefined],
     ["listen --status", "200", undefined],
   ]);
@@ -46,4 +50,20 @@ test.each([
   ["1.5h", "1.5h"],
 ])("readSince converts %s to %s", (text, since) => {
   expect(readSince(text, now)).toBe(since);
+});
+
+test.each([
+  ["1s", 1],
+  ["90s", 90],
+  ["20m", 1_200],
+  ["20min", 1_200],
+  ["24h", 86_400],
+  ["25h", undefined],
+  ["0m", undefined],
+  ["20", undefined],
+  ["-1m", undefined],
+  ["1.5h", undefined],
+  ["soon", undefined],
+])("readDuration converts %s to %s seconds", (text, seconds) => {
+  expect(readDuration(text)).toBe(seconds);
 });
