@@ -249,8 +249,10 @@ const headers: Record<string, Json> = {
     ]),
   ),
   Link: {
-    description: 'The next page, `<url>; rel="next"` (RFC 8288). Absent on the last one.',
-    schema: { type: "string", pattern: '^<[^>]+>; rel="next"$' },
+    description:
+      'The next page, `<url>; rel="next"` (RFC 8288). Absent on the last one. A list of deployment events also has ' +
+      'what is stored later, `<url>; rel="monitor"`.',
+    schema: { type: "string", pattern: '^<[^>]+>; rel="(next|monitor)"(, <[^>]+>; rel="monitor")?$' },
   },
   "Retry-After": {
     description: "Seconds to wait before the next request.",

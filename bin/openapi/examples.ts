@@ -4,7 +4,8 @@ import * as apiKeys from "../../functions/api-keys/api-key.ts";
 import * as audit from "../../functions/audit/audit-event.ts";
 import { type Attempt, createDelivery } from "../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../functions/deliveries/delivery-presenter.ts";
-import { createDeploymentEvent, type EventName } from "../../functions/deployments/deployment-event.ts";
+import { toRecord } from "../../functions/deliveries/event-presenter.ts";
+import { createDeploymentEvent, type EventName, eventIdOf } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { addSeconds } from "../../functions/platform/time.ts";
 import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
@@ -51,6 +52,8 @@ const trust = trustedWorkflows.createTrustedWorkflow(
 
 const eventOf = (name: EventName) =>
   createDeploymentEvent(sampleEvent(name, { projectId: project.id, deploymentId: idOf(name), now }));
+
+const succeeded = eventOf("deploy.succeeded");
 
 const failedAttempt: Attempt = {
   number: 1,
@@ -103,6 +106,7 @@ export const examples = {
     resource_id: webhook.id,
     details: { changed: ["url"] },
   }),
+  eventRecord: toRecord({ ...succeeded, id: eventIdOf(succeeded), received_at: addSeconds(now, 1) }),
   project,
   serviceAccount: serviceAccounts.toListItem(
     serviceAccounts.createServiceAccount(

@@ -13,6 +13,8 @@ import {
   deliverySchema,
   recoveryResultSchema,
 } from "../../functions/deliveries/delivery-response-schema.ts";
+import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
+import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
 import { type endpoints, permissions, workflowPermissions } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
@@ -62,6 +64,7 @@ export const tags = {
   "Service accounts":
     `Callers without a person, for CI jobs of a project: they have API keys of their own and stay when people leave. At most ` +
     `${MAX_SERVICE_ACCOUNTS_PER_PROJECT} per project.`,
+  Deployments: "The deployment events of a project, also of one without webhooks. Kept for 30 days.",
   Audit: "Who did what to API keys, webhooks, secrets, members and trusted workflows. Kept for 400 days.",
   Events: "The requests that receivers get.",
   "Trusted workflows":
@@ -209,6 +212,33 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       "Oldest membership first, with your role in each project. A workflow sees the projects that trust it, with the role that its " +
       "permissions correspond to.",
     response: { status: 200, schema: listOf(projectSchema), example: [examples.project] },
+  },
+  "deliveries/list-events": {
+    id: "listEvents",
+    tag: "Deployments",
+    summary: "List the deployment events of a project",
+    description:
+      "Newest first by the time of the event, or oldest first. The `Link` header has up to two links: `next` leads to the next " +
+      "page, also from an empty one; `monitor` to the events that are stored later, with `order=oldest`. To follow the feed, " +
+      "request the `monitor` link every few seconds, and each `next` at once. Each event is then returned at least once, also " +
+      "one that arrives late. One that is returned again has the same `id`.",
+    fields: {
+      order: { default: "newest", description: "The order of the events. To follow the feed, use the `monitor` link." },
+      event: { description: "Only this event." },
+      deployment_id: { description: "Only events of this deployment." },
+      after: {
+        // A UUID, or the longer cursor of `order=oldest`.
+        pattern: FEED_CURSOR_PATTERN.replace("38", "36"),
+        description: "The start of the page. Take it from a `Link` of a page with the same filters.",
+      },
+      limit: pageParameters.limit,
+    },
+    response: {
+      status: 200,
+      schema: listOf(eventRecordSchema),
+      example: [examples.eventRecord],
+      hasNextPage: true,
+    },
   },
   "webhooks/create": {
     id: "createWebhook",

@@ -6,6 +6,7 @@ import {
   deliverySchema,
   recoveryResultSchema,
 } from "../../functions/deliveries/delivery-response-schema.ts";
+import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
 import { eventNameSchema, payloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { displayName, isoTime, uuid } from "../../functions/schema/input.ts";
@@ -38,6 +39,7 @@ const namedSchemas: Record<string, Schema> = {
   Attempt: attemptSchema,
   Recovered: recoveryResultSchema,
   TrustedWorkflow: trustedWorkflowSchema,
+  DeploymentEvent: eventRecordSchema,
   EventName: eventNameSchema,
   ...Object.fromEntries(Object.entries(payloadSchemas).map(([event, schema]) => [pascalCase(event), schema])),
 };

@@ -9,6 +9,7 @@ const permissionMeanings: Record<Permission, string> = {
   "webhooks:write": "create, change, disable and delete webhooks, and rotate their secrets",
   "deliveries:read": "list and show deliveries",
   "deliveries:write": "send tests, redeliver and recover",
+  "events:read": "read the deployment events",
   "keys:read": "list API keys; a narrow key sees only itself",
   "keys:write": "rename and delete API keys; a narrow key only itself",
   "service-accounts:read": "list service accounts and their API keys",

@@ -1,9 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type DeploymentEvent, eventIdOf } from "../deployments/deployment-event.ts";
-import { dynamo, isConditionFailed, storedValue } from "../platform/aws.ts";
+import { ConditionsFailedError, dynamo, isConditionFailed, storedValue, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
+import { timeOrderedUuid } from "../platform/uuid.ts";
 import { expiresAt } from "./delivery.ts";
+import { LATE_MS } from "./feed-position.ts";
 
 /** A row of the `events` table: the project's deployment events in order of time. */
 export interface StoredEvent {
@@ -15,6 +17,13 @@ export interface StoredEvent {
   body: string;
   /** When SQS received the event, by the clock of SQS. */
   received_at: string;
+  /** When the row was written, by the clock of the function; absent in a row of an earlier version. */
+  stored_at?: string;
+  /**
+   * Present in the copy of a late event: the id of the event. The id of the copy begins with `stored_at`, so that a
+   * reader of the feed finds it where it looks for new events.
+   */
+  copy_of?: string;
   /** The SQS message that created the row. */
   message_id: string;
   /** Random id of the write: shows that the SDK has repeated it. */
@@ -24,11 +33,17 @@ export interface StoredEvent {
 }
 
 /**
- * Inserts the row of an event.
+ * Inserts the row of an event, and for a late event its copy with it.
  * @param messageId id of the SQS message
+ * @param now absent = the current time
  * @returns false when the row exists: the event was received before, in this or in another message
  */
-export async function insert(event: DeploymentEvent, receivedAt: Date, messageId: string): Promise<boolean> {
+export async function insert(
+  event: DeploymentEvent,
+  receivedAt: Date,
+  messageId: string,
+  now = new Date(),
+): Promise<boolean> {
   const row: StoredEvent = {
     project_id: event.project_id,
     id: eventIdOf(event),
@@ -36,19 +51,37 @@ export async function insert(event: DeploymentEvent, receivedAt: Date, messageId
     deployment_id: event.deployment_id,
     body: event.body,
     received_at: receivedAt.toISOString(),
+    stored_at: now.toISOString(),
     message_id: messageId,
     write_id: randomBytes(6).toString("base64url"),
-    expires_at: expiresAt(new Date()),
+    expires_at: expiresAt(now),
   };
+  const isLate = Date.parse(event.timestamp) < now.getTime() - LATE_MS;
+  return isLate ? insertWithCopy(row, now) : insertAlone(row);
+}
+
+const putOf = (row: StoredEvent) => ({
+  TableName: tableName("events"),
+  Item: row,
+  ConditionExpression: "attribute_not_exists(id)",
+  ReturnValuesOnConditionCheckFailure: "ALL_OLD" as const,
+});
+
+/** In one transaction: a copy without its event would be shown, and an event without its copy be missing. */
+async function insertWithCopy(row: StoredEvent, now: Date): Promise<boolean> {
+  const copy = { ...row, id: timeOrderedUuid(now.getTime(), randomBytes(16)), copy_of: row.id };
   try {
-    await dynamo().send(
-      new PutCommand({
-        TableName: tableName("events"),
-        Item: row,
-        ConditionExpression: "attribute_not_exists(id)",
-        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-      }),
-    );
+    await transact({ row: { Put: putOf(row) }, copy: { Put: putOf(copy) } });
+    return true;
+  } catch (error) {
+    if (!(error instanceof ConditionsFailedError)) throw error;
+    return error.stored.row?.write_id?.S === row.write_id;
+  }
+}
+
+async function insertAlone(row: StoredEvent): Promise<boolean> {
+  try {
+    await dynamo().send(new PutCommand(putOf(row)));
     return true;
   } catch (error) {
     if (!isConditionFailed(error)) throw error;
@@ -65,8 +98,8 @@ const MAX_ROWS_READ = 1_000;
 const EXPIRY_MARGIN_SECONDS = 3600;
 
 /**
- * Reads a page of the project's events that were received at `since` or later, in the order of their ids. Strongly
- * consistent.
+ * Reads a page of the project's events that were received at `since` or later, in the order of their ids, without the
+ * copies of late events. Strongly consistent.
  *
  * An id begins with the time that the pipeline wrote into the event. That time has no relation to when the event was
  * received: the pipeline may have sent the event days later. So all events of the project are read, at most 30 days of
@@ -86,7 +119,7 @@ export async function findReceived(
       TableName: tableName("events"),
       ConsistentRead: true,
       KeyConditionExpression: "project_id = :project",
-      FilterExpression: "received_at >= :since AND expires_at > :expiry",
+      FilterExpression: "received_at >= :since AND expires_at > :expiry AND attribute_not_exists(copy_of)",
       ExpressionAttributeValues: {
         ":project": projectId,
         ":since": since.toISOString(),

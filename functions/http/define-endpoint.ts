@@ -80,9 +80,13 @@ export function okPage(
   { requestUrl, query, nextCursor }: { requestUrl: URL; query: { given: object }; nextCursor: string | undefined },
 ): EndpointResponse {
   if (nextCursor === undefined) return ok(data);
-  const next = new URL(requestUrl);
-  next.search = new URLSearchParams({ ...query.given, cursor: nextCursor }).toString();
-  return ok(data, { Link: `<${next}>; rel="next"` });
+  return ok(data, { Link: linkTo(requestUrl, { ...query.given, cursor: nextCursor }, "next") });
+}
+/** Returns a link of a `Link` header (RFC 8288) to the requested URL with other query parameters. */
+export function linkTo(requestUrl: URL, query: Record<string, string>, rel: "next" | "monitor"): string {
+  const url = new URL(requestUrl);
+  url.search = new URLSearchParams(query).toString();
+  return `<${url}>; rel="${rel}"`;
 }
 export const created = (data: { id: string }): EndpointResponse => ({ statusCode: 201, data, createdId: data.id });
 export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });

@@ -57,6 +57,7 @@ export const permissions = [
   "webhooks:write",
   "deliveries:read",
   "deliveries:write",
+  "events:read",
   "keys:read",
   "keys:write",
   "service-accounts:read",
@@ -75,6 +76,7 @@ export const workflowPermissions = [
   "webhooks:write",
   "deliveries:read",
   "deliveries:write",
+  "events:read",
 ] as const satisfies readonly Permission[];
 export type WorkflowPermission = (typeof workflowPermissions)[number];
 
@@ -172,6 +174,14 @@ export const endpoints = [
     access: "user",
     permission: "projects:read",
     uses: { tables: { projects: ["Query"], trustedWorkflows: ["BatchGetItem"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/events",
+    file: "deliveries/list-events",
+    access: "viewer",
+    permission: "events:read",
+    uses: { tables: { projects: ["GetItem"], events: ["Query"] } },
   },
   {
     method: "POST",

@@ -302,6 +302,7 @@ const opaqueFields: Record<string, string[]> = {
   createServiceAccountApiKey: ["project_ids", "expires_at"],
   // The pattern of a ref allows control characters, which the service rejects.
   createTrustedWorkflow: ["ref"],
+  listEvents: ["after"],
 };
 
 /** Fields whose values depend on the settings. */
@@ -414,8 +415,9 @@ describe.each(operations)("$id", (operation) => {
     });
   }
 
-  const query = querySchema(operation);
-  if (query) {
+  const parameters = querySchema(operation);
+  if (parameters) {
+    const query = withoutOpaqueFields(operation, parameters);
     test("accepts the documented query parameters and rejects others", async () => {
       const allowed = fc.asyncProperty(valid(query), async (values) => {
         expect((await sendTo(operation, { caller: "session", query: queryOf(values) })).status).toBe(200);
@@ -820,6 +822,37 @@ describe("limits and states", () => {
       path = /<([^>]+)>/.exec(page.headers.get("link") ?? "")?.[1]?.replace(service.baseUrl, "");
     }
     expect(new Set(ids).size).toBe(3);
+  });
+
+  test("the feed links to its next page, and to what follows, as documented", async () => {
+    const { project_id } = fixture.ids;
+    const path = `/v1/projects/${project_id}/events`;
+    for (const name of eventNames) {
+      const event = sampleEvent(name, { projectId: project_id, deploymentId: randomUUID(), now: new Date() });
+      await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: JSON.stringify(event) }));
+    }
+    const read = async (url: string): Promise<Response> => {
+      const page = await service.as(fixture.token).get(url.replace(service.baseUrl, ""));
+      expect(page.status).toBe(200);
+      expectDocumented(operation("listEvents"), page);
+      return page;
+    };
+    await eventually(async () => expect((await read(path)).body.data.length).toBeGreaterThanOrEqual(3));
+    const { pattern } = operation("listEvents").definition.parameters.find(({ name }: Json) => name === "after").schema;
+    for (const order of ["newest", "oldest"]) {
+      const links: string[] = [];
+      for (let url: string | undefined = `${path}?order=${order}&limit=2`; url !== undefined && links.length < 5; ) {
+        const link: string = (await read(url)).headers.get("link") ?? "";
+        const found = [...link.matchAll(/<([^>]+)>; rel="(\w+)"/g)].map(([, target = "", rel]) => ({ target, rel }));
+        links.push(...found.map(({ rel = "" }) => rel));
+        for (const { target } of found) {
+          expect(new URL(target).searchParams.get("after")).toMatch(new RegExp(pattern));
+          await read(target);
+        }
+        url = found.find(({ rel }) => rel === "next")?.target;
+      }
+      expect(new Set(links)).toEqual(new Set(["next", "monitor"]));
+    }
   });
 });
 

@@ -1,11 +1,20 @@
 import { execFile, execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { App, Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
 import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
@@ -13,11 +22,14 @@ import * as kms from "aws-cdk-lib/aws-kms";
 import * as secretsmanager from "aws-cdk-lib/aws-secretsmanager";
 import * as sqs from "aws-cdk-lib/aws-sqs";
 import { parse } from "yaml";
+import * as events from "../../functions/deliveries/event-store.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";
 import { AUDIENCE, type CiSystem, startCiSystem } from "../support/ci-system.ts";
 import { closeAfterFile } from "../support/cleanup.ts";
+import { eventOf } from "../support/deliveries.ts";
 import { needs } from "../support/optional-program.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type ProxiedRequest, startTamperingProxy, type Tampering } from "../support/tampering-proxy.ts";
@@ -454,6 +466,77 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
         ({ method, path }) => `${method} ${path.replace(/^.*webhooks/, "").replace(/[0-9a-f-]{36}/, "<id>")}`,
       ),
     ).toEqual(["GET ", "POST ", "GET ", "POST /<id>/rotate-secret"]);
+  });
+});
+
+needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
+  const { steps, env: jobEnv } = jobIn("wait-for-a-deployment.yml", "wait");
+  const wait = steps.find(({ id }) => id === "wait");
+  let service: TestService;
+  let values: Record<string, string>;
+  beforeAll(async () => {
+    service = await startTestService();
+    const user = service.user();
+    const projectId = await service.project(user.userId);
+    const limits = { permissions: ["events:read"], project_ids: [projectId] };
+    const { key } = (await user.api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
+    const bin = join(work, "bin");
+    mkdirSync(bin);
+    symlinkSync(join(root, "packages/cli/bin/svc.js"), join(bin, "svc"));
+    values = {
+      PATH: `${bin}:${dirname(process.execPath)}:${process.env.PATH}`,
+      SVC_BASE_URL: service.baseUrl,
+      SVC_API_KEY: key,
+      PROJECT: projectId,
+      TIMEOUT: "2s",
+      GITHUB_OUTPUT: join(work, "url"),
+    };
+  });
+  afterAll(() => service.stop());
+
+  /** Runs the step for a deployment with this event. */
+  async function runWait(event?: object) {
+    const DEPLOYMENT = randomUUID();
+    if (event) {
+      const message = eventOf(values.PROJECT ?? "", { deployment_id: DEPLOYMENT, ...event });
+      const parsed = parseDeploymentEvent(JSON.stringify(message));
+      if (!parsed.ok) throw new Error(parsed.reason);
+      await events.insert(parsed.event, new Date(), randomUUID());
+    }
+    writeFileSync(join(work, "url"), "");
+    const { code, output } = await runStep(wait, { ...values, DEPLOYMENT });
+    return { code, output, url: readFileSync(join(work, "url"), "utf8") };
+  }
+
+  test("sets exactly the variables that its steps use, and passes the key to one of them", () => {
+    expect(Object.keys(jobEnv).sort()).toEqual(["DEPLOYMENT", "PROJECT", "SVC_BASE_URL", "TIMEOUT"]);
+    expect(steps.filter(({ env }) => JSON.stringify(env ?? {}).includes("secrets."))).toEqual([wait]);
+  });
+
+  test("installs the version of this repository", () => {
+    const { name, version } = JSON.parse(readFileSync(join(root, "packages/cli/package.json"), "utf8"));
+    expect(steps.find(({ run }) => run?.startsWith("npm "))?.run).toContain(` ${name}@${version}`);
+  });
+
+  test("returns the address of a deployment that has succeeded", async () => {
+    const data = { url: "https://app.example.com/?a=1", status: "running" };
+    const timestamp = "2026-11-21T04:04:29.027Z";
+    const { code, output, url } = await runWait({ event: "deploy.succeeded", data, timestamp });
+    expect({ code, output, url }).toEqual({
+      code: 0,
+      output: `deploy.succeeded at ${timestamp}\n`,
+      url: `url=${data.url}\n`,
+    });
+  });
+
+  test.each([
+    ["has failed", { event: "deploy.failed" }, 1],
+    ["does not end", { event: "deploy.started" }, 124],
+    ["is not known", undefined, 124],
+  ])("fails when the deployment %s", async (_, event, expected) => {
+    const { code, output, url } = await runWait(event);
+    expect({ code, url }).toEqual({ code: expected, url: "" });
+    expect(output).toContain(`::error::The wait for the deployment ended with exit code ${expected}.`);
   });
 });
 

@@ -26,6 +26,7 @@ export const workflowPermissions = listOf({
   "webhooks:write": true,
   "deliveries:read": true,
   "deliveries:write": true,
+  "events:read": true,
 } satisfies Record<WorkflowPermission, true>);
 
 export const permissions = listOf({
@@ -34,6 +35,7 @@ export const permissions = listOf({
   "webhooks:write": true,
   "deliveries:read": true,
   "deliveries:write": true,
+  "events:read": true,
   "keys:read": true,
   "keys:write": true,
   "service-accounts:read": true,

@@ -14,17 +14,20 @@ export const exitCodes = {
   notFound: 4,
   /** Rate limited, down or unreachable (429, 5xx, no connection). The same call may work later. */
   unavailable: 5,
+  /** What a command waits for did not happen in time. The exit code of timeout(1). */
+  timeout: 124,
 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 export const exitCodesHelp = `Exit codes:
   0  success
-  1  request rejected or check failed (invalid signature, failed delivery)
+  1  request rejected or check failed (invalid signature, failed delivery or deployment)
   2  usage error
   3  not signed in, or the credential is not accepted
   4  not found
-  5  rate limited, down or unreachable: try again later`;
+  5  rate limited, down or unreachable: try again later
+  124  svc deployments wait: the deployment did not end in time`;
 
 /** Ends a command with an exit code, a message and, optionally, advice on what to do. */
 export class CommandError extends Error {

@@ -7,7 +7,7 @@ import { printable } from "./terminal.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-const isUuid = (text: string): boolean => UUID.test(text);
+export const isUuid = (text: string): boolean => UUID.test(text);
 
 const notFound = (message: string, advice: string) => new CommandError(exitCodes.notFound, message, advice);
 

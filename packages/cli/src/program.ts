@@ -3,6 +3,7 @@ import { addAccount } from "./account.ts";
 import { addApply } from "./apply.ts";
 import { addCompletion } from "./completion.ts";
 import { addDeliveries } from "./deliveries.ts";
+import { addDeployments } from "./deployments.ts";
 import { reportError, reportUsageError } from "./error-report.ts";
 import { exitCodes, exitCodesHelp } from "./exit-codes.ts";
 import { addHelp } from "./help.ts";
@@ -36,6 +37,7 @@ const groups = [
   addWebhooks,
   addApply,
   addDeliveries,
+  addDeployments,
   addWorkflows,
   addListen,
   addVerify,

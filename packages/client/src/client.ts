@@ -15,6 +15,7 @@ export type CreatedWebhook = Schemas["CreatedWebhook"];
 export type Delivery = Schemas["Delivery"];
 export type DeliveryStatus = Delivery["status"];
 export type DeliveryWithAttempts = Schemas["DeliveryWithAttempts"];
+export type DeploymentEvent = Schemas["DeploymentEvent"];
 export type EventName = Schemas["EventName"];
 export type Project = Schemas["Project"];
 export type Recovered = Schemas["Recovered"];
@@ -47,6 +48,30 @@ export interface DeliveryPage {
   items: Delivery[];
   /** Absent on the last page. */
   nextCursor?: string;
+}
+
+export interface EventPage {
+  items: DeploymentEvent[];
+  /** The `after` of the next page; absent on the last page. A page may be empty although more follow. */
+  nextCursor?: string;
+  /** The `after` with which to follow the feed, with `order: "oldest"`; on the first or the last page. */
+  followCursor?: string;
+}
+
+/** Events of the feed that are new to its reader, oldest first. */
+export interface FollowedEvents {
+  items: DeploymentEvent[];
+  /** Where to continue after an error: the `after` of the next call. */
+  cursor: string;
+}
+
+export interface FollowOptions {
+  /** The pause after new events. It grows while there are none. Default: 1. */
+  minPauseSeconds?: number;
+  /** The longest pause. Default: 10. */
+  maxPauseSeconds?: number;
+  /** Called after each successful request. */
+  onPoll?: () => void;
 }
 
 export interface ClientOptions {
@@ -83,6 +108,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
   : never;
 type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
 type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
+type EventQuery = NonNullable<operations["listEvents"]["parameters"]["query"]>;
 
 export type Client = ReturnType<typeof createClient>;
 
@@ -167,6 +193,53 @@ export function createClient(options: ClientOptions) {
 
     listProjects: () => data(http.GET("/v1/projects")),
 
+    /** Returns one page. */
+    async listEvents(projectId: string, query: EventQuery = {}): Promise<EventPage> {
+      const result = http.GET("/v1/projects/{project_id}/events", {
+        params: { path: { project_id: projectId }, query },
+      });
+      const items = await data(result);
+      const { headers } = (await result).response;
+      const [nextCursor, followCursor] = [linkedCursor(headers, "next"), linkedCursor(headers, "monitor")];
+      return {
+        items,
+        ...(nextCursor !== undefined && { nextCursor }),
+        ...(followCursor !== undefined && { followCursor }),
+      };
+    },
+    /** Iterates over all matching events, newest first unless `order` is set. Requests each page when it is needed. */
+    async *eachEvent(projectId: string, query: EventQuery = {}): AsyncGenerator<DeploymentEvent, void, void> {
+      let after = query.after;
+      do {
+        const page = await client.listEvents(projectId, { ...query, ...(after !== undefined && { after }) });
+        yield* page.items;
+        after = page.nextCursor;
+      } while (after !== undefined);
+    },
+    /**
+     * Follows the feed by polling, and yields each event at least once, also one that arrives late. Ends only when it
+     * throws; `signal` of the client ends it.
+     * @param query `after` is a `followCursor` or a `cursor`; absent = from now on
+     */
+    async *followEvents(
+      projectId: string,
+      query: Omit<EventQuery, "order"> = {},
+      { minPauseSeconds = 1, maxPauseSeconds = 10, onPoll }: FollowOptions = {},
+    ): AsyncGenerator<FollowedEvents, void, void> {
+      let cursor = query.after ?? (await client.listEvents(projectId, { ...query, limit: 1 })).followCursor;
+      if (cursor === undefined) throw new NetworkError(`${baseUrl} returned no link with which to follow the events.`);
+      let pauseSeconds = minPauseSeconds;
+      for (;;) {
+        const page: EventPage = await client.listEvents(projectId, { ...query, order: "oldest", after: cursor });
+        onPoll?.();
+        cursor = page.nextCursor ?? page.followCursor ?? cursor;
+        if (page.items.length > 0) yield { items: page.items, cursor };
+        if (page.nextCursor !== undefined) continue;
+        pauseSeconds = page.items.length > 0 ? minPauseSeconds : Math.min(pauseSeconds * 1.3, maxPauseSeconds);
+        await wait(pauseSeconds, options.signal);
+      }
+    },
+
     createWebhook: (projectId: string, body: BodyOf<"createWebhook">) =>
       data(http.POST(webhooksPath, { ...inProject(projectId), body })),
     listWebhooks: (projectId: string) => data(http.GET(webhooksPath, inProject(projectId))),
@@ -183,7 +256,7 @@ export function createClient(options: ClientOptions) {
     async listDeliveries(webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> {
       const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
       const items = await data(result);
-      const nextCursor = nextCursorOf((await result).response.headers);
+      const nextCursor = linkedCursor((await result).response.headers, "next");
       return nextCursor === undefined ? { items } : { items, nextCursor };
     },
     /** Iterates over all matching deliveries, newest first. Requests each page when it is needed. */
@@ -221,10 +294,12 @@ export function createClient(options: ClientOptions) {
   return client;
 }
 
-/** Reads only the cursor of the link, so that a response cannot send the credential to another URL. */
-function nextCursorOf(headers: Headers): string | undefined {
-  const url = /<([^>]+)>; *rel="next"/.exec(headers.get("link") ?? "")?.[1];
-  return url !== undefined && URL.canParse(url) ? (new URL(url).searchParams.get("cursor") ?? undefined) : undefined;
+/** Reads only the cursor of a link, so that a response cannot send the credential to another URL. */
+function linkedCursor(headers: Headers, rel: "next" | "monitor"): string | undefined {
+  const url = new RegExp(`<([^>]+)>; *rel="${rel}"`).exec(headers.get("link") ?? "")?.[1];
+  if (url === undefined || !URL.canParse(url)) return undefined;
+  const { searchParams } = new URL(url);
+  return searchParams.get("after") ?? searchParams.get("cursor") ?? undefined;
 }
 
 function readBody(text: string, parseJson: (text: string) => unknown, { method, url }: Request): unknown {

@@ -135,6 +135,29 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/projects/{project_id}/events": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the deployment events of a project
+     * @description Newest first by the time of the event, or oldest first. The `Link` header has up to two links: `next` leads to the next page, also from an empty one; `monitor` to the events that are stored later, with `order=oldest`. To follow the feed, request the `monitor` link every few seconds, and each `next` at once. Each event is then returned at least once, also one that arrives late. One that is returned again has the same `id`. Requires membership of the project. Permission: `events:read`.
+     */
+    get: operations["listEvents"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/v1/projects/{project_id}/webhooks": {
     parameters: {
       query?: never;
@@ -645,6 +668,7 @@ export interface components {
         | "webhooks:write"
         | "deliveries:read"
         | "deliveries:write"
+        | "events:read"
         | "keys:read"
         | "keys:write"
         | "service-accounts:read"
@@ -683,6 +707,7 @@ export interface components {
         | "webhooks:write"
         | "deliveries:read"
         | "deliveries:write"
+        | "events:read"
         | "keys:read"
         | "keys:write"
         | "service-accounts:read"
@@ -1074,6 +1099,33 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
+    };
+    DeploymentEvent: {
+      /**
+       * Format: uuid
+       * @description Id of the event. Equal events have equal ids. The ids of its deliveries are others.
+       */
+      id: string;
+      event: components["schemas"]["EventName"];
+      /**
+       * Format: uuid
+       * @description The deployment that the event is about.
+       */
+      deployment_id: string;
+      /**
+       * Format: date-time
+       * @description Time of the event, ISO 8601 in UTC, as the pipeline wrote it.
+       */
+      timestamp: string;
+      /**
+       * Format: date-time
+       * @description When the service received the event. May be later than the time of the event.
+       */
+      received_at: string;
+      payload:
+        | components["schemas"]["DeployStarted"]
+        | components["schemas"]["DeploySucceeded"]
+        | components["schemas"]["DeployFailed"];
     };
     /**
      * @description Name of the event.
@@ -1884,7 +1936,7 @@ export interface components {
     "X-Frame-Options": "DENY";
     /** @description The same on every response. */
     "Strict-Transport-Security": "max-age=63072000";
-    /** @description The next page, `<url>; rel="next"` (RFC 8288). Absent on the last one. */
+    /** @description The next page, `<url>; rel="next"` (RFC 8288). Absent on the last one. A list of deployment events also has what is stored later, `<url>; rel="monitor"`. */
     Link: string;
     /** @description Seconds to wait before the next request. */
     "Retry-After": number;
@@ -1973,6 +2025,7 @@ export interface operations {
             | "webhooks:write"
             | "deliveries:read"
             | "deliveries:write"
+            | "events:read"
             | "keys:read"
             | "keys:write"
             | "service-accounts:read"
@@ -2368,6 +2421,78 @@ export interface operations {
       };
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  listEvents: {
+    parameters: {
+      query?: {
+        /** @description The order of the events. To follow the feed, use the `monitor` link. */
+        order?: "newest" | "oldest";
+        /** @description Only this event. */
+        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+        /** @description Only events of this deployment. */
+        deployment_id?: string;
+        /** @description The start of the page. Take it from a `Link` of a page with the same filters. */
+        after?: string;
+        /** @description Maximum number of entries on a page. */
+        limit?: number;
+      };
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          Link: components["headers"]["Link"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-750c-9f30-24102b253eaf",
+           *           "event": "deploy.succeeded",
+           *           "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
+           *           "timestamp": "2026-11-21T04:04:29.027Z",
+           *           "received_at": "2026-11-21T04:04:30.027Z",
+           *           "payload": {
+           *             "event": "deploy.succeeded",
+           *             "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+           *             "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
+           *             "timestamp": "2026-11-21T04:04:29.027Z",
+           *             "data": {
+           *               "url": "https://demo.example.com",
+           *               "status": "running"
+           *             }
+           *           }
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["DeploymentEvent"][];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];
@@ -3712,6 +3837,7 @@ export interface operations {
             | "webhooks:write"
             | "deliveries:read"
             | "deliveries:write"
+            | "events:read"
             | "keys:read"
             | "keys:write"
             | "service-accounts:read"
@@ -3909,6 +4035,7 @@ export interface operations {
             | "webhooks:write"
             | "deliveries:read"
             | "deliveries:write"
+            | "events:read"
           )[];
         };
       };

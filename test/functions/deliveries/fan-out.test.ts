@@ -105,6 +105,7 @@ describe("an event of a healthy webhook", () => {
       deployment_id: event.deployment_id,
       body: JSON.stringify(event),
       received_at: new Date(Number(record.attributes.SentTimestamp)).toISOString(),
+      stored_at: expect.stringMatching(/Z$/),
       message_id: record.messageId,
       write_id: expect.any(String),
       expires_at: expect.any(Number),

@@ -46,6 +46,7 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none",
     "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 5/s, burst 20",
     "GET /v1/projects -> projects/list, user, projects:read",
+    "GET /v1/projects/{project_id}/events -> deliveries/list-events, viewer, events:read",
     "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
     "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
     `DELETE ${webhook} -> webhooks/delete, admin, webhooks:write`,
@@ -84,6 +85,7 @@ test("a workflow can be given what there is in a project, and nothing of API key
     "webhooks:write",
     "deliveries:read",
     "deliveries:write",
+    "events:read",
   ]);
 });
 

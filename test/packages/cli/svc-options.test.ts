@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { permissions } from "../../../functions/manifest/endpoints.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
+import { readDuration } from "../../../packages/cli/src/deployments.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { collectEvents } from "../../../packages/cli/src/webhooks.ts";
 import type { EventName } from "../../../packages/client/src/client.ts";
@@ -33,11 +34,14 @@ test("options have these defaults and choices", () => {
     ["deliveries list --limit", "20", undefined],
     ["deliveries recover --status", undefined, ["failed", "held"]],
     ["deliveries tail --last", "5", undefined],
+    ["deployments wait --timeout", "20m", undefined],
+    ["deployments watch --event", undefined, events],
+    ["deployments watch --last", "5", undefined],
     ["workflows trust --issuer", "github", undefined],
     [
       "workflows trust --permission",
       undefined,
-      ["projects:read", "webhooks:read", "webhooks:write", "deliveries:read", "deliveries:write"],
+      ["projects:read", "webhooks:read", "webhooks:write", "deliveries:read", "deliveries:write", "events:read"],
     ],
     ["listen --port", "4000", undefined],
     ["listen --status", "200", undefined],
@@ -88,4 +92,20 @@ test.each([
   ["https://example.com/", "Pass the URL before --events."],
 ])("collectEvents rejects %s", (text, message) => {
   expect(() => collectEvents(text)).toThrow(message);
+});
+
+test.each([
+  ["1s", 1],
+  ["90s", 90],
+  ["20m", 1_200],
+  ["20min", 1_200],
+  ["24h", 86_400],
+  ["25h", undefined],
+  ["0m", undefined],
+  ["20", undefined],
+  ["-1m", undefined],
+  ["1.5h", undefined],
+  ["soon", undefined],
+])("readDuration converts %s to %s seconds", (text, seconds) => {
+  expect(readDuration(text)).toBe(seconds);
 });

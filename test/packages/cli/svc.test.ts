@@ -336,7 +336,7 @@ describe("keys", () => {
     expect((await roll("0")).stderr).toContain("has ended");
     for (const old of [data.key, rolled.stdout.trim()])
       expect((await service.as(old).get("/v1/projects")).status).toBe(401);
-    expect((await roll("8d")).code).toBe(1);
+    expect((await roll("8d")).code).toBe(2);
     expect((await roll("never")).code).toBe(2);
   });
 
@@ -417,7 +417,7 @@ describe("workflows", () => {
     expect((await workflows("list")).stdout).toContain("environment prod, owner 65");
     await workflows("untrust", created.id, "--yes");
     const named = await workflows("trust", "acme/shop", "--permission", "webhooks:read");
-    expect(named).toMatchObject({ code: 1, stderr: expect.stringContaining("because a name can be taken over") });
+    expect(named).toMatchObject({ code: 2, stderr: expect.stringContaining("because a name can be taken over") });
     expect((await workflows("trust", "1", "--permission", "keys:write")).code).toBe(2);
     expect((await workflows("trust", "1")).code).toBe(2);
   });

@@ -10,6 +10,7 @@ import { queueUrl } from "../../../functions/platform/env.ts";
 import { type Client, type ClientOptions, createClient, type WebhookRef } from "../../../packages/client/src/client.ts";
 import { ApiError, NetworkError } from "../../../packages/client/src/errors.ts";
 import { operations } from "../../support/api-contract.ts";
+import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
@@ -26,10 +27,11 @@ describe("with the service", () => {
   let client: Client;
   let projectId: string;
   let token: string;
+  let userId: string;
   beforeAll(async () => {
     [service, receiver] = [await startTestService({ deliver: true }), await startReceiver()];
     const user = service.user();
-    token = user.token;
+    ({ token, userId } = user);
     projectId = await service.project(user.userId);
     client = createClient({ baseUrl: `${service.baseUrl}/`, token });
   });
@@ -72,9 +74,11 @@ describe("with the service", () => {
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
       ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
+      ...["listEvents"],
     ];
+    const iterations = ["eachDelivery", "eachRecovery", "eachEvent", "followEvents"];
     const ids = operations.map(({ id }) => id);
-    expect(Object.keys(client).sort()).toEqual([...methods, "eachDelivery", "eachRecovery"].sort());
+    expect(Object.keys(client).sort()).toEqual([...methods, ...iterations].sort());
     expect(methods.filter((name) => !ids.includes(name))).toEqual([]);
   });
 
@@ -138,6 +142,52 @@ describe("with the service", () => {
     }
     expect(urls).toHaveLength(4);
   });
+
+  test("eachEvent requests all pages, in both orders", async () => {
+    const { projectId: project, deployments } = await newFeed(5);
+    const read = (query: object) => allResults(client.eachEvent(project, { limit: 2, ...query }));
+    const idsIn = async (query: object) => (await read(query)).map(({ deployment_id }) => deployment_id);
+    expect(await idsIn({})).toEqual(deployments.toReversed());
+    expect(await idsIn({ order: "oldest" })).toEqual(deployments);
+    expect(await idsIn({ deployment_id: deployments[1] })).toEqual([deployments[1]]);
+  });
+
+  test("followEvents yields what is new from now on, continues at a cursor, and ends with the signal", async () => {
+    const { projectId: project, publishOne } = await newFeed(3);
+    const stop = new AbortController();
+    const following = createClient({ baseUrl: service.baseUrl, token, signal: stop.signal });
+    const start = (await client.listEvents(project)).followCursor;
+    const expected = [await publishOne(), await publishOne()];
+    const found: string[] = [];
+    const read = async (after: string | undefined, count: number): Promise<string | undefined> => {
+      for await (const { items, cursor } of following.followEvents(project, { limit: 1, ...(after && { after }) })) {
+        found.push(...items.map(({ deployment_id }) => deployment_id));
+        if (found.length >= count) return cursor;
+      }
+      return undefined;
+    };
+    const cursor = await read(start, 1);
+    expect(await read(cursor, 2)).not.toBe(cursor);
+    expect(found).toEqual(expected);
+    const ended = read(undefined, 99);
+    stop.abort(new Error("enough"));
+    await expect(ended).rejects.toThrow("enough");
+  });
+
+  /** Creates a project with events, oldest first. */
+  async function newFeed(count: number) {
+    const project = await service.project(userId);
+    const publishOne = async (): Promise<string> => {
+      const event = eventOf(project);
+      await publish(event);
+      const deployment_id = String(event.deployment_id);
+      await eventually(async () => expect((await client.listEvents(project, { deployment_id })).items).toHaveLength(1));
+      return deployment_id;
+    };
+    const deployments: string[] = [];
+    for (let index = 0; index < count; index++) deployments.push(await publishOne());
+    return { projectId: project, deployments, publishOne };
+  }
 
   test("throws an ApiError with the code, request id and details of the response", async () => {
     const rejected = client.createWebhook(projectId, { url: "http://example.com", events: [] });

@@ -1,0 +1,20 @@
+import { defineEndpoint, linkTo, ok } from "../http/define-endpoint.ts";
+import { newestPage, oldestPage } from "./event-feed-store.ts";
+import { feedQuery, toRecord } from "./event-presenter.ts";
+
+/**
+ * Lists the deployment events of a project. The `Link` header has the URL of the next page (`rel="next"`), and the one
+ * that returns what is stored later (`rel="monitor"`, RFC 5989).
+ */
+export const handler = defineEndpoint("GET /v1/projects/{project_id}/events", {
+  query: feedQuery,
+  async run({ params, query, requestUrl, now }) {
+    const readPage = query.order === "oldest" ? oldestPage : newestPage;
+    const { items, next, follow } = await readPage(params.project_id, query, now);
+    const links = [
+      next !== undefined && linkTo(requestUrl, { ...query.given, after: next }, "next"),
+      follow !== undefined && linkTo(requestUrl, { ...query.given, order: "oldest", after: follow }, "monitor"),
+    ].filter((link) => link !== false);
+    return ok(items.map(toRecord), links.length === 0 ? {} : { Link: links.join(", ") });
+  },
+});

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Client, DeploymentEvent, EventName } from "../../client/src/client.ts";
+import { ApiError } from "../../client/src/errors.ts";
+import { isTemporary } from "./api.ts";
+import { note } from "./terminal.ts";
+
+const FIRST_PAUSE_SECONDS = 1;
+const MAX_PAUSE_SECONDS = 30;
+/** Upper bound on the ids by which an event is recognized that the feed returns again. */
+const MAX_KNOWN = 1_000;
+
+interface FollowOptions {
+  query: { event?: EventName; deployment_id?: string; after?: string | undefined };
+  /** Ids of events that are known already. */
+  known?: string[];
+  /** Ends the iteration: it throws the reason of the signal. */
+  signal: AbortSignal;
+}
+
+/**
+ * Yields each new event of a project once, also across outages of the service.
+ * @throws ApiError when a retry cannot help
+ */
+export async function* eachNewEvent(
+  api: Client,
+  projectId: string,
+  { query: { after, ...filters }, known = [], signal }: FollowOptions,
+): AsyncGenerator<DeploymentEvent, void, void> {
+  const seen = new Set(known);
+  let cursor = after;
+  let pauseSeconds = FIRST_PAUSE_SECONDS;
+  let isUnavailable = false;
+  for (;;) {
+    try {
+      const query = { ...filters, limit: 100, ...(cursor !== undefined && { after: cursor }) };
+      const onPoll = () => {
+        if (isUnavailable) note("The service is available again.");
+        isUnavailable = false;
+        pauseSeconds = FIRST_PAUSE_SECONDS;
+      };
+      for await (const page of api.followEvents(projectId, query, { onPoll })) {
+        const items = page.items.filter(({ id }) => !seen.has(id));
+        for (const { id } of items) seen.add(id);
+        for (const id of [...seen].slice(0, Math.max(seen.size - MAX_KNOWN, 0))) seen.delete(id);
+        // Before the events, which may not be yielded to the end.
+        cursor = page.cursor;
+        yield* items;
+      }
+    } catch (error) {
+      if (signal.aborted || !isTemporary(error)) throw error;
+      if (!isUnavailable) note(`${(error as Error).message} Retrying.`);
+      isUnavailable = true;
+      const retryAfter = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) : 0;
+      await sleep(Math.max(pauseSeconds, retryAfter) * 1000, undefined, { signal });
+      pauseSeconds = Math.min(pauseSeconds * 2, MAX_PAUSE_SECONDS);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import type { Client, DeploymentEvent, EventName } from "../../client/src/client.ts";
+import { eventLine } from "./event-view.ts";
+import { CommandError, exitCodes } from "./exit-codes.ts";
+import { eachNewEvent } from "./follow-events.ts";
+import { jsonText, note, print } from "./terminal.ts";
+
+interface Wait {
+  /** Finds the id of the project: within the timeout, because it may call the API. */
+  findProject: () => Promise<string>;
+  deploymentId: string;
+  /** The longest wait, as text, and the signal that ends it. The client has the same signal. */
+  timeout: { text: string; signal: AbortSignal };
+  json: boolean;
+}
+
+/** What an event says about its deployment. A later version of the API may add events, which end none. */
+const isFinal: Record<EventName, boolean> = {
+  "deploy.started": false,
+  "deploy.succeeded": true,
+  "deploy.failed": true,
+};
+
+/**
+ * Waits until a deployment has ended, and prints the event that says so. Sets exit code 1 if it failed.
+ * @throws CommandError with exit code 124 on a timeout
+ */
+export async function waitForDeployment(api: Client, wait: Wait): Promise<void> {
+  const { deploymentId, timeout, json } = wait;
+  let latest: DeploymentEvent | undefined;
+  try {
+    for await (const event of eventsOf(api, await wait.findProject(), wait)) {
+      // The event of an earlier attempt may arrive late. Ids sort by the time of the event.
+      if (latest !== undefined && event.id < latest.id) continue;
+      latest = event;
+      if (isFinal[event.event]) break;
+      note(eventLine(event));
+    }
+  } catch (error) {
+    if (!timeout.signal.aborted) throw error;
+    throw timeoutError(deploymentId, timeout.text, latest);
+  }
+  if (latest === undefined) return;
+  print(json ? jsonText(latest) : eventLine(latest));
+  if (latest.event === "deploy.failed") process.exitCode = exitCodes.failed;
+}
+
+/** Yields the newest event of a deployment, if it has one, and then those that are new. */
+async function* eventsOf(
+  api: Client,
+  projectId: string,
+  { deploymentId, timeout: { text, signal } }: Wait,
+): AsyncGenerator<DeploymentEvent, void, void> {
+  const filters = { deployment_id: deploymentId };
+  let page = await api.listEvents(projectId, { ...filters, limit: 1 });
+  const after = page.followCursor;
+  while (page.items.length === 0 && page.nextCursor !== undefined) {
+    page = await api.listEvents(projectId, { ...filters, limit: 1, after: page.nextCursor });
+  }
+  yield* page.items;
+  const known = page.items.map(({ id }) => id);
+  note(`Waiting for the deployment ${deploymentId} to end, at most ${text}.`);
+  yield* eachNewEvent(api, projectId, { query: { ...filters, after }, known, signal });
+}
+
+function timeoutError(deploymentId: string, text: string, latest: DeploymentEvent | undefined): CommandError {
+  const [message, advice] =
+    latest === undefined
+      ? [
+          `No event of the deployment ${deploymentId} within ${text}.`,
+          "Check the id and the project: svc deployments watch",
+        ]
+      : [
+          `The deployment ${deploymentId} did not end within ${text}. Its latest event is ${latest.event} of ${latest.timestamp}.`,
+          "Wait longer: --timeout 1h",
+        ];
+  return new CommandError(exitCodes.timeout, message, advice);
+}

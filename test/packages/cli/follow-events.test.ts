@@ -1,0 +1,104 @@
+import { jest } from "@jest/globals";
+import { eachNewEvent } from "../../../packages/cli/src/follow-events.ts";
+import { waitForDeployment } from "../../../packages/cli/src/wait-for-deployment.ts";
+import type { Client, DeploymentEvent, EventName } from "../../../packages/client/src/client.ts";
+import { ApiError, NetworkError } from "../../../packages/client/src/errors.ts";
+
+/* Outages and late events, against a stub of the client. */
+
+const eventOf = (number: number, event: EventName = "deploy.started"): DeploymentEvent => ({
+  id: `e-${number}`,
+  event,
+  deployment_id: "d-1",
+  timestamp: `2026-11-21T12:00:0${number}Z`,
+  received_at: "2026-11-21T12:00:09Z",
+  payload: {} as DeploymentEvent["payload"],
+});
+
+type Step = DeploymentEvent[] | Error;
+let cursors: (string | undefined)[];
+let noted: string;
+let printed: string;
+const { signal } = new AbortController();
+
+beforeEach(() => {
+  [cursors, noted, printed] = [[], "", ""];
+  jest.spyOn(process.stderr, "write").mockImplementation((text) => {
+    noted += text;
+    return true;
+  });
+  jest.spyOn(process.stdout, "write").mockImplementation((text) => {
+    printed += text;
+    return true;
+  });
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+/** Returns a client whose feed has these pages and errors, one after the other. */
+function stubOf(steps: Step[], listed: DeploymentEvent[] = []): Client {
+  const left = [...steps];
+  return {
+    listEvents: async () => ({ items: listed, followCursor: "start" }),
+    async *followEvents(_project: string, { after }: { after?: string }, { onPoll }: { onPoll: () => void }) {
+      cursors.push(after);
+      for (let step = left.shift(); step !== undefined; step = left.shift()) {
+        if (step instanceof Error) throw step;
+        onPoll();
+        yield { items: step, cursor: `after ${step.map(({ id }) => id).join()}` };
+      }
+      throw new Error("the end");
+    },
+  } as unknown as Client;
+}
+
+async function idsOf(api: Client, known: string[] = []): Promise<string[]> {
+  const ids: string[] = [];
+  try {
+    for await (const { id } of eachNewEvent(api, "p-1", { query: { after: "start" }, known, signal })) ids.push(id);
+  } catch (error) {
+    if ((error as Error).message !== "the end") throw error;
+  }
+  return ids;
+}
+
+test("continues after an outage at the last cursor, and says so once", async () => {
+  const busy = new ApiError(503, { code: "service_unavailable", message: "Busy.", request_id: "r" }, 0);
+  const ids = await idsOf(stubOf([[eventOf(1)], busy, new NetworkError("Gone."), [eventOf(2)]]));
+  expect(ids).toEqual(["e-1", "e-2"]);
+  expect(cursors).toEqual(["start", "after e-1", "after e-1"]);
+  expect(noted).toBe("Busy. Retrying.\nThe service is available again.\n");
+}, 20_000);
+
+test("throws an error that a retry cannot help", async () => {
+  const rejected = new ApiError(401, { code: "invalid_api_key", message: "Unknown.", request_id: "r" });
+  await expect(idsOf(stubOf([rejected]))).rejects.toBe(rejected);
+});
+
+test("yields an event once that the feed returns again", async () => {
+  const api = stubOf([
+    [eventOf(1), eventOf(2)],
+    [eventOf(2), eventOf(3)],
+  ]);
+  expect(await idsOf(api, ["e-1"])).toEqual(["e-2", "e-3"]);
+});
+
+async function waited(steps: Step[], listed: DeploymentEvent[] = []): Promise<void> {
+  const timeout = { text: "20m", signal };
+  const wait = { findProject: async () => "p-1", deploymentId: "d-1", timeout, json: true };
+  await waitForDeployment(stubOf(steps, listed), wait);
+}
+
+test("a wait is not ended by an earlier event that arrives late", async () => {
+  await waited([[eventOf(1, "deploy.failed")], [eventOf(3, "deploy.succeeded")]], [eventOf(2)]);
+  expect(JSON.parse(printed)).toMatchObject({ id: "e-3" });
+  expect(process.exitCode).toBeUndefined();
+});
+
+test("a wait is not ended by an event of a later version", async () => {
+  await waited([[eventOf(1, "deploy.paused" as EventName)], [eventOf(2, "deploy.failed")]]);
+  expect(JSON.parse(printed)).toMatchObject({ id: "e-2" });
+  expect(process.exitCode).toBe(1);
+});

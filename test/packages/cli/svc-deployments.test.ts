@@ -1,0 +1,126 @@
+import { randomUUID } from "node:crypto";
+import { eventOf, publish } from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Running, startSvc, svc } from "../../support/svc.ts";
+
+/* `svc deployments` against the real service. */
+
+let service: TestService;
+let api: Api;
+let env: Record<string, string>;
+let projectId: string;
+beforeAll(async () => {
+  service = await startTestService({ deliver: true });
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  const user = service.user();
+  projectId = await service.project(user.userId);
+  // The narrowest key that can do it.
+  const { key } = (await user.api.post("/v1/api-keys", { name: "ci", permissions: ["events:read", "projects:read"] }))
+    .body.data;
+  api = user.api;
+  env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key };
+});
+
+const running: Running[] = [];
+afterEach(() => {
+  for (const { child } of running.splice(0)) child.kill("SIGKILL");
+});
+
+const start = (...args: string[]): Running => {
+  const started = startSvc(["deployments", ...args], { env });
+  running.push(started);
+  return started;
+};
+
+const live = { event: "deploy.succeeded", data: { url: "https://app.example.com", status: "running" } };
+const broken = { event: "deploy.failed", data: { reason: "health check \u001b[2J timed out" } };
+
+async function publishStored(deployment_id: string, changes: object = {}): Promise<void> {
+  const path = `/v1/projects/${projectId}/events?deployment_id=${deployment_id}`;
+  const before = (await api.get(path)).body.data.length;
+  await publish(eventOf(projectId, { deployment_id, ...changes }));
+  await eventually(async () => expect((await api.get(path)).body.data).toHaveLength(before + 1));
+}
+
+describe("svc deployments wait", () => {
+  test("prints the events, and exits with 0 or 1 when the deployment has succeeded or failed", async () => {
+    const [good, bad] = [randomUUID(), randomUUID()];
+    const waits = [start("wait", good), start("wait", bad, "--project", projectId)];
+    for (const wait of waits) await eventually(() => expect(wait.stderr()).toContain("Waiting for the deployment"));
+    await publishStored(good);
+    for (const wait of waits.slice(0, 1)) await eventually(() => expect(wait.stderr()).toContain("deploy.started"));
+    await publishStored(randomUUID(), live);
+    await publishStored(good, live);
+    await publishStored(bad, broken);
+    const [succeeded, failed] = await Promise.all(waits.map(({ ended }) => ended));
+    expect(succeeded).toMatchObject({ code: 0, stderr: expect.stringContaining("at most 20m") });
+    expect(succeeded?.stdout).toMatch(
+      new RegExp(`^\\S+Z {2}deploy.succeeded {2}${good} {2}https://app.example.com\n$`),
+    );
+    expect(failed?.code).toBe(1);
+    expect(failed?.stdout).toMatch(new RegExp(`deploy.failed {5}${bad} {2}health check \\\\u001b\\[2J timed out\n$`));
+  }, 60_000);
+
+  test("ends at once when the deployment has ended already, by its newest event", async () => {
+    const [good, bad] = [randomUUID(), randomUUID()];
+    await publishStored(good, { ...broken, timestamp: "2026-11-20T00:00:00.000Z" });
+    await publishStored(good, { ...live, timestamp: "2026-11-20T00:00:01.000Z" });
+    await publishStored(bad, broken);
+    const [succeeded, failed] = await Promise.all([
+      svc(["deployments", "wait", good, "--json"], { env }),
+      svc(["deployments", "wait", bad.toUpperCase(), "--json"], { env }),
+    ]);
+    expect(succeeded).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(succeeded?.stdout ?? "")).toMatchObject({ deployment_id: good, payload: { data: live.data } });
+    expect(failed).toMatchObject({ code: 1, stderr: "" });
+  });
+
+  test("exits with 124 after the timeout, with what is known", async () => {
+    const started = randomUUID();
+    await publishStored(started);
+    const [unknown, unfinished] = await Promise.all([
+      svc(["deployments", "wait", randomUUID(), "--timeout", "2s"], { env }),
+      svc(["deployments", "wait", started, "--timeout", "2s"], { env }),
+    ]);
+    expect(unknown).toMatchObject({ code: 124, stdout: "" });
+    expect(unknown?.stderr).toMatch(/No event of the deployment .* within 2s\.\n→ Check the id/);
+    expect(unfinished).toMatchObject({ code: 124, stdout: "" });
+    expect(unfinished?.stderr).toMatch(/did not end within 2s\. Its latest event is deploy\.started/);
+  });
+
+  test("exits with 2 for wrong arguments, with 4 for an unknown project", async () => {
+    const codes = await Promise.all(
+      [
+        ["wait", "0193"],
+        ["wait", randomUUID(), "--timeout", "2"],
+        ["watch", "--last", "101"],
+        ["wait", randomUUID(), "--project", randomUUID()],
+      ].map(async (args) => (await svc(["deployments", ...args], { env })).code),
+    );
+    expect(codes).toEqual([2, 2, 2, 4]);
+  });
+});
+
+test("svc deployments watch prints the latest events and each new one once, and exits with 0 on Ctrl-C", async () => {
+  const deployments = [randomUUID(), randomUUID(), randomUUID()];
+  const [one = "", two = "", three = ""] = deployments;
+  await publishStored(one);
+  await publishStored(two);
+  const watch = start("watch", "--last", "1", "--json");
+  await eventually(() => expect(watch.stderr()).toContain("Following"));
+  await publishStored(three);
+  await publishStored(one, live);
+  const lines = () => watch.stdout().trim().split("\n");
+  await eventually(() => expect(lines()).toHaveLength(3));
+  const seen = lines().map((line): { event: string; deployment_id: string } => JSON.parse(line));
+  expect(seen.map(({ event, deployment_id }) => [event, deployment_id])).toEqual([
+    ["deploy.started", two],
+    ["deploy.started", three],
+    ["deploy.succeeded", one],
+  ]);
+  watch.child.kill("SIGINT");
+  expect(await watch.ended).toMatchObject({ code: 0 });
+});
