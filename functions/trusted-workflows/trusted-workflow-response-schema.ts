@@ -9,6 +9,7 @@ const permission = oneOf<WorkflowPermission>("A permission.", {
   "webhooks:write": "create, change, disable and delete webhooks, and rotate their secrets",
   "deliveries:read": "list and show deliveries",
   "deliveries:write": "send tests, redeliver and recover",
+  "events:read": "read the deployment events",
 });
 
 /** A workflow that a project trusts. */

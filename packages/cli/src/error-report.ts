@@ -61,7 +61,7 @@ const codeByExitCode: Record<ExitCode, string> = {
   [exitCodes.signedOut]: "not_signed_in",
   [exitCodes.notFound]: "not_found",
   [exitCodes.unavailable]: "service_unreachable",
-  [exitCodes.timedOut]: "timed_out",
+  [exitCodes.timeout]: "timed_out",
 };
 
 function textOf({ code, message, requestId, details, advice }: Report): string {

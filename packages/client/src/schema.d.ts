@@ -1093,7 +1093,14 @@ export interface components {
       /** @description Environment that the job must use; null = any, or none. */
       environment: string | null;
       /** @description What the workflow may do in the project. */
-      permissions: ("projects:read" | "webhooks:read" | "webhooks:write" | "deliveries:read" | "deliveries:write")[];
+      permissions: (
+        | "projects:read"
+        | "webhooks:read"
+        | "webhooks:write"
+        | "deliveries:read"
+        | "deliveries:write"
+        | "events:read"
+      )[];
       /**
        * Format: date-time
        * @description Time of creation.
