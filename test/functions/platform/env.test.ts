@@ -17,8 +17,8 @@ const names: [string, () => string][] = [
   ]),
 ];
 
-test("there are seventeen names: eleven tables, three queues, three dead-letter queues", () => {
-  expect(new Set(names.map(([name]) => name)).size).toBe(17);
+test("there are eighteen names: twelve tables, three queues, three dead-letter queues", () => {
+  expect(new Set(names.map(([name]) => name)).size).toBe(18);
 });
 
 test.each(names)("%s is read on each call, and a missing value throws an error with the name", (name, read) => {
