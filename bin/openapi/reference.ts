@@ -88,7 +88,7 @@ function credentialsOf({ security }: Json, operation: Json): string {
   return (operation.security ?? security).map((each: Json) => names[Object.keys(each)[0] ?? ""]).join(" or ");
 }
 
-const names: Record<string, string> = { jwt: "JWT", apiKey: "API key" };
+const names: Record<string, string> = { jwt: "JWT", apiKey: "API key", workflow: "workflow" };
 
 const parameterRow = (document: Json, { name, required, description, schema }: Json, where: string) =>
   fieldRow(document, name, { ...schema, description }, required, where);

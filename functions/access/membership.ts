@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { displayName, fields, orRequired, userId, uuid } from "../schema/input.ts";
+import { personId } from "./person-id.ts";
 
 export type Role = "admin" | "viewer";
 
@@ -14,7 +15,7 @@ export interface Project {
 
 /** Input of the platform that adds a user to a project, or changes the role or the project name of that membership. */
 export const membershipInput = fields({
-  user_id: userId,
+  user_id: personId,
   project_id: uuid,
   name: displayName,
   role: z._default(z.enum(["admin", "viewer"], orRequired('must be "admin" or "viewer"')), "admin"),

@@ -20,19 +20,26 @@ export async function requireAccess(
     const kind = caller.authType === "workflow" ? "workflows" : "API keys";
     throw new ApiError("session_required", `This endpoint does not accept ${kind}. Sign in and send a JWT.`);
   }
-  if (permission !== "none" && caller.permissions?.includes(permission) === false) {
-    const message = `The credential does not have the permission ${permission}. It has: ${caller.permissions.join(", ")}.`;
-    throw new ApiError("insufficient_permission", message);
-  }
+  // Before the permission: another project is not found, whatever the credential may do.
+  if (params.project_id !== undefined && caller.projectIds?.includes(params.project_id) === false) throw notFound();
+  requirePermission(permission, caller);
   if (access === "viewer") await requireRole("viewer", caller, params.project_id ?? "");
   if (access === "admin" || access === "admin_session") await requireRole("admin", caller, params.project_id ?? "");
 }
 
+const notFound = () => new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
+
+/** A workflow has only what its trust lists, so that a mistake in the authorizer gives nothing. */
+function requirePermission(permission: EndpointRow["permission"], { permissions, authType }: Identity): void {
+  const held = permissions ?? (authType === "workflow" ? [] : undefined);
+  if (permission === "none" || held === undefined || held.includes(permission)) return;
+  const message = `The credential does not have the permission ${permission}. It has: ${held.join(", ")}.`;
+  throw new ApiError("insufficient_permission", message);
+}
+
 async function requireRole(wanted: Role, caller: Identity, projectId: string): Promise<void> {
-  const isVisible = caller.projectIds?.includes(projectId) ?? true;
-  const role = isVisible ? await roleIn(projectId, caller) : undefined;
-  if (role === undefined)
-    throw new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
+  const role = await roleIn(projectId, caller);
+  if (role === undefined) throw notFound();
   if (wanted === "viewer" || role === "admin") return;
   throw new ApiError(
     "forbidden",

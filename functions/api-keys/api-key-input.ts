@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
+import { personId } from "../access/person-id.ts";
 import { permissions } from "../manifest/endpoints.ts";
-import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, userId, uuid } from "../schema/input.ts";
+import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, uuid } from "../schema/input.ts";
 
 /* The inputs of the endpoints for keys. A module of its own: the authorizer does not load it. */
 
@@ -19,7 +20,7 @@ export const apiKeyInput = fields(keyFields);
 export type ApiKeyInput = z.infer<typeof apiKeyInput>;
 
 /** Input of the platform that creates a key for a user. The result is an ordinary key of that user. */
-export const provisionInput = fields({ user_id: userId, ...keyFields });
+export const provisionInput = fields({ user_id: personId, ...keyFields });
 
 /** Input of a rename. */
 export const renameInput = fields({ name: displayName });

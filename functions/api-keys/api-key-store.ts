@@ -365,8 +365,10 @@ async function removeSecret({ user_id, id, key_hash }: ApiKey, reason: RemovalRe
 /** Returns whether a concurrent request has deleted the key. */
 const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === "not_found";
 
-const isEarlierRemoved = (entry: KeyEntry, keyHash: string, reason: RemovalReason): Promise<boolean> =>
-  isWritten({
+/** @returns true also when another request has ended the secret: then nothing is written, and nothing is logged */
+async function isEarlierRemoved(entry: KeyEntry, keyHash: string, reason: RemovalReason): Promise<boolean> {
+  if (!entry.earlier?.some(({ key_hash }) => key_hash === keyHash)) return true;
+  return isWritten({
     entry: {
       Update: {
         ...entryKey(entry.user_id, entry.id),
@@ -374,9 +376,10 @@ const isEarlierRemoved = (entry: KeyEntry, keyHash: string, reason: RemovalReaso
         ...isUnchanged(entry, { ":left": (entry.earlier ?? []).filter(({ key_hash }) => key_hash !== keyHash) }),
       },
     },
-    record: { Delete: recordKey(keyHash) },
+    record: { Delete: { ...recordKey(keyHash), ConditionExpression: "attribute_exists(key_hash)" } },
     audit: audit("api_key.earlier_ended", system, entry, { reason }),
   });
+}
 
 /** Writes the last use. The condition keeps a late write from recreating a deleted key. */
 export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSignal: AbortSignal): Promise<void> {

@@ -15,6 +15,10 @@ const memberKey = (user_id: string, project_id: string) => ({
 /** Adds a user to a project, or changes the project name and the role of that membership. Idempotent. */
 export async function upsertMember({ user_id, project_id, name, role }: Membership, now: Date): Promise<Project> {
   const member = memberKey(user_id, project_id);
+  const before = await find(member);
+  const isSame = before?.name === name && before.role === role;
+  // A platform may repeat the call at every sign-in: that is no change for the audit log.
+  if (before && isSame) return { id: project_id, name, role, created_at: before.created_at };
   await transact({
     member: {
       Update: {
@@ -32,8 +36,13 @@ export async function upsertMember({ user_id, project_id, name, role }: Membersh
       details: { role },
     }),
   });
+  const after = await find(member);
+  return { id: project_id, name, role, created_at: after?.created_at ?? now.toISOString() };
+}
+
+async function find(member: ReturnType<typeof memberKey>): Promise<Project | undefined> {
   const { Item } = await dynamo().send(new GetCommand({ ...member, ConsistentRead: true }));
-  return { id: project_id, name, role, created_at: Item?.created_at ?? now.toISOString() };
+  return Item as Project | undefined;
 }
 
 /**

@@ -79,14 +79,18 @@ export async function insert(
   }
 }
 
-const detailsOf = ({ name, issuer, repository_id, ref, environment, permissions }: TrustedWorkflow) => ({
-  ...(name !== undefined && { name }),
-  issuer,
-  repository_id,
-  ...(ref !== undefined && { ref }),
-  ...(environment !== undefined && { environment }),
-  permissions,
-});
+const detailsOf = (trust: TrustedWorkflow) => {
+  const { name, issuer, repository_id, repository_owner_id, ref, environment, permissions } = trust;
+  return {
+    ...(name !== undefined && { name }),
+    issuer,
+    repository_id,
+    ...(repository_owner_id !== undefined && { repository_owner_id }),
+    ...(ref !== undefined && { ref }),
+    ...(environment !== undefined && { environment }),
+    permissions,
+  };
+};
 
 /** Returns the trusts of a project, oldest first. */
 export async function list(projectId: string): Promise<TrustedWorkflow[]> {

@@ -38,8 +38,9 @@ const MAX_PROJECTS = 20;
  * Returns what the trusts of a workflow allow it in a request.
  *
  * The trusts of the requested project decide alone: their permissions are added up. A request without a project in its
- * path, or for a project that does not trust the workflow, is made in all projects that do, with the permissions that
- * each of them gives.
+ * path, or for a project that does not trust the workflow, is made in all projects that let it list them, with the
+ * permissions that each of these gives. A stranger can trust any repository, so a trust that gives less than that must
+ * not take anything away.
  * @param trusts all trusts that the workflow matches
  * @param projectId the project in the path; undefined = none
  * @returns undefined when there are no trusts
@@ -47,7 +48,9 @@ const MAX_PROJECTS = 20;
 export function grantOf(trusts: TrustedWorkflow[], projectId: string | undefined): Grant | undefined {
   const byProject = Map.groupBy(trusts, ({ project_id }) => project_id);
   const requested = projectId === undefined ? undefined : byProject.get(projectId);
-  const chosen = requested ? [requested] : [...byProject.values()].slice(0, MAX_PROJECTS);
+  const groups = [...byProject.values()];
+  const listing = groups.filter((group) => group.some(({ permissions }) => permissions.includes("projects:read")));
+  const chosen = requested ? [requested] : (listing.length > 0 ? listing : groups).slice(0, MAX_PROJECTS);
   const oldest = chosen.flat().toSorted((a, b) => (a.id < b.id ? -1 : 1))[0];
   if (oldest === undefined) return undefined;
   const permissionsOf = chosen.map((group) => new Set(group.flatMap(({ permissions }) => permissions)));

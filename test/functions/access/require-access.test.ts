@@ -23,6 +23,8 @@ test.each<[string, Partial<Identity>, string]>([
   ["with an empty list of projects", { projectIds: [] }, "not_found"],
   ["without the permission", { permissions: ["webhooks:read"] }, "insufficient_permission"],
   ["with no permissions", { permissions: [] }, "insufficient_permission"],
+  ["without a list of permissions", { permissions: undefined }, "insufficient_permission"],
+  ["in another project and without the permission", { projectIds: ["p2"], permissions: [] }, "not_found"],
 ])("a workflow %s is refused", async (_title, changes, code) => {
   await expect(access(changes)).rejects.toMatchObject({ code });
 });

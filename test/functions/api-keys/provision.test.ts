@@ -54,6 +54,7 @@ test.each([
   ["an array", [], ""],
   ["no user", { name: "ci" }, "user_id"],
   ["an empty user", { user_id: "", name: "ci" }, "user_id"],
+  ["a service account", { user_id: "service-account:1", name: "ci" }, "user_id"],
   ["a blank user", { user_id: " ", name: "ci" }, "user_id"],
   ["a user that is a number", { user_id: 42, name: "ci" }, "user_id"],
   ["a user of 256 characters", { user_id: "u".repeat(256), name: "ci" }, "user_id"],

@@ -73,6 +73,17 @@ test("ends an earlier key alone", async () => {
   expect((await user.api.get("/v1/api-keys")).body.data).toMatchObject([{ id }]);
 });
 
+test("concurrent calls with an earlier key log its end once", async () => {
+  const user = service.user();
+  const { id, key } = await create(user);
+  await rolledKey(user, id);
+  const responses = await Promise.all(Array.from({ length: 6 }, () => revoke([key])));
+  expect(responses.map(({ status }) => status)).toEqual(Array(6).fill(202));
+  const { data } = (await user.api.get("/v1/audit-events")).body;
+  const actions = data.map(({ action }: { action: string }) => action);
+  expect(actions).toEqual(["api_key.earlier_ended", "api_key.rolled", "api_key.created"]);
+});
+
 test("ends the current key with its earlier ones", async () => {
   const user = service.user();
   const { id, key } = await create(user);

@@ -66,6 +66,8 @@ test("shows the changes of members, and the suspension once", async () => {
   const { api, userId, project } = await givenWebhook();
   const viewer = service.user();
   await service.project(viewer.userId, { projectId: project, role: "viewer" });
+  // A repeated call changes nothing.
+  await service.project(viewer.userId, { projectId: project, role: "viewer" });
   const member = { user_id: viewer.userId, project_id: project };
   expect([await removeMember(member), await removeMember(member)]).toEqual([{ removed: true }, { removed: false }]);
   for (const suspended of [true, true, false, false]) await suspend({ project_id: project, suspended });

@@ -97,6 +97,8 @@ test.each([
   ["an empty user", { ...valid, user_id: "" }, "user_id"],
   ["a user of 256 characters", { ...valid, user_id: "u".repeat(256) }, "user_id"],
   ["a user that is not valid Unicode", { ...valid, user_id: "\ud800" }, "user_id"],
+  ["a service account", { ...valid, user_id: "service-account:1" }, "user_id"],
+  ["a workflow", { ...valid, user_id: "workflow:1" }, "user_id"],
   ["no project", { ...valid, project_id: undefined }, "project_id"],
   ["a project that is not a UUID", { ...valid, project_id: "shop" }, "project_id"],
   ["a project that is an array", { ...valid, project_id: [valid.project_id] }, "project_id"],

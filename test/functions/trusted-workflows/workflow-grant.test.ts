@@ -50,6 +50,12 @@ describe("the grant", () => {
     });
   });
 
+  test("without a project ignores a stranger's trust that gives less than listing projects", () => {
+    const stranger = trust({ id: "00", project_id: "p9", permissions: ["events:read"] });
+    expect(grantOf([stranger, ...trusts], undefined)).toEqual(grantOf(trusts, undefined));
+    expect(grantOf([stranger], undefined)).toMatchObject({ projectIds: ["p9"], permissions: ["events:read"] });
+  });
+
   test.each([undefined, "p3"])("for the project %p is what all projects give", (projectId) => {
     expect(grantOf(trusts, projectId)).toEqual({
       trustId: "01",
