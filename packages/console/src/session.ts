@@ -8,7 +8,7 @@ export interface Session {
   kind: "jwt" | "key";
   /** The subject that the token claims. For display only: the API verifies it. */
   user: string | undefined;
-  /** Epoch milliseconds; undefined for an API key, which does not expire. */
+  /** Epoch milliseconds; undefined for an API key. */
   expiresAt: number | undefined;
 }
 
