@@ -34,7 +34,10 @@ export function Keys() {
           </button>
         )}
       </div>
-      <p class="lead">For CI jobs and scripts. A key made here does all that you may, until it is revoked. For a narrower one: svc keys create --help.</p>
+      <p class="lead">
+        For CI jobs and scripts. A key made here does all that you may, until it is revoked. For a narrower one: svc
+        keys create --help.
+      </p>
       {!mayCreate && (
         <p class="note neutral">
           You are signed in with an API key. API keys cannot create other keys, so that a leaked key stays revoked. To
