@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
 import { apiKeySchema, createdApiKeySchema } from "../../functions/api-keys/api-key-response-schema.ts";
+import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
 import {
   attemptSchema,
   deliveryDetailSchema,
@@ -39,6 +40,7 @@ const namedSchemas: Record<string, Schema> = {
   Attempt: attemptSchema,
   Recovered: recoveryResultSchema,
   TrustedWorkflow: trustedWorkflowSchema,
+  AuditEvent: auditEventSchema,
   DeploymentEvent: eventRecordSchema,
   EventName: eventNameSchema,
   ...Object.fromEntries(Object.entries(payloadSchemas).map(([event, schema]) => [pascalCase(event), schema])),

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { whoami } from "./account.ts";
 import { connect, signedIn } from "./api.ts";
 import { readConfig } from "./config.ts";
 import { readDuration } from "./durations.ts";
@@ -49,6 +50,12 @@ export function addKeys(program: Command): void {
       if (list.length === 0) return note("You have no API keys. Create one: svc keys create <name>");
       print(keyTable(list));
     });
+
+  keys
+    .command("current")
+    .summary("show what the credential at hand may do")
+    .description("Shows whose credential it is, and its permissions, projects and end. The same as svc whoami.")
+    .action(async (_options, command: Command) => whoami(command.optsWithGlobals()));
 
   keys
     .command("rename")

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { addAccount } from "./account.ts";
 import { addApply } from "./apply.ts";
+import { addAudit } from "./audit.ts";
 import { addCompletion } from "./completion.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addDeployments } from "./deployments.ts";
@@ -39,6 +40,7 @@ const groups = [
   addDeliveries,
   addDeployments,
   addWorkflows,
+  addAudit,
   addListen,
   addVerify,
   addMcp,

@@ -50,6 +50,7 @@ Examples:
 export function addWorkflows(program: Command): void {
   const workflows = program
     .command("workflows")
+    .alias("trusts")
     .summary("CI workflows that a project trusts without a key: trust, list, untrust")
     .description(
       "Trusted workflows: CI jobs whose OIDC token is the credential, so that no key is stored. Requires a JWT of an admin.",

@@ -9,6 +9,7 @@ import type { components, operations, paths } from "./schema.d.ts";
 
 type Schemas = components["schemas"];
 export type ApiKey = Schemas["ApiKey"];
+export type AuditEvent = Schemas["AuditEvent"];
 export type Attempt = Schemas["Attempt"];
 export type CreatedApiKey = Schemas["CreatedApiKey"];
 export type CreatedWebhook = Schemas["CreatedWebhook"];
@@ -108,6 +109,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
   : never;
 type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
 type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
+type AuditQuery = NonNullable<operations["listAuditEvents"]["parameters"]["query"]>;
 type EventQuery = NonNullable<operations["listEvents"]["parameters"]["query"]>;
 
 export type Client = ReturnType<typeof createClient>;
@@ -190,6 +192,12 @@ export function createClient(options: ClientOptions) {
       void (await http.DELETE(`${workflowsPath}/{trusted_workflow_id}`, {
         params: { path: { project_id: projectId, trusted_workflow_id: id } },
       })),
+
+    /** Returns the newest entries: what was done to the caller's keys. */
+    listAuditEvents: (query: AuditQuery = {}) => data(http.GET("/v1/audit-events", { params: { query } })),
+    /** Returns the newest entries: what was done in a project. */
+    listProjectAuditEvents: (projectId: string, query: AuditQuery = {}) =>
+      data(http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } })),
 
     listProjects: () => data(http.GET("/v1/projects")),
 

@@ -1107,6 +1107,98 @@ export interface components {
        */
       created_at: string;
     };
+    AuditEvent: {
+      /**
+       * Format: uuid
+       * @description Id of the entry.
+       */
+      id: string;
+      /**
+       * Format: date-time
+       * @description Time of the change.
+       */
+      at: string;
+      /**
+       * @description What was done.
+       *
+       *     - `api_key.created`: An API key was created.
+       *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
+       *     - `api_key.renamed`: An API key was renamed.
+       *     - `api_key.rolled`: The secret of an API key was replaced.
+       *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
+       *     - `webhook.created`: A webhook was created.
+       *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
+       *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
+       *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
+       *     - `webhook.deleted`: A webhook was deleted.
+       *     - `member.updated`: The platform added a user to the project, or changed the role.
+       *     - `member.removed`: The platform removed a user from the project.
+       *     - `service_account.created`: A service account was created.
+       *     - `service_account.deleted`: A service account was deleted, with its API keys.
+       *     - `project.suspended`: The platform suspended the project.
+       *     - `project.resumed`: The platform ended the suspension of the project.
+       *     - `trusted_workflow.created`: A workflow of a CI system was trusted; `details` names its repository.
+       *     - `trusted_workflow.deleted`: The trust in a workflow was deleted.
+       * @enum {string}
+       */
+      action:
+        | "api_key.created"
+        | "api_key.deleted"
+        | "api_key.renamed"
+        | "api_key.rolled"
+        | "api_key.earlier_ended"
+        | "webhook.created"
+        | "webhook.updated"
+        | "webhook.secret_rotated"
+        | "webhook.disabled"
+        | "webhook.deleted"
+        | "member.updated"
+        | "member.removed"
+        | "service_account.created"
+        | "service_account.deleted"
+        | "project.suspended"
+        | "project.resumed"
+        | "trusted_workflow.created"
+        | "trusted_workflow.deleted";
+      actor: {
+        /**
+         * @description Kind of the actor.
+         *
+         *     - `jwt`: a signed-in user
+         *     - `api_key`: an API key
+         *     - `workflow`: a workflow of a CI system
+         *     - `platform`: the platform that this service belongs to
+         *     - `system`: this service
+         * @enum {string}
+         */
+        type: "jwt" | "api_key" | "workflow" | "platform" | "system";
+        /** @description Id of the user, or `workflow:<id of the trust>`. */
+        user_id?: string;
+        /**
+         * Format: uuid
+         * @description Id of the API key.
+         */
+        credential_id?: string;
+        /** @description Name of the repository whose workflow it is. */
+        repository?: string;
+        /** @description The ref that the workflow ran for. */
+        ref?: string;
+        /** @description Id of the run or pipeline. */
+        run_id?: string;
+        /** @description IP address of the client. */
+        address?: string;
+        /** @description `User-Agent` of the client. */
+        user_agent?: string;
+        /** @description Id of the request. */
+        request_id?: string;
+      };
+      /** @description Id of the key, webhook, user, trust or project that was changed. */
+      resource_id: string;
+      /** @description What helps to understand the change, such as a name. */
+      details: {
+        [key: string]: unknown;
+      };
+    };
     DeploymentEvent: {
       /**
        * Format: uuid
@@ -3276,98 +3368,7 @@ export interface operations {
            *     }
            */
           "application/json": {
-            data: {
-              /**
-               * Format: uuid
-               * @description Id of the entry.
-               */
-              id: string;
-              /**
-               * Format: date-time
-               * @description Time of the change.
-               */
-              at: string;
-              /**
-               * @description What was done.
-               *
-               *     - `api_key.created`: An API key was created.
-               *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
-               *     - `api_key.renamed`: An API key was renamed.
-               *     - `api_key.rolled`: The secret of an API key was replaced.
-               *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
-               *     - `webhook.created`: A webhook was created.
-               *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
-               *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
-               *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
-               *     - `webhook.deleted`: A webhook was deleted.
-               *     - `member.updated`: The platform added a user to the project, or changed the role.
-               *     - `member.removed`: The platform removed a user from the project.
-               *     - `service_account.created`: A service account was created.
-               *     - `service_account.deleted`: A service account was deleted, with its API keys.
-               *     - `project.suspended`: The platform suspended the project.
-               *     - `project.resumed`: The platform ended the suspension of the project.
-               *     - `trusted_workflow.created`: A workflow of a CI system was trusted; `details` names its repository.
-               *     - `trusted_workflow.deleted`: The trust in a workflow was deleted.
-               * @enum {string}
-               */
-              action:
-                | "api_key.created"
-                | "api_key.deleted"
-                | "api_key.renamed"
-                | "api_key.rolled"
-                | "api_key.earlier_ended"
-                | "webhook.created"
-                | "webhook.updated"
-                | "webhook.secret_rotated"
-                | "webhook.disabled"
-                | "webhook.deleted"
-                | "member.updated"
-                | "member.removed"
-                | "service_account.created"
-                | "service_account.deleted"
-                | "project.suspended"
-                | "project.resumed"
-                | "trusted_workflow.created"
-                | "trusted_workflow.deleted";
-              actor: {
-                /**
-                 * @description Kind of the actor.
-                 *
-                 *     - `jwt`: a signed-in user
-                 *     - `api_key`: an API key
-                 *     - `workflow`: a workflow of a CI system
-                 *     - `platform`: the platform that this service belongs to
-                 *     - `system`: this service
-                 * @enum {string}
-                 */
-                type: "jwt" | "api_key" | "workflow" | "platform" | "system";
-                /** @description Id of the user, or `workflow:<id of the trust>`. */
-                user_id?: string;
-                /**
-                 * Format: uuid
-                 * @description Id of the API key.
-                 */
-                credential_id?: string;
-                /** @description Name of the repository whose workflow it is. */
-                repository?: string;
-                /** @description The ref that the workflow ran for. */
-                ref?: string;
-                /** @description Id of the run or pipeline. */
-                run_id?: string;
-                /** @description IP address of the client. */
-                address?: string;
-                /** @description `User-Agent` of the client. */
-                user_agent?: string;
-                /** @description Id of the request. */
-                request_id?: string;
-              };
-              /** @description Id of the key, webhook, user, trust or project that was changed. */
-              resource_id: string;
-              /** @description What helps to understand the change, such as a name. */
-              details: {
-                [key: string]: unknown;
-              };
-            }[];
+            data: components["schemas"]["AuditEvent"][];
           };
         };
       };
@@ -3433,98 +3434,7 @@ export interface operations {
            *     }
            */
           "application/json": {
-            data: {
-              /**
-               * Format: uuid
-               * @description Id of the entry.
-               */
-              id: string;
-              /**
-               * Format: date-time
-               * @description Time of the change.
-               */
-              at: string;
-              /**
-               * @description What was done.
-               *
-               *     - `api_key.created`: An API key was created.
-               *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
-               *     - `api_key.renamed`: An API key was renamed.
-               *     - `api_key.rolled`: The secret of an API key was replaced.
-               *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
-               *     - `webhook.created`: A webhook was created.
-               *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
-               *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
-               *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
-               *     - `webhook.deleted`: A webhook was deleted.
-               *     - `member.updated`: The platform added a user to the project, or changed the role.
-               *     - `member.removed`: The platform removed a user from the project.
-               *     - `service_account.created`: A service account was created.
-               *     - `service_account.deleted`: A service account was deleted, with its API keys.
-               *     - `project.suspended`: The platform suspended the project.
-               *     - `project.resumed`: The platform ended the suspension of the project.
-               *     - `trusted_workflow.created`: A workflow of a CI system was trusted; `details` names its repository.
-               *     - `trusted_workflow.deleted`: The trust in a workflow was deleted.
-               * @enum {string}
-               */
-              action:
-                | "api_key.created"
-                | "api_key.deleted"
-                | "api_key.renamed"
-                | "api_key.rolled"
-                | "api_key.earlier_ended"
-                | "webhook.created"
-                | "webhook.updated"
-                | "webhook.secret_rotated"
-                | "webhook.disabled"
-                | "webhook.deleted"
-                | "member.updated"
-                | "member.removed"
-                | "service_account.created"
-                | "service_account.deleted"
-                | "project.suspended"
-                | "project.resumed"
-                | "trusted_workflow.created"
-                | "trusted_workflow.deleted";
-              actor: {
-                /**
-                 * @description Kind of the actor.
-                 *
-                 *     - `jwt`: a signed-in user
-                 *     - `api_key`: an API key
-                 *     - `workflow`: a workflow of a CI system
-                 *     - `platform`: the platform that this service belongs to
-                 *     - `system`: this service
-                 * @enum {string}
-                 */
-                type: "jwt" | "api_key" | "workflow" | "platform" | "system";
-                /** @description Id of the user, or `workflow:<id of the trust>`. */
-                user_id?: string;
-                /**
-                 * Format: uuid
-                 * @description Id of the API key.
-                 */
-                credential_id?: string;
-                /** @description Name of the repository whose workflow it is. */
-                repository?: string;
-                /** @description The ref that the workflow ran for. */
-                ref?: string;
-                /** @description Id of the run or pipeline. */
-                run_id?: string;
-                /** @description IP address of the client. */
-                address?: string;
-                /** @description `User-Agent` of the client. */
-                user_agent?: string;
-                /** @description Id of the request. */
-                request_id?: string;
-              };
-              /** @description Id of the key, webhook, user, trust or project that was changed. */
-              resource_id: string;
-              /** @description What helps to understand the change, such as a name. */
-              details: {
-                [key: string]: unknown;
-              };
-            }[];
+            data: components["schemas"]["AuditEvent"][];
           };
         };
       };

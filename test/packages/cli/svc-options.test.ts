@@ -43,6 +43,7 @@ test("options have these defaults and choices", () => {
       undefined,
       ["projects:read", "webhooks:read", "webhooks:write", "deliveries:read", "deliveries:write", "events:read"],
     ],
+    ["audit --limit", "20", undefined],
     ["listen --port", "4000", undefined],
     ["listen --status", "200", undefined],
   ]);

@@ -377,6 +377,28 @@ describe("service accounts", () => {
   });
 });
 
+describe("audit", () => {
+  const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
+  const audit = (...args: string[]) => svc(["audit", ...args], { env: session() });
+
+  test("shows what was done to the keys of the caller, by whom, and why", async () => {
+    const { id, key } = (await api.post("/v1/api-keys", { name: "leaky" })).body.data;
+    await svc(["keys", "revoke-leaked"], { env: { SVC_BASE_URL: service.baseUrl }, input: `${key}\n` });
+    const [leaked, created] = json(await audit("--json", "--limit", "2"));
+    expect(leaked).toMatchObject({ action: "api_key.deleted", resource_id: id, details: { reason: "leaked" } });
+    expect(created).toMatchObject({ action: "api_key.created", resource_id: id });
+    const { stdout } = await audit("--limit", "2");
+    expect(stdout).toMatch(/^AT +ACTION +RESOURCE +BY +FROM +DETAILS\n/);
+    expect(stdout).toMatch(new RegExp(`api_key\\.deleted +${id} +this service +reason: leaked\n`));
+  });
+
+  test("shows the log of a project to an admin, and rejects a limit that is not valid", async () => {
+    const [entry] = json(await audit("--json", "--project", projectId, "--limit", "1"));
+    expect(entry).toMatchObject({ action: expect.stringMatching(/^\w+\.\w+$/), actor: expect.anything() });
+    expect((await audit("--limit", "0")).code).toBe(2);
+  });
+});
+
 describe("workflows", () => {
   const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
   const workflows = (...args: string[]) => svc(["workflows", ...args], { env: session() });

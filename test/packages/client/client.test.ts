@@ -74,7 +74,7 @@ describe("with the service", () => {
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
       ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
-      ...["listEvents"],
+      ...["listEvents", "listAuditEvents", "listProjectAuditEvents"],
     ];
     const iterations = ["eachDelivery", "eachRecovery", "eachEvent", "followEvents"];
     const ids = operations.map(({ id }) => id);
