@@ -192,7 +192,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "API keys",
     summary: "End leaked API keys",
     description:
-      "For whoever finds keys where they do not belong. The keys are rejected from the next request on. An earlier key of a roll " +
+      "For leaked keys, also those of others. The keys are rejected from the next request on. An earlier key of a roll " +
       "ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not.",
     fields: {
       credentials: {

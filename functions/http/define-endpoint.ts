@@ -6,8 +6,7 @@ import { type Identity, identityContext } from "../access/identity.ts";
 import { requireAccess } from "../access/require-access.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
-import type { TransactItem } from "../platform/aws.ts";
-import { isOutage } from "../platform/aws.ts";
+import { isOutage, type TransactItem } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
@@ -71,6 +70,7 @@ export const ok = (data: object, headers?: Record<string, string>): EndpointResp
   data,
   headers,
 });
+
 /**
  * Responds with a page of a list. The `Link` header (RFC 8288) has the URL of the next page.
  * @param nextCursor undefined = this is the last page
@@ -82,12 +82,14 @@ export function okPage(
   if (nextCursor === undefined) return ok(data);
   return ok(data, { Link: linkTo(requestUrl, { ...query.given, cursor: nextCursor }, "next") });
 }
+
 /** Returns a link of a `Link` header (RFC 8288) to the requested URL with other query parameters. */
 export function linkTo(requestUrl: URL, query: Record<string, string>, rel: "next" | "monitor"): string {
   const url = new URL(requestUrl);
   url.search = new URLSearchParams(query).toString();
   return `<${url}>; rel="${rel}"`;
 }
+
 export const created = (data: { id: string }): EndpointResponse => ({ statusCode: 201, data, createdId: data.id });
 export const accepted = (data: object): EndpointResponse => ({ statusCode: 202, data });
 export const noContent = (): EndpointResponse => ({ statusCode: 204 });
@@ -138,7 +140,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
         identity: identity as CallerOf<R>,
         actor: identity ? actorOf(identity, event.requestContext) : system,
         onceOnly(created): Record<string, TransactItem> {
-          return request ? { outcome: outcomePut(request, withoutSecret(created), now) } : {};
+          return request ? { outcome: outcomePut(request, outcomeOf(created), now) } : {};
         },
         now,
       });
@@ -155,8 +157,8 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
   return Object.assign(lambda, { input, query });
 }
 
-/** Returns what a repeat may be told: a response with a secret is not stored. */
-const withoutSecret = (data: { id: string; secret?: string; key?: string }) =>
+/** Returns what is stored for repeats: only the id of a record with a secret. */
+const outcomeOf = (data: { id: string; secret?: string; key?: string }) =>
   data.secret === undefined && data.key === undefined ? { created_id: data.id, data } : { created_id: data.id };
 
 /** Runs a request unless the same one has succeeded already. */

@@ -109,8 +109,8 @@ export function addKeys(program: Command): void {
 
   keys
     .command("revoke-leaked")
-    .summary("end keys found in a text, whoever owns them")
-    .description("Finds API keys in the text on stdin and ends them, whoever owns them. Needs no credential.")
+    .summary("end keys found in a text, also those of others")
+    .description("Finds API keys in the text on stdin and ends them, also those of others. Needs no credential.")
     .addHelpText("after", "\nExamples:\n  $ svc keys revoke-leaked --base-url https://api.example.com < leaked.txt")
     .action(async (_options, command: Command) => revokeLeaked(command.optsWithGlobals()));
 }

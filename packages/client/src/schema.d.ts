@@ -106,7 +106,7 @@ export interface paths {
     put?: never;
     /**
      * End leaked API keys
-     * @description For whoever finds keys where they do not belong. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires no credential.
+     * @description For leaked keys, also those of others. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires no credential.
      */
     post: operations["revokeCredentials"];
     delete?: never;

@@ -160,7 +160,7 @@ describe("a trusted workflow", () => {
     expect(await outcome(as().get(webhooks))).toBe(200);
   });
 
-  test("is rejected from the very next request on when the trust is deleted, and read anew each time", async () => {
+  test("is rejected from the very next request on when the trust is deleted, and the trust is read for each request", async () => {
     const { admin, as, trusts, id, webhooks } = await givenTrust();
     const workflow = as();
     expect(await outcome(workflow.get(webhooks))).toBe(200);

@@ -99,7 +99,7 @@ test("a write that the SDK sends again, because its response was lost, is no rep
   expect(sent.requests).toBe(2);
 });
 
-test("a repeat at the limit is told what it created, not that the limit is reached", async () => {
+test("a repeat at the limit returns what it created, not that the limit is reached", async () => {
   const user = service.user();
   const fill = Array.from({ length: 99 }, (_, index) => create(user, { name: `key ${index}` }));
   await Promise.all(fill);

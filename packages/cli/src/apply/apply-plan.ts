@@ -22,7 +22,7 @@ export async function applyPlan(
   if (!json) note(planText(plan, process.stderr));
   const changes = actionOrder.flatMap((action) => plan.filter((change) => change.action === action));
   const deletions = plan.filter(({ action }) => action === "delete").length;
-  // In a job, --prune is the consent: there is nobody to ask.
+  // In a job, --prune is the consent: no terminal can confirm.
   if (deletions > 0 && isInteractive()) await confirm(`Delete webhooks: ${deletions}`, yes);
   let made = 0;
   for (const change of changes) {
