@@ -1,4 +1,5 @@
 import type { DeploymentEvent, EventName } from "../../client/src/client.ts";
+import { detailOf } from "../../client/src/event-detail.ts";
 import { printable, type Style, styled } from "./terminal.ts";
 
 /* Deployment events as text for a person. */
@@ -8,16 +9,6 @@ const styleByEvent: Record<EventName, Style> = {
   "deploy.succeeded": "green",
   "deploy.failed": "red",
 };
-
-/** The fields of `data` that say where the app is, or why it failed, in the order of preference. */
-const INFORMATIVE = ["url", "reason", "error", "message"];
-
-/** Returns the text of `data` that says most about the event; undefined when it has none. */
-export function detailOf({ payload }: DeploymentEvent): string | undefined {
-  const data = new Map<string, unknown>(Object.entries(payload.data ?? {}));
-  const texts = INFORMATIVE.map((field) => data.get(field)).filter((value) => typeof value === "string");
-  return texts.find((text) => text !== "");
-}
 
 /** Formats an event on one line. */
 export function eventLine(event: DeploymentEvent): string {

@@ -174,7 +174,7 @@ function Screen({ route }: { route: Route }) {
     case "keys":
       return <Keys />;
     case "project":
-      return <ProjectScreen key={route.projectId} projectId={route.projectId} />;
+      return <ProjectScreen key={route.projectId} {...route} />;
     case "webhook":
       return <WebhookScreen key={route.webhookId} {...route} />;
     case "unknown":

@@ -1,23 +1,17 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { DeliveryPage, DeliveryStatus, WebhookRef } from "../../client/src/client.ts";
-import {
-  ActionButton,
-  EmptyState,
-  ErrorMessage,
-  Field,
-  RadioGroup,
-  Skeleton,
-  StatusBadge,
-  Time,
-} from "./components.tsx";
+import type { Client, Delivery, DeliveryPage, WebhookRef } from "../../client/src/client.ts";
+import { type DeliveryFilters, deliveryFiltersOf } from "./address-filters.ts";
+import { ActionButton, EmptyState, ErrorMessage, Skeleton, StatusBadge, Time } from "./components.tsx";
 import { mergePages } from "./delivery-pages.ts";
-import { FormDialog } from "./dialog.tsx";
+import { DeliveryFilterBar } from "./filter-bar.tsx";
 import { SendEvent } from "./project.tsx";
-import { deliveryHref } from "./route.ts";
+import { RecoverDialog } from "./recover.tsx";
+import { ResendDialog } from "./resend.tsx";
+import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery } from "./route.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { deliveryStatuses } from "./vocabulary.ts";
+import { WaitingNote } from "./waiting.tsx";
 
 const PAGE_SIZE = 20;
 /** The API's largest page, and so the most deliveries that are reloaded at an interval. */
@@ -25,97 +19,94 @@ const MAX_LIVE_COUNT = 100;
 /** While a delivery is pending. */
 const PENDING_INTERVAL_MS = 2_000;
 const IDLE_INTERVAL_MS = 3_000;
+/** A filtered list, or one of a project, may read a thousand rows, so it is reloaded less often. */
+const SEARCH_INTERVAL_MS = 10_000;
 /** A new event needs this long to become a delivery. */
 const FAN_OUT_MS = 300;
 
+/** A webhook, or all webhooks of a project. */
+interface Scope {
+  projectId: string;
+  /** Absent = all webhooks of the project. */
+  webhookId?: string;
+}
+
 interface DeliveryListProps {
-  webhookRef: WebhookRef;
+  scope: Scope;
   isAdmin: boolean;
   canRecover: boolean;
   openId: string | undefined;
+  query: Query;
+  /** The URLs of the project's webhooks by id, for a list of all webhooks. */
+  urls?: Map<string, string>;
 }
 
-/** A webhook's deliveries, newest first, reloaded at an interval. */
-export function DeliveryList({ webhookRef, isAdmin, canRecover, openId }: DeliveryListProps) {
+/** Deliveries of a webhook or of a project, newest first, reloaded at an interval. */
+export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }: DeliveryListProps) {
+  const { projectId, webhookId } = scope;
   const { canSendEvents, announce } = useSignedIn();
-  const [status, setStatus] = useState<DeliveryStatus>();
-  const [isRecovering, setRecovering] = useState(false);
-  /** Everything shown when "Load more" was last used. */
-  const [older, setOlder] = useState<DeliveryPage>();
-  const liveCount = useRef(PAGE_SIZE);
-  const filter = status === undefined ? {} : { status };
+  const [open, setOpen] = useState<"recover" | Delivery[]>();
+  const filters = deliveryFiltersOf(query);
+  const href = webhookId === undefined ? projectDeliveriesHref(projectId) : webhookHref(projectId, webhookId);
+  const { shown, isLoaded, error, reload, loadMore } = usePages(scope, filters);
+  const selection = useSelection(shown);
+  const isFiltered = Object.keys(filters).length > 0;
+  const canRecoverHere = isAdmin && canRecover && webhookId !== undefined;
 
-  const {
-    data: live,
-    error,
-    reload,
-  } = useLoaded(
-    `${webhookRef.webhookId} ${status}`,
-    (client) => client.listDeliveries(webhookRef, { ...filter, limit: liveCount.current }),
-    ({ items }) => (items.some((each) => each.status === "pending") ? PENDING_INTERVAL_MS : IDLE_INTERVAL_MS),
-  );
-  const shown = live ? mergePages(live, older?.items ?? []) : [];
-  const nextCursor = live?.nextCursor && older ? older.nextCursor : live?.nextCursor;
-
-  const loadMore = useAction(async (client) => {
-    const page = await client.listDeliveries(webhookRef, {
-      ...filter,
-      limit: PAGE_SIZE,
-      ...(nextCursor !== undefined && { cursor: nextCursor }),
-    });
-    const items = [...shown, ...page.items];
-    liveCount.current = Math.min(MAX_LIVE_COUNT, items.length);
-    setOlder({ ...page, items });
-  });
-
-  function filterBy(value: string): void {
-    setStatus(deliveryStatuses.find((each) => each === value));
-    setOlder(undefined);
-    liveCount.current = PAGE_SIZE;
-  }
   const lastOpenId = useRef(openId);
   useEffect(() => {
     // When a delivery is closed, the focus returns to its row.
     if (openId === undefined && lastOpenId.current !== undefined) document.getElementById(lastOpenId.current)?.focus();
     lastOpenId.current = openId;
   }, [openId]);
-  const closeRecover = useCallback(() => setRecovering(false), []);
+  const close = useCallback(() => setOpen(undefined), []);
 
   return (
     <section class="list" aria-label="Deliveries">
-      {canSendEvents && isAdmin && (
-        <SendEvent projectId={webhookRef.projectId} onSent={() => setTimeout(reload, FAN_OUT_MS)} />
-      )}
+      {canSendEvents && isAdmin && <SendEvent projectId={projectId} onSent={() => setTimeout(reload, FAN_OUT_MS)} />}
+      <DeliveryFilterBar href={href} filters={filters} />
       <div class="bar">
-        <label>
-          <span>Status</span>
-          <select value={status ?? ""} onChange={(event) => filterBy(event.currentTarget.value)}>
-            <option value="">all</option>
-            {deliveryStatuses.map((each) => (
-              <option key={each}>{each}</option>
-            ))}
-          </select>
-        </label>
+        {isAdmin && shown.length > 0 && (
+          <label>
+            <input type="checkbox" checked={selection.isAll} onChange={selection.toggleAll} />
+            <span>Select all shown</span>
+          </label>
+        )}
+        {isAdmin && selection.chosen.length > 0 && (
+          <button type="button" class="primary small" onClick={() => setOpen(selection.chosen)}>
+            Resend {selection.chosen.length}
+          </button>
+        )}
         <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
-        {isAdmin && canRecover && (
-          <button type="button" class="plain small" onClick={() => setRecovering(true)}>
+        {canRecoverHere && (
+          <button type="button" class="plain small" onClick={() => setOpen("recover")}>
             Recover…
           </button>
         )}
       </div>
       <ErrorMessage error={error} />
-      {live === undefined && !error && <Skeleton rows={5} />}
-      {live !== undefined && shown.length === 0 && (
-        <EmptyState title={status ? `No ${status} deliveries` : "No deliveries yet"}>
-          {status ? undefined : "Deliveries appear here when a deployment event occurs."}
+      {!isLoaded && !error && <Skeleton rows={5} />}
+      {isLoaded && shown.length === 0 && (
+        <EmptyState title={emptyTitle(isFiltered, loadMore !== undefined)}>
+          {isFiltered ? (
+            <a href={href}>Clear filters</a>
+          ) : (
+            "Deliveries appear here when a deployment event occurs."
+          )}
         </EmptyState>
       )}
       {shown.length > 0 && (
         <table>
           <thead>
             <tr>
+              {isAdmin && (
+                <th scope="col">
+                  <span class="visually-hidden">Selected</span>
+                </th>
+              )}
               <th scope="col">Status</th>
               <th scope="col">Event</th>
+              {urls && <th scope="col">Webhook</th>}
               <th scope="col" class="deployment">
                 Deployment
               </th>
@@ -126,30 +117,41 @@ export function DeliveryList({ webhookRef, isAdmin, canRecover, openId }: Delive
           <tbody>
             {shown.map((delivery) => (
               <tr key={delivery.id} class={delivery.id === openId ? "linked chosen" : "linked"}>
+                {isAdmin && (
+                  <td class="select">
+                    <label>
+                      <span class="visually-hidden">Select delivery {delivery.id}</span>
+                      <input
+                        type="checkbox"
+                        checked={selection.has(delivery)}
+                        onChange={() => selection.toggle(delivery)}
+                      />
+                    </label>
+                  </td>
+                )}
                 <td>
                   <StatusBadge status={delivery.status} />
                 </td>
                 <td>
                   <a
                     id={delivery.id}
-                    href={deliveryHref(webhookRef.projectId, webhookRef.webhookId, delivery.id)}
+                    href={withQuery(
+                      deliveryHref(projectId, delivery.webhook_id, delivery.id),
+                      webhookId === undefined ? {} : { ...filters },
+                    )}
                     aria-current={delivery.id === openId ? "true" : undefined}
                   >
                     <code>{delivery.event}</code>
                   </a>{" "}
                   {delivery.test && <span class="chip">test</span>}
                 </td>
+                {urls && <td class="breaks">{urls.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>}
                 <td class="deployment">
                   <code class="fine">{delivery.deployment_id}</code>
                 </td>
-                <td data-label="attempts">
+                <td class="waits" data-label="attempts">
                   <span class="number">{delivery.attempt_count}</span>
-                  {delivery.next_attempt_at && (
-                    <span class="fine">
-                      {" · next "}
-                      <Time at={delivery.next_attempt_at} />
-                    </span>
-                  )}
+                  <WaitingNote waiting={delivery} />
                 </td>
                 <td data-label="created">
                   <Time at={delivery.created_at} />
@@ -159,19 +161,30 @@ export function DeliveryList({ webhookRef, isAdmin, canRecover, openId }: Delive
           </tbody>
         </table>
       )}
-      {nextCursor !== undefined && (
+      {loadMore && (
         <div class="more">
           <ActionButton action={loadMore}>Load more</ActionButton>
           <ErrorMessage error={loadMore.error} />
         </div>
       )}
-      {isRecovering && (
+      {open === "recover" && webhookId !== undefined && (
         <RecoverDialog
-          webhookRef={webhookRef}
-          onClose={closeRecover}
+          webhookRef={{ projectId, webhookId }}
+          onClose={close}
           onDone={(count) => {
-            closeRecover();
+            close();
             announce(recoveredText(count));
+            reload();
+          }}
+        />
+      )}
+      {Array.isArray(open) && (
+        <ResendDialog
+          projectId={projectId}
+          deliveries={open}
+          onClose={close}
+          onSent={() => {
+            selection.clear();
             reload();
           }}
         />
@@ -180,69 +193,78 @@ export function DeliveryList({ webhookRef, isAdmin, canRecover, openId }: Delive
   );
 }
 
+function emptyTitle(isFiltered: boolean, hasMore: boolean): string {
+  if (hasMore) return "None found so far: older deliveries were not searched";
+  return isFiltered ? "No deliveries match the filters" : "No deliveries yet";
+}
+
 function recoveredText(count: number): string {
   if (count === 0) return "There were no deliveries to recover.";
   return count === 1 ? "1 delivery is sent again." : `${count} deliveries are sent again.`;
 }
 
-interface RecoverDialogProps {
-  webhookRef: WebhookRef;
-  onClose(): void;
-  onDone(count: number): void;
+function listIn(client: Client, { projectId, webhookId }: Scope, query: Parameters<Client["listDeliveries"]>[1]) {
+  if (webhookId === undefined) return client.listProjectDeliveries(projectId, query);
+  return client.listDeliveries({ projectId, webhookId } satisfies WebhookRef, query);
 }
 
-const recoverable = { both: "Failed and held", failed: "Failed", held: "Held" };
-type Recoverable = keyof typeof recoverable;
+/** The first page, reloaded at an interval, with the older pages loaded so far. */
+function usePages(scope: Scope, filters: DeliveryFilters) {
+  const key = withQuery(`${scope.projectId} ${scope.webhookId}`, { ...filters });
+  /** Everything shown when "Load more" was last used. */
+  const [loaded, setLoaded] = useState<DeliveryPage & { key: string }>();
+  const older = loaded?.key === key ? loaded : undefined;
+  const isSearch = scope.webhookId === undefined || Object.keys(filters).some((name) => name !== "status");
+  const live = useRef({ key, count: PAGE_SIZE });
+  if (live.current.key !== key) live.current = { key, count: PAGE_SIZE };
 
-function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
-  const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
-  const [which, setWhich] = useState<Recoverable>("both");
-  const time = new Date(since);
-  const [sentCount, setSentCount] = useState(0);
-  const isClosed = useRef(false);
-  useEffect(
-    () => () => {
-      isClosed.current = true;
+  const {
+    data: first,
+    error,
+    reload,
+  } = useLoaded(
+    key,
+    (client) => listIn(client, scope, { ...filters, limit: live.current.count }),
+    ({ items }) => {
+      if (isSearch) return SEARCH_INTERVAL_MS;
+      return items.some((each) => each.status === "pending") ? PENDING_INTERVAL_MS : IDLE_INTERVAL_MS;
     },
-    [],
   );
-  const recover = useAction(async (client) => {
-    const body = { since: time.toISOString(), ...(which !== "both" && { status: which }) };
-    let total = 0;
-    setSentCount(0);
-    for await (const { count } of client.eachRecovery(webhookRef, body)) {
-      total += count;
-      setSentCount(total);
-      if (isClosed.current) break;
-    }
-    onDone(total);
+  const shown = first ? mergePages(first, older?.items ?? []) : [];
+  const nextCursor = first?.nextCursor && older ? older.nextCursor : first?.nextCursor;
+
+  const loadMore = useAction(async (client) => {
+    const page = await listIn(client, scope, {
+      ...filters,
+      limit: PAGE_SIZE,
+      ...(nextCursor !== undefined && { cursor: nextCursor }),
+    });
+    const items = [...shown, ...page.items];
+    if (live.current.key === key) live.current.count = Math.min(MAX_LIVE_COUNT, Math.max(PAGE_SIZE, items.length));
+    setLoaded({ ...page, items, key });
   });
-  const isReady = !Number.isNaN(time.getTime());
-  return (
-    <FormDialog title="Recover deliveries" action={recover} verb="Recover" isReady={isReady} onClose={onClose}>
-      <p>Sends failed and held deliveries again, oldest first. Their ids stay the same.</p>
-      <Field
-        label="Created since"
-        path="since"
-        hint="In your local time."
-        type="datetime-local"
-        error={recover.error}
-        value={since}
-        onInput={setSince}
-      />
-      <RadioGroup
-        legend="Status"
-        values={Object.keys(recoverable) as Recoverable[]}
-        chosen={which}
-        onChange={setWhich}
-        labelOf={(value) => recoverable[value]}
-      />
-      <p role="status">{sentCount > 0 && `${sentCount} sent again so far.`}</p>
-    </FormDialog>
-  );
+
+  return {
+    shown,
+    isLoaded: first !== undefined,
+    error,
+    reload,
+    /** Undefined on the last page. */
+    loadMore: nextCursor === undefined ? undefined : loadMore,
+  };
 }
 
-/** Formats a time for a `datetime-local` field: local time, to the minute. */
-function toLocalInput(time: Date): string {
-  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+/** The deliveries that the user has chosen. Those that are no longer shown are not part of it. */
+function useSelection(shown: Delivery[]) {
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  const chosen = shown.filter(({ id }) => ids.has(id));
+  const isAll = shown.length > 0 && chosen.length === shown.length;
+  return {
+    chosen,
+    isAll,
+    has: ({ id }: Delivery) => ids.has(id),
+    toggle: ({ id }: Delivery) => setIds(new Set(ids.has(id) ? [...ids].filter((each) => each !== id) : [...ids, id])),
+    toggleAll: () => setIds(new Set(isAll ? [] : shown.map(({ id }) => id))),
+    clear: () => setIds(new Set()),
+  };
 }

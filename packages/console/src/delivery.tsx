@@ -1,23 +1,27 @@
 import type { Attempt, DeliveryWithAttempts, WebhookRef } from "../../client/src/client.ts";
 import { ActionButton, Code, CopyButton, ErrorMessage, Heading, Skeleton, StatusBadge, Time } from "./components.tsx";
+import { type AttemptHeaders, answerOf, bodyOf, curlOf, headersOf } from "./attempt-request.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { duration } from "./time.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { triggerMarks } from "./vocabulary.ts";
+import { WaitingBox } from "./waiting.tsx";
 
 const PENDING_INTERVAL_MS = 1_500;
 const DONE_INTERVAL_MS = 10_000;
 
 interface DeliveryDetailProps {
   webhookRef: WebhookRef;
+  /** The URL of the webhook now. An attempt may have been sent to an earlier one. */
+  url: string;
   deliveryId: string;
   isAdmin: boolean;
   closeHref: string;
 }
 
 /** One delivery with its attempts and its payload. */
-export function DeliveryDetail({ webhookRef, deliveryId, isAdmin, closeHref }: DeliveryDetailProps) {
+export function DeliveryDetail({ webhookRef, url, deliveryId, isAdmin, closeHref }: DeliveryDetailProps) {
   const { announce } = useSignedIn();
   const {
     data: delivery,
@@ -47,12 +51,17 @@ export function DeliveryDetail({ webhookRef, deliveryId, isAdmin, closeHref }: D
       </div>
       <ErrorMessage error={error ?? redeliver.error} />
       {delivery === undefined && !error && <Skeleton rows={6} />}
-      {delivery && <Content delivery={delivery} />}
+      {delivery && <Content delivery={delivery} url={url} />}
     </section>
   );
 }
 
-function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
+interface ContentProps {
+  delivery: DeliveryWithAttempts;
+  url: string;
+}
+
+function Content({ delivery, url }: ContentProps) {
   const payload = JSON.stringify(delivery.payload, null, 2);
   const slowestMs = Math.max(1, ...delivery.attempts.map(({ duration_ms }) => duration_ms));
   return (
@@ -60,21 +69,22 @@ function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
       <dl class="ids">
         <dt>Delivery</dt>
         <dd>
-          <code>{delivery.id}</code>
+          <code>{delivery.id}</code> <CopyButton text={delivery.id} label="Copy delivery id" />
         </dd>
         <dt>Deployment</dt>
         <dd>
-          <code>{delivery.deployment_id}</code>
+          <code>{delivery.deployment_id}</code> <CopyButton text={delivery.deployment_id} label="Copy deployment id" />
         </dd>
         <dt>Created</dt>
         <dd>
           <Time at={delivery.created_at} /> {delivery.test && <span class="chip">test</span>}
         </dd>
       </dl>
+      <WaitingBox waiting={delivery} />
       <h3>Attempts</h3>
       <ol class="attempts">
         {delivery.attempts.map((attempt) => (
-          <AttemptItem key={attempt.number} attempt={attempt} slowestMs={slowestMs} />
+          <AttemptItem key={attempt.number} attempt={attempt} delivery={delivery} url={url} slowestMs={slowestMs} />
         ))}
         {delivery.next_attempt_at !== null && (
           <li class="warning">
@@ -94,7 +104,10 @@ function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
       </ol>
       <div class="head">
         <h3>Payload</h3>
-        <CopyButton text={payload} label="Copy payload" />
+        <div class="copies">
+          <CopyButton text={curlOf(url, delivery)} label="Copy as curl" />
+          <CopyButton text={payload} label="Copy payload" />
+        </div>
       </div>
       <Code label="Payload">{payload}</Code>
     </>
@@ -110,7 +123,12 @@ const Bar = ({ share }: { share: number }) => (
   </svg>
 );
 
-function AttemptItem({ attempt, slowestMs }: { attempt: Attempt; slowestMs: number }) {
+interface AttemptItemProps extends ContentProps {
+  attempt: Attempt;
+  slowestMs: number;
+}
+
+function AttemptItem({ attempt, delivery, url, slowestMs }: AttemptItemProps) {
   const { number, at, duration_ms, request_count, status_code, error_code, hint, response_excerpt, trigger } = attempt;
   return (
     <li class={error_code === null ? "good" : "bad"}>
@@ -137,6 +155,42 @@ function AttemptItem({ attempt, slowestMs }: { attempt: Attempt; slowestMs: numb
           {response_excerpt}
         </Code>
       )}
+      <details class="as-sent">
+        <summary>As sent</summary>
+        <AsSent attempt={attempt} delivery={delivery} url={url} />
+      </details>
     </li>
   );
 }
+
+/** The request of an attempt and its response. */
+function AsSent({ attempt, delivery, url }: Omit<AttemptItemProps, "slowestMs">) {
+  const body = bodyOf(delivery);
+  const bytes = new TextEncoder().encode(body).length;
+  return (
+    <>
+      <h4>Request</h4>
+      <Code label={`Request of attempt ${attempt.number}`} look="excerpt">
+        {`POST ${url}\n${headerLines(headersOf(delivery, attempt.at))}\n\n${body}`}
+      </Code>
+      <p class="fine">
+        The URL is the webhook's present one. Signatures are not stored: they were made with the secrets of that time. The
+        body has {bytes} bytes and is the same at every attempt.
+      </p>
+      <h4>Response</h4>
+      <dl class="ids">
+        <dt>Status</dt>
+        <dd>{answerOf(attempt)}</dd>
+        <dt>Duration</dt>
+        <dd>{duration(attempt.duration_ms)}</dd>
+        <dt>Requests</dt>
+        <dd>{attempt.request_count === 1 ? "1" : `${attempt.request_count}: the first was sent on a connection that the receiver had closed`}</dd>
+        <dt>Body</dt>
+        <dd>{attempt.response_excerpt ? "its start is above, at most 1 KB" : "empty"}</dd>
+      </dl>
+    </>
+  );
+}
+
+const headerLines = (headers: AttemptHeaders): string =>
+  headers.map(([name, value]) => `${name}: ${value ?? "(not stored)"}`).join("\n");

@@ -11,12 +11,22 @@ import {
   Heading,
   Skeleton,
   Time,
-  WebhookBadge,
 } from "./components.tsx";
+import { DeliveryList } from "./deliveries.tsx";
 import { sendDeploymentEvent } from "./deployment-events.ts";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
+import { EventsView } from "./events.tsx";
+import { HealthBadge, ListSparkline, useListStats } from "./health.tsx";
 import { useProject } from "./projects.tsx";
-import { verifyHref, webhookHref } from "./route.ts";
+import {
+  eventsHref,
+  type ProjectView,
+  projectDeliveriesHref,
+  projectHref,
+  type Query,
+  verifyHref,
+  webhookHref,
+} from "./route.ts";
 import { revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
@@ -25,8 +35,14 @@ import { eventNames } from "./vocabulary.ts";
 
 const WEBHOOKS_INTERVAL_MS = 10_000;
 
-/** A project's webhooks. */
-export function ProjectScreen({ projectId }: { projectId: string }) {
+interface ProjectScreenProps {
+  projectId: string;
+  view: ProjectView;
+  query: Query;
+}
+
+/** A project: its webhooks, their deliveries and its deployment events. */
+export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
   const { canSendEvents } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
   const {
@@ -41,6 +57,7 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
   const [open, setOpen] = useState<"create" | CreatedWebhook>();
   const close = () => setOpen(undefined);
   const isReady = webhooks !== undefined && isKnown;
+  const stats = useListStats(projectId, view === "webhooks" ? webhooks : undefined);
 
   return (
     <>
@@ -56,22 +73,44 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
           </button>
         )}
       </div>
-      {canSendEvents && isAdmin && <SendEvent projectId={projectId} />}
-      <h2>Webhooks</h2>
-      <ErrorMessage error={error} />
-      {!isReady && !error && <Skeleton />}
-      {isReady && webhooks.length === 0 && (
+      <nav class="tabs" aria-label="Project">
+        <a href={projectHref(projectId)} aria-current={view === "webhooks" ? "page" : undefined}>
+          Webhooks
+        </a>
+        <a href={projectDeliveriesHref(projectId)} aria-current={view === "deliveries" ? "page" : undefined}>
+          Deliveries
+        </a>
+        <a href={eventsHref(projectId)} aria-current={view === "events" ? "page" : undefined}>
+          Events
+        </a>
+      </nav>
+      {canSendEvents && isAdmin && view !== "deliveries" && <SendEvent projectId={projectId} />}
+      {view === "events" && <EventsView projectId={projectId} query={query} />}
+      {view !== "events" && <ErrorMessage error={error} />}
+      {!isReady && !error && view !== "events" && <Skeleton />}
+      {isReady && view === "deliveries" && (
+        <DeliveryList
+          scope={{ projectId }}
+          isAdmin={isAdmin}
+          canRecover={false}
+          openId={undefined}
+          query={query}
+          urls={new Map(webhooks.map(({ id, url }) => [id, url]))}
+        />
+      )}
+      {isReady && view === "webhooks" && webhooks.length === 0 && (
         <EmptyState title="No webhooks yet">
           A webhook sends this project's deployment events to your URL, signed and with retries.
         </EmptyState>
       )}
-      {isReady && webhooks.length > 0 && (
+      {isReady && view === "webhooks" && webhooks.length > 0 && (
         <table>
           <thead>
             <tr>
               <th scope="col">URL</th>
               <th scope="col">Events</th>
-              <th scope="col">Status</th>
+              <th scope="col">Health</th>
+              <th scope="col">Last 24 h</th>
               <th scope="col">Created</th>
             </tr>
           </thead>
@@ -85,7 +124,10 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
                   <Events names={webhook.events} />
                 </td>
                 <td>
-                  <WebhookBadge webhook={webhook} />
+                  <HealthBadge webhook={webhook} />
+                </td>
+                <td>
+                  <ListSparkline stats={stats.get(webhook.id)} />
                 </td>
                 <td data-label="created">
                   <Time at={webhook.created_at} />

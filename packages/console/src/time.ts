@@ -3,7 +3,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** Formats a period in its largest unit: `42 s`, `5 min`, `3 h`, `2 d`. @param seconds zero or more */
-function approximate(seconds: number): string {
+export function approximate(seconds: number): string {
   if (seconds < MINUTE) return `${Math.floor(seconds)} s`;
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
   if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)} h`;

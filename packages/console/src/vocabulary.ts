@@ -1,4 +1,5 @@
-import type { Attempt, DeliveryStatus, EventName, Project, Webhook } from "../../client/src/client.ts";
+import type { Attempt, Certification, Delivery, DeliveryStatus, EventName, Project, Webhook } from "../../client/src/client.ts";
+import type { DeploymentState } from "./deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
 
@@ -12,6 +13,22 @@ export const eventMeanings = {
 
 export const eventNames = keysOf(eventMeanings);
 
+export type ErrorCode = NonNullable<Attempt["error_code"]>;
+
+/** Why an attempt failed, in a few words. */
+export const errorMeanings = {
+  http_status: "the response was not 2xx",
+  timeout: "no response within 15 s",
+  dns_error: "the host name did not resolve",
+  connection_refused: "connection refused",
+  connection_reset: "connection closed early",
+  tls_error: "TLS failed",
+  address_blocked: "not a public address",
+  invalid_response: "not valid HTTP",
+} satisfies Record<ErrorCode, string>;
+
+export const errorCodes = keysOf(errorMeanings);
+
 export type Tone = "good" | "bad" | "warning" | "neutral";
 
 export const statusTones = {
@@ -22,7 +39,53 @@ export const statusTones = {
   cancelled: "neutral",
 } satisfies Record<DeliveryStatus, Tone>;
 
+export const eventTones = {
+  "deploy.started": "warning",
+  "deploy.succeeded": "good",
+  "deploy.failed": "bad",
+} satisfies Record<EventName, Tone>;
+
+export const deploymentTones = {
+  running: "warning",
+  succeeded: "good",
+  failed: "bad",
+} satisfies Record<DeploymentState, Tone>;
+
 export const deliveryStatuses = keysOf(statusTones);
+
+export type WaitingFor = NonNullable<Delivery["waiting_for"]>;
+
+/** Why a delivery is not attempted now. `next` precedes the time of its next attempt. */
+export const waitingTexts = {
+  schedule: { sentence: "Waits for its next attempt", next: "next" },
+  recovery: { sentence: "Waits for the receiver's recovery", next: "next probe" },
+  busy: { sentence: "Waits for a free sender, because others are sent or the receiver is slow", next: "due" },
+  suspended: { sentence: "Is not sent while the webhook is disabled or the project suspended", next: "next" },
+} satisfies Record<WaitingFor, { sentence: string; next: string }>;
+
+type HealthState = Webhook["health"]["state"];
+
+/** How the deliveries to a webhook fare. The time since when follows the note. */
+export const healthStates = {
+  healthy: { badge: "healthy", tone: "good", note: "Healthy" },
+  slow: { badge: "slow", tone: "warning", note: "The receiver has responded slowly since" },
+  failing: { badge: "failing", tone: "bad", note: "No attempt has succeeded since" },
+  probing: { badge: "failing, probed", tone: "bad", note: "Deliveries wait: no attempt has succeeded since" },
+  disabled: { badge: "disabled", tone: "bad", note: "Disabled since" },
+} satisfies Record<HealthState, { badge: string; tone: Tone; note: string }>;
+
+type CheckName = Certification["checks"][number]["check"];
+
+/** The checks of a certification. */
+export const checkMeanings = {
+  valid: "A valid delivery",
+  repeated: "The same delivery again",
+  unusual_body: "A valid body with unusual spacing and an é",
+  forged_signature: "Signatures made with another secret",
+  stale_timestamp: "A timestamp an hour old",
+  cut_body: "Half of the body",
+  response_time: "The slowest response",
+} satisfies Record<CheckName, string>;
 
 export const roleTones = { admin: "good", viewer: "neutral" } satisfies Record<Project["role"], Tone>;
 

@@ -12,13 +12,23 @@ import {
   RadioGroup,
   Skeleton,
   Time,
-  WebhookBadge,
 } from "./components.tsx";
+import { deliveryFiltersOf } from "./address-filters.ts";
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
+import { HealthBadge, HealthNote, HealthView } from "./health.tsx";
 import { useProject } from "./projects.tsx";
-import { deliveryHref, projectHref, verifyHref, webhookHref } from "./route.ts";
+import {
+  deliveryHref,
+  healthHref,
+  projectHref,
+  type Query,
+  verifyHref,
+  type WebhookView,
+  webhookHref,
+  withQuery,
+} from "./route.ts";
 import { oldSecretExpiresAt, recordRotation, revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
@@ -32,7 +42,8 @@ const WEBHOOK_INTERVAL_MS = 5_000;
 interface WebhookScreenProps {
   projectId: string;
   webhookId: string;
-  view: "deliveries" | "verify";
+  view: WebhookView;
+  query: Query;
   deliveryId?: string;
 }
 
@@ -40,7 +51,7 @@ interface WebhookScreenProps {
 type Open = "edit" | "rotate" | "test" | "delete" | RotatedWebhook;
 
 /** One webhook: its settings, its deliveries and the code that verifies them. */
-export function WebhookScreen({ projectId, webhookId, view, deliveryId }: WebhookScreenProps) {
+export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }: WebhookScreenProps) {
   const { announce } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
   const webhookRef = { projectId, webhookId };
@@ -79,7 +90,7 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
             {isAdmin && <Actions webhook={webhook} onOpen={setOpen} onDone={done} />}
           </div>
           <p class="facts">
-            <WebhookBadge webhook={webhook} />
+            <HealthBadge webhook={webhook} />
             <Events names={webhook.events} />
             <span class="fine">
               created <Time at={webhook.created_at} />
@@ -98,20 +109,28 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
               recovers them.
             </p>
           )}
+          <HealthNote health={webhook.health} />
           <Rotation webhookId={webhookId} />
           <nav class="tabs" aria-label="Webhook">
             <a href={webhookHref(projectId, webhookId)} aria-current={view === "deliveries" ? "page" : undefined}>
               Deliveries
+            </a>
+            <a href={healthHref(projectId, webhookId)} aria-current={view === "health" ? "page" : undefined}>
+              Health
             </a>
             <a href={verifyHref(projectId, webhookId)} aria-current={view === "verify" ? "page" : undefined}>
               Verify
             </a>
           </nav>
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
+          {view === "health" && (
+            <HealthView webhook={webhook} webhookRef={webhookRef} isAdmin={isAdmin} query={query} />
+          )}
           {view === "deliveries" && (
             <div class={deliveryId ? "split open" : "split"}>
               <DeliveryList
-                webhookRef={webhookRef}
+                scope={webhookRef}
+                query={query}
                 isAdmin={isAdmin}
                 canRecover={webhook.enabled && webhook.suspended_at === undefined}
                 openId={deliveryId}
@@ -120,9 +139,10 @@ export function WebhookScreen({ projectId, webhookId, view, deliveryId }: Webhoo
                 <DeliveryDetail
                   key={deliveryId}
                   webhookRef={webhookRef}
+                  url={webhook.url}
                   deliveryId={deliveryId}
                   isAdmin={isAdmin}
-                  closeHref={webhookHref(projectId, webhookId)}
+                  closeHref={withQuery(webhookHref(projectId, webhookId), { ...deliveryFiltersOf(query) })}
                 />
               )}
             </div>

@@ -1,0 +1,134 @@
+import { useState } from "preact/hooks";
+import type { Certification as Report, WebhookRef } from "../../client/src/client.ts";
+import { Badge, ErrorMessage, Skeleton, Time } from "./components.tsx";
+import { FormDialog } from "./dialog.tsx";
+import { healthHref, withQuery } from "./route.ts";
+import { duration } from "./time.ts";
+import { useAction } from "./use-action.ts";
+import { useLoaded } from "./use-loaded.ts";
+import { checkMeanings } from "./vocabulary.ts";
+
+const RUNNING_INTERVAL_MS = 1_500;
+
+interface CertificationProps {
+  webhookRef: WebhookRef;
+  isAdmin: boolean;
+  /** The report to show, from the address. */
+  certificationId: string | undefined;
+}
+
+/** Checks a receiver with valid and with forged requests, and shows the report. */
+export function Certification({ webhookRef, isAdmin, certificationId }: CertificationProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <section class="list" aria-label="Certification">
+      <div class="head">
+        <h2>Certification</h2>
+        {isAdmin && (
+          <button type="button" class="plain small" onClick={() => setOpen(true)}>
+            Certify…
+          </button>
+        )}
+      </div>
+      <p class="lead">
+        Checks that the receiver verifies signatures: it must accept valid requests, and reject forged, stale and cut ones.
+      </p>
+      {certificationId !== undefined && <ReportView webhookRef={webhookRef} certificationId={certificationId} />}
+      {isOpen && (
+        <CertifyDialog
+          webhookRef={webhookRef}
+          onClose={() => setOpen(false)}
+          onStarted={(id) => {
+            setOpen(false);
+            location.hash = withQuery(healthHref(webhookRef.projectId, webhookRef.webhookId), { certification: id });
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+interface CertifyDialogProps {
+  webhookRef: WebhookRef;
+  onClose(): void;
+  onStarted(certificationId: string): void;
+}
+
+function CertifyDialog({ webhookRef, onClose, onStarted }: CertifyDialogProps) {
+  const certify = useAction(async (client) => onStarted((await client.certifyWebhook(webhookRef)).id));
+  return (
+    <FormDialog title="Certify this receiver?" action={certify} verb="Certify" onClose={onClose}>
+      <p>
+        Sends six sample requests to the receiver now, also if the webhook is disabled. Each has the header{" "}
+        <code>X-Service-Probe</code>, and <code>data.test</code> is <code>true</code>. They are no deliveries and change
+        nothing of the webhook.
+      </p>
+    </FormDialog>
+  );
+}
+
+function ReportView({ webhookRef, certificationId }: { webhookRef: WebhookRef; certificationId: string }) {
+  const { data: report, error } = useLoaded(
+    certificationId,
+    (client) => client.getCertification(webhookRef, certificationId),
+    ({ status }) => (status === "running" ? RUNNING_INTERVAL_MS : undefined),
+  );
+  return (
+    <>
+      <ErrorMessage error={error} />
+      {report === undefined && !error && <Skeleton rows={4} />}
+      {report && <ReportContent report={report} />}
+    </>
+  );
+}
+
+function ReportContent({ report: { status, passed, created_at, checks } }: { report: Report }) {
+  const failedCount = checks.filter((check) => !check.passed).length;
+  return (
+    <>
+      <p role="status">
+        {status === "running" && <Badge tone="warning">running: up to half a minute</Badge>}
+        {status === "unfinished" && <Badge tone="bad">not finished: certify again</Badge>}
+        {status === "finished" && passed && <Badge tone="good">passed</Badge>}
+        {status === "finished" && !passed && (
+          <Badge tone="bad">
+            {failedCount} of {checks.length} checks not passed
+          </Badge>
+        )}{" "}
+        <span class="fine">
+          requested <Time at={created_at} />
+        </span>
+      </p>
+      {checks.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Result</th>
+              <th scope="col">Check</th>
+              <th scope="col">Expected</th>
+              <th scope="col">Response</th>
+            </tr>
+          </thead>
+          <tbody>
+            {checks.map((check) => (
+              <tr key={check.check}>
+                <td>
+                  <Badge tone={check.passed ? "good" : "bad"}>{check.passed ? "passed" : "not passed"}</Badge>
+                </td>
+                <td class="breaks">
+                  {checkMeanings[check.check] ?? check.check}
+                  {check.hint !== null && <p class="hint">{check.hint}</p>}
+                </td>
+                <td data-label="expected">{check.expected}</td>
+                <td data-label="response">
+                  {check.status_code ?? check.error_code ?? ""}{" "}
+                  {check.duration_ms !== null && <span class="fine">{duration(check.duration_ms)}</span>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,146 @@
+import { useId } from "preact/hooks";
+import type { WebhookStats } from "../../client/src/client.ts";
+import { attemptBars, linesThrough, scaleTop } from "./chart-points.ts";
+import { duration } from "./time.ts";
+
+type Buckets = WebhookStats["buckets"];
+
+const LARGE = { width: 720, height: 120 };
+const SMALL = { width: 120, height: 26 };
+
+const timeOf = (instant: string) =>
+  new Date(instant).toLocaleString(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
+
+const counted = (count: number, one: string) => `${count.toLocaleString()} ${one}${count === 1 ? "" : "s"}`;
+
+/** What a chart of attempts shows, as text. */
+const summaryOf = ({ attempts, succeeded }: Pick<WebhookStats, "attempts" | "succeeded">) =>
+  attempts === 0 ? "no attempts" : `${counted(attempts, "attempt")}, ${attempts - succeeded} failed`;
+
+/** Attempts of the last hours in a line of a list: successes go up, failures go down. */
+export function Sparkline({ stats }: { stats: WebhookStats }) {
+  const text = summaryOf(stats);
+  if (stats.attempts === 0) return <span class="fine">{text}</span>;
+  return (
+    <span class="sparkline">
+      <Bars buckets={stats.buckets} size={SMALL} label={`Last ${stats.window}: ${text}`} />
+      <span class="fine" aria-hidden="true">
+        {stats.attempts === stats.succeeded ? stats.attempts.toLocaleString() : `${stats.attempts - stats.succeeded} failed`}
+      </span>
+    </span>
+  );
+}
+
+function Bars({ buckets, size, label }: { buckets: Buckets; size: typeof LARGE; label: string }) {
+  const { bars, baseline } = attemptBars(buckets, size);
+  return (
+    <svg
+      class="bars"
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${size.width} ${size.height}`}
+      preserveAspectRatio="none"
+    >
+      {bars.map(({ succeeded, failed }, index) => {
+        const bucket = buckets[index];
+        return (
+          <g key={bucket?.start}>
+            {bucket && <title>{`${timeOf(bucket.start)}: ${summaryOf(bucket)}`}</title>}
+            {succeeded && <rect class="succeeded" {...succeeded} />}
+            {failed && <rect class="failed" {...failed} />}
+          </g>
+        );
+      })}
+      <line class="baseline" x1="0" x2={size.width} y1={baseline} y2={baseline} />
+    </svg>
+  );
+}
+
+/** Attempts and response times of a webhook over time, with a table of the same values. */
+export function StatsCharts({ stats }: { stats: WebhookStats }) {
+  const id = useId();
+  const { buckets, since } = stats;
+  const slowestMs = scaleTop(Math.max(1, ...buckets.map(({ p95_ms }) => p95_ms ?? 0)));
+  const minutes = stats.bucket_seconds / 60;
+  const period = minutes < 60 ? `${minutes} min` : `${minutes / 60} h`;
+  const { max } = attemptBars(buckets, LARGE);
+  const axis = (
+    <p class="axis fine" aria-hidden="true">
+      <span>{timeOf(since)}</span>
+      <span>now</span>
+    </p>
+  );
+  return (
+    <div class="charts">
+      <figure aria-labelledby={`${id}-attempts`}>
+        <figcaption id={`${id}-attempts`}>
+          Attempts per {period}: <span class="key good">▲ succeeded (most {max.succeeded})</span>{" "}
+          <span class="key bad">▼ failed (most {max.failed})</span>
+        </figcaption>
+        <Bars buckets={buckets} size={LARGE} label={`Attempts per ${period}: ${summaryOf(stats)}`} />
+        {axis}
+      </figure>
+      <figure aria-labelledby={`${id}-times`}>
+        <figcaption id={`${id}-times`}>
+          Response time, up to {duration(slowestMs)}: <span class="key">━ median</span>{" "}
+          <span class="key">┅ 95 % are faster</span>
+        </figcaption>
+        <svg
+          class="lines"
+          role="img"
+          aria-label={`Response time per ${period}${stats.response_ms ? `: median ${duration(stats.response_ms.p50)}, 95 % within ${duration(stats.response_ms.p95)}` : ": no responses"}`}
+          viewBox={`0 0 ${LARGE.width} ${LARGE.height}`}
+          preserveAspectRatio="none"
+        >
+          {(["p95_ms", "p50_ms"] as const).map((name) =>
+            linesThrough(
+              buckets.map((bucket) => bucket[name]),
+              slowestMs,
+              LARGE,
+            ).map((points) => <polyline key={name + points} class={name} points={points} />),
+          )}
+        </svg>
+        {axis}
+      </figure>
+      <details>
+        <summary>Show as table</summary>
+        <StatsTable buckets={buckets} />
+      </details>
+    </div>
+  );
+}
+
+function StatsTable({ buckets }: { buckets: Buckets }) {
+  const rows = buckets.filter(({ attempts }) => attempts > 0);
+  if (rows.length === 0) return <p class="fine">No attempts.</p>;
+  return (
+    <>
+      <table>
+        <caption class="visually-hidden">Attempts and response times</caption>
+        <thead>
+          <tr>
+            <th scope="col">From</th>
+            <th scope="col">Attempts</th>
+            <th scope="col">Failed</th>
+            <th scope="col">Median</th>
+            <th scope="col">95 % within</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ start, attempts, succeeded, p50_ms, p95_ms }) => (
+            <tr key={start}>
+              <td>
+                <time dateTime={start}>{timeOf(start)}</time>
+              </td>
+              <td data-label="attempts">{attempts}</td>
+              <td data-label="failed">{attempts - succeeded}</td>
+              <td data-label="median">{p50_ms === null ? "none" : duration(p50_ms)}</td>
+              <td data-label="95 %">{p95_ms === null ? "none" : duration(p95_ms)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="fine">Periods without attempts are left out.</p>
+    </>
+  );
+}

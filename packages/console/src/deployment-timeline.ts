@@ -1,0 +1,70 @@
+import type { DeploymentEvent, EventName } from "../../client/src/client.ts";
+
+/* Deployments, made of the events of a project's feed. */
+
+export type DeploymentState = "running" | "succeeded" | "failed";
+
+/** One event of a deployment. */
+export interface DeploymentStep {
+  event: DeploymentEvent;
+  /** Milliseconds since the step before; null for the first one. */
+  sincePreviousMs: number | null;
+}
+
+export interface Deployment {
+  id: string;
+  /** By the newest event. */
+  state: DeploymentState;
+  /** Oldest first, by the time of the event. */
+  steps: DeploymentStep[];
+  /** Milliseconds from the latest start to the end after it; null while it runs, or if its start is not loaded. */
+  durationMs: number | null;
+}
+
+const stateAfter = {
+  "deploy.started": "running",
+  "deploy.succeeded": "succeeded",
+  "deploy.failed": "failed",
+} satisfies Record<EventName, DeploymentState>;
+
+/** Groups events by deployment. The deployment with the newest event is first. The order of the events does not matter. */
+export function deploymentsOf(events: DeploymentEvent[]): Deployment[] {
+  const byId = new Map<string, DeploymentEvent[]>();
+  for (const event of [...events].sort(byTime)) {
+    const known = byId.get(event.deployment_id);
+    if (known) known.push(event);
+    else byId.set(event.deployment_id, [event]);
+  }
+  const newestOf = ({ steps }: Deployment) => timeOf(steps.at(-1)?.event);
+  return [...byId].map(([id, ofDeployment]) => toDeployment(id, ofDeployment)).sort((a, b) => newestOf(b) - newestOf(a));
+}
+
+function toDeployment(id: string, events: DeploymentEvent[]): Deployment {
+  const steps = events.map((event, index) => ({
+    event,
+    sincePreviousMs: index === 0 ? null : timeOf(event) - timeOf(events[index - 1]),
+  }));
+  const last = events.at(-1);
+  const started = events.findLast(({ event }) => event === "deploy.started");
+  const hasEnded = last !== undefined && started !== undefined && last !== started;
+  return {
+    id,
+    // An event of a later version of the API may have another name.
+    state: last ? (stateAfter[last.event] ?? "running") : "running",
+    steps,
+    durationMs: hasEnded ? timeOf(last) - timeOf(started) : null,
+  };
+}
+
+const timeOf = (event: DeploymentEvent | undefined): number => Date.parse(event?.timestamp ?? "");
+
+/** By time. At the same time, a start is before an end. */
+function byTime(a: DeploymentEvent, b: DeploymentEvent): number {
+  const isStart = ({ event }: DeploymentEvent) => (event === "deploy.started" ? 0 : 1);
+  return timeOf(a) - timeOf(b) || isStart(a) - isStart(b) || (a.id < b.id ? -1 : 1);
+}
+
+/** Adds events to those that are known. The feed may return an event again: it keeps its id. */
+export function mergeEvents(known: DeploymentEvent[], added: DeploymentEvent[]): DeploymentEvent[] {
+  return [...new Map([...known, ...added].map((event) => [event.id, event])).values()];
+}

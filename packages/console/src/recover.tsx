@@ -1,0 +1,96 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { WebhookRef } from "../../client/src/client.ts";
+import { countRecoverable, type RecoveryCount } from "../../client/src/recovery-count.ts";
+import { Field, RadioGroup } from "./components.tsx";
+import { FormDialog } from "./dialog.tsx";
+import { toLocalInput } from "./filter-bar.tsx";
+import { useAction } from "./use-action.ts";
+
+/** Upper bound on the deliveries that the count reads: 20 requests. */
+const MAX_COUNTED = 2_000;
+
+interface RecoverDialogProps {
+  webhookRef: WebhookRef;
+  onClose(): void;
+  onDone(count: number): void;
+}
+
+const recoverable = { both: "Failed and held", failed: "Failed", held: "Held" };
+type Recoverable = keyof typeof recoverable;
+
+/** Counts the deliveries of a period that failed or are held, and after a confirmation sends them again. */
+export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProps) {
+  const [since, setSince] = useState(() => toLocalInput(new Date(Date.now() - 24 * 3600_000)));
+  const [which, setWhich] = useState<Recoverable>("both");
+  const [counted, setCounted] = useState<RecoveryCount>();
+  const time = new Date(since);
+  const [sentCount, setSentCount] = useState(0);
+  const isClosed = useRef(false);
+  useEffect(
+    () => () => {
+      isClosed.current = true;
+    },
+    [],
+  );
+  const status = which === "both" ? undefined : which;
+  const count = useAction(async (client) => setCounted(await countRecoverable(client, webhookRef, { since: time, status, maxRead: MAX_COUNTED })));
+  const recover = useAction(async (client) => {
+    const body = { since: time.toISOString(), ...(status !== undefined && { status }) };
+    let total = 0;
+    setSentCount(0);
+    for await (const { count } of client.eachRecovery(webhookRef, body)) {
+      total += count;
+      setSentCount(total);
+      if (isClosed.current) break;
+    }
+    onDone(total);
+  });
+  const isReady = !Number.isNaN(time.getTime()) && counted?.count !== 0;
+  const verb = counted === undefined ? "Count" : `Recover ${counted.complete ? counted.count : `${counted.count}+`}`;
+  return (
+    <FormDialog
+      title="Recover deliveries"
+      action={counted === undefined ? count : recover}
+      verb={verb}
+      isReady={isReady}
+      onClose={onClose}
+    >
+      <p>Sends failed and held deliveries again, oldest first. Their ids stay the same. Counts them first.</p>
+      <Field
+        label="Created since"
+        path="since"
+        hint="In your local time."
+        type="datetime-local"
+        error={recover.error}
+        value={since}
+        onInput={(value) => {
+          setSince(value);
+          setCounted(undefined);
+        }}
+      />
+      <RadioGroup
+        legend="Status"
+        values={Object.keys(recoverable) as Recoverable[]}
+        chosen={which}
+        onChange={(value) => {
+          setWhich(value);
+          setCounted(undefined);
+        }}
+        labelOf={(value) => recoverable[value]}
+      />
+      <p role="status">
+        {count.isBusy && "Counting…"}
+        {counted && sentCount === 0 && countText(counted)}
+        {sentCount > 0 && `${sentCount} sent again so far.`}
+      </p>
+    </FormDialog>
+  );
+}
+
+/** `12 would be sent again: 10 failed, 2 held.` */
+function countText({ count, failed, held, complete }: RecoveryCount): string {
+  if (complete && count === 0) return "There are no deliveries to recover.";
+  const start = complete ? count : `At least ${count}`;
+  const end = complete ? "" : ` Only the newest ${MAX_COUNTED} deliveries were counted.`;
+  return `${start} would be sent again: ${failed} failed, ${held} held.${end}`;
+}
