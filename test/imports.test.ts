@@ -142,6 +142,7 @@ const floors = [
   ["audit"],
   ["api-keys", "trusted-workflows", "webhooks"],
   ["projects", "deliveries", "auth", "service-accounts"],
+  ["certifications"],
   ["attempts"],
 ];
 

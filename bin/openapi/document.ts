@@ -109,6 +109,7 @@ const pathParameters: Record<ParamOf<(typeof endpoints)[number]["path"]>, string
   project_id: "Id of the project.",
   webhook_id: "Id of the webhook.",
   delivery_id: "Id of the delivery.",
+  certification_id: "Id of the certification.",
   service_account_id: "Id of the service account.",
   trusted_workflow_id: "Id of the trust.",
 };

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import type { Project } from "../../functions/access/membership.ts";
 import * as apiKeys from "../../functions/api-keys/api-key.ts";
 import * as audit from "../../functions/audit/audit-event.ts";
+import { createCertification, type ProbeResults } from "../../functions/certifications/certification.ts";
+import { toResponse as toCertificationResponse } from "../../functions/certifications/certification-presenter.ts";
 import { type Attempt, createDelivery } from "../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../functions/deliveries/delivery-presenter.ts";
 import { toRecord } from "../../functions/deliveries/event-presenter.ts";
@@ -67,6 +69,17 @@ const failedAttempt: Attempt = {
 const pending = createDelivery(eventOf("deploy.succeeded"), webhook, now, GRACE_SECONDS);
 const failing = { ...pending, attempt_count: 1, attempts: [failedAttempt], next_attempt_at: addSeconds(now, 6) };
 
+const certification = createCertification(webhook.id, now, bytes("certification", 16));
+const probeResults: ProbeResults = {
+  valid: { duration_ms: 48, status_code: 204 },
+  repeated: { duration_ms: 12, status_code: 204 },
+  unusual_body: { duration_ms: 52, status_code: 204 },
+  forged_signature: { duration_ms: 31, status_code: 401, error_code: "http_status" },
+  stale_timestamp: { duration_ms: 47, status_code: 204 },
+  cut_body: { duration_ms: 33, status_code: 401, error_code: "http_status" },
+};
+const certified = { ...certification, results: probeResults, finished_at: addSeconds(now, 1) };
+
 const user = {
   type: "jwt",
   user_id: "user",
@@ -125,6 +138,8 @@ export const examples = {
   failingDelivery: deliveries.toListItem(failing),
   redelivered: deliveries.toListItem({ ...failing, next_attempt_at: addSeconds(now, 120) }),
   shownDelivery: deliveries.toDetail(failing),
+  startedCertification: toCertificationResponse(certification, now),
+  finishedCertification: toCertificationResponse(certified, now),
   trustedWorkflow: trustedWorkflows.toResponse(trust),
 };
 

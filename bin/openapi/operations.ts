@@ -7,6 +7,7 @@ import {
   revocationSchema,
 } from "../../functions/api-keys/api-key-response-schema.ts";
 import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
+import { certificationSchema } from "../../functions/certifications/certification-response-schema.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import {
   deliveryDetailSchema,
@@ -74,7 +75,7 @@ export const tags = {
 
 /** The sentence on the budget that a request uses. */
 function budgetNote(request: BudgetedRequest): string {
-  const budget = `of ${REQUEST_BUDGET} a minute for test deliveries, redeliveries and recoveries`;
+  const budget = `of ${REQUEST_BUDGET} a minute for test deliveries, redeliveries, recoveries and certifications`;
   return `Counts ${requestCosts[request]} toward the project's budget ${budget}; beyond it, returns 429 \`rate_limited\`.`;
 }
 
@@ -311,6 +312,25 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     example: { event: "deploy.failed" },
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
     errors: ["project_suspended"],
+  },
+  "certifications/create": {
+    id: "certifyWebhook",
+    tag: "Webhooks",
+    summary: "Certify a receiver",
+    description:
+      "Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a " +
+      "forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and `data.test` is `true`. They are no deliveries, " +
+      "are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. " +
+      budgetNote("certify"),
+    response: { status: 202, schema: certificationSchema, example: examples.startedCertification },
+    errors: ["project_suspended"],
+  },
+  "certifications/get": {
+    id: "getCertification",
+    tag: "Webhooks",
+    summary: "Show a certification",
+    description: "The report of each check, with a hint for each that did not pass. Kept for 30 days.",
+    response: { status: 200, schema: certificationSchema, example: examples.finishedCertification },
   },
   "deliveries/list": {
     id: "listDeliveries",

@@ -15,9 +15,10 @@ import { ensureWakeUp } from "../deliveries/parking-store.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
+import { deliveryHeaders } from "../receivers/delivery-headers.ts";
 import type { Outcome } from "../receivers/receiver-client.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
-import { signatureHeaders, unexpiredSecrets } from "../receivers/signature.ts";
+import { unexpiredSecrets } from "../receivers/signature.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -230,7 +231,7 @@ async function send(request: AttemptRequest, inputs: AttemptInputs): Promise<Att
     await marked;
   };
   const outcome = await whileWaiting(
-    receivers.post(webhook.url, requestHeaders(delivery, secrets, at), delivery.body),
+    receivers.post(webhook.url, deliveryHeaders(delivery, signersOf(secrets, at), at), delivery.body),
     noteSlowness,
   );
   noteResponseTime(webhook.id, outcome.durationMs);
@@ -261,15 +262,10 @@ async function whileWaiting<Result>(result: Promise<Result>, onSlow: () => Promi
   }
 }
 
-function requestHeaders({ id, event, body }: Delivery, secrets: SigningSecrets, at: Date): Record<string, string> {
-  return {
-    "Content-Type": "application/json",
-    "User-Agent": "Deployment-Webhooks/1.0",
-    "X-Service-Event": event,
-    "X-Service-Delivery": id,
-    ...signatureHeaders({ deliveryId: id, at, body }, secrets.current, unexpiredSecrets(secrets.previous, at)),
-  };
-}
+const signersOf = ({ current, previous }: SigningSecrets, at: Date): [string, ...string[]] => [
+  current,
+  ...unexpiredSecrets(previous, at),
+];
 
 function toAttempt({ attempt_count }: Delivery, trigger: Trigger, at: Date, outcome: Outcome) {
   return {

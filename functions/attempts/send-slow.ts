@@ -1,5 +1,6 @@
+import { certify } from "./certify.ts";
 import { drain } from "./drain.ts";
 import { createSender } from "./sender.ts";
 
-/** Makes the attempts of slow, busy and failing webhooks, and drains the parking of webhooks. */
-export const handler = createSender("slow", drain);
+/** Makes the attempts of slow, busy and failing webhooks, drains the parking of webhooks, and certifies receivers. */
+export const handler = createSender("slow", { onWakeUp: drain, onCertify: certify });

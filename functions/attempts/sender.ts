@@ -1,5 +1,11 @@
 import type { SQSRecord } from "aws-lambda";
-import { type DeliveryMessage, type Lane, readDeliveryMessage, type WakeUpCall } from "../deliveries/delivery-queue.ts";
+import {
+  type CertifyCall,
+  type DeliveryMessage,
+  type Lane,
+  readDeliveryMessage,
+  type WakeUpCall,
+} from "../deliveries/delivery-queue.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
 import { type AttemptRequest, delay, makeAttempt } from "./attempt.ts";
 import { recordUnrecorded } from "./record.ts";
@@ -13,14 +19,16 @@ export const MIN_ATTEMPT_MS = 45_000;
 /** The part of it that is needed from the claim of the attempt on. It is checked again then: the reads may be slow. */
 const MIN_SEND_MS = 42_000;
 
-/** Handles the wake-up call of a webhook. `hasTime` returns whether there is time for another attempt. */
-type HandleWakeUp = (call: WakeUpCall, hasTime: () => boolean) => Promise<void>;
+/** Handlers of the messages that are not attempts. Absent = the queue of this lane has no such messages. */
+interface CallHandlers {
+  /** Handles the wake-up call of a webhook. `hasTime` returns whether there is time for another attempt. */
+  onWakeUp?: (call: WakeUpCall, hasTime: () => boolean) => Promise<void>;
+  /** Certifies a receiver. `remainingMs` returns the time until Lambda stops the function. */
+  onCertify?: (call: CertifyCall, remainingMs: () => number) => Promise<void>;
+}
 
-/**
- * Creates the handler of a sender.
- * @param onWakeUp absent = the queue of this lane has no wake-up calls
- */
-export function createSender(lane: Lane, onWakeUp?: HandleWakeUp) {
+/** Creates the handler of a sender. */
+export function createSender(lane: Lane, { onWakeUp, onCertify }: CallHandlers = {}) {
   return sqsConsumer(async (record, remainingMs) => {
     const message = readDeliveryMessage(record.body);
     const hasTime = () => remainingMs() >= MIN_ATTEMPT_MS;
@@ -28,6 +36,10 @@ export function createSender(lane: Lane, onWakeUp?: HandleWakeUp) {
     if (message.kind === "wake-up") {
       if (!onWakeUp) throw new Error("A wake-up call is in the wrong queue.");
       return onWakeUp(message, hasTime);
+    }
+    if (message.kind === "certify") {
+      if (!onCertify) throw new Error("A certification is in the wrong queue.");
+      return onCertify(message, remainingMs);
     }
     const request = requestOf(message, record, lane);
     if (hasTime()) await makeAttempt({ ...request, hasTimeToSend: () => remainingMs() >= MIN_SEND_MS });

@@ -56,9 +56,23 @@ export interface WakeUpCall {
   generation: number;
 }
 
-export type DeliveryMessage = DueAttempt | FirstAttempt | UnrecordedAttempt | WakeUpCall;
+/** The receiver of a webhook is to be certified: see attempts/certify.ts. */
+export interface CertifyCall {
+  kind: "certify";
+  project_id: string;
+  webhook_id: string;
+  certification_id: string;
+}
 
-const kinds: readonly string[] = ["due", "first", "unrecorded", "wake-up"] satisfies DeliveryMessage["kind"][];
+export type DeliveryMessage = DueAttempt | FirstAttempt | UnrecordedAttempt | WakeUpCall | CertifyCall;
+
+const kinds: readonly string[] = [
+  "due",
+  "first",
+  "unrecorded",
+  "wake-up",
+  "certify",
+] satisfies DeliveryMessage["kind"][];
 
 /**
  * Parses a message that this module wrote. Does not use a schema, because the library would add 14 KB and 4 % of the
@@ -141,6 +155,10 @@ export async function enqueueUnrecorded(attempt: UnrecordedAttempt, delaySeconds
 /** Enqueues wake-up calls. @returns the calls that were not accepted */
 export const enqueueWakeUps = (calls: WakeUpCall[], delaySeconds = 0): Promise<WakeUpCall[]> =>
   send(calls, { lane: "slow", delaySeconds });
+
+/** Enqueues a certification. @returns false when the message was not accepted */
+export const enqueueCertification = async (call: CertifyCall, delaySeconds = 0): Promise<boolean> =>
+  (await send([call], { lane: "slow", delaySeconds })).length === 0;
 
 /**
  * Upper bound on the size of a message that carries a delivery. SQS charges for each 64 KB, and a larger delivery is
@@ -233,5 +251,6 @@ const idsForLog = (messages: DeliveryMessage[]) => ({
 
 function idOf(message: DeliveryMessage): string {
   if (message.kind === "first") return message.delivery.id;
+  if (message.kind === "certify") return `certification:${message.certification_id}`;
   return message.kind === "wake-up" ? `wake-up:${message.webhook_id}` : message.delivery_id;
 }

@@ -1,8 +1,8 @@
 import { ApiError } from "../platform/errors.ts";
 
 /*
- * The budget of a project for the attempts that its members request: test deliveries, redeliveries and recoveries. They
- * go past the circuit breaker and reach disabled webhooks too, so without a budget one project could occupy the sender
+ * The budget of a project for the requests that its members cause: test deliveries, redeliveries, recoveries and
+ * certifications. They go past the circuit breaker and reach disabled webhooks too, so without a budget one project could occupy the sender
  * with receivers that never respond.
  */
 
@@ -12,8 +12,11 @@ import { ApiError } from "../platform/errors.ts";
  */
 export const REQUEST_BUDGET = 120;
 
-/** What each request costs. A recovery reads thousands of rows and sends up to 10,000 deliveries. */
-export const requestCosts = { test: 1, redeliver: 1, recover: 10 } as const;
+/**
+ * What each request costs. A recovery reads thousands of rows and sends up to 10,000 deliveries, a certification sends
+ * six requests.
+ */
+export const requestCosts = { test: 1, redeliver: 1, recover: 10, certify: 6 } as const;
 export type BudgetedRequest = keyof typeof requestCosts;
 
 const WINDOW_MS = 60_000;
@@ -43,7 +46,7 @@ export function budgetWindowAt(now: Date): BudgetWindow {
 /** Returns the error for a request that the budget of its project no longer covers in this window. */
 export function budgetExceeded({ endsInSeconds }: BudgetWindow, cause?: unknown): ApiError {
   const message =
-    `The project has used up its ${REQUEST_BUDGET} requests a minute for test deliveries, redeliveries and recoveries ` +
-    `(a recovery counts as ${requestCosts.recover}). Nothing was sent. Try again in ${endsInSeconds} s.`;
+    `The project has used up its ${REQUEST_BUDGET} requests a minute for test deliveries, redeliveries, recoveries and certifications ` +
+    `(a recovery counts as ${requestCosts.recover}, a certification as ${requestCosts.certify}). Nothing was sent. Try again in ${endsInSeconds} s.`;
   return new ApiError("rate_limited", message, { cause, headers: { "Retry-After": String(endsInSeconds) } });
 }

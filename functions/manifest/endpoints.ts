@@ -272,6 +272,31 @@ export const endpoints = [
     throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
+    method: "POST",
+    path: "/v1/projects/{project_id}/webhooks/{webhook_id}/certify",
+    file: "certifications/create",
+    access: "admin",
+    permission: "deliveries:write",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["PutItem"],
+        requestBudgets: ["UpdateItem"],
+      },
+      sendsTo: ["slowDeliveries"],
+    },
+    throttle: { requestsPerSecond: 5, burst: 20 },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/webhooks/{webhook_id}/certifications/{certification_id}",
+    file: "certifications/get",
+    access: "viewer",
+    permission: "deliveries:read",
+    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem"] } },
+  },
+  {
     method: "GET",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/deliveries",
     file: "deliveries/list",

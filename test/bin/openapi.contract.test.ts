@@ -101,6 +101,7 @@ interface Fixture {
     project_id: string;
     webhook_id: string;
     delivery_id: string;
+    certification_id: string;
     service_account_id: string;
     trusted_workflow_id: string;
   };
@@ -127,6 +128,7 @@ async function createFixture(): Promise<Fixture> {
     (await admin.api.post(path, { url, events: ["deploy.started"] })).body.data.id as string;
   const [webhook_id, spareId] = [await create(receiver.url), await create("https://hooks.example.com/spare")];
   const delivery = (await admin.api.post(`${path}/${webhook_id}/test`, {})).body.data;
+  const certification = (await admin.api.post(`${path}/${webhook_id}/certify`)).body.data;
   const account = (await admin.api.post(`/v1/projects/${project_id}/service-accounts`, contractAccount)).body.data;
   await receiver.waitFor(1);
   const trusted = (await admin.api.post(`/v1/projects/${project_id}/trusted-workflows`, trust)).body.data;
@@ -154,6 +156,7 @@ async function createFixture(): Promise<Fixture> {
       project_id,
       webhook_id,
       delivery_id: delivery.id,
+      certification_id: certification.id,
       service_account_id: account.id,
       trusted_workflow_id: trusted.id,
     },
@@ -248,7 +251,7 @@ interface Request {
 const seen = new Map<string, Set<string>>();
 
 /** Operations with a budget per project. Every request of this test finds it unused. */
-const budgeted = ["sendTestDelivery", "redeliver", "recoverDeliveries"];
+const budgeted = ["sendTestDelivery", "certifyWebhook", "redeliver", "recoverDeliveries"];
 
 async function sendTo(operation: Operation, request: Request): Promise<Response> {
   if (budgeted.includes(operation.id)) await givenUsedBudget(fixture.ids.project_id, 0);
@@ -715,6 +718,7 @@ describe("limits and states", () => {
     const webhook = `/v1/projects/${project_id}/webhooks/${webhook_id}`;
     const paths: Record<string, string> = {
       sendTestDelivery: `${webhook}/test`,
+      certifyWebhook: `${webhook}/certify`,
       redeliver: `${webhook}/deliveries/${delivery_id}/redeliver`,
       recoverDeliveries: `${webhook}/recover`,
     };

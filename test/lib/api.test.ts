@@ -154,6 +154,7 @@ describe("the throttle", () => {
     const own = {
       "POST //v1/credentials/revoke": "5/s, burst 20",
       [`POST ${webhook}/test`]: "5/s, burst 20",
+      [`POST ${webhook}/certify`]: "5/s, burst 20",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "5/s, burst 20",
       [`POST ${webhook}/recover`]: "3/s, burst 10",
     };
@@ -167,6 +168,7 @@ describe("the throttle", () => {
       "* /*": "4/s, burst 15",
       "POST //v1/credentials/revoke": "4/s, burst 15",
       [`POST ${webhook}/test`]: "4/s, burst 15",
+      [`POST ${webhook}/certify`]: "4/s, burst 15",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "4/s, burst 15",
       [`POST ${webhook}/recover`]: "3/s, burst 10",
     });

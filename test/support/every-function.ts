@@ -72,6 +72,7 @@ async function callEveryEndpoint(service: TestService): Promise<void> {
       project_id: projectId,
       webhook_id: webhook.id,
       delivery_id: (await givenDelivery(webhook, { status: "failed", attempt_count: 1 })).id,
+      certification_id: (await api.post(`/v1/projects/${projectId}/webhooks/${webhook.id}/certify`)).body.data.id,
       trusted_workflow_id: (await api.post(`/v1/projects/${projectId}/trusted-workflows`, trust)).body.data.id,
     };
     const accounts = `/v1/projects/${projectId}/service-accounts`;

@@ -259,9 +259,61 @@ export interface paths {
     put?: never;
     /**
      * Send a sample event
-     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["sendTestDelivery"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/webhooks/{webhook_id}/certify": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the webhook. */
+        webhook_id: components["parameters"]["webhook_id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Certify a receiver
+     * @description Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and `data.test` is `true`. They are no deliveries, are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. Counts 6 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     */
+    post: operations["certifyWebhook"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/webhooks/{webhook_id}/certifications/{certification_id}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the webhook. */
+        webhook_id: components["parameters"]["webhook_id"];
+        /** @description Id of the certification. */
+        certification_id: components["parameters"]["certification_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * Show a certification
+     * @description The report of each check, with a hint for each that did not pass. Kept for 30 days. Requires membership of the project. Permission: `deliveries:read`.
+     */
+    get: operations["getCertification"];
+    put?: never;
+    post?: never;
     delete?: never;
     options?: never;
     head?: never;
@@ -338,7 +390,7 @@ export interface paths {
     put?: never;
     /**
      * Send a delivery again
-     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["redeliver"];
     delete?: never;
@@ -363,7 +415,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries and recoveries; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -2018,6 +2070,8 @@ export interface components {
     webhook_id: string;
     /** @description Id of the delivery. */
     delivery_id: string;
+    /** @description Id of the certification. */
+    certification_id: string;
     /** @description Id of the service account. */
     service_account_id: string;
     /** @description Id of the trust. */
@@ -3041,6 +3095,364 @@ export interface operations {
       404: components["responses"]["NotFound"];
       413: components["responses"]["PayloadTooLarge"];
       415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  certifyWebhook: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the webhook. */
+        webhook_id: components["parameters"]["webhook_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Accepted */
+      202: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-71fb-bcba-55b1a79ce61a",
+           *         "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
+           *         "status": "running",
+           *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "finished_at": null,
+           *         "passed": null,
+           *         "checks": []
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description The id of the certification. Sent to the receiver as `X-Service-Probe`.
+               */
+              id: string;
+              /**
+               * Format: uuid
+               * @description The webhook whose receiver is certified.
+               */
+              webhook_id: string;
+              /**
+               * @description The status of the certification.
+               *
+               *     - `running`: the requests are being sent; it takes up to half a minute
+               *     - `finished`: `passed` and `checks` are the result
+               *     - `unfinished`: it did not finish within ten minutes, because of an internal error: certify again
+               * @enum {string}
+               */
+              status: "running" | "finished" | "unfinished";
+              /**
+               * Format: date-time
+               * @description When the certification was requested.
+               */
+              created_at: string;
+              /**
+               * Format: date-time
+               * @description When it finished; null before.
+               */
+              finished_at: string | null;
+              /** @description Whether all checks passed; null without a result. */
+              passed: boolean | null;
+              /** @description The checks; empty without a result. */
+              checks: {
+                /**
+                 * @description What was checked.
+                 *
+                 *     - `valid`: a valid delivery
+                 *     - `repeated`: the same delivery again, with the same id
+                 *     - `unusual_body`: a valid delivery whose JSON has unusual spacing and an é
+                 *     - `forged_signature`: a request with both signatures made with another secret
+                 *     - `stale_timestamp`: a request with a timestamp an hour old, and correct signatures
+                 *     - `cut_body`: a request with half of the body, and the signatures of the complete body
+                 *     - `response_time`: the time of the slowest response
+                 * @enum {string}
+                 */
+                check:
+                  | "valid"
+                  | "repeated"
+                  | "unusual_body"
+                  | "forged_signature"
+                  | "stale_timestamp"
+                  | "cut_body"
+                  | "response_time";
+                /**
+                 * @description The response that passes.
+                 *
+                 *     - `2xx`: a status from 200 to 299
+                 *     - `4xx`: a status from 400 to 499, except 408 and 429
+                 *     - `within 15 s`: a complete response to each request within 15 seconds
+                 * @enum {string}
+                 */
+                expected: "2xx" | "4xx" | "within 15 s";
+                /** @description The status code of the response; null when no response arrived. */
+                status_code: number | null;
+                /**
+                 * @description Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.
+                 *
+                 *     - `http_status`: the receiver returned a status other than 2xx
+                 *     - `timeout`: no complete response within 15 seconds
+                 *     - `dns_error`: the host name does not resolve
+                 *     - `connection_refused`: nothing accepts connections at the host and port
+                 *     - `connection_reset`: the connection was closed before the response was complete
+                 *     - `tls_error`: the TLS connection failed; the hint names the cause
+                 *     - `address_blocked`: the host resolves to an address that is not public
+                 *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+                 * @enum {string|null}
+                 */
+                error_code:
+                  | "http_status"
+                  | "timeout"
+                  | "dns_error"
+                  | "connection_refused"
+                  | "connection_reset"
+                  | "tls_error"
+                  | "address_blocked"
+                  | "invalid_response"
+                  | null;
+                /** @description Milliseconds until the response was read; null when nothing was sent. */
+                duration_ms: number | null;
+                /** @description Whether the response is the expected one. */
+                passed: boolean;
+                /** @description How to fix the receiver; null for a check that passed. */
+                hint: string | null;
+              }[];
+            };
+          };
+        };
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["Forbidden"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  getCertification: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the webhook. */
+        webhook_id: components["parameters"]["webhook_id"];
+        /** @description Id of the certification. */
+        certification_id: components["parameters"]["certification_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-71fb-bcba-55b1a79ce61a",
+           *         "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
+           *         "status": "finished",
+           *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "finished_at": "2026-11-21T04:04:30.027Z",
+           *         "passed": false,
+           *         "checks": [
+           *           {
+           *             "check": "valid",
+           *             "expected": "2xx",
+           *             "status_code": 204,
+           *             "error_code": null,
+           *             "duration_ms": 48,
+           *             "passed": true,
+           *             "hint": null
+           *           },
+           *           {
+           *             "check": "repeated",
+           *             "expected": "2xx",
+           *             "status_code": 204,
+           *             "error_code": null,
+           *             "duration_ms": 12,
+           *             "passed": true,
+           *             "hint": null
+           *           },
+           *           {
+           *             "check": "unusual_body",
+           *             "expected": "2xx",
+           *             "status_code": 204,
+           *             "error_code": null,
+           *             "duration_ms": 52,
+           *             "passed": true,
+           *             "hint": null
+           *           },
+           *           {
+           *             "check": "forged_signature",
+           *             "expected": "4xx",
+           *             "status_code": 401,
+           *             "error_code": "http_status",
+           *             "duration_ms": 31,
+           *             "passed": true,
+           *             "hint": null
+           *           },
+           *           {
+           *             "check": "stale_timestamp",
+           *             "expected": "4xx",
+           *             "status_code": 204,
+           *             "error_code": null,
+           *             "duration_ms": 47,
+           *             "passed": false,
+           *             "hint": "The receiver accepted a delivery whose webhook-timestamp is an hour old: verify webhook-signature, and respond with 401 when the timestamp is more than 5 minutes from now. X-Service-Signature covers no time: a receiver that verifies only that signature cannot recognize a replay. Only the Standard Webhooks scheme protects from it."
+           *           },
+           *           {
+           *             "check": "cut_body",
+           *             "expected": "4xx",
+           *             "status_code": 401,
+           *             "error_code": "http_status",
+           *             "duration_ms": 33,
+           *             "passed": true,
+           *             "hint": null
+           *           },
+           *           {
+           *             "check": "response_time",
+           *             "expected": "within 15 s",
+           *             "status_code": 204,
+           *             "error_code": null,
+           *             "duration_ms": 52,
+           *             "passed": true,
+           *             "hint": null
+           *           }
+           *         ]
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * Format: uuid
+               * @description The id of the certification. Sent to the receiver as `X-Service-Probe`.
+               */
+              id: string;
+              /**
+               * Format: uuid
+               * @description The webhook whose receiver is certified.
+               */
+              webhook_id: string;
+              /**
+               * @description The status of the certification.
+               *
+               *     - `running`: the requests are being sent; it takes up to half a minute
+               *     - `finished`: `passed` and `checks` are the result
+               *     - `unfinished`: it did not finish within ten minutes, because of an internal error: certify again
+               * @enum {string}
+               */
+              status: "running" | "finished" | "unfinished";
+              /**
+               * Format: date-time
+               * @description When the certification was requested.
+               */
+              created_at: string;
+              /**
+               * Format: date-time
+               * @description When it finished; null before.
+               */
+              finished_at: string | null;
+              /** @description Whether all checks passed; null without a result. */
+              passed: boolean | null;
+              /** @description The checks; empty without a result. */
+              checks: {
+                /**
+                 * @description What was checked.
+                 *
+                 *     - `valid`: a valid delivery
+                 *     - `repeated`: the same delivery again, with the same id
+                 *     - `unusual_body`: a valid delivery whose JSON has unusual spacing and an é
+                 *     - `forged_signature`: a request with both signatures made with another secret
+                 *     - `stale_timestamp`: a request with a timestamp an hour old, and correct signatures
+                 *     - `cut_body`: a request with half of the body, and the signatures of the complete body
+                 *     - `response_time`: the time of the slowest response
+                 * @enum {string}
+                 */
+                check:
+                  | "valid"
+                  | "repeated"
+                  | "unusual_body"
+                  | "forged_signature"
+                  | "stale_timestamp"
+                  | "cut_body"
+                  | "response_time";
+                /**
+                 * @description The response that passes.
+                 *
+                 *     - `2xx`: a status from 200 to 299
+                 *     - `4xx`: a status from 400 to 499, except 408 and 429
+                 *     - `within 15 s`: a complete response to each request within 15 seconds
+                 * @enum {string}
+                 */
+                expected: "2xx" | "4xx" | "within 15 s";
+                /** @description The status code of the response; null when no response arrived. */
+                status_code: number | null;
+                /**
+                 * @description Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.
+                 *
+                 *     - `http_status`: the receiver returned a status other than 2xx
+                 *     - `timeout`: no complete response within 15 seconds
+                 *     - `dns_error`: the host name does not resolve
+                 *     - `connection_refused`: nothing accepts connections at the host and port
+                 *     - `connection_reset`: the connection was closed before the response was complete
+                 *     - `tls_error`: the TLS connection failed; the hint names the cause
+                 *     - `address_blocked`: the host resolves to an address that is not public
+                 *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+                 * @enum {string|null}
+                 */
+                error_code:
+                  | "http_status"
+                  | "timeout"
+                  | "dns_error"
+                  | "connection_refused"
+                  | "connection_reset"
+                  | "tls_error"
+                  | "address_blocked"
+                  | "invalid_response"
+                  | null;
+                /** @description Milliseconds until the response was read; null when nothing was sent. */
+                duration_ms: number | null;
+                /** @description Whether the response is the expected one. */
+                passed: boolean;
+                /** @description How to fix the receiver; null for a check that passed. */
+                hint: string | null;
+              }[];
+            };
+          };
+        };
+      };
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

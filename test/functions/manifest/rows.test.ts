@@ -54,6 +54,8 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
     `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhooks:write`,
     `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write, 5/s, burst 20`,
+    `POST ${webhook}/certify -> certifications/create, admin, deliveries:write, 5/s, burst 20`,
+    `GET ${webhook}/certifications/{certification_id} -> certifications/get, viewer, deliveries:read`,
     `GET ${webhook}/deliveries -> deliveries/list, viewer, deliveries:read`,
     `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
     `POST ${webhook}/deliveries/{delivery_id}/redeliver -> deliveries/redeliver, admin, deliveries:write, 5/s, burst 20`,

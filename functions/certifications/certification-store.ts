@@ -1,0 +1,83 @@
+import { GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { batchGet, dynamo, isConditionFailed } from "../platform/aws.ts";
+import { tableName } from "../platform/env.ts";
+import { ApiError } from "../platform/errors.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
+import { type SigningSecrets, signingSecrets } from "../webhooks/webhook-secret-store.ts";
+import { type Certification, type ProbeResults, partitionOf } from "./certification.ts";
+
+/*
+ * The certifications of webhooks. They are in the table of deliveries, each webhook's in a partition of its own, and
+ * expire like deliveries.
+ */
+
+/** Stores a new certification. Its id is random, so a repeated write stores the same row. */
+export async function insert(certification: Certification): Promise<void> {
+  await dynamo().send(new PutCommand({ TableName: tableName("deliveries"), Item: certification }));
+}
+
+/**
+ * Returns a certification of a webhook. Strongly consistent.
+ * @throws ApiError `not_found` when the webhook has no certification with this id
+ */
+export async function get(webhookId: string, id: string): Promise<Certification> {
+  const { Item } = await dynamo().send(
+    new GetCommand({
+      TableName: tableName("deliveries"),
+      Key: { webhook_id: partitionOf(webhookId), id },
+      ConsistentRead: true,
+    }),
+  );
+  if (!Item) throw new ApiError("not_found", "No certification with this id exists.");
+  return Item as Certification;
+}
+
+/** The rows that a certification needs. A deleted row is absent. */
+interface CertificationInputs {
+  certification?: Certification | undefined;
+  webhook?: Webhook | undefined;
+  secrets?: SigningSecrets | undefined;
+}
+
+interface CertificationKeys {
+  project_id: string;
+  webhook_id: string;
+  certification_id: string;
+}
+
+/** Reads all inputs of the probes in one request. Strongly consistent. */
+export async function readForProbes(keys: CertificationKeys): Promise<CertificationInputs> {
+  const { project_id, webhook_id, certification_id } = keys;
+  const [deliveries, webhooks, secrets] = [tableName("deliveries"), tableName("webhooks"), tableName("webhookSecrets")];
+  const found = await batchGet({
+    [deliveries]: [{ webhook_id: partitionOf(webhook_id), id: certification_id }],
+    [webhooks]: [{ project_id, id: webhook_id }],
+    [secrets]: [{ webhook_id }],
+  });
+  const secretRow = found[secrets]?.[0];
+  return {
+    certification: found[deliveries]?.[0] as unknown as Certification | undefined,
+    webhook: found[webhooks]?.[0] as unknown as Webhook | undefined,
+    secrets: secretRow && signingSecrets(secretRow),
+  };
+}
+
+/**
+ * Stores the results, once: when two senders received the message, the first results stay.
+ * @param at in ISO 8601
+ */
+export async function finish({ webhook_id, id }: Certification, results: ProbeResults, at: string): Promise<void> {
+  try {
+    await dynamo().send(
+      new UpdateCommand({
+        TableName: tableName("deliveries"),
+        Key: { webhook_id, id },
+        UpdateExpression: "SET finished_at = :at, results = :results",
+        ConditionExpression: "attribute_exists(id) AND attribute_not_exists(finished_at)",
+        ExpressionAttributeValues: { ":at": at, ":results": results },
+      }),
+    );
+  } catch (error) {
+    if (!isConditionFailed(error)) throw error;
+  }
+}

@@ -1,0 +1,29 @@
+import { randomBytes } from "node:crypto";
+import { enqueueCertification } from "../deliveries/delivery-queue.ts";
+import { chargeRequest } from "../deliveries/request-budget-store.ts";
+import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
+import { ApiError } from "../platform/errors.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
+import { createCertification } from "./certification.ts";
+import { toResponse } from "./certification-presenter.ts";
+import * as certifications from "./certification-store.ts";
+
+/**
+ * Starts the certification of a receiver, also of a disabled webhook. The slow sender sends the probes, because only
+ * senders may read signing secrets.
+ */
+export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/certify", {
+  async run({ params, now }) {
+    const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    requireNotSuspended(webhook);
+    await chargeRequest(webhook.project_id, "certify", now);
+    const certification = createCertification(webhook.id, now, randomBytes(16));
+    await certifications.insert(certification);
+    const ids = { project_id: webhook.project_id, webhook_id: webhook.id, certification_id: certification.id };
+    const isEnqueued = await enqueueCertification({ kind: "certify", ...ids });
+    // Unlike a delivery, nothing would find the row later.
+    if (!isEnqueued) throw new ApiError("service_unavailable", "The certification could not be started. Try again.");
+    return accepted(toResponse(certification, now));
+  },
+});

@@ -1,0 +1,26 @@
+import { signatureHeaders } from "./signature.ts";
+
+interface DeliveryRequest {
+  id: string;
+  event: string;
+  body: string;
+}
+
+/**
+ * Returns the headers of a request to a receiver, without those of HTTP itself.
+ * @param secrets the current secret, and the unexpired previous ones, newest first
+ * @param at time of the request
+ */
+export function deliveryHeaders(
+  { id, event, body }: DeliveryRequest,
+  [current, ...previous]: readonly [string, ...string[]],
+  at: Date,
+): Record<string, string> {
+  return {
+    "Content-Type": "application/json",
+    "User-Agent": "Deployment-Webhooks/1.0",
+    "X-Service-Event": event,
+    "X-Service-Delivery": id,
+    ...signatureHeaders({ deliveryId: id, at, body }, current, previous),
+  };
+}
