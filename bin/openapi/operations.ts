@@ -16,6 +16,7 @@ import {
 } from "../../functions/deliveries/delivery-response-schema.ts";
 import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
+import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
 import { type endpoints, permissions, workflowPermissions } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
@@ -101,6 +102,30 @@ const pageParameters = {
     description: "Maximum number of entries on a page.",
   },
   cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
+};
+
+const listNote =
+  "Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can " +
+  "have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or about " +
+  "10 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not.";
+
+/** The query parameters of both lists of deliveries. */
+const deliveryFilters = {
+  event: { description: "Only deliveries of this event." },
+  status: { description: "Only deliveries with this status." },
+  deployment_id: { description: "Only deliveries of events of this deployment." },
+  error_code: {
+    description: "Only deliveries that have not succeeded, and whose last attempt failed for this reason.",
+  },
+  since: {
+    description: "Only deliveries of events at this time or later; a test delivery has the time of its request.",
+  },
+  until: { description: "Only deliveries of events before this time." },
+  limit: pageParameters.limit,
+  cursor: {
+    pattern: LIST_CURSOR_PATTERN,
+    description: "The start of the page. Take it from the `Link` of the previous page; the filters must be the same.",
+  },
 };
 
 const events = { description: "The events to send." };
@@ -332,17 +357,25 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description: "The report of each check, with a hint for each that did not pass. Kept for 30 days.",
     response: { status: 200, schema: certificationSchema, example: examples.finishedCertification },
   },
+  "deliveries/list-of-project": {
+    id: "listProjectDeliveries",
+    tag: "Deliveries",
+    summary: "List the deliveries of a project",
+    description: `The deliveries of all webhooks that the project has now. ${listNote}`,
+    fields: deliveryFilters,
+    response: {
+      status: 200,
+      schema: listOf(deliverySchema),
+      example: [examples.failingDelivery],
+      hasNextPage: true,
+    },
+  },
   "deliveries/list": {
     id: "listDeliveries",
     tag: "Deliveries",
     summary: "List the deliveries of a webhook",
-    description:
-      "Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. With " +
-      "`status`, a page can have fewer entries than `limit`, or none, although more pages follow: rely on the header.",
-    fields: {
-      status: { description: "Only deliveries with this status." },
-      ...pageParameters,
-    },
+    description: listNote,
+    fields: deliveryFilters,
     response: {
       status: 200,
       schema: listOf(deliverySchema),

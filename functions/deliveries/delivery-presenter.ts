@@ -1,9 +1,11 @@
 import * as z from "zod/mini";
 import { eventNames, parseJsonExactly } from "../deployments/deployment-event.ts";
+import { failureCodes } from "../receivers/failure-code.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
-import { fields, isoTime, uuid } from "../schema/input.ts";
+import { fields, isoTime, timeText, uuid } from "../schema/input.ts";
 import { page, pageFields } from "../schema/page.ts";
 import { type Delivery, deliveryStatuses } from "./delivery.ts";
+import { LIST_CURSOR_PATTERN, listCursorRule } from "./list-cursor.ts";
 import {
   RECOVERY_CURSOR_PATTERN,
   type RecoveryPosition,
@@ -36,14 +38,44 @@ export function toDetail(delivery: Delivery) {
   return { ...toListItem(delivery), payload: parseJsonExactly(delivery.body), attempts };
 }
 
-/** Query parameters of the delivery list. */
-export const listQuery = page(
-  fields({
-    status: z.optional(z.enum(deliveryStatuses, `must be one of ${deliveryStatuses.join(", ")}`)),
-    ...pageFields,
-  }),
+const listRange = "must be later than since";
+
+/** Query parameters of the delivery lists. */
+export const listQuery = z.pipe(
+  page(
+    fields({
+      event: z.optional(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`)),
+      status: z.optional(z.enum(deliveryStatuses, `must be one of ${deliveryStatuses.join(", ")}`)),
+      deployment_id: z.optional(uuid),
+      error_code: z.optional(z.enum(failureCodes, `must be one of ${failureCodes.join(", ")}`)),
+      since: z.optional(timeText),
+      until: z.optional(timeText),
+      limit: pageFields.limit,
+      cursor: z.optional(z.string(listCursorRule).check(z.regex(new RegExp(LIST_CURSOR_PATTERN), listCursorRule))),
+    }).check(
+      z.refine(({ since, until }) => !since || !until || new Date(since) < new Date(until), {
+        path: ["until"],
+        error: listRange,
+      }),
+    ),
+  ),
+  z.transform(({ since, until, event, status, deployment_id, error_code, limit, cursor, given }) => ({
+    filters: {
+      event,
+      status,
+      deployment_id,
+      error_code,
+      since: since === undefined ? undefined : new Date(since),
+      until: until === undefined ? undefined : new Date(until),
+    },
+    limit,
+    cursor,
+    given,
+  })),
 );
-export type ListQuery = Pick<z.infer<typeof listQuery>, "status" | "limit" | "cursor">;
+
+/** Which deliveries to list. Absent = all. */
+export type DeliveryFilters = Partial<z.infer<typeof listQuery>["filters"]>;
 
 /**
  * Body of a recovery: the deliveries of events since a time, optionally with one status only, optionally from the cursor

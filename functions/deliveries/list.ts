@@ -2,13 +2,18 @@ import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { listPage } from "./delivery-list-store.ts";
 import { listQuery, toListItem } from "./delivery-presenter.ts";
+import { listCursor, readListCursor } from "./list-cursor.ts";
 
 /** Lists the deliveries of a webhook, newest first. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries", {
   query: listQuery,
   async run({ params, query, requestUrl }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    const { items, nextCursor } = await listPage(webhook.id, query);
+    const { filters, limit, cursor } = query;
+    const listed = { scope: `webhook:${webhook.id}`, filters } as const;
+    const after = cursor && readListCursor(cursor, listed);
+    const { items, lastId } = await listPage([webhook.id], { filters, limit, after });
+    const nextCursor = lastId && listCursor(lastId, listed);
     return okPage(items.map(toListItem), { requestUrl, query, nextCursor });
   },
 });

@@ -184,6 +184,14 @@ export const endpoints = [
     uses: { tables: { projects: ["GetItem"], events: ["Query"] } },
   },
   {
+    method: "GET",
+    path: "/v1/projects/{project_id}/deliveries",
+    file: "deliveries/list-of-project",
+    access: "viewer",
+    permission: "deliveries:read",
+    uses: { tables: { projects: ["GetItem"], webhooks: ["Query"], deliveries: ["Query"] } },
+  },
+  {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks",
     file: "webhooks/create",

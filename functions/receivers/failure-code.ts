@@ -1,13 +1,15 @@
 /** Why a request to a receiver failed. `http_status` is any complete response other than 2xx. */
-export type FailureCode =
-  | "timeout"
-  | "dns_error"
-  | "connection_refused"
-  | "connection_reset"
-  | "tls_error"
-  | "address_blocked"
-  | "invalid_response"
-  | "http_status";
+export const failureCodes = [
+  "timeout",
+  "dns_error",
+  "connection_refused",
+  "connection_reset",
+  "tls_error",
+  "address_blocked",
+  "invalid_response",
+  "http_status",
+] as const;
+export type FailureCode = (typeof failureCodes)[number];
 
 /** The `detail` of a `timeout` in which no connection was established. */
 export const NOT_CONNECTED = "NOT_CONNECTED";

@@ -71,11 +71,14 @@ export function isTime(text: string): boolean {
   return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day;
 }
 
+/** A point in time in ISO 8601, as text. */
+export const timeText = z
+  .string(orRequired("must be an ISO 8601 time"))
+  .check(z.refine(isTime, "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z"));
+
 /** A point in time in ISO 8601. The output is a Date. */
 export const isoTime = z.pipe(
-  z
-    .string(orRequired("must be an ISO 8601 time"))
-    .check(z.refine(isTime, "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z")),
+  timeText,
   z.transform((text: string) => new Date(text)),
 );
 

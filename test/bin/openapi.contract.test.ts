@@ -306,6 +306,8 @@ const opaqueFields: Record<string, string[]> = {
   // The pattern of a ref allows control characters, which the service rejects.
   createTrustedWorkflow: ["ref"],
   listEvents: ["after"],
+  listDeliveries: ["cursor", "until"],
+  listProjectDeliveries: ["cursor", "until"],
 };
 
 /** Fields whose values depend on the settings. */

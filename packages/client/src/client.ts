@@ -11,6 +11,7 @@ type Schemas = components["schemas"];
 export type ApiKey = Schemas["ApiKey"];
 export type AuditEvent = Schemas["AuditEvent"];
 export type Attempt = Schemas["Attempt"];
+export type Certification = Schemas["Certification"];
 export type CreatedApiKey = Schemas["CreatedApiKey"];
 export type CreatedWebhook = Schemas["CreatedWebhook"];
 export type Delivery = Schemas["Delivery"];
@@ -23,6 +24,7 @@ export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type TrustedWorkflow = Schemas["TrustedWorkflow"];
 export type Webhook = Schemas["Webhook"];
+export type WebhookStats = Schemas["WebhookStats"];
 export type WebhookInList = Schemas["WebhookInList"];
 
 /** The body of a request for a new API key. */
@@ -109,6 +111,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
   : never;
 type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
 type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
+type StatsQuery = NonNullable<operations["getWebhookStats"]["parameters"]["query"]>;
 type AuditQuery = NonNullable<operations["listAuditEvents"]["parameters"]["query"]>;
 type EventQuery = NonNullable<operations["listEvents"]["parameters"]["query"]>;
 
@@ -135,6 +138,13 @@ export function createClient(options: ClientOptions) {
   /** Returns the `data` of a successful response, as `parseJson` returned it. `fetch` throws for any other response. */
   async function data<Data>(result: Promise<{ data?: { data: Data }; response: Response }>): Promise<Data> {
     return (bodies.get((await result).response) as { data: Data }).data;
+  }
+
+  async function deliveryPage(result: Promise<{ data?: { data: Delivery[] }; response: Response }>) {
+    const items = await data(result);
+    const nextCursor = linkedCursor((await result).response.headers, "next");
+    const page: DeliveryPage = nextCursor === undefined ? { items } : { items, nextCursor };
+    return page;
   }
 
   const ofKey = (id: string) => ({ params: { path: { id } } });
@@ -258,15 +268,27 @@ export function createClient(options: ClientOptions) {
     rotateWebhookSecret: (webhook: WebhookRef, body: BodyOf<"rotateWebhookSecret"> = {}) =>
       data(http.POST(`${webhookPath}/rotate-secret`, { ...ofWebhook(webhook), body })),
 
+    getWebhookStats: (webhook: WebhookRef, query: StatsQuery = {}) =>
+      data(http.GET(`${webhookPath}/stats`, { params: { path: pathOf(webhook), query } })),
+    /** Starts a certification. Read its report with `getCertification` until its status is no longer `running`. */
+    certifyWebhook: (webhook: WebhookRef) => data(http.POST(`${webhookPath}/certify`, ofWebhook(webhook))),
+    getCertification: (webhook: WebhookRef, id: string) =>
+      data(
+        http.GET(`${webhookPath}/certifications/{certification_id}`, {
+          params: { path: { ...pathOf(webhook), certification_id: id } },
+        }),
+      ),
+
     sendTestDelivery: (webhook: WebhookRef, body: BodyOf<"sendTestDelivery"> = {}) =>
       data(http.POST(`${webhookPath}/test`, { ...ofWebhook(webhook), body })),
     /** Returns one page. */
-    async listDeliveries(webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> {
-      const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
-      const items = await data(result);
-      const nextCursor = linkedCursor((await result).response.headers, "next");
-      return nextCursor === undefined ? { items } : { items, nextCursor };
-    },
+    listDeliveries: (webhook: WebhookRef, query: DeliveryQuery = {}) =>
+      deliveryPage(http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } })),
+    /** Returns one page: the deliveries of all webhooks of a project. */
+    listProjectDeliveries: (projectId: string, query: DeliveryQuery = {}) =>
+      deliveryPage(
+        http.GET("/v1/projects/{project_id}/deliveries", { params: { path: { project_id: projectId }, query } }),
+      ),
     /** Iterates over all matching deliveries, newest first. Requests each page when it is needed. */
     async *eachDelivery(webhook: WebhookRef, query: DeliveryQuery = {}): AsyncGenerator<Delivery, void, void> {
       let cursor = query.cursor;

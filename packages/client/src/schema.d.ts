@@ -158,6 +158,29 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/projects/{project_id}/deliveries": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * List the deliveries of a project
+     * @description The deliveries of all webhooks that the project has now. Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or about 10 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
+     */
+    get: operations["listProjectDeliveries"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/v1/projects/{project_id}/webhooks": {
     parameters: {
       query?: never;
@@ -334,7 +357,7 @@ export interface paths {
     };
     /**
      * List the deliveries of a webhook
-     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. With `status`, a page can have fewer entries than `limit`, or none, although more pages follow: rely on the header. Requires membership of the project. Permission: `deliveries:read`.
+     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or about 10 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
      */
     get: operations["listDeliveries"];
     put?: never;
@@ -2651,6 +2674,86 @@ export interface operations {
       503: components["responses"]["ServiceUnavailable"];
     };
   };
+  listProjectDeliveries: {
+    parameters: {
+      query?: {
+        /** @description Only deliveries of this event. */
+        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+        /** @description Only deliveries with this status. */
+        status?: "pending" | "succeeded" | "failed" | "held" | "cancelled";
+        /** @description Only deliveries of events of this deployment. */
+        deployment_id?: string;
+        /** @description Only deliveries that have not succeeded, and whose last attempt failed for this reason. */
+        error_code?:
+          | "timeout"
+          | "dns_error"
+          | "connection_refused"
+          | "connection_reset"
+          | "tls_error"
+          | "address_blocked"
+          | "invalid_response"
+          | "http_status";
+        /** @description Only deliveries of events at this time or later; a test delivery has the time of its request. */
+        since?: string;
+        /** @description Only deliveries of events before this time. */
+        until?: string;
+        /** @description Maximum number of entries on a page. */
+        limit?: number;
+        /** @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same. */
+        cursor?: string;
+      };
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          Link: components["headers"]["Link"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": [
+           *         {
+           *           "id": "01a1fc46-ece3-72cf-a63b-96f2a7307b8c",
+           *           "webhook_id": "01a1fc46-ece3-743f-824e-59c146a0072d",
+           *           "event": "deploy.succeeded",
+           *           "deployment_id": "01a1fc46-ece3-70d3-85ce-8f19d808fd16",
+           *           "status": "pending",
+           *           "test": false,
+           *           "created_at": "2026-11-21T04:04:29.027Z",
+           *           "next_attempt_at": "2026-11-21T04:04:35.027Z",
+           *           "attempt_count": 1
+           *         }
+           *       ]
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["Delivery"][];
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
   listWebhooks: {
     parameters: {
       query?: never;
@@ -3461,11 +3564,29 @@ export interface operations {
   listDeliveries: {
     parameters: {
       query?: {
+        /** @description Only deliveries of this event. */
+        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
         /** @description Only deliveries with this status. */
         status?: "pending" | "succeeded" | "failed" | "held" | "cancelled";
+        /** @description Only deliveries of events of this deployment. */
+        deployment_id?: string;
+        /** @description Only deliveries that have not succeeded, and whose last attempt failed for this reason. */
+        error_code?:
+          | "timeout"
+          | "dns_error"
+          | "connection_refused"
+          | "connection_reset"
+          | "tls_error"
+          | "address_blocked"
+          | "invalid_response"
+          | "http_status";
+        /** @description Only deliveries of events at this time or later; a test delivery has the time of its request. */
+        since?: string;
+        /** @description Only deliveries of events before this time. */
+        until?: string;
         /** @description Maximum number of entries on a page. */
         limit?: number;
-        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        /** @description The start of the page. Take it from the `Link` of the previous page; the filters must be the same. */
         cursor?: string;
       };
       header?: never;

@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
+import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
+import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
+import { listCursor } from "../../../functions/deliveries/list-cursor.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
+import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { givenDelivery, givenWebhook } from "../../support/deliveries.ts";
 import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
@@ -128,10 +134,12 @@ describe("a page of the delivery list", () => {
   });
 
   test("starts at a cursor whose delivery was deleted", async () => {
-    const rows = await givenMany(3);
-    const between = rows[2]?.id.replace(/.{12}$/, "000000000000");
-    const { body } = await scenario.api.get(`${path}?cursor=${between?.toUpperCase()}`);
-    expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(1));
+    const rows = await givenMany(4);
+    const { headers } = await scenario.api.get(`${path}?limit=2`);
+    const { webhook_id, id } = rows[2] ?? {};
+    await dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key: { webhook_id, id } }));
+    const { body } = await scenario.api.get(nextOf(headers) ?? "");
+    expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(2));
   });
 });
 
@@ -169,31 +177,258 @@ describe("the delivery list with a status", () => {
     interceptDynamo(async ({ command, input }, send) => {
       if (command !== "QueryCommand" || !String(input.TableName).endsWith("-deliveries")) return send();
       rowsRead += Number(input.Limit);
-      const Items = Array.from({ length: Number(input.Limit) }, () => row);
-      return { Items, LastEvaluatedKey: { webhook_id: scenario.webhook.id, id: row?.id } };
-    });
-    const { body } = await scenario.api.get(`${path}?status=failed`);
-    restoreAws();
-    expect({ data: body.data, rowsRead }).toEqual({ data: [], rowsRead: 1_000 });
-  });
-
-  test("ends a page after 20 queries, when large rows make each query short", async () => {
-    const [row] = await givenMany(1);
-    let queries = 0;
-    interceptDynamo(async ({ command, input }, send) => {
-      if (command !== "QueryCommand" || !String(input.TableName).endsWith("-deliveries")) return send();
-      queries += 1;
-      return { Items: [], LastEvaluatedKey: { webhook_id: scenario.webhook.id, id: row?.id } };
+      const ScannedCount = Number(input.Limit);
+      return { Items: [], ScannedCount, LastEvaluatedKey: { webhook_id: scenario.webhook.id, id: row?.id } };
     });
     const { body, headers } = await scenario.api.get(`${path}?status=failed`);
     restoreAws();
-    expect({ data: body.data, queries }).toEqual({ data: [], queries: 20 });
-    expect(nextOf(headers)).toBe(`${path}?status=failed&cursor=${row?.id}`);
+    expect({ data: body.data, rowsRead }).toEqual({ data: [], rowsRead: 1_000 });
+    expect(nextOf(headers)).toContain(`${path}?status=failed&cursor=`);
+  });
+
+  test("ends a page after 2,500 read units, when rows are large", async () => {
+    const data = { log: "x".repeat(60_000) };
+    const rows = await givenMany(200, () => ({ status: "succeeded", body: JSON.stringify({ data }) }));
+    const calls = watchDynamo();
+    const { body, headers } = await scenario.api.get(`${path}?status=failed`);
+    restoreAws();
+    expect(body.data).toEqual([]);
+    const units = calls.filter(({ command }) => command === "QueryCommand").reduce((sum, call) => sum + call.units, 0);
+    expect(units).toBeGreaterThan(2_500);
+    expect(units).toBeLessThan(2_500 + 256 + 10);
+    const pages = await readPages(nextOf(headers) ?? "");
+    expect(pages.flat()).toEqual([]);
+    expect(idsOf((await scenario.api.get(`${path}?limit=100`)).body.data)).toEqual(newestFirst(rows).slice(0, 100));
   });
 
   test("that no delivery has returns empty pages", async () => {
     await givenMany(3);
     expect((await readPages(`${path}?status=cancelled`)).flat()).toEqual([]);
+  });
+});
+
+describe("the delivery list with filters", () => {
+  const failedWith = (error_code: FailureCode, number = 1): Attempt => ({
+    ...{ number, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "schedule", error_code },
+  });
+  const list = async (query: string) => idsOf((await scenario.api.get(`${path}?${query}`)).body.data);
+
+  test("event and deployment_id returns only deliveries that match both", async () => {
+    const deployment_id = randomUUID();
+    const rows = await givenMany(8, (index) => ({
+      event: index % 2 === 0 ? "deploy.failed" : "deploy.started",
+      ...(index >= 4 && { deployment_id }),
+    }));
+    expect(await list(`deployment_id=${deployment_id.toUpperCase()}`)).toEqual(newestFirst(rows.slice(4)));
+    expect(await list(`deployment_id=${deployment_id}&event=deploy.failed`)).toEqual([rows[6]?.id, rows[4]?.id]);
+  });
+
+  test("error_code looks at the last attempt of deliveries that have not succeeded", async () => {
+    const attemptsOf: [Delivery["status"], Attempt[]][] = [
+      ["failed", [failedWith("timeout"), failedWith("dns_error", 2)]],
+      ["failed", [failedWith("dns_error"), failedWith("timeout", 2)]],
+      ["pending", [failedWith("timeout")]],
+      ["pending", [{ ...failedWith("timeout"), error_code: undefined, status_code: 200 }]],
+      // A slower sender has recorded its failure after the success of another.
+      ["succeeded", [{ ...failedWith("timeout"), error_code: undefined }, failedWith("timeout", 2)]],
+      ["held", []],
+    ];
+    const rows = await givenMany(6, (index) => {
+      const [status, attempts] = attemptsOf[index] ?? ["pending", []];
+      return { status, attempts, attempt_count: attempts.length };
+    });
+    expect(await list("error_code=timeout")).toEqual([rows[2]?.id, rows[1]?.id]);
+    expect(await list("error_code=timeout&status=failed")).toEqual([rows[1]?.id]);
+    expect(await list("error_code=tls_error")).toEqual([]);
+    // The attempts themselves are not in the list.
+    expect((await scenario.api.get(`${path}?error_code=dns_error`)).body.data[0]).not.toHaveProperty("attempts");
+  });
+
+  test("since and until returns deliveries by the time of the event, from since on and before until", async () => {
+    const created_at = "2026-03-05T00:00:00.000Z";
+    const rows = await givenMany(10, () => ({ created_at }));
+    const at = (seconds: number) => new Date(startOfDay + seconds * 1000).toISOString();
+    expect(await list(`since=${at(3)}&until=${at(6)}`)).toEqual(newestFirst(rows.slice(3, 6)));
+    expect(await list(`since=${at(9)}`)).toEqual([rows[9]?.id]);
+    expect(await list(`until=${at(1)}`)).toEqual([rows[0]?.id]);
+    expect(await list("since=2026-03-01T01:00:08%2B01:00")).toEqual(newestFirst(rows.slice(8)));
+    expect(await list("since=0001-01-01T00:00:00Z&until=1969-01-01T00:00:00Z")).toEqual([]);
+    expect(await list("since=9999-12-31T23:59:59.999Z")).toEqual([]);
+  });
+
+  test("since and until reads no rows outside the time", async () => {
+    await givenMany(300, () => ({ status: "succeeded" }));
+    let rowsRead = 0;
+    interceptDynamo(async ({ input }, send) => {
+      const result = (await send()) as { ScannedCount?: number };
+      if (String(input.TableName).endsWith("-deliveries")) rowsRead += result.ScannedCount ?? 0;
+      return result;
+    });
+    const time = new Date(startOfDay + 100_000).toISOString();
+    await list(`status=failed&since=${time}&until=2026-03-01T00:01:50Z`);
+    restoreAws();
+    expect(rowsRead).toBe(10);
+  });
+
+  test("keeps all filters in the links until each match was returned once", async () => {
+    const rows = await givenMany(30, (index) => ({ status: index % 2 === 0 ? "held" : "failed" }));
+    const query = `since=2026-03-01T00:00:05Z&until=2026-03-01T00:00:25.000Z&event=deploy.started&status=held`;
+    const pages = await readPages(`${path}?${query}&limit=3`);
+    const expected = rows.filter(({ status }, index) => status === "held" && index >= 5 && index < 25);
+    expect(pages.map(({ length }) => length)).toEqual([3, 3, 3, 1]);
+    expect(pages.flat()).toEqual(newestFirst(expected));
+  });
+});
+
+describe("a cursor of the delivery list", () => {
+  /** Returns the cursor after the first of three deliveries. */
+  async function cursorOf(query: string): Promise<string> {
+    const { headers } = await scenario.api.get(`${path}?limit=1${query}`);
+    return new URL(nextOf(headers) ?? "", service.baseUrl).searchParams.get("cursor") ?? "";
+  }
+
+  test("is accepted with another limit, and with the same times written in another way", async () => {
+    const rows = await givenMany(3);
+    const cursor = await cursorOf("&since=2026-03-01T00:00:00Z");
+    const { body } = await scenario.api.get(`${path}?limit=9&since=2026-03-01T01:00:00.000%2B01:00&cursor=${cursor}`);
+    expect(idsOf(body.data)).toEqual(newestFirst(rows).slice(1));
+  });
+
+  test.each([
+    ["another status", "?status=failed"],
+    ["another event", "?status=pending&event=deploy.started"],
+    ["a deployment", `?status=pending&deployment_id=${randomUUID()}`],
+    ["an error code", "?status=pending&error_code=timeout"],
+    ["a since", "?status=pending&since=2026-03-01T00:00:00Z"],
+    ["an until", "?status=pending&until=2027-03-01T00:00:00Z"],
+    ["no filter", "?"],
+  ])("is rejected with %s", async (_, query) => {
+    await givenMany(3);
+    const response = await scenario.api.get(`${path}${query}&cursor=${await cursorOf("&status=pending")}`);
+    expect(invalidFieldsOf(response)).toEqual(["cursor"]);
+    expect(response.body.error.message).toContain("must come from the Link header of a page of the same list");
+  });
+
+  test("is rejected by the list of another webhook, and by that of the project", async () => {
+    await givenMany(3);
+    const { webhook: other } = await givenWebhook({ projectId: scenario.projectId });
+    const project = `/v1/projects/${scenario.projectId}`;
+    const cursor = await cursorOf("");
+    for (const list of [`${project}/webhooks/${other.id}/deliveries`, `${project}/deliveries`]) {
+      expect(invalidFieldsOf(await scenario.api.get(`${list}?cursor=${cursor}`))).toEqual(["cursor"]);
+    }
+  });
+
+  test("that is invented and outside of since and until is rejected", async () => {
+    const webhookId = scenario.webhook.id;
+    const times = { since: new Date(startOfDay), until: new Date(startOfDay + 1000) };
+    const query = `since=${times.since.toISOString()}&until=${times.until.toISOString()}`;
+    const get = async (millis: number) => {
+      const id = timeOrderedUuid(millis, new Uint8Array(16));
+      const cursor = listCursor(id, { scope: `webhook:${webhookId}`, filters: times });
+      return scenario.api.get(`${path}?${query}&cursor=${cursor}`);
+    };
+    expect((await get(startOfDay)).status).toBe(200);
+    for (const millis of [startOfDay - 1, startOfDay + 1000]) {
+      expect(invalidFieldsOf(await get(millis))).toEqual(["cursor"]);
+    }
+  });
+});
+
+describe("the list of a project", () => {
+  beforeEach(() => {
+    path = `/v1/projects/${scenario.projectId}/deliveries`;
+  });
+
+  /** Creates webhooks with these numbers of deliveries. The times of all deliveries interleave. */
+  async function givenWebhooks(counts: number[], changesOf: (index: number) => Partial<Delivery> = () => ({})) {
+    const rows = counts.map(async (count) => {
+      const { webhook } = await givenWebhook({ projectId: scenario.projectId });
+      return inParallel([...Array(count).keys()], 20, (index) =>
+        givenDelivery(webhook, {
+          at: new Date(startOfDay + Math.floor((index / count) * 3_600_000)),
+          ...changesOf(index),
+        }),
+      );
+    });
+    return (await Promise.all(rows)).flat();
+  }
+  const sorted = (rows: Delivery[]) =>
+    rows
+      .map(({ id }) => id)
+      .sort()
+      .reverse();
+
+  test("is empty for a project without webhooks, and for one without deliveries", async () => {
+    const user = service.user();
+    const project = await service.project(user.userId);
+    for (const [api, list] of [
+      [user.api, `/v1/projects/${project}/deliveries`] as const,
+      [scenario.api, path] as const,
+    ]) {
+      const { body, headers } = await api.get(list);
+      expect({ body, link: headers.get("link") }).toEqual({ body: { data: [] }, link: null });
+    }
+  });
+
+  test.each([1, 7, 100])("has the deliveries of all webhooks once, newest first, on pages of %i", async (limit) => {
+    const rows = await givenWebhooks(limit === 1 ? [9, 0, 2] : [150, 0, 1, 40, 3]);
+    const pages = await readPages(`${path}?limit=${limit}`);
+    expect(pages.flat()).toEqual(sorted(rows));
+    expect(pages.slice(0, -1).every(({ length }) => length === limit)).toBe(true);
+  });
+
+  test("has filters, which find rare matches of a webhook with few deliveries among many others", async () => {
+    const isMatch = (index: number) => index % 97 === 3;
+    const rows = await givenWebhooks([1_200, 6, 300], (index) => ({ status: isMatch(index) ? "failed" : "succeeded" }));
+    const expected = sorted(rows.filter(({ status }) => status === "failed"));
+    expect(expected.length).toBeGreaterThan(15);
+    for (const limit of [2, 100]) {
+      const pages = await readPages(`${path}?status=failed&limit=${limit}`);
+      expect(pages.flat()).toEqual(expected);
+    }
+    const since = new Date(startOfDay + 1_800_000).toISOString();
+    const recent = rows.filter(
+      ({ id, status }) => status === "failed" && id > timeOrderedUuid(Date.parse(since), new Uint8Array(16)),
+    );
+    expect((await readPages(`${path}?status=failed&since=${since}`)).flat()).toEqual(sorted(recent));
+  });
+
+  test("reads little more than the page, also from 20 webhooks with large rows", async () => {
+    const body = JSON.stringify({ log: "x".repeat(60_000) });
+    // The scenario has a webhook of its own.
+    await givenWebhooks(Array(19).fill(8), () => ({ body }));
+    const calls = watchDynamo();
+    const { body: page } = await scenario.api.get(path);
+    restoreAws();
+    expect(page.data).toHaveLength(20);
+    const units = calls.filter(({ command }) => command === "QueryCommand").reduce((sum, call) => sum + call.units, 0);
+    // 16 units a row: three rows of each webhook, and a second read of a few.
+    expect(units).toBeLessThan(19 * 3 * 16 * 1.5);
+  });
+
+  test("does not have the deliveries of a deleted webhook, also between two pages", async () => {
+    const rows = await givenWebhooks([5, 5]);
+    const { headers } = await scenario.api.get(`${path}?limit=3`);
+    const gone = rows[0]?.webhook_id ?? "";
+    await scenario.api.delete(`/v1/projects/${scenario.projectId}/webhooks/${gone}`);
+    const rest = await readPages(nextOf(headers) ?? "");
+    expect(rest.flat()).toEqual(
+      sorted(rows)
+        .slice(3)
+        .filter((id) => rows.find((row) => row.id === id)?.webhook_id !== gone),
+    );
+  });
+
+  test("is open to viewers and keys with deliveries:read, and closed to others", async () => {
+    const [row] = await givenWebhooks([1]);
+    const keyWith = async (permissions: string[]) =>
+      service.as((await scenario.api.post("/v1/api-keys", { name: "ci", permissions })).body.data.key);
+    for (const api of [scenario.viewer, scenario.key, await keyWith(["deliveries:read"])]) {
+      expect(idsOf((await api.get(path)).body.data)).toEqual([row?.id]);
+    }
+    expect((await (await keyWith(["webhooks:read"])).get(path)).status).toBe(403);
+    expect((await service.user().api.get(path)).status).toBe(404);
   });
 });
 
@@ -212,8 +447,17 @@ test.each<[string, string]>([
   ["status=lost", "status"],
   ["status=", "status"],
   ["status=FAILED", "status"],
+  ["event=deploy.lost", "event"],
+  ["deployment_id=7", "deployment_id"],
+  ["error_code=lost", "error_code"],
+  ["since=yesterday", "since"],
+  ["since=2026-02-30T00:00:00Z", "since"],
+  ["until=2026-02-01T00:00:00", "until"],
+  ["since=2026-02-01T00:00:00Z&until=2026-02-01T00:00:00Z", "until"],
   ["cursor=", "cursor"],
   ["cursor=7", "cursor"],
+  [`cursor=${randomUUID()}`, "cursor"],
+  [`cursor=${"A".repeat(32)}`, "cursor"],
   [`cursor=${"f".repeat(10_000)}`, "cursor"],
   [`cursor=${randomUUID()}%00`, "cursor"],
   ["state=failed", "state"],

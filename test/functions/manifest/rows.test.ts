@@ -47,6 +47,7 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 5/s, burst 20",
     "GET /v1/projects -> projects/list, user, projects:read",
     "GET /v1/projects/{project_id}/events -> deliveries/list-events, viewer, events:read",
+    "GET /v1/projects/{project_id}/deliveries -> deliveries/list-of-project, viewer, deliveries:read",
     "POST /v1/projects/{project_id}/webhooks -> webhooks/create, admin, webhooks:write",
     "GET /v1/projects/{project_id}/webhooks -> webhooks/list, viewer, webhooks:read",
     `DELETE ${webhook} -> webhooks/delete, admin, webhooks:write`,

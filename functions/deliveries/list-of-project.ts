@@ -1,0 +1,19 @@
+import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
+import { listPage } from "./delivery-list-store.ts";
+import { listQuery, toListItem } from "./delivery-presenter.ts";
+import { listCursor, readListCursor } from "./list-cursor.ts";
+
+/** Lists the deliveries of all webhooks of a project, newest first. Those of deleted webhooks can no longer be read. */
+export const handler = defineEndpoint("GET /v1/projects/{project_id}/deliveries", {
+  query: listQuery,
+  async run({ params, query, requestUrl }) {
+    const { filters, limit, cursor } = query;
+    const listed = { scope: `project:${params.project_id}`, filters } as const;
+    const after = cursor && readListCursor(cursor, listed);
+    const webhookIds = (await webhooks.list(params.project_id)).map(({ id }) => id);
+    const { items, lastId } = await listPage(webhookIds, { filters, limit, after });
+    const nextCursor = lastId && listCursor(lastId, listed);
+    return okPage(items.map(toListItem), { requestUrl, query, nextCursor });
+  },
+});
