@@ -11,7 +11,6 @@ type Schemas = components["schemas"];
 export type ApiKey = Schemas["ApiKey"];
 export type AuditEvent = Schemas["AuditEvent"];
 export type Attempt = Schemas["Attempt"];
-export type Certification = Schemas["Certification"];
 export type CreatedApiKey = Schemas["CreatedApiKey"];
 export type CreatedWebhook = Schemas["CreatedWebhook"];
 export type Delivery = Schemas["Delivery"];
@@ -24,7 +23,6 @@ export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type TrustedWorkflow = Schemas["TrustedWorkflow"];
 export type Webhook = Schemas["Webhook"];
-export type WebhookStats = Schemas["WebhookStats"];
 export type WebhookInList = Schemas["WebhookInList"];
 
 /** The body of a request for a new API key. */
@@ -34,6 +32,14 @@ export type Permission = NonNullable<ApiKey["permissions"]>[number];
 /** What the credential of a request may do. */
 export type CurrentCredential =
   operations["getCurrentCredential"]["responses"][200]["content"]["application/json"]["data"];
+
+/** Statistics of a webhook's attempts. */
+export type WebhookStats =
+  operations["getWebhookStats"]["responses"][200]["content"]["application/json"]["data"];
+
+/** The report of a certification. */
+export type Certification =
+  operations["getCertification"]["responses"][200]["content"]["application/json"]["data"];
 
 /** Identifies a service account. */
 export interface ServiceAccountRef {
@@ -110,7 +116,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
   ? Body
   : never;
 type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
-type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
+export type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
 type StatsQuery = NonNullable<operations["getWebhookStats"]["parameters"]["query"]>;
 type AuditQuery = NonNullable<operations["listAuditEvents"]["parameters"]["query"]>;
 type EventQuery = NonNullable<operations["listEvents"]["parameters"]["query"]>;
@@ -138,13 +144,6 @@ export function createClient(options: ClientOptions) {
   /** Returns the `data` of a successful response, as `parseJson` returned it. `fetch` throws for any other response. */
   async function data<Data>(result: Promise<{ data?: { data: Data }; response: Response }>): Promise<Data> {
     return (bodies.get((await result).response) as { data: Data }).data;
-  }
-
-  async function deliveryPage(result: Promise<{ data?: { data: Delivery[] }; response: Response }>) {
-    const items = await data(result);
-    const nextCursor = linkedCursor((await result).response.headers, "next");
-    const page: DeliveryPage = nextCursor === undefined ? { items } : { items, nextCursor };
-    return page;
   }
 
   const ofKey = (id: string) => ({ params: { path: { id } } });
@@ -282,13 +281,21 @@ export function createClient(options: ClientOptions) {
     sendTestDelivery: (webhook: WebhookRef, body: BodyOf<"sendTestDelivery"> = {}) =>
       data(http.POST(`${webhookPath}/test`, { ...ofWebhook(webhook), body })),
     /** Returns one page. */
-    listDeliveries: (webhook: WebhookRef, query: DeliveryQuery = {}) =>
-      deliveryPage(http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } })),
-    /** Returns one page: the deliveries of all webhooks of a project. */
-    listProjectDeliveries: (projectId: string, query: DeliveryQuery = {}) =>
-      deliveryPage(
-        http.GET("/v1/projects/{project_id}/deliveries", { params: { path: { project_id: projectId }, query } }),
-      ),
+    async listDeliveries(webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> {
+      const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
+      const items = await data(result);
+      const nextCursor = linkedCursor((await result).response.headers, "next");
+      return nextCursor === undefined ? { items } : { items, nextCursor };
+    },
+    /** Returns one page of the deliveries of all webhooks of a project. */
+    async listProjectDeliveries(projectId: string, query: DeliveryQuery = {}): Promise<DeliveryPage> {
+      const result = http.GET("/v1/projects/{project_id}/deliveries", {
+        params: { path: { project_id: projectId }, query },
+      });
+      const items = await data(result);
+      const nextCursor = linkedCursor((await result).response.headers, "next");
+      return nextCursor === undefined ? { items } : { items, nextCursor };
+    },
     /** Iterates over all matching deliveries, newest first. Requests each page when it is needed. */
     async *eachDelivery(webhook: WebhookRef, query: DeliveryQuery = {}): AsyncGenerator<Delivery, void, void> {
       let cursor = query.cursor;
