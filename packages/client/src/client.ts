@@ -34,12 +34,10 @@ export type CurrentCredential =
   operations["getCurrentCredential"]["responses"][200]["content"]["application/json"]["data"];
 
 /** Statistics of a webhook's attempts. */
-export type WebhookStats =
-  operations["getWebhookStats"]["responses"][200]["content"]["application/json"]["data"];
+export type WebhookStats = operations["getWebhookStats"]["responses"][200]["content"]["application/json"]["data"];
 
 /** The report of a certification. */
-export type Certification =
-  operations["getCertification"]["responses"][200]["content"]["application/json"]["data"];
+export type Certification = operations["getCertification"]["responses"][200]["content"]["application/json"]["data"];
 
 /** Identifies a service account. */
 export interface ServiceAccountRef {

@@ -31,7 +31,8 @@ export function Certification({ webhookRef, isAdmin, certificationId }: Certific
         )}
       </div>
       <p class="lead">
-        Checks that the receiver verifies signatures: it must accept valid requests, and reject forged, stale and cut ones.
+        Checks that the receiver verifies signatures: it must accept valid requests, and reject forged, stale and cut
+        ones.
       </p>
       {certificationId !== undefined && <ReportView webhookRef={webhookRef} certificationId={certificationId} />}
       {isOpen && (

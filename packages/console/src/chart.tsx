@@ -25,7 +25,9 @@ export function Sparkline({ stats }: { stats: WebhookStats }) {
     <span class="sparkline">
       <Bars buckets={stats.buckets} size={SMALL} label={`Last ${stats.window}: ${text}`} />
       <span class="fine" aria-hidden="true">
-        {stats.attempts === stats.succeeded ? stats.attempts.toLocaleString() : `${stats.attempts - stats.succeeded} failed`}
+        {stats.attempts === stats.succeeded
+          ? stats.attempts.toLocaleString()
+          : `${stats.attempts - stats.succeeded} failed`}
       </span>
     </span>
   );

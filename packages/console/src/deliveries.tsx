@@ -88,11 +88,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
       {!isLoaded && !error && <Skeleton rows={5} />}
       {isLoaded && shown.length === 0 && (
         <EmptyState title={emptyTitle(isFiltered, loadMore !== undefined)}>
-          {isFiltered ? (
-            <a href={href}>Clear filters</a>
-          ) : (
-            "Deliveries appear here when a deployment event occurs."
-          )}
+          {isFiltered ? <a href={href}>Clear filters</a> : "Deliveries appear here when a deployment event occurs."}
         </EmptyState>
       )}
       {shown.length > 0 && (

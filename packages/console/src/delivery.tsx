@@ -1,6 +1,6 @@
 import type { Attempt, DeliveryWithAttempts, WebhookRef } from "../../client/src/client.ts";
-import { ActionButton, Code, CopyButton, ErrorMessage, Heading, Skeleton, StatusBadge, Time } from "./components.tsx";
 import { type AttemptHeaders, answerOf, bodyOf, curlOf, headersOf } from "./attempt-request.ts";
+import { ActionButton, Code, CopyButton, ErrorMessage, Heading, Skeleton, StatusBadge, Time } from "./components.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { duration } from "./time.ts";
 import { useAction } from "./use-action.ts";
@@ -174,8 +174,8 @@ function AsSent({ attempt, delivery, url }: Omit<AttemptItemProps, "slowestMs">)
         {`POST ${url}\n${headerLines(headersOf(delivery, attempt.at))}\n\n${body}`}
       </Code>
       <p class="fine">
-        The URL is the webhook's present one. Signatures are not stored: they were made with the secrets of that time. The
-        body has {bytes} bytes and is the same at every attempt.
+        The URL is the webhook's present one. Signatures are not stored: they were made with the secrets of that time.
+        The body has {bytes} bytes and is the same at every attempt.
       </p>
       <h4>Response</h4>
       <dl class="ids">
@@ -184,7 +184,11 @@ function AsSent({ attempt, delivery, url }: Omit<AttemptItemProps, "slowestMs">)
         <dt>Duration</dt>
         <dd>{duration(attempt.duration_ms)}</dd>
         <dt>Requests</dt>
-        <dd>{attempt.request_count === 1 ? "1" : `${attempt.request_count}: the first was sent on a connection that the receiver had closed`}</dd>
+        <dd>
+          {attempt.request_count === 1
+            ? "1"
+            : `${attempt.request_count}: the first was sent on a connection that the receiver had closed`}
+        </dd>
         <dt>Body</dt>
         <dd>{attempt.response_excerpt ? "its start is above, at most 1 KB" : "empty"}</dd>
       </dl>

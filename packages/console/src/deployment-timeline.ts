@@ -36,7 +36,9 @@ export function deploymentsOf(events: DeploymentEvent[]): Deployment[] {
     else byId.set(event.deployment_id, [event]);
   }
   const newestOf = ({ steps }: Deployment) => timeOf(steps.at(-1)?.event);
-  return [...byId].map(([id, ofDeployment]) => toDeployment(id, ofDeployment)).sort((a, b) => newestOf(b) - newestOf(a));
+  return [...byId]
+    .map(([id, ofDeployment]) => toDeployment(id, ofDeployment))
+    .sort((a, b) => newestOf(b) - newestOf(a));
 }
 
 function toDeployment(id: string, events: DeploymentEvent[]): Deployment {

@@ -79,7 +79,12 @@ function useFeed(projectId: string, filters: EventFilters) {
           : await followed(client, { ...known, followCursor: known.followCursor });
       // Older events may have been added meanwhile.
       const now = latest.current?.key === key ? latest.current : loaded;
-      latest.current = { ...now, ...loaded, events: mergeEvents(now.events, loaded.events), olderCursor: now.olderCursor };
+      latest.current = {
+        ...now,
+        ...loaded,
+        events: mergeEvents(now.events, loaded.events),
+        olderCursor: now.olderCursor,
+      };
       return latest.current;
     },
     () => FOLLOW_INTERVAL_MS,

@@ -17,7 +17,7 @@ export function DeliveryFilterBar({ href, filters, children }: BarProps<Delivery
   const set = setterOf(href, filters);
   const hasMore = filters.error_code !== undefined || filters.since !== undefined || filters.until !== undefined;
   return (
-    <div class="filters" role="search" aria-label="Filter deliveries">
+    <search class="filters" aria-label="Filter deliveries">
       <Select label="Status" values={deliveryStatuses} value={filters.status} onChange={(status) => set({ status })} />
       <Select label="Event" values={eventNames} value={filters.event} onChange={(event) => set({ event })} />
       <DeploymentSearch value={filters.deployment_id} onChange={(deployment_id) => set({ deployment_id })} />
@@ -37,19 +37,19 @@ export function DeliveryFilterBar({ href, filters, children }: BarProps<Delivery
       </details>
       <Clear href={href} isShown={Object.keys(filters).length > 0} />
       {children}
-    </div>
+    </search>
   );
 }
 
 export function EventFilterBar({ href, filters, children }: BarProps<EventFilters>) {
   const set = setterOf(href, filters);
   return (
-    <div class="filters" role="search" aria-label="Filter events">
+    <search class="filters" aria-label="Filter events">
       <Select label="Event" values={eventNames} value={filters.event} onChange={(event) => set({ event })} />
       <DeploymentSearch value={filters.deployment_id} onChange={(deployment_id) => set({ deployment_id })} />
       <Clear href={href} isShown={Object.keys(filters).length > 0} />
       {children}
-    </div>
+    </search>
   );
 }
 

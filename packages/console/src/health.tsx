@@ -3,6 +3,7 @@ import { Certification } from "./certification.tsx";
 import { Sparkline, StatsCharts } from "./chart.tsx";
 import { Badge, ErrorMessage, Skeleton, Time, WebhookBadge } from "./components.tsx";
 import { healthHref, type Query, withQuery } from "./route.ts";
+import { percent } from "./share.ts";
 import { duration } from "./time.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { errorMeanings, healthStates } from "./vocabulary.ts";
@@ -135,7 +136,9 @@ function Statistics({ stats }: { stats: WebhookStats }) {
   return (
     <>
       <p class="fine">
-        {stats.complete ? `Covers all ${stats.deliveries_read.toLocaleString()} deliveries of the period` : "Covers only the newest "}
+        {stats.complete
+          ? `Covers all ${stats.deliveries_read.toLocaleString()} deliveries of the period`
+          : "Covers only the newest "}
         {!stats.complete && `${stats.deliveries_read.toLocaleString()} deliveries`}, since{" "}
         <Time at={stats.covered_since} />. Test deliveries are not counted.
       </p>
@@ -211,9 +214,6 @@ function Statistics({ stats }: { stats: WebhookStats }) {
     </>
   );
 }
-
-/** Formats a share from 0 to 1, rounded down to a tenth: only a share of 1 is `100 %`. */
-export const percent = (share: number): string => `${Math.floor(share * 1000) / 10} %`;
 
 /** Loads the statistics of the webhooks of a list, by webhook id. One that fails is left out. */
 export function useListStats(projectId: string, webhooks: WebhookInList[] | undefined): Map<string, WebhookStats> {

@@ -1,4 +1,12 @@
-import type { Attempt, Certification, Delivery, DeliveryStatus, EventName, Project, Webhook } from "../../client/src/client.ts";
+import type {
+  Attempt,
+  Certification,
+  Delivery,
+  DeliveryStatus,
+  EventName,
+  Project,
+  Webhook,
+} from "../../client/src/client.ts";
 import type { DeploymentState } from "./deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */

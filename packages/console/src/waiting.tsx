@@ -8,7 +8,12 @@ type Waiting = Pick<Delivery, "waiting_for" | "next_attempt_at">;
 export function WaitingNote({ waiting }: { waiting: Waiting }) {
   const { waiting_for, next_attempt_at } = waiting;
   const isPlanned = waiting_for === "schedule" || waiting_for === null;
-  if (!isPlanned) return <p class="fine"><Sentence waiting={waiting} /></p>;
+  if (!isPlanned)
+    return (
+      <p class="fine">
+        <Sentence waiting={waiting} />
+      </p>
+    );
   if (next_attempt_at === null) return null;
   return (
     <span class="fine">
@@ -21,7 +26,11 @@ export function WaitingNote({ waiting }: { waiting: Waiting }) {
 /** Says in a delivery's detail why it is not attempted now, and when it will be. */
 export function WaitingBox({ waiting }: { waiting: Waiting }) {
   if (waiting.waiting_for === null) return null;
-  return <p class="note neutral"><Sentence waiting={waiting} /></p>;
+  return (
+    <p class="note neutral">
+      <Sentence waiting={waiting} />
+    </p>
+  );
 }
 
 function Sentence({ waiting: { waiting_for, next_attempt_at } }: { waiting: Waiting }) {

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { RotatedWebhook, Webhook } from "../../client/src/client.ts";
+import { deliveryFiltersOf } from "./address-filters.ts";
 import {
   ActionButton,
   Countdown,
@@ -13,7 +14,6 @@ import {
   Skeleton,
   Time,
 } from "./components.tsx";
-import { deliveryFiltersOf } from "./address-filters.ts";
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";

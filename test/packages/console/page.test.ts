@@ -16,9 +16,9 @@ import { needs } from "../../support/optional-program.ts";
 
 /* The parts of the console's page that need no browser. */
 
-const MAX_GZIP_BYTES = 30_000;
+const MAX_GZIP_BYTES = 40_000;
 
-test("the page is four files of at most 30 KB gzip together, and each build gives the same bytes", async () => {
+test("the page is four files of at most 40 KB gzip together, and each build gives the same bytes", async () => {
   const [files, again] = [await buildConsole(), await buildConsole()];
   expect(files.map(({ name }) => name).sort()).toEqual(["console.css", "icon.svg", "index.html", "main.js"]);
   expect(again).toEqual(files);
@@ -61,12 +61,24 @@ const [a, b, c] = ["0", "1", "2"].map((digit) => `0193${digit}000-0000-7000-8000
 test.each([
   ["", { name: "projects" }],
   ["#/keys", { name: "keys" }],
-  [`#/projects/${a}`, { name: "project", projectId: a }],
-  [`#/projects/${a}/webhooks/${b}`, { name: "webhook", projectId: a, webhookId: b, view: "deliveries" }],
-  [`#/projects/${a}/webhooks/${b}/verify`, { name: "webhook", projectId: a, webhookId: b, view: "verify" }],
+  ["#/keys?a=b", { name: "keys" }],
+  [`#/projects/${a}`, { name: "project", projectId: a, view: "webhooks", query: {} }],
+  [
+    `#/projects/${a}/deliveries?a=1?&b=%20`,
+    { name: "project", projectId: a, view: "deliveries", query: { a: "1?", b: " " } },
+  ],
+  [`#/projects/${a}/events`, { name: "project", projectId: a, view: "events", query: {} }],
+  [`#/projects/${a}/members`, { name: "unknown" }],
+  [`#/projects/${a}/webhooks/${b}`, { name: "webhook", projectId: a, webhookId: b, view: "deliveries", query: {} }],
+  [
+    `#/projects/${a}/webhooks/${b}?status=failed`,
+    { name: "webhook", projectId: a, webhookId: b, view: "deliveries", query: { status: "failed" } },
+  ],
+  [`#/projects/${a}/webhooks/${b}/health`, { name: "webhook", projectId: a, webhookId: b, view: "health", query: {} }],
+  [`#/projects/${a}/webhooks/${b}/verify`, { name: "webhook", projectId: a, webhookId: b, view: "verify", query: {} }],
   [
     `#/projects/${a}/webhooks/${b}/deliveries/${c}`,
-    { name: "webhook", projectId: a, webhookId: b, view: "deliveries", deliveryId: c },
+    { name: "webhook", projectId: a, webhookId: b, view: "deliveries", query: {}, deliveryId: c },
   ],
   ["#/projects/..%2f..%2fkeys", { name: "unknown" }],
   [`#/projects/${a}/webhooks/../../api-keys`, { name: "unknown" }],
