@@ -108,7 +108,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
   ? Body
   : never;
 type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
-type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
+export type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
 type AuditQuery = NonNullable<operations["listAuditEvents"]["parameters"]["query"]>;
 type EventQuery = NonNullable<operations["listEvents"]["parameters"]["query"]>;
 
@@ -263,6 +263,15 @@ export function createClient(options: ClientOptions) {
     /** Returns one page. */
     async listDeliveries(webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> {
       const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
+      const items = await data(result);
+      const nextCursor = linkedCursor((await result).response.headers, "next");
+      return nextCursor === undefined ? { items } : { items, nextCursor };
+    },
+    /** Returns one page of the deliveries of all webhooks of a project. */
+    async listProjectDeliveries(projectId: string, query: DeliveryQuery = {}): Promise<DeliveryPage> {
+      const result = http.GET("/v1/projects/{project_id}/deliveries", {
+        params: { path: { project_id: projectId }, query },
+      });
       const items = await data(result);
       const nextCursor = linkedCursor((await result).response.headers, "next");
       return nextCursor === undefined ? { items } : { items, nextCursor };
