@@ -10,7 +10,7 @@ import {
 import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
 import { eventNameSchema, payloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
-import { displayName, isoTime, uuid } from "../../functions/schema/input.ts";
+import { displayName, isoTime, timeText, uuid } from "../../functions/schema/input.ts";
 import { trustedWorkflowSchema } from "../../functions/trusted-workflows/trusted-workflow-response-schema.ts";
 import {
   createdWebhookSchema,
@@ -89,6 +89,7 @@ const keywordsBySchema = new Map<unknown, Json>([
   [displayName, { minLength: 1, maxLength: 100 }],
   [uuid, { format: "uuid" }],
   [isoTime, { format: "date-time" }],
+  [timeText, { format: "date-time" }],
 ]);
 
 /** Returns the JSON Schema of a body, or of all query parameters: the form before parsing. */

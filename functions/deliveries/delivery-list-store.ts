@@ -3,7 +3,7 @@ import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Delivery, DeliveryStatus } from "./delivery.ts";
-import type { DeliveryFilters } from "./delivery-presenter.ts";
+import type { DeliveryFilters } from "./list-cursor.ts";
 
 /* Lists deliveries of webhooks. Ids sort by the time of the event. */
 

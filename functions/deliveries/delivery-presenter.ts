@@ -74,9 +74,6 @@ export const listQuery = z.pipe(
   })),
 );
 
-/** Which deliveries to list. Absent = all. */
-export type DeliveryFilters = Partial<z.infer<typeof listQuery>["filters"]>;
-
 /**
  * Body of a recovery: the deliveries of events since a time, optionally with one status only, optionally from the cursor
  * on at which an earlier call stopped.

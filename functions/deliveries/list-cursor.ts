@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
+import type { EventName } from "../deployments/deployment-event.ts";
 import { canonicalUuid, timeOfId } from "../platform/uuid.ts";
+import type { FailureCode } from "../receivers/failure-code.ts";
 import { invalidField } from "../schema/input.ts";
-import type { DeliveryFilters } from "./delivery-presenter.ts";
+import type { DeliveryStatus } from "./delivery.ts";
 
 /*
  * The cursor of a list of deliveries: the id after which the next page begins, and a digest of what is listed. Clients must
@@ -11,6 +13,19 @@ import type { DeliveryFilters } from "./delivery-presenter.ts";
 /** The bytes of an id and of a digest in base64url. */
 export const LIST_CURSOR_PATTERN = "^[A-Za-z0-9_-]{32}$";
 export const listCursorRule = "must come from the Link header of a page of the same list with the same filters";
+
+/** Which deliveries to list. Absent = all. */
+export interface DeliveryFilters {
+  event?: EventName | undefined;
+  status?: DeliveryStatus | undefined;
+  deployment_id?: string | undefined;
+  /** Of the last attempt, while the delivery has not succeeded. */
+  error_code?: FailureCode | undefined;
+  /** Time of the earliest event. */
+  since?: Date | undefined;
+  /** The time that all events are before. */
+  until?: Date | undefined;
+}
 
 /** What a cursor belongs to: the deliveries of one webhook, or of all webhooks of a project, with these filters. */
 export interface ListedDeliveries {

@@ -43,6 +43,7 @@ const usersOfDeliveries = [
   "deliveries/fan-out",
   "deliveries/get",
   "deliveries/list",
+  "deliveries/list-of-project",
   "deliveries/recover",
   "deliveries/redeliver",
   "deliveries/replay",

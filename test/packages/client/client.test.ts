@@ -74,7 +74,7 @@ describe("with the service", () => {
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
       ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
-      ...["listEvents", "listAuditEvents", "listProjectAuditEvents"],
+      ...["listEvents", "listAuditEvents", "listProjectAuditEvents", "listProjectDeliveries"],
     ];
     const iterations = ["eachDelivery", "eachRecovery", "eachEvent", "followEvents"];
     const ids = operations.map(({ id }) => id);
@@ -136,6 +136,13 @@ describe("with the service", () => {
     expect(ids).toEqual([...sent].reverse());
     expect(urls).toHaveLength(3);
     expect((await client.listDeliveries(place, { limit: 5 })).nextCursor).toBeUndefined();
+    const until = new Date(Date.now() + 60_000).toISOString();
+    const first = await client.listProjectDeliveries(projectId, { limit: 1, until });
+    expect(first.items).toMatchObject([{ id: ids[0] }]);
+    const { nextCursor: cursor = "" } = first;
+    expect((await client.listProjectDeliveries(projectId, { limit: 1, until, cursor })).items).toMatchObject([
+      { id: ids[1] },
+    ]);
     for await (const { id } of watched.eachDelivery(place, { limit: 2 })) {
       expect(id).toBe(ids[0]);
       break;

@@ -1,0 +1,136 @@
+import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
+import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
+import { restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { givenDelivery, givenWebhook } from "../../support/deliveries.ts";
+import { newScenario, type Scenario } from "../../support/scenario.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+// Filters, limits and cursors are those of the list of a webhook: see list.test.ts.
+
+let service: TestService;
+let scenario: Scenario;
+let path: string;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+beforeEach(async () => {
+  scenario = await newScenario(service);
+  path = `/v1/projects/${scenario.projectId}/deliveries`;
+});
+
+const startOfDay = Date.parse("2026-03-01T00:00:00.000Z");
+const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
+
+/** Returns the path of the next page from the Link header (RFC 8288); undefined on the last page. */
+function nextOf(headers: Headers): string | undefined {
+  const url = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
+  return url?.slice(service.baseUrl.length);
+}
+
+/** Reads this page and all that follow. */
+async function readPages(first: string): Promise<string[][]> {
+  const pages: string[][] = [];
+  for (let next: string | undefined = first; next !== undefined; ) {
+    const { status, body, headers } = await scenario.api.get(next);
+    expect(status).toBe(200);
+    pages.push(idsOf(body.data));
+    next = nextOf(headers);
+  }
+  return pages;
+}
+
+/** Creates webhooks with these numbers of deliveries. The times of all deliveries interleave. */
+async function givenWebhooks(counts: number[], changesOf: (index: number) => Partial<Delivery> = () => ({})) {
+  const rows = counts.map(async (count) => {
+    const { webhook } = await givenWebhook({ projectId: scenario.projectId });
+    return inParallel([...Array(count).keys()], 20, (index) =>
+      givenDelivery(webhook, {
+        at: new Date(startOfDay + Math.floor((index / count) * 3_600_000)),
+        ...changesOf(index),
+      }),
+    );
+  });
+  return (await Promise.all(rows)).flat();
+}
+const sorted = (rows: Delivery[]) =>
+  rows
+    .map(({ id }) => id)
+    .sort()
+    .reverse();
+
+test("the list of a project is empty for a project without webhooks, and for one without deliveries", async () => {
+  const user = service.user();
+  const project = await service.project(user.userId);
+  for (const [api, list] of [
+    [user.api, `/v1/projects/${project}/deliveries`] as const,
+    [scenario.api, path] as const,
+  ]) {
+    const { body, headers } = await api.get(list);
+    expect({ body, link: headers.get("link") }).toEqual({ body: { data: [] }, link: null });
+  }
+});
+
+test.each([1, 7, 100])(
+  "the list of a project has the deliveries of all webhooks once, newest first, on pages of %i",
+  async (limit) => {
+    const rows = await givenWebhooks(limit === 1 ? [9, 0, 2] : [150, 0, 1, 40, 3]);
+    const pages = await readPages(`${path}?limit=${limit}`);
+    expect(pages.flat()).toEqual(sorted(rows));
+    expect(pages.slice(0, -1).every(({ length }) => length === limit)).toBe(true);
+  },
+);
+
+test("the list of a project has filters, which find rare matches of a webhook with few deliveries among many others", async () => {
+  const isMatch = (index: number) => index % 97 === 3;
+  const rows = await givenWebhooks([1_200, 6, 300], (index) => ({ status: isMatch(index) ? "failed" : "succeeded" }));
+  const expected = sorted(rows.filter(({ status }) => status === "failed"));
+  expect(expected.length).toBeGreaterThan(15);
+  for (const limit of [2, 100]) {
+    const pages = await readPages(`${path}?status=failed&limit=${limit}`);
+    expect(pages.flat()).toEqual(expected);
+  }
+  const since = new Date(startOfDay + 1_800_000).toISOString();
+  const recent = rows.filter(
+    ({ id, status }) => status === "failed" && id > timeOrderedUuid(Date.parse(since), new Uint8Array(16)),
+  );
+  expect((await readPages(`${path}?status=failed&since=${since}`)).flat()).toEqual(sorted(recent));
+});
+
+test("the list of a project reads little more than the page, also from 20 webhooks with large rows", async () => {
+  const body = JSON.stringify({ log: "x".repeat(60_000) });
+  // The scenario has a webhook of its own.
+  await givenWebhooks(Array(19).fill(8), () => ({ body }));
+  const calls = watchDynamo();
+  const { body: page } = await scenario.api.get(path);
+  restoreAws();
+  expect(page.data).toHaveLength(20);
+  const units = calls.filter(({ command }) => command === "QueryCommand").reduce((sum, call) => sum + call.units, 0);
+  // 16 units a row: three rows of each webhook, and a second read of a few.
+  expect(units).toBeLessThan(19 * 3 * 16 * 1.5);
+});
+
+test("the list of a project does not have the deliveries of a deleted webhook, also between two pages", async () => {
+  const rows = await givenWebhooks([5, 5]);
+  const { headers } = await scenario.api.get(`${path}?limit=3`);
+  const gone = rows[0]?.webhook_id ?? "";
+  await scenario.api.delete(`/v1/projects/${scenario.projectId}/webhooks/${gone}`);
+  const rest = await readPages(nextOf(headers) ?? "");
+  expect(rest.flat()).toEqual(
+    sorted(rows)
+      .slice(3)
+      .filter((id) => rows.find((row) => row.id === id)?.webhook_id !== gone),
+  );
+});
+
+test("the list of a project is open to viewers and keys with deliveries:read, and closed to others", async () => {
+  const [row] = await givenWebhooks([1]);
+  const keyWith = async (permissions: string[]) =>
+    service.as((await scenario.api.post("/v1/api-keys", { name: "ci", permissions })).body.data.key);
+  for (const api of [scenario.viewer, scenario.key, await keyWith(["deliveries:read"])]) {
+    expect(idsOf((await api.get(path)).body.data)).toEqual([row?.id]);
+  }
+  expect((await (await keyWith(["webhooks:read"])).get(path)).status).toBe(403);
+  expect((await service.user().api.get(path)).status).toBe(404);
+});
