@@ -187,6 +187,8 @@ const pure = [
   "auth/jwt-claims",
   "deliveries/delivery",
   "deliveries/delivery-presenter",
+  "deliveries/delivery-stats",
+  "deliveries/waiting",
   "deployments/deployment-event",
   "platform/backoff",
   "platform/metrics",
@@ -199,6 +201,7 @@ const pure = [
   "trusted-workflows/workflow-claims",
   "trusted-workflows/workflow-grant",
   "trusted-workflows/workflow-issuer",
+  "webhooks/health",
   "webhooks/webhook",
 ].map((name) => `functions/${name}.ts`);
 

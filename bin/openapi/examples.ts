@@ -6,6 +6,7 @@ import { createCertification, type ProbeResults } from "../../functions/certific
 import { toResponse as toCertificationResponse } from "../../functions/certifications/certification-presenter.ts";
 import { type Attempt, createDelivery } from "../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../functions/deliveries/delivery-presenter.ts";
+import { statsOf, statsRange } from "../../functions/deliveries/delivery-stats.ts";
 import { toRecord } from "../../functions/deliveries/event-presenter.ts";
 import { createDeploymentEvent, type EventName, eventIdOf } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
@@ -14,6 +15,7 @@ import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import * as serviceAccounts from "../../functions/service-accounts/service-account.ts";
 import * as trustedWorkflows from "../../functions/trusted-workflows/trusted-workflow.ts";
+import { healthOf } from "../../functions/webhooks/health.ts";
 import * as webhooks from "../../functions/webhooks/webhook.ts";
 
 /* Example records, produced by the code that produces the real ones. Their signatures are valid. */
@@ -80,6 +82,20 @@ const probeResults: ProbeResults = {
 };
 const certified = { ...certification, results: probeResults, finished_at: addSeconds(now, 1) };
 
+const health = healthOf(webhook, { attempts: [{ at: addSeconds(now, 1), isTest: false }], hasParked: false }, now);
+const succeededAttempt: Attempt = {
+  number: 2,
+  at: addSeconds(now, 6),
+  duration_ms: 38.5,
+  status_code: 200,
+  trigger: "schedule",
+};
+const stats = statsOf(statsRange("24h", new Date(addSeconds(now, 60))), {
+  deliveries: [{ event: "deploy.succeeded", attempts: [failedAttempt, succeededAttempt] }],
+});
+
+const failingWebhook = { ...webhook, failing_since: addSeconds(now, 1) };
+
 const user = {
   type: "jwt",
   user_id: "user",
@@ -131,13 +147,19 @@ export const examples = {
     ),
   ),
   createdWebhook: webhooks.toCreated(webhook, secret),
-  listedWebhook: webhooks.toListItem(webhook),
-  shownWebhook: webhooks.toDetail(webhook),
-  rotatedWebhook: { ...webhooks.toDetail(webhook), secret: webhooks.generateSecret(bytes("rotated", 48)) },
-  testDelivery: deliveries.toListItem(createDelivery(eventOf("deploy.failed"), webhook, now, GRACE_SECONDS, "test")),
-  failingDelivery: deliveries.toListItem(failing),
-  redelivered: deliveries.toListItem({ ...failing, next_attempt_at: addSeconds(now, 120) }),
-  shownDelivery: deliveries.toDetail(failing),
+  listedWebhook: webhooks.toListItem(webhook, health),
+  shownWebhook: webhooks.toDetail(webhook, health),
+  rotatedWebhook: webhooks.toRotated(webhook, webhooks.generateSecret(bytes("rotated", 48))),
+  testDelivery: deliveries.toListItem(
+    createDelivery(eventOf("deploy.failed"), webhook, now, GRACE_SECONDS, "test"),
+    webhook,
+    now,
+  ),
+  failingDelivery: deliveries.toListItem(failing, failingWebhook, now),
+  redelivered: deliveries.toListItem({ ...failing, next_attempt_at: addSeconds(now, 120) }, failingWebhook, now),
+  shownDelivery: deliveries.toDetail(failing, failingWebhook, now),
+  // Only the last bucket, to keep the example short.
+  stats: { ...stats, buckets: stats.buckets.slice(-1) },
   startedCertification: toCertificationResponse(certification, now),
   finishedCertification: toCertificationResponse(certified, now),
   trustedWorkflow: trustedWorkflows.toResponse(trust),

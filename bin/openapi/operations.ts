@@ -18,6 +18,7 @@ import { eventRecordSchema } from "../../functions/deliveries/event-response-sch
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
+import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
 import { type endpoints, permissions, workflowPermissions } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
@@ -325,6 +326,16 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "Delete a webhook",
     description: "Its pending deliveries become `cancelled`, and its deliveries can no longer be read.",
     response: { status: 204 },
+  },
+  "deliveries/get-stats": {
+    id: "getWebhookStats",
+    tag: "Webhooks",
+    summary: "Show success rate and response times of a webhook",
+    description:
+      "Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events " +
+      "included. `complete` and `covered_since` say what was read.",
+    fields: { window: { default: "24h", description: "The time that is counted, until now." } },
+    response: { status: 200, schema: statsSchema, example: examples.stats },
   },
   "deliveries/send-test-delivery": {
     id: "sendTestDelivery",

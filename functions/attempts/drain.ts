@@ -23,8 +23,8 @@ const PAUSE_SECONDS = 10;
 
 type WebhookKey = Pick<Webhook, "project_id" | "id">;
 
-/** What follows: the parking is looked at again at `at`, or it was empty. */
-type Next = { kind: "wait"; at: Date } | { kind: "empty"; visitAt?: Date };
+/** What follows: the parking is looked at again at `at`, after a failed probe with `probedId`, or it was empty. */
+type Next = { kind: "wait"; at: Date; probedId?: string } | { kind: "empty"; visitAt?: Date };
 
 /**
  * Sends parked deliveries of a webhook until the receiver fails, none is left, or the time is up.
@@ -36,7 +36,7 @@ export async function drain({ project_id, webhook_id, generation }: WakeUpCall, 
   const wakeUp = await startDrain(key, generation);
   if (!wakeUp) return;
   const next = await drainPages(key, hasTime);
-  if (next.kind === "wait") await scheduleDrain(key, next.at, wakeUp.generation);
+  if (next.kind === "wait") await scheduleDrain(key, next.at, { expected: wakeUp.generation, probedId: next.probedId });
   else await endDrainEmpty(key, wakeUp, next.visitAt);
 }
 
@@ -53,7 +53,10 @@ async function drainPages(key: WebhookKey, hasTime: () => boolean): Promise<Next
       return { kind: "empty", ...(probe && { visitAt: new Date(probe.nextAt) }) };
     }
     const results = await inPage(rows, (row) => endOrAttempt(key, row, webhook, probe?.nextAt));
-    if (probe && results.includes("failed")) return { kind: "wait", at: new Date(probe.nextAt) };
+    const [probed] = rows;
+    if (probe && probed && results.includes("failed")) {
+      return { kind: "wait", at: new Date(probe.nextAt), probedId: probed.id };
+    }
     // A probe that found no slot has not been claimed.
     const isBlocked = results.includes("failed") || results.includes("delayed");
     if (isBlocked || next === undefined) return { kind: "wait", at: secondsFromNow(PAUSE_SECONDS) };

@@ -218,7 +218,10 @@ async function applyConsequences(
     if (isRecovery && !isDrain) await scheduleDrain(webhook, new Date());
     return false;
   }
-  if (!delivery.test && webhook.failing_since === undefined) await webhooks.markFailing(webhook, attempt.at);
+  const { at, error_code, status_code, detail } = attempt;
+  if (error_code !== undefined && !delivery.test && webhook.failing_since === undefined) {
+    await webhooks.markFailing(webhook, at, { at, error_code, status_code, detail });
+  }
   if (decision.kind === "give_up") {
     if (!decision.disable) return false;
     return await webhooks.disable(webhook, decision.disable, decidedAt.toISOString());

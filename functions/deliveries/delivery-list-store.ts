@@ -21,8 +21,8 @@ const PARALLEL_QUERIES = 5;
 /** The attributes of a list item. Leaves out the large ones: the body and the attempts. */
 const summaryProjection = {
   ProjectionExpression:
-    "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count",
-  ExpressionAttributeNames: { "#event": "event", "#status": "status", "#test": "test" },
+    "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count, #trigger, due_shard, sending_until",
+  ExpressionAttributeNames: { "#event": "event", "#status": "status", "#test": "test", "#trigger": "trigger" },
 };
 
 /** Which page to read. */

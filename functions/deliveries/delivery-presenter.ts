@@ -4,6 +4,7 @@ import { failureCodes } from "../receivers/failure-code.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, isoTime, timeText, uuid } from "../schema/input.ts";
 import { page, pageFields } from "../schema/page.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
 import { type Delivery, deliveryStatuses } from "./delivery.ts";
 import { LIST_CURSOR_PATTERN, listCursorRule } from "./list-cursor.ts";
 import {
@@ -12,18 +13,33 @@ import {
   recoveryCursor,
   recoveryCursorRule,
 } from "./recovery-cursor.ts";
+import { waitOf } from "./waiting.ts";
 
 /* The API representation of deliveries, and the inputs of their endpoints. */
 
-/** Converts a delivery to an item of a list. */
-export function toListItem(delivery: Delivery) {
+/**
+ * Converts a delivery to an item of a list.
+ * @param webhook its webhook as it is now
+ */
+export function toListItem(delivery: Delivery, webhook: Webhook, now: Date) {
   const { id, webhook_id, event, deployment_id, status, test = false, created_at, attempt_count } = delivery;
-  const next_attempt_at = delivery.next_attempt_at ?? null;
-  return { id, webhook_id, event, deployment_id, status, test, created_at, next_attempt_at, attempt_count };
+  const { waiting_for, next_attempt_at } = waitOf(delivery, webhook, now);
+  return {
+    id,
+    webhook_id,
+    event,
+    deployment_id,
+    status,
+    test,
+    created_at,
+    waiting_for,
+    next_attempt_at,
+    attempt_count,
+  };
 }
 
 /** Converts a delivery to the full representation, with its payload and attempts. */
-export function toDetail(delivery: Delivery) {
+export function toDetail(delivery: Delivery, webhook: Webhook, now: Date) {
   const attempts = (delivery.attempts ?? []).map((attempt) => ({
     number: attempt.number,
     at: attempt.at,
@@ -35,7 +51,7 @@ export function toDetail(delivery: Delivery) {
     trigger: attempt.trigger,
     hint: failureHint(attempt) ?? null,
   }));
-  return { ...toListItem(delivery), payload: parseJsonExactly(delivery.body), attempts };
+  return { ...toListItem(delivery, webhook, now), payload: parseJsonExactly(delivery.body), attempts };
 }
 
 const listRange = "must be later than since";

@@ -2,9 +2,11 @@ import * as z from "zod/mini";
 import { eventNameSchema, payloadSchema } from "../deployments/event-payload.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import { failureMeanings } from "../webhooks/webhook-response-schema.ts";
 import type { DeliveryStatus, Trigger } from "./delivery.ts";
 import type { toDetail, toListItem, toRecoveryResult } from "./delivery-presenter.ts";
 import { RECOVERY_CURSOR_PATTERN } from "./recovery-cursor.ts";
+import type { WaitingFor } from "./waiting.ts";
 
 const inList = {
   id: id("The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt."),
@@ -20,7 +22,21 @@ const inList = {
   }),
   test: flag("Whether this is a test delivery with sample data."),
   created_at: instant("When the delivery was created, shortly after the event arrived."),
-  next_attempt_at: z.nullable(instant("When the next attempt is planned; null when no attempt is planned.")),
+  waiting_for: z.nullable(
+    oneOf<WaitingFor>("What the delivery waits for. Null = an attempt is being made or about to be, or none follows.", {
+      schedule: "its next attempt, at `next_attempt_at`",
+      recovery:
+        "the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first",
+      busy: "its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow",
+      suspended:
+        "the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it",
+    }),
+  ),
+  next_attempt_at: z.nullable(
+    instant(
+      "When the next attempt is planned; null when none is. In the past: it is due since then. With `recovery`, the time of the next probe, never in the past.",
+    ),
+  ),
   attempt_count: count("The number of attempts made so far."),
 };
 
@@ -45,18 +61,7 @@ export const attemptSchema = z.strictObject({
       ),
     ),
   status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
-  error_code: z.nullable(
-    oneOf<FailureCode>("Why the attempt failed; null for a success.", {
-      http_status: "the receiver returned a status other than 2xx",
-      timeout: "no complete response within 15 seconds",
-      dns_error: "the host name does not resolve",
-      connection_refused: "nothing accepts connections at the host and port",
-      connection_reset: "the connection was closed before the response was complete",
-      tls_error: "the TLS connection failed; the hint names the cause",
-      address_blocked: "the host resolves to an address that is not public",
-      invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
-    }),
-  ),
+  error_code: z.nullable(oneOf<FailureCode>("Why the attempt failed; null for a success.", failureMeanings)),
   response_excerpt: z.nullable(text("The start of the response body, at most 1 KB; null when it is empty.")),
   trigger: oneOf<Trigger>("Why the attempt was made.", {
     schedule: "it was due according to the retry schedule",

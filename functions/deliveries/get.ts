@@ -5,8 +5,8 @@ import * as deliveries from "./delivery-store.ts";
 
 /** Returns one delivery with its payload and attempts. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}", {
-  async run({ params }) {
+  async run({ params, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    return ok(toDetail(await deliveries.get(webhook.id, params.delivery_id)));
+    return ok(toDetail(await deliveries.get(webhook.id, params.delivery_id), webhook, now));
   },
 });

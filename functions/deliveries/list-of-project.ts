@@ -7,13 +7,17 @@ import { listCursor, readListCursor } from "./list-cursor.ts";
 /** Lists the deliveries of all webhooks of a project, newest first. Those of deleted webhooks can no longer be read. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/deliveries", {
   query: listQuery,
-  async run({ params, query, requestUrl }) {
+  async run({ params, query, requestUrl, now }) {
     const { filters, limit, cursor } = query;
     const listed = { scope: `project:${params.project_id}`, filters } as const;
     const after = cursor && readListCursor(cursor, listed);
-    const webhookIds = (await webhooks.list(params.project_id)).map(({ id }) => id);
-    const { items, lastId } = await listPage(webhookIds, { filters, limit, after });
+    const byId = new Map((await webhooks.list(params.project_id)).map((webhook) => [webhook.id, webhook]));
+    const { items, lastId } = await listPage([...byId.keys()], { filters, limit, after });
     const nextCursor = lastId && listCursor(lastId, listed);
-    return okPage(items.map(toListItem), { requestUrl, query, nextCursor });
+    const page = items.flatMap((delivery) => {
+      const webhook = byId.get(delivery.webhook_id);
+      return webhook ? [toListItem(delivery, webhook, now)] : [];
+    });
+    return okPage(page, { requestUrl, query, nextCursor });
   },
 });

@@ -7,13 +7,13 @@ import { listCursor, readListCursor } from "./list-cursor.ts";
 /** Lists the deliveries of a webhook, newest first. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries", {
   query: listQuery,
-  async run({ params, query, requestUrl }) {
+  async run({ params, query, requestUrl, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     const { filters, limit, cursor } = query;
     const listed = { scope: `webhook:${webhook.id}`, filters } as const;
     const after = cursor && readListCursor(cursor, listed);
     const { items, lastId } = await listPage([webhook.id], { filters, limit, after });
     const nextCursor = lastId && listCursor(lastId, listed);
-    return okPage(items.map(toListItem), { requestUrl, query, nextCursor });
+    return okPage(items.map((delivery) => toListItem(delivery, webhook, now)), { requestUrl, query, nextCursor });
   },
 });

@@ -33,6 +33,8 @@ export interface WakeUp {
   parkings: number;
   /** When a drain found the parking empty; absent while rows may be parked. */
   empty_since?: string;
+  /** Id of the delivery that was the last failed probe, which explains the failure; absent when there was none. */
+  probed_id?: string;
 }
 
 const PREFIX = "wake-up:";
@@ -91,13 +93,22 @@ const MAX_DELAY_SECONDS = 900;
 /**
  * Schedules a drain of a webhook for the time `at`, if its wake-up exists. All wake-up calls before become void.
  * @param expected the generation of the caller's wake-up; undefined = any
+ * @param probedId id of the delivery that was a failed probe; undefined = the one before stays
  */
-export async function scheduleDrain(webhook: WebhookKey, at: Date, expected?: number): Promise<void> {
+export async function scheduleDrain(
+  webhook: WebhookKey,
+  at: Date,
+  { expected, probedId }: { expected?: number; probedId?: string | undefined } = {},
+): Promise<void> {
   const afterSeconds = Math.min(MAX_DELAY_SECONDS, Math.max(0, (at.getTime() - Date.now()) / 1000));
   const moved = await changeWakeUp(
     webhook,
-    "SET due_at = :at REMOVE empty_since, handovers ADD generation :one",
-    { ":at": addSeconds(new Date(), afterSeconds + leaseSeconds()), ":one": 1 },
+    `SET due_at = :at${probedId === undefined ? "" : ", probed_id = :probed"} REMOVE empty_since, handovers ADD generation :one`,
+    {
+      ":at": addSeconds(new Date(), afterSeconds + leaseSeconds()),
+      ":one": 1,
+      ...(probedId !== undefined && { ":probed": probedId }),
+    },
     expected,
   );
   if (!moved) return;

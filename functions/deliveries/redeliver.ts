@@ -23,7 +23,7 @@ export const handler = defineEndpoint(
         settings.deliveryGraceSeconds(),
       );
       if (isNew) await enqueue([delivery], { lane: laneOf(webhook) });
-      return accepted(toListItem(delivery));
+      return accepted(toListItem(delivery, webhook, now));
     },
   },
 );

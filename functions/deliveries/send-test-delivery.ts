@@ -23,6 +23,6 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
     await deliveries.insert(delivery);
     await enqueue([delivery], { lane: laneOf(webhook) });
-    return accepted(toListItem(delivery));
+    return accepted(toListItem(delivery, webhook, now));
   },
 });

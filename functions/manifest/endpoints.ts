@@ -214,7 +214,7 @@ export const endpoints = [
     file: "webhooks/list",
     access: "viewer",
     permission: "webhooks:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["Query"] } },
+    uses: { tables: { projects: ["GetItem"], webhooks: ["Query"], deliveries: ["Query"] } },
   },
   {
     method: "DELETE",
@@ -237,7 +237,7 @@ export const endpoints = [
     file: "webhooks/get",
     access: "viewer",
     permission: "webhooks:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"] } },
+    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query"] } },
   },
   {
     method: "PATCH",
@@ -245,7 +245,14 @@ export const endpoints = [
     file: "webhooks/update",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem", "UpdateItem"], auditEvents: ["PutItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem", "UpdateItem"],
+        deliveries: ["Query"],
+        auditEvents: ["PutItem"],
+      },
+    },
   },
   {
     method: "POST",
@@ -261,6 +268,15 @@ export const endpoints = [
         auditEvents: ["PutItem"],
       },
     },
+  },
+  {
+    method: "GET",
+    path: "/v1/projects/{project_id}/webhooks/{webhook_id}/stats",
+    file: "deliveries/get-stats",
+    access: "viewer",
+    permission: "deliveries:read",
+    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query"] } },
+    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "POST",

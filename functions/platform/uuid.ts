@@ -21,3 +21,6 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function canonicalUuid(text: unknown): string | undefined {
   return typeof text === "string" && UUID.test(text) ? text.toLowerCase() : undefined;
 }
+
+/** Returns the time of a time-ordered UUID (RFC 9562, version 7): its first 48 bits, in milliseconds. */
+export const timeOfUuid = (id: string): Date => new Date(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16));

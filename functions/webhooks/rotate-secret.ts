@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { addSeconds } from "../platform/time.ts";
-import { generateSecret, rotationInput, toDetail, WEBHOOK_RANDOM_BYTES } from "./webhook.ts";
+import { generateSecret, rotationInput, toRotated, WEBHOOK_RANDOM_BYTES } from "./webhook.ts";
 import { rotateSecret } from "./webhook-secret-store.ts";
 import * as webhooks from "./webhook-store.ts";
 
@@ -13,6 +13,6 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     const secret = generateSecret(randomBytes(WEBHOOK_RANDOM_BYTES));
     const expiresAt = overlap_seconds === 0 ? undefined : addSeconds(now, overlap_seconds);
     const rotated = await rotateSecret(webhook, secret, { expiresAt, at: now.toISOString(), by: actor });
-    return ok({ ...toDetail(rotated), secret });
+    return ok(toRotated(rotated, secret));
   },
 });

@@ -1,6 +1,7 @@
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { parseCidrs } from "../receivers/receiver-address.ts";
+import { readHealth } from "./health-store.ts";
 import { toDetail, webhookPatch } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
@@ -9,6 +10,7 @@ export const handler = defineEndpoint("PATCH /v1/projects/{project_id}/webhooks/
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
   async run({ params, input, actor, now }) {
     const { project_id, webhook_id } = params;
-    return ok(toDetail(await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor)));
+    const webhook = await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor);
+    return ok(toDetail(webhook, await readHealth(webhook, now)));
   },
 });

@@ -1,7 +1,10 @@
 import * as z from "zod/mini";
 import { eventNameSchema } from "../deployments/event-payload.ts";
+import type { FailureCode } from "../receivers/failure-code.ts";
 import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import type { DisabledReason, toCreated, toDetail, toListItem } from "./webhook.ts";
+import { OPEN_AFTER_SECONDS } from "./circuit-breaker.ts";
+import type { Health, HealthState } from "./health.ts";
+import type { DisabledReason, toCreated, toDetail, toListItem, toRotated } from "./webhook.ts";
 
 const base = {
   id: id("Id of the webhook, as used in paths."),
@@ -12,6 +15,51 @@ const base = {
 };
 
 const secret = text("Secret that signs every delivery. Returned only once.", { pattern: "^whsec_[0-9a-f]{64}$" });
+
+/** The meanings of the failure codes, also of the attempts of deliveries. */
+export const failureMeanings: Record<FailureCode, string> = {
+  http_status: "the receiver returned a status other than 2xx",
+  timeout: "no complete response within 15 seconds",
+  dns_error: "the host name does not resolve",
+  connection_refused: "nothing accepts connections at the host and port",
+  connection_reset: "the connection was closed before the response was complete",
+  tls_error: "the TLS connection failed; the hint names the cause",
+  address_blocked: "the host resolves to an address that is not public",
+  invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
+};
+
+const health = z
+  .strictObject({
+    state: oneOf<HealthState>("The state of the deliveries to this webhook. The last that applies.", {
+      healthy: "the latest attempt succeeded, or none was made",
+      slow: "the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second",
+      failing: "no attempt has succeeded since `since`, and each delivery is retried by its schedule",
+      probing: `it has been failing for ${OPEN_AFTER_SECONDS} seconds or longer, and deliveries wait: one of them is sent as a probe at \`next_probe_at\`, and after a success the others`,
+      disabled: "the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`",
+    }),
+    since: z.nullable(
+      instant("Start of the state; for `probing`, the first failure after the last success. Null for `healthy`."),
+    ),
+    last_success_at: z.nullable(
+      instant(
+        "Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.",
+      ),
+    ),
+    last_error: z
+      .nullable(
+        z.strictObject({
+          error_code: oneOf<FailureCode>("Why the attempt failed.", failureMeanings),
+          hint: text("One sentence on how to fix the receiver."),
+        }),
+      )
+      .check(
+        z.describe(
+          "The latest failed attempt that is known. Null for a webhook that has not failed since its last success.",
+        ),
+      ),
+    next_probe_at: z.nullable(instant("When the next probe is sent, never in the past; null when none is planned.")),
+  } satisfies FieldsOf<Health>)
+  .check(z.describe("Whether deliveries succeed, derived when it is read."));
 
 const listed = {
   ...base,
@@ -39,10 +87,12 @@ const detail = {
 };
 
 /** A webhook in a list. */
-export const webhookListItemSchema = z.strictObject(listed satisfies FieldsOf<ReturnType<typeof toListItem>>);
+export const webhookListItemSchema = z.strictObject({ ...listed, health } satisfies FieldsOf<
+  ReturnType<typeof toListItem>
+>);
 
 /** One webhook in detail. */
-export const webhookSchema = z.strictObject(detail satisfies FieldsOf<ReturnType<typeof toDetail>>);
+export const webhookSchema = z.strictObject({ ...detail, health } satisfies FieldsOf<ReturnType<typeof toDetail>>);
 
 /** A new webhook. */
 export const createdWebhookSchema = z.strictObject({ ...base, secret } satisfies FieldsOf<
@@ -51,5 +101,5 @@ export const createdWebhookSchema = z.strictObject({ ...base, secret } satisfies
 
 /** A webhook with its new secret after a rotation. */
 export const rotatedWebhookSchema = z.strictObject({ ...detail, secret } satisfies FieldsOf<
-  ReturnType<typeof toDetail> & { secret: string }
+  ReturnType<typeof toRotated>
 >);

@@ -14,6 +14,7 @@ import {
 } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import type { FailedAttempt } from "./health.ts";
 import { projectSuspended } from "./suspension.ts";
 import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type WebhookPatch } from "./webhook.ts";
 
@@ -24,7 +25,7 @@ import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type Webho
 const COUNTER = "#count";
 
 /** The fields that senders write while a receiver fails. */
-const failureState = ["failing_since", "probe_at", "change_id"];
+const failureState = ["failing_since", "probe_at", "last_error", "change_id"];
 
 const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
@@ -331,10 +332,15 @@ export async function remove(projectId: string, id: string, by: Actor = platform
   }
 }
 
-/** Records the time of the first failure after a success, unless it is set already or the URL has changed. */
-export function markFailing(webhook: Webhook, at: string): Promise<boolean> {
+/**
+ * Records the time of the first failure after a success, unless it is set already or the URL has changed.
+ * @param error the failure; absent = not known
+ */
+export function markFailing(webhook: Webhook, at: string, error?: FailedAttempt): Promise<boolean> {
   const condition = "attribute_not_exists(failing_since) AND #url = :url";
-  return changeOnce(webhook, "SET failing_since = :at", condition, { ":at": at, ":url": webhook.url });
+  const set = `SET failing_since = :at${error ? ", last_error = :error" : ""}`;
+  const values = { ":at": at, ":url": webhook.url, ...(error && { ":error": error }) };
+  return changeOnce(webhook, set, condition, values);
 }
 
 /** Clears the failure state after a success. @returns whether the webhook was failing */
@@ -412,7 +418,7 @@ async function changeOnce(
   webhook: Webhook,
   set: string,
   condition: string,
-  values: Record<string, string>,
+  values: Record<string, unknown>,
 ): Promise<boolean> {
   const changeId = randomUUID();
   const result = await change(webhook, `${set}, change_id = :change`, condition, { ...values, ":change": changeId });
@@ -429,7 +435,7 @@ async function change(
   { project_id, id }: Webhook,
   expression: string,
   condition: string,
-  values?: Record<string, string>,
+  values?: Record<string, unknown>,
 ): Promise<ChangeResult> {
   try {
     const update = new UpdateCommand({

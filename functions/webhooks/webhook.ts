@@ -4,6 +4,7 @@ import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
 import { fields, orRequired, overlapSeconds } from "../schema/input.ts";
+import type { FailedAttempt, Health } from "./health.ts";
 
 export interface Webhook {
   id: string;
@@ -20,6 +21,8 @@ export interface Webhook {
   failing_since?: string;
   /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
   probe_at?: string;
+  /** The failure that began `failing_since`; absent when it is not failing, or not known. */
+  last_error?: FailedAttempt;
   /** Since when its deliveries use the queue of slow webhooks (functions/attempts/slow-mark.ts); absent = they do not. */
   slow_since?: string;
   /** Id of the user who created it; absent = not known. */
@@ -103,17 +106,24 @@ export function createWebhook(
 export const generateSecret = (random: Buffer): string => `whsec_${random.subarray(0, SECRET_BYTES).toString("hex")}`;
 
 /** Returns the fields of a webhook in a list. `suspended_at` is present only while the project is suspended. */
-export function toListItem(webhook: Webhook) {
-  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
-  const enabled = disabled_at === undefined;
-  const listed = { id, project_id, url, events, created_at, enabled, disabled_reason };
-  return { ...listed, ...(suspended_at !== undefined && { suspended_at }) };
-}
+export const toListItem = (webhook: Webhook, health: Health) => ({ ...listed(webhook), health });
 
 /** Returns the fields of one webhook in detail. */
-export function toDetail(webhook: Webhook) {
+export const toDetail = (webhook: Webhook, health: Health) => ({ ...detailed(webhook), health });
+
+/** Returns the fields of a webhook whose secret was replaced, including the new one. */
+export const toRotated = (webhook: Webhook, secret: string) => ({ ...detailed(webhook), secret });
+
+function listed(webhook: Webhook) {
+  const { id, project_id, url, events, created_at, disabled_at, disabled_reason = null, suspended_at } = webhook;
+  const enabled = disabled_at === undefined;
+  const fields = { id, project_id, url, events, created_at, enabled, disabled_reason };
+  return { ...fields, ...(suspended_at !== undefined && { suspended_at }) };
+}
+
+function detailed(webhook: Webhook) {
   const { disabled_at = null, created_by = null, updated_by = null, secret_rotated_at = null } = webhook;
-  return { ...toListItem(webhook), disabled_at, created_by, updated_by, secret_rotated_at };
+  return { ...listed(webhook), disabled_at, created_by, updated_by, secret_rotated_at };
 }
 
 /** Returns the fields of a new webhook, including its secret. */

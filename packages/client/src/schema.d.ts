@@ -266,6 +266,31 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  "/v1/projects/{project_id}/webhooks/{webhook_id}/stats": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the webhook. */
+        webhook_id: components["parameters"]["webhook_id"];
+      };
+      cookie?: never;
+    };
+    /**
+     * Show success rate and response times of a webhook
+     * @description Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events included. `complete` and `covered_since` say what was read. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires membership of the project. Permission: `deliveries:read`.
+     */
+    get: operations["getWebhookStats"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   "/v1/projects/{project_id}/webhooks/{webhook_id}/test": {
     parameters: {
       query?: never;
@@ -887,6 +912,62 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
+      /** @description Whether deliveries succeed, derived when it is read. */
+      health: {
+        /**
+         * @description The state of the deliveries to this webhook. The last that applies.
+         *
+         *     - `healthy`: the latest attempt succeeded, or none was made
+         *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
+         *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
+         *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
+         *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
+         * @enum {string}
+         */
+        state: "healthy" | "slow" | "failing" | "probing" | "disabled";
+        /**
+         * Format: date-time
+         * @description Start of the state; for `probing`, the first failure after the last success. Null for `healthy`.
+         */
+        since: string | null;
+        /**
+         * Format: date-time
+         * @description Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.
+         */
+        last_success_at: string | null;
+        /** @description The latest failed attempt that is known. Null for a webhook that has not failed since its last success. */
+        last_error: {
+          /**
+           * @description Why the attempt failed.
+           *
+           *     - `http_status`: the receiver returned a status other than 2xx
+           *     - `timeout`: no complete response within 15 seconds
+           *     - `dns_error`: the host name does not resolve
+           *     - `connection_refused`: nothing accepts connections at the host and port
+           *     - `connection_reset`: the connection was closed before the response was complete
+           *     - `tls_error`: the TLS connection failed; the hint names the cause
+           *     - `address_blocked`: the host resolves to an address that is not public
+           *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+           * @enum {string}
+           */
+          error_code:
+            | "http_status"
+            | "timeout"
+            | "dns_error"
+            | "connection_refused"
+            | "connection_reset"
+            | "tls_error"
+            | "address_blocked"
+            | "invalid_response";
+          /** @description One sentence on how to fix the receiver. */
+          hint: string;
+        } | null;
+        /**
+         * Format: date-time
+         * @description When the next probe is sent, never in the past; null when none is planned.
+         */
+        next_probe_at: string | null;
+      };
     };
     Webhook: {
       /**
@@ -938,6 +1019,62 @@ export interface components {
        * @description Time of the last rotation of the secret; null = never rotated.
        */
       secret_rotated_at: string | null;
+      /** @description Whether deliveries succeed, derived when it is read. */
+      health: {
+        /**
+         * @description The state of the deliveries to this webhook. The last that applies.
+         *
+         *     - `healthy`: the latest attempt succeeded, or none was made
+         *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
+         *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
+         *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
+         *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
+         * @enum {string}
+         */
+        state: "healthy" | "slow" | "failing" | "probing" | "disabled";
+        /**
+         * Format: date-time
+         * @description Start of the state; for `probing`, the first failure after the last success. Null for `healthy`.
+         */
+        since: string | null;
+        /**
+         * Format: date-time
+         * @description Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.
+         */
+        last_success_at: string | null;
+        /** @description The latest failed attempt that is known. Null for a webhook that has not failed since its last success. */
+        last_error: {
+          /**
+           * @description Why the attempt failed.
+           *
+           *     - `http_status`: the receiver returned a status other than 2xx
+           *     - `timeout`: no complete response within 15 seconds
+           *     - `dns_error`: the host name does not resolve
+           *     - `connection_refused`: nothing accepts connections at the host and port
+           *     - `connection_reset`: the connection was closed before the response was complete
+           *     - `tls_error`: the TLS connection failed; the hint names the cause
+           *     - `address_blocked`: the host resolves to an address that is not public
+           *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+           * @enum {string}
+           */
+          error_code:
+            | "http_status"
+            | "timeout"
+            | "dns_error"
+            | "connection_refused"
+            | "connection_reset"
+            | "tls_error"
+            | "address_blocked"
+            | "invalid_response";
+          /** @description One sentence on how to fix the receiver. */
+          hint: string;
+        } | null;
+        /**
+         * Format: date-time
+         * @description When the next probe is sent, never in the past; null when none is planned.
+         */
+        next_probe_at: string | null;
+      };
     };
     RotatedWebhook: {
       /**
@@ -1028,8 +1165,18 @@ export interface components {
        */
       created_at: string;
       /**
+       * @description What the delivery waits for. Null = an attempt is being made or about to be, or none follows.
+       *
+       *     - `schedule`: its next attempt, at `next_attempt_at`
+       *     - `recovery`: the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first
+       *     - `busy`: its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow
+       *     - `suspended`: the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it
+       * @enum {string|null}
+       */
+      waiting_for: "schedule" | "recovery" | "busy" | "suspended" | null;
+      /**
        * Format: date-time
-       * @description When the next attempt is planned; null when no attempt is planned.
+       * @description When the next attempt is planned; null when none is. In the past: it is due since then. With `recovery`, the time of the next probe, never in the past.
        */
       next_attempt_at: string | null;
       /** @description The number of attempts made so far. */
@@ -1071,8 +1218,18 @@ export interface components {
        */
       created_at: string;
       /**
+       * @description What the delivery waits for. Null = an attempt is being made or about to be, or none follows.
+       *
+       *     - `schedule`: its next attempt, at `next_attempt_at`
+       *     - `recovery`: the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first
+       *     - `busy`: its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow
+       *     - `suspended`: the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it
+       * @enum {string|null}
+       */
+      waiting_for: "schedule" | "recovery" | "busy" | "suspended" | null;
+      /**
        * Format: date-time
-       * @description When the next attempt is planned; null when no attempt is planned.
+       * @description When the next attempt is planned; null when none is. In the past: it is due since then. With `recovery`, the time of the next probe, never in the past.
        */
       next_attempt_at: string | null;
       /** @description The number of attempts made so far. */
@@ -2734,6 +2891,7 @@ export interface operations {
            *           "status": "pending",
            *           "test": false,
            *           "created_at": "2026-11-21T04:04:29.027Z",
+           *           "waiting_for": "schedule",
            *           "next_attempt_at": "2026-11-21T04:04:35.027Z",
            *           "attempt_count": 1
            *         }
@@ -2790,7 +2948,14 @@ export interface operations {
            *           ],
            *           "created_at": "2026-11-21T04:04:29.027Z",
            *           "enabled": true,
-           *           "disabled_reason": null
+           *           "disabled_reason": null,
+           *           "health": {
+           *             "state": "healthy",
+           *             "since": null,
+           *             "next_probe_at": null,
+           *             "last_success_at": "2026-11-21T04:04:30.027Z",
+           *             "last_error": null
+           *           }
            *         }
            *       ]
            *     }
@@ -2926,7 +3091,14 @@ export interface operations {
            *         "disabled_at": null,
            *         "created_by": null,
            *         "updated_by": null,
-           *         "secret_rotated_at": null
+           *         "secret_rotated_at": null,
+           *         "health": {
+           *           "state": "healthy",
+           *           "since": null,
+           *           "next_probe_at": null,
+           *           "last_success_at": "2026-11-21T04:04:30.027Z",
+           *           "last_error": null
+           *         }
            *       }
            *     }
            */
@@ -3034,7 +3206,14 @@ export interface operations {
            *         "disabled_at": null,
            *         "created_by": null,
            *         "updated_by": null,
-           *         "secret_rotated_at": null
+           *         "secret_rotated_at": null,
+           *         "health": {
+           *           "state": "healthy",
+           *           "since": null,
+           *           "next_probe_at": null,
+           *           "last_success_at": "2026-11-21T04:04:30.027Z",
+           *           "last_error": null
+           *         }
            *       }
            *     }
            */
@@ -3131,6 +3310,192 @@ export interface operations {
       503: components["responses"]["ServiceUnavailable"];
     };
   };
+  getWebhookStats: {
+    parameters: {
+      query?: {
+        /** @description The time that is counted, until now. */
+        window?: "24h" | "7d";
+      };
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the webhook. */
+        webhook_id: components["parameters"]["webhook_id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "window": "24h",
+           *         "since": "2026-11-20T04:30:00.000Z",
+           *         "until": "2026-11-21T04:05:29.027Z",
+           *         "bucket_seconds": 1800,
+           *         "deliveries_read": 1,
+           *         "complete": true,
+           *         "covered_since": "2026-11-20T04:30:00.000Z",
+           *         "attempts": 2,
+           *         "succeeded": 1,
+           *         "success_rate": 0.5,
+           *         "response_ms": {
+           *           "p50": 38.5,
+           *           "p95": 41.2
+           *         },
+           *         "by_event": [
+           *           {
+           *             "event": "deploy.succeeded",
+           *             "attempts": 2,
+           *             "succeeded": 1
+           *           }
+           *         ],
+           *         "by_error": [
+           *           {
+           *             "error_code": "http_status",
+           *             "attempts": 1
+           *           }
+           *         ],
+           *         "buckets": [
+           *           {
+           *             "start": "2026-11-21T04:00:00.000Z",
+           *             "attempts": 2,
+           *             "succeeded": 1,
+           *             "p50_ms": 38.5,
+           *             "p95_ms": 41.2
+           *           }
+           *         ]
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: {
+              /**
+               * @description The window.
+               *
+               *     - `24h`: the last 24 hours, in buckets of 30 minutes
+               *     - `7d`: the last 7 days, in buckets of 6 hours
+               * @enum {string}
+               */
+              window: "24h" | "7d";
+              /**
+               * Format: date-time
+               * @description Start of the first bucket: a multiple of the length of a bucket.
+               */
+              since: string;
+              /**
+               * Format: date-time
+               * @description Time of the request, within the last bucket.
+               */
+              until: string;
+              /** @description Length of a bucket in seconds. */
+              bucket_seconds: number;
+              /** @description The number of deliveries that were read: at most 1,000, fewer if they are large. Test deliveries are among them, and their attempts are not counted. */
+              deliveries_read: number;
+              /** @description Whether all deliveries of the window were read. False: there are more, and attempts before `covered_since` are not counted, nor later ones of deliveries before it. */
+              complete: boolean;
+              /**
+               * Format: date-time
+               * @description Start of the time that is counted: `since`, or later if `complete` is false. Attempts of deliveries whose event is 36 hours older than `since` are not counted.
+               */
+              covered_since: string;
+              /** @description The number of attempts. */
+              attempts: number;
+              /** @description The number of them that succeeded. */
+              succeeded: number;
+              /** @description The share of attempts that succeeded, 0 to 1. Null = no attempt. */
+              success_rate: number | null;
+              /** @description Milliseconds from resolving the host name to the last byte, of the attempts with a response. Null = no response. */
+              response_ms: {
+                /** @description Median: half of the responses took at most this long. */
+                p50: number;
+                /** @description 95 % of the responses took at most this long. */
+                p95: number;
+              } | null;
+              /** @description The attempts by event, the most first. */
+              by_event: {
+                /**
+                 * @description Name of the event.
+                 *
+                 *     - `deploy.started`: a build has started
+                 *     - `deploy.succeeded`: the deployment is live and healthy
+                 *     - `deploy.failed`: the build or a health check failed
+                 * @enum {string}
+                 */
+                event: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+                /** @description The number of attempts. */
+                attempts: number;
+                /** @description The number of them that succeeded. */
+                succeeded: number;
+              }[];
+              /** @description The failed attempts by error, the most first. */
+              by_error: {
+                /**
+                 * @description Why the attempts failed.
+                 *
+                 *     - `http_status`: the receiver returned a status other than 2xx
+                 *     - `timeout`: no complete response within 15 seconds
+                 *     - `dns_error`: the host name does not resolve
+                 *     - `connection_refused`: nothing accepts connections at the host and port
+                 *     - `connection_reset`: the connection was closed before the response was complete
+                 *     - `tls_error`: the TLS connection failed; the hint names the cause
+                 *     - `address_blocked`: the host resolves to an address that is not public
+                 *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+                 * @enum {string}
+                 */
+                error_code:
+                  | "http_status"
+                  | "timeout"
+                  | "dns_error"
+                  | "connection_refused"
+                  | "connection_reset"
+                  | "tls_error"
+                  | "address_blocked"
+                  | "invalid_response";
+                /** @description The number of attempts. */
+                attempts: number;
+              }[];
+              /** @description The attempts over time, oldest bucket first, also the empty ones. */
+              buckets: {
+                /**
+                 * Format: date-time
+                 * @description Start of the bucket.
+                 */
+                start: string;
+                /** @description The number of attempts. */
+                attempts: number;
+                /** @description The number of them that succeeded. */
+                succeeded: number;
+                /** @description Median response time in milliseconds; null = no response. */
+                p50_ms: number | null;
+                /** @description 95th percentile of the response times in milliseconds; null = no response. */
+                p95_ms: number | null;
+              }[];
+            };
+          };
+        };
+      };
+      400: components["responses"]["ValidationError"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["InsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
   sendTestDelivery: {
     parameters: {
       query?: never;
@@ -3182,6 +3547,7 @@ export interface operations {
            *         "status": "pending",
            *         "test": true,
            *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "waiting_for": null,
            *         "next_attempt_at": "2026-11-21T04:04:29.027Z",
            *         "attempt_count": 0
            *       }
@@ -3623,6 +3989,7 @@ export interface operations {
            *           "status": "pending",
            *           "test": false,
            *           "created_at": "2026-11-21T04:04:29.027Z",
+           *           "waiting_for": "schedule",
            *           "next_attempt_at": "2026-11-21T04:04:35.027Z",
            *           "attempt_count": 1
            *         }
@@ -3680,6 +4047,7 @@ export interface operations {
            *         "status": "pending",
            *         "test": false,
            *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "waiting_for": "schedule",
            *         "next_attempt_at": "2026-11-21T04:04:35.027Z",
            *         "attempt_count": 1,
            *         "payload": {
@@ -3758,6 +4126,7 @@ export interface operations {
            *         "status": "pending",
            *         "test": false,
            *         "created_at": "2026-11-21T04:04:29.027Z",
+           *         "waiting_for": "schedule",
            *         "next_attempt_at": "2026-11-21T04:06:29.027Z",
            *         "attempt_count": 1
            *       }

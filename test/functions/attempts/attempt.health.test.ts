@@ -1,6 +1,7 @@
 import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
+import { readHealth } from "../../../functions/webhooks/health-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { attemptOf } from "../../support/attempts.ts";
@@ -83,6 +84,88 @@ test("failing_since is set at the first failure and kept by later ones", async (
   await makeAttempt(dueAttempt(delivery, 2));
   expect((await rowOf(delivery)).attempt_count).toBe(2);
   expect((await webhookNow())?.failing_since).toBe(first?.at);
+});
+
+test("the failure that began failing_since is stored with it, and cleared with it", async () => {
+  receiver.respondWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
+  await makeAttempt(dueAttempt(delivery));
+  const { at } = (await rowOf(delivery)).attempts?.[0] ?? {};
+  expect((await webhookNow())?.last_error).toEqual({
+    at,
+    error_code: "http_status",
+    status_code: 308,
+    detail: "https://new.example.com/hook",
+  });
+  receiver.respondWith(200);
+  await makeAttempt(dueAttempt(delivery, 2));
+  expect(await webhookNow()).not.toHaveProperty("last_error");
+});
+
+describe("health", () => {
+  const healthNow = async () => readHealth((await webhookNow()) ?? webhook, new Date());
+  const attemptsNow = async () => (await rowOf(delivery)).attempts?.map(({ at }) => at) ?? [];
+
+  test("of a webhook without deliveries is healthy with nulls", async () => {
+    const nulls = { since: null, last_success_at: null, last_error: null, next_probe_at: null };
+    expect(await healthNow()).toEqual({ state: "healthy", ...nulls });
+  });
+
+  test("is failing from the first failed attempt on, with the error of the latest", async () => {
+    receiver.respondWith(500);
+    await makeAttempt(dueAttempt(delivery));
+    const [since] = await attemptsNow();
+    expect(await healthNow()).toMatchObject({ state: "failing", since, last_success_at: null, next_probe_at: null });
+    receiver.respondWith(401);
+    await makeAttempt(dueAttempt(delivery, 2));
+    expect(await healthNow()).toMatchObject({
+      state: "failing",
+      since,
+      last_error: { error_code: "http_status", hint: expect.stringContaining("401") },
+    });
+  });
+
+  test("is healthy after a success, and says when it was", async () => {
+    receiver.respondWith(500);
+    await makeAttempt(dueAttempt(delivery));
+    receiver.respondWith(200);
+    await makeAttempt(dueAttempt(delivery, 2));
+    const last_success_at = (await attemptsNow())[1];
+    expect(await healthNow()).toMatchObject({ state: "healthy", since: null, last_success_at, last_error: null });
+  });
+
+  test("of a webhook that fails finds the success before, behind deliveries that wait", async () => {
+    await makeAttempt(dueAttempt(delivery));
+    const [last_success_at] = await attemptsNow();
+    const failing_since = new Date(Date.now() + 1_000).toISOString();
+    await changeWebhook(webhook, { failing_since });
+    const later = Array.from({ length: 20 }, (_, index) =>
+      givenDelivery(webhook, { at: new Date(Date.parse(failing_since) + 1_000 * (index + 1)) }),
+    );
+    await Promise.all(later);
+    expect(await healthNow()).toMatchObject({ state: "failing", last_success_at });
+    await changeWebhook(webhook, { disabled_at: failing_since, disabled_reason: "manual" });
+    expect(await healthNow()).toMatchObject({ state: "disabled", since: failing_since, last_success_at });
+  });
+
+  test("of a receiver that returned 410 is disabled, with that error", async () => {
+    receiver.respondWith(500);
+    await makeAttempt(dueAttempt(delivery));
+    receiver.respondWith(410);
+    await makeAttempt(dueAttempt(delivery, 2));
+    const { disabled_at } = (await webhookNow()) ?? {};
+    expect(await healthNow()).toMatchObject({
+      state: "disabled",
+      since: disabled_at,
+      last_error: { error_code: "http_status", hint: expect.stringContaining("410") },
+    });
+  });
+
+  test("does not change with a failed test delivery", async () => {
+    receiver.respondWith(500);
+    const sample = await givenDelivery(webhook, { test: true, trigger: "test" });
+    await makeAttempt(dueAttempt(sample));
+    expect(await healthNow()).toMatchObject({ state: "healthy", last_error: null });
+  });
 });
 
 test("failing_since keeps the value of the first of two concurrent failures", async () => {

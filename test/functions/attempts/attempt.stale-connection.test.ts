@@ -44,7 +44,7 @@ test("a request that was sent again counts twice in the row, the log and the API
     ["attempt", undefined],
     ["attempt", 2],
   ]);
-  const shown = [first, second].map(({ row }) => toDetail(row).attempts[0]?.request_count);
+  const shown = [first, second].map(({ row }) => toDetail(row, webhook, new Date()).attempts[0]?.request_count);
   expect(shown).toEqual([1, 2]);
 });
 

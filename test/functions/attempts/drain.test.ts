@@ -11,6 +11,7 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
+import { readHealth } from "../../../functions/webhooks/health-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
@@ -123,6 +124,45 @@ describe("while the circuit is open", () => {
     expect(requestedIds()).toHaveLength(1);
     expect(await wakeUp()).toBe(40);
     expect(requestedIds()).toEqual(idsOf(parked.slice(0, 2)));
+  });
+
+  test("the webhook is probing, with the error of the latest probe; after a success it is healthy", async () => {
+    const healthNow = async () => readHealth((await webhookNow()) ?? webhook, new Date());
+    expect(await healthNow()).toMatchObject({
+      state: "probing",
+      since: at(-600),
+      next_probe_at: at(0),
+      last_error: null,
+    });
+    const since = at(-600);
+    receiver.respondWith(503);
+    await wakeUp();
+    expect(await healthNow()).toMatchObject({
+      state: "probing",
+      next_probe_at: at(60),
+      last_error: { hint: expect.stringContaining("503") },
+    });
+    receiver.respondWith(401);
+    await wakeUp();
+    expect(await healthNow()).toMatchObject({
+      since,
+      last_success_at: null,
+      last_error: { hint: expect.stringContaining("401") },
+    });
+    receiver.respondWith(200);
+    await wakeUp();
+    const nulls = { since: null, last_error: null, next_probe_at: null };
+    expect(await healthNow()).toEqual({ state: "healthy", ...nulls, last_success_at: expect.stringMatching(/Z$/) });
+  });
+
+  test("the webhook is failing while no delivery is parked, and probing when one is", async () => {
+    const healthNow = async () => readHealth((await webhookNow()) ?? webhook, new Date());
+    for (const row of parked) await deliveries.cancel(await rowOf(row));
+    await wakeUp();
+    expect(await healthNow()).toMatchObject({ state: "failing", next_probe_at: null });
+    clock.advance(31);
+    await givenParked(webhook, 1, new Date());
+    expect(await healthNow()).toMatchObject({ state: "probing", next_probe_at: at(0) });
   });
 
   test("a call that is not the latest does nothing", async () => {

@@ -48,6 +48,7 @@ test("the delivery detail returns the delivery with its payload and no attempts 
       status: "pending",
       test: false,
       created_at: delivery.created_at,
+      waiting_for: null,
       next_attempt_at: delivery.next_attempt_at,
       attempt_count: 0,
       payload: JSON.parse(delivery.body),

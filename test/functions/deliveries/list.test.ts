@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
-import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
+import { type Attempt, type Delivery, deliveryStatuses, parkingShardOf } from "../../../functions/deliveries/delivery.ts";
 import { listCursor } from "../../../functions/deliveries/list-cursor.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
@@ -8,7 +8,7 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
-import { givenDelivery, givenWebhook } from "../../support/deliveries.ts";
+import { changeWebhook, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
 import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 
@@ -74,6 +74,7 @@ test("the delivery list returns the summary of each delivery, without payload, a
         status: "pending",
         test: true,
         created_at: row.created_at,
+        waiting_for: null,
         next_attempt_at: row.next_attempt_at,
         attempt_count: 1,
       },
@@ -84,6 +85,35 @@ test("the delivery list returns the summary of each delivery, without payload, a
 test("the delivery list returns test false and next_attempt_at null for a finished delivery of an event", async () => {
   await givenDelivery(scenario.webhook, { status: "succeeded", attempt_count: 1 });
   expect((await scenario.api.get(path)).body.data).toMatchObject([{ test: false, next_attempt_at: null }]);
+});
+
+test("the delivery list and the detail say what each delivery waits for", async () => {
+  const at = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
+  const parked = { due_shard: parkingShardOf(scenario.webhook.id), due_at: at(-300) };
+  const rows = await givenMany(
+    6,
+    (index) =>
+      [
+        { status: "held" as const },
+        { status: "succeeded" as const },
+        { next_attempt_at: at(600) },
+        { next_attempt_at: at(-300), ...parked },
+        { next_attempt_at: at(-300) },
+        { next_attempt_at: at(-300), sending_until: at(30) },
+      ][index] ?? {},
+  );
+  const waits = async () =>
+    (await scenario.api.get(path)).body.data.map((row: { waiting_for: unknown }) => row.waiting_for);
+  expect(await waits()).toEqual([null, "busy", "recovery", "schedule", null, "suspended"]);
+  const probe_at = at(60);
+  await changeWebhook(scenario.webhook, { failing_since: at(-600), probe_at });
+  expect(await waits()).toEqual([null, "recovery", "recovery", "schedule", null, "suspended"]);
+  for (const row of [rows[3], rows[4]]) {
+    const { body } = await scenario.api.get(`${path}/${row?.id}`);
+    expect(body.data).toMatchObject({ waiting_for: "recovery", next_attempt_at: probe_at });
+  }
+  await changeWebhook(scenario.webhook, { suspended_at: at(-1) });
+  expect(await waits()).toEqual([null, "suspended", "suspended", "suspended", null, "suspended"]);
 });
 
 test("the delivery list returns the newest delivery first", async () => {

@@ -156,7 +156,7 @@ describe("a wake-up call", () => {
     const drains = await Promise.all([1, 2, 3].map(() => startDrain(webhook, generation + 1)));
     expect(drains.filter((drain) => drain !== undefined)).toMatchObject([{ generation: generation + 2 }]);
     const calls = watchCalls();
-    await scheduleDrain(webhook, new Date(), generation + 1);
+    await scheduleDrain(webhook, new Date(), { expected: generation + 1 });
     expect(calls()).toEqual([]);
   });
 

@@ -70,6 +70,7 @@ test("redeliver returns the delivery, pending, with an attempt due now", async (
       status: "pending",
       test: false,
       created_at,
+      waiting_for: null,
       attempt_count: 3,
     },
   });

@@ -59,6 +59,7 @@ test("the test endpoint returns the pending delivery, marked as a test", async (
     event: "deploy.succeeded",
     status: "pending",
     test: true,
+    waiting_for: null,
     attempt_count: 0,
   });
 });

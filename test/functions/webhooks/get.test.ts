@@ -13,6 +13,7 @@ beforeEach(async () => {
   scenario = await newScenario(service);
 });
 
+const health = { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null };
 const changes = { created_by: expect.stringMatching(/^user-/), updated_by: null, secret_rotated_at: null };
 
 test("returns the webhook with its state and without its secret", async () => {
@@ -20,7 +21,7 @@ test("returns the webhook with its state and without its secret", async () => {
   const { status, body, headers } = await scenario.api.get(scenario.path);
   expect(status).toBe(200);
   const state = { enabled: true, disabled_reason: null, disabled_at: null };
-  expect(body).toEqual({ data: { ...created, ...state, ...changes } });
+  expect(body).toEqual({ data: { ...created, ...state, ...changes, health } });
   expect(JSON.stringify(body)).not.toContain("whsec_");
   expect(headers.get("cache-control")).toBe("no-store");
 });
@@ -32,17 +33,27 @@ test.each<Webhook["disabled_reason"] & string>(["gone", "failing", "manual"])(
     await changeWebhook(scenario.webhook, { disabled_at, disabled_reason, failing_since: "2026-02-25T12:00:00.000Z" });
     const { secret, ...created } = scenario.webhook;
     const { body } = await scenario.api.get(scenario.path);
-    expect(body).toEqual({ data: { ...created, enabled: false, disabled_reason, disabled_at, ...changes } });
+    expect(body).toEqual({
+      data: {
+        ...created,
+        enabled: false,
+        disabled_reason,
+        disabled_at,
+        ...changes,
+        health: { ...health, state: "disabled", since: disabled_at },
+      },
+    });
   },
 );
 
-test("does not return the internal failure state", async () => {
+test("returns the failure state as health only", async () => {
   const { body } = await scenario.api.get(scenario.path);
   await changeWebhook(scenario.webhook, {
     failing_since: "2026-03-02T12:00:00.000Z",
     probe_at: "2026-03-02T12:01:00.000Z",
   });
-  expect((await scenario.api.get(scenario.path)).body).toEqual(body);
+  const failing = { ...health, state: "failing", since: "2026-03-02T12:00:00.000Z" };
+  expect((await scenario.api.get(scenario.path)).body).toEqual({ data: { ...body.data, health: failing } });
 });
 
 test("returns the same to a viewer and to an API key", async () => {

@@ -2,6 +2,9 @@ import { randomUUID } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { givenDelivery } from "../../support/deliveries.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -10,6 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
+const healthy = { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null };
 const webhookTo = (path: string) => ({ url: `https://example.com/${path}`, events: ["deploy.failed"] });
 
 async function projectOfAdmin() {
@@ -30,7 +34,7 @@ test("returns all webhooks in order of creation, without their secrets", async (
   for (const name of ["c", "a", "d", "b"]) created.push((await api.post(path, webhookTo(name))).body.data);
   const { status, body } = await api.get(path);
   expect(status).toBe(200);
-  const state = { enabled: true, disabled_reason: null };
+  const state = { enabled: true, disabled_reason: null, health: healthy };
   expect(body).toEqual({ data: created.map(({ secret: _, ...shown }) => ({ ...shown, ...state })) });
   expect(JSON.stringify(body)).not.toContain("whsec_");
 });
@@ -55,7 +59,7 @@ test("returns no webhook of another project of the same user", async () => {
   expect((await api.get(other)).body.data).toMatchObject([{ url: "https://example.com/there" }]);
 });
 
-test("returns the reason of disabling, without the internal failure state", async () => {
+test("returns the reason of disabling and the health, without the internal failure state", async () => {
   const { api, path, project } = await projectOfAdmin();
   const Item = {
     id: randomUUID(),
@@ -69,7 +73,31 @@ test("returns the reason of disabling, without the internal failure state", asyn
   };
   await dynamo().send(new PutCommand({ TableName: tableName("webhooks"), Item }));
   const { disabled_at, failing_since, probe_at, ...shown } = Item;
-  expect((await api.get(path)).body).toEqual({ data: [{ ...shown, enabled: false }] });
+  const health = { ...healthy, state: "disabled", since: disabled_at };
+  expect((await api.get(path)).body).toEqual({ data: [{ ...shown, enabled: false, health }] });
+});
+
+test("returns the health of each of 20 webhooks, with one small query for each that works", async () => {
+  const { api, path, project } = await projectOfAdmin();
+  const created: Webhook[] = [];
+  for (let index = 0; index < 20; index++) {
+    const webhook = (await api.post(path, webhookTo(`${index}`))).body.data;
+    created.push(webhook);
+    const at = `2026-03-01T12:00:${String(index + 10)}.000Z`;
+    const attempt = { number: 1, at, duration_ms: 5, status_code: 200, trigger: "schedule" as const };
+    await givenDelivery({ ...webhook, project_id: project }, { status: "succeeded", attempts: [attempt] });
+  }
+  const queries: unknown[] = [];
+  interceptDynamo(async ({ command, input }, send) => {
+    if (command.startsWith("Query") && String(input.TableName).endsWith("-deliveries")) queries.push(input.Limit);
+    return send();
+  });
+  const { body } = await api.get(path);
+  restoreAws();
+  expect(body.data.map(({ health }: { health: unknown }) => health)).toEqual(
+    created.map((_, index) => ({ ...healthy, last_success_at: `2026-03-01T12:00:${index + 10}.000Z` })),
+  );
+  expect(queries).toEqual(Array(20).fill(10));
 });
 
 test("reflects each create and each delete at once", async () => {

@@ -34,7 +34,9 @@ describe("changes", () => {
   ])("%s, and keeps the other fields", async (_, changes) => {
     const before = await shown();
     const { status, body } = await change(changes);
-    const state = "enabled" in changes && { disabled_reason: "manual", disabled_at: expect.stringMatching(/Z$/) };
+    const time = expect.stringMatching(/Z$/);
+    const health = { ...before.health, state: "disabled", since: time };
+    const state = "enabled" in changes && { disabled_reason: "manual", disabled_at: time, health };
     expect({ status, body }).toEqual({ status: 200, body: { data: { ...before, ...by, ...changes, ...state } } });
     expect(await shown()).toEqual(body.data);
   });

@@ -1,11 +1,13 @@
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { parse } from "../../../functions/schema/input.ts";
+import type { Health } from "../../../functions/webhooks/health.ts";
 import {
   createWebhook,
   generateSecret,
   toCreated,
   toDetail,
   toListItem,
+  toRotated,
   WEBHOOK_RANDOM_BYTES,
   type Webhook,
   webhookInput,
@@ -42,23 +44,26 @@ test("a secret is valid for Standard Webhooks: the part after the prefix is base
 const created: Webhook = { id: "1", project_id: "2", url, events: ["deploy.failed"], created_at: now.toISOString() };
 const disabled: Webhook = { ...created, disabled_at: now.toISOString(), disabled_reason: "gone" };
 
+const health: Health = { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null };
+
 test("toListItem returns whether a webhook is enabled and the reason of disabling", () => {
-  expect(toListItem(created)).toEqual({ ...created, enabled: true, disabled_reason: null });
+  expect(toListItem(created, health)).toEqual({ ...created, enabled: true, disabled_reason: null, health });
   const { disabled_at: _, ...shown } = disabled;
-  expect(toListItem(disabled)).toEqual({ ...shown, enabled: false });
+  expect(toListItem(disabled, health)).toEqual({ ...shown, enabled: false, health });
 });
 
 test("toDetail returns the time of disabling too, and who changed the webhook", () => {
   const unknown = { created_by: null, updated_by: null, secret_rotated_at: null };
   const enabled = { enabled: true, disabled_reason: null, disabled_at: null };
-  expect(toDetail(created)).toEqual({ ...created, ...enabled, ...unknown });
-  expect(toDetail(disabled)).toEqual({ ...disabled, enabled: false, ...unknown });
+  expect(toDetail(created, health)).toEqual({ ...created, ...enabled, ...unknown, health });
+  expect(toDetail(disabled, health)).toEqual({ ...disabled, enabled: false, ...unknown, health });
 });
 
 test("no view of a webhook contains the internal failure state", () => {
-  const failing = { ...created, failing_since: now.toISOString(), probe_at: now.toISOString() };
-  expect(toListItem(failing)).toEqual(toListItem(created));
-  expect(toDetail(failing)).toEqual(toDetail(created));
+  const failing = { ...created, failing_since: now.toISOString(), probe_at: now.toISOString(), change_id: "1" };
+  expect(toListItem(failing, health)).toEqual(toListItem(created, health));
+  expect(toDetail(failing, health)).toEqual(toDetail(created, health));
+  expect(toRotated(failing, "whsec_1")).toEqual(toRotated(created, "whsec_1"));
   expect(toCreated(failing, "whsec_1")).toEqual({ ...created, secret: "whsec_1" });
 });
 

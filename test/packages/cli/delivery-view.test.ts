@@ -20,6 +20,7 @@ const deliveryWith = (attempts: Attempt[]): DeliveryWithAttempts => ({
   status: "succeeded",
   test: false,
   created_at: "2026-11-21T12:00:00.000Z",
+  waiting_for: null,
   next_attempt_at: null,
   attempt_count: attempts.length,
   payload: {

@@ -15,6 +15,7 @@ const newDelivery = (number: number, status: Delivery["status"]): Delivery => ({
   status,
   test: false,
   created_at: "2026-11-21T12:00:00.000Z",
+  waiting_for: null,
   next_attempt_at: null,
   attempt_count: status === "pending" ? 0 : 1,
 });

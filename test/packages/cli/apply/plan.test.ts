@@ -13,6 +13,7 @@ const webhook = (id: string, url: string, changes: Partial<WebhookInList> = {}):
   created_at: "2026-11-21T12:00:00.000Z",
   enabled: true,
   disabled_reason: null,
+  health: { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null },
   ...changes,
 });
 const declared = (url: string, changes: Partial<DeclaredWebhook> = {}): DeclaredWebhook => ({

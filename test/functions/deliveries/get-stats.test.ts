@@ -1,0 +1,131 @@
+import type { Attempt, Delivery } from "../../../functions/deliveries/delivery.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
+import { timeOfUuid } from "../../../functions/platform/uuid.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { givenDelivery } from "../../support/deliveries.ts";
+import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+let scenario: Scenario;
+let path: string;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+afterEach(restoreAws);
+beforeEach(async () => {
+  scenario = await newScenario(service);
+  path = `${scenario.path}/stats`;
+});
+
+const HOUR = 3600;
+const ago = (seconds: number) => new Date(Date.now() - seconds * 1000);
+const attempt = (secondsAgo: number, changes: Partial<Attempt> = {}): Attempt => ({
+  number: 1,
+  at: ago(secondsAgo).toISOString(),
+  duration_ms: 20,
+  status_code: 200,
+  trigger: "schedule",
+  ...changes,
+});
+/** Creates a delivery of an event some seconds ago, with these attempts. */
+const given = (secondsAgo: number, attempts: Attempt[], changes: Partial<Delivery> = {}) =>
+  givenDelivery(scenario.webhook, { at: ago(secondsAgo), status: "succeeded", attempts, ...changes });
+const stats = async (query = "") => {
+  const { status, body } = await scenario.api.get(`${path}${query}`);
+  expect(status).toBe(200);
+  return body.data;
+};
+
+test("the statistics of a webhook without deliveries are zero, null and complete", async () => {
+  const { buckets, ...totals } = await stats();
+  expect(buckets).toHaveLength(48);
+  expect(totals).toMatchObject({
+    window: "24h",
+    deliveries_read: 0,
+    complete: true,
+    covered_since: totals.since,
+    attempts: 0,
+    success_rate: null,
+    response_ms: null,
+  });
+});
+
+test("the statistics count the attempts of the window by their own time", async () => {
+  const failed = { status_code: 503, error_code: "http_status", duration_ms: 80 } as const;
+  await given(30 * HOUR, [attempt(30 * HOUR, failed), attempt(2 * HOUR)]);
+  await given(HOUR, [attempt(HOUR, failed)], { event: "deploy.failed" });
+  await given(60, [attempt(60)], { test: true });
+  expect(await stats()).toMatchObject({
+    deliveries_read: 3,
+    attempts: 2,
+    succeeded: 1,
+    success_rate: 0.5,
+    response_ms: { p50: 20, p95: 80 },
+    by_event: expect.arrayContaining([
+      { event: "deploy.started", attempts: 1, succeeded: 1 },
+      { event: "deploy.failed", attempts: 1, succeeded: 0 },
+    ]),
+    by_error: [{ error_code: "http_status", attempts: 1 }],
+  });
+  const week = await stats("?window=7d");
+  expect(week).toMatchObject({ window: "7d", attempts: 3, bucket_seconds: 6 * HOUR });
+  expect(week.buckets).toHaveLength(28);
+});
+
+test("the statistics leave out deliveries that are too old to have an attempt by the schedule in the window", async () => {
+  await given(61 * HOUR, [attempt(HOUR)]);
+  expect(await stats()).toMatchObject({ deliveries_read: 0, attempts: 0 });
+});
+
+test("the statistics cover the newest 1,000 deliveries and say since when", async () => {
+  const rows = await inParallel([...Array(1_010).keys()], 25, (index) =>
+    given(2_000 - index, [attempt(2_000 - index)]),
+  );
+  const oldestRead = rows[10];
+  const { deliveries_read, complete, covered_since, attempts } = await stats();
+  expect({ deliveries_read, complete, attempts }).toEqual({ deliveries_read: 1_000, complete: false, attempts: 1_000 });
+  expect(covered_since).toBe(timeOfUuid(oldestRead?.id ?? "").toISOString());
+});
+
+test("the statistics end after eight queries, when large rows make each query short", async () => {
+  const { id } = await given(HOUR, [attempt(HOUR)]);
+  const limits: unknown[] = [];
+  interceptDynamo(async ({ command, input }, send) => {
+    if (!command.startsWith("Query") || !String(input.TableName).endsWith("-deliveries")) return send();
+    limits.push(input.Limit);
+    const LastEvaluatedKey = { webhook_id: scenario.webhook.id, id };
+    return { ...(await send()), LastEvaluatedKey };
+  });
+  const { deliveries_read, complete } = await stats();
+  expect(limits).toHaveLength(8);
+  expect({ deliveries_read, complete }).toEqual({ deliveries_read: 1, complete: false });
+});
+
+test("the statistics do not read the bodies", async () => {
+  let projection: unknown;
+  interceptDynamo(async ({ command, input }, send) => {
+    if (command.startsWith("Query")) projection = input.ProjectionExpression;
+    return send();
+  });
+  await stats();
+  expect(projection).not.toContain("body");
+});
+
+test.each(["window=1h", "window=", "window=24H", "since=2026-01-01T00:00:00Z"])(
+  "the statistics return 400 for %s",
+  async (query) => {
+    expect(invalidFieldsOf(await scenario.api.get(`${path}?${query}`))).toEqual([query.split("=")[0]]);
+  },
+);
+
+test("the statistics are the same for a viewer and for an API key", async () => {
+  await given(HOUR, [attempt(HOUR)]);
+  const { until: _, ...expected } = await stats();
+  for (const api of [scenario.viewer, scenario.key]) expect((await api.get(path)).body.data).toMatchObject(expected);
+});
+
+test("the statistics return 404 for a webhook that the caller cannot see", async () => {
+  await expectNotFound(scenario, (webhook) => scenario.api.get(`${webhook}/stats`));
+});
