@@ -141,7 +141,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
                   </a>{" "}
                   {delivery.test && <span class="chip">test</span>}
                 </td>
-                {urls && <td class="breaks">{urls.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>}
+                {urls && <td class="webhook">{urls.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>}
                 <td class="deployment">
                   <code class="fine">{delivery.deployment_id}</code>
                 </td>

@@ -6,7 +6,7 @@ import { ActionButton, Badge, Code, CopyButton, EmptyState, ErrorMessage, Skelet
 import { type Deployment, type DeploymentStep, deploymentsOf, mergeEvents } from "./deployment-timeline.ts";
 import { EventFilterBar } from "./filter-bar.tsx";
 import { eventsHref, projectDeliveriesHref, type Query, withQuery } from "./route.ts";
-import { approximate } from "./time.ts";
+import { approximate, elapsed } from "./time.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { deploymentTones, eventTones } from "./vocabulary.ts";
@@ -132,7 +132,7 @@ function DeploymentItem({ projectId, deployment }: { projectId: string; deployme
           <code>{id}</code>
         </h3>
         <CopyButton text={id} label="Copy id" />
-        {durationMs !== null && <span class="fine">took {approximate(durationMs / 1000)}</span>}
+        {durationMs !== null && <span class="fine">took {elapsed(durationMs)}</span>}
         <a class="end" href={withQuery(projectDeliveriesHref(projectId), { deployment_id: id })}>
           Deliveries
         </a>
@@ -154,7 +154,7 @@ function StepItem({ event, sincePreviousMs }: DeploymentStep) {
       <details>
         <summary>
           <code>{event.event}</code> <Time at={event.timestamp} />
-          {sincePreviousMs !== null && <span class="fine"> +{approximate(sincePreviousMs / 1000)}</span>}
+          {sincePreviousMs !== null && <span class="fine"> +{elapsed(sincePreviousMs)}</span>}
           {delayMs > LATE_MS && <span class="chip">received {approximate(delayMs / 1000)} later</span>}
           {detail !== undefined && <span class="detail-text">{detail}</span>}
         </summary>

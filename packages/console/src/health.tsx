@@ -4,8 +4,9 @@ import { Sparkline, StatsCharts } from "./chart.tsx";
 import { Badge, ErrorMessage, Skeleton, Time, WebhookBadge } from "./components.tsx";
 import { healthHref, type Query, withQuery } from "./route.ts";
 import { percent } from "./share.ts";
-import { duration } from "./time.ts";
+import { approximate, duration } from "./time.ts";
 import { useLoaded } from "./use-loaded.ts";
+import { useNow } from "./use-now.ts";
 import { errorMeanings, healthStates } from "./vocabulary.ts";
 
 /** Each request of statistics reads up to 1,000 deliveries. */
@@ -32,7 +33,7 @@ export function HealthNote({ health }: { health: Health }) {
   return (
     <div class={`note ${tone}`}>
       <p>
-        {note} {since !== null && <Time at={since} />}
+        {note} {since !== null && <Age of={since} />}
         {state !== "slow" && last_success_at === null && ", no recent success"}
         {last_success_at !== null && (
           <>
@@ -108,8 +109,8 @@ function HealthFacts({ health, webhook }: { health: Health; webhook: WebhookInLi
         <HealthBadge webhook={webhook} />
         {since !== null && (
           <>
-            {" "}
-            since <Time at={since} />
+            {" for "}
+            <Age of={since} />
           </>
         )}
       </dd>
@@ -131,17 +132,28 @@ function HealthFacts({ health, webhook }: { health: Health; webhook: WebhookInLi
   );
 }
 
+function coverageOf({ complete, deliveries_read, covered_since, window }: WebhookStats): string {
+  const count = deliveries_read.toLocaleString();
+  if (complete) return `Covers all ${count} deliveries of the last ${windowNames[window]}.`;
+  return `Covers only the newest ${count} deliveries, back to ${new Date(covered_since).toLocaleString()}.`;
+}
+
+/** How long ago a time was. The exact time is its tooltip. */
+function Age({ of: at }: { of: string }) {
+  const now = useNow();
+  const time = new Date(at);
+  return (
+    <time dateTime={at} title={time.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" })}>
+      {approximate(Math.max(0, now - time.getTime()) / 1000)}
+    </time>
+  );
+}
+
 function Statistics({ stats }: { stats: WebhookStats }) {
   const { attempts, succeeded, success_rate, response_ms, by_event, by_error } = stats;
   return (
     <>
-      <p class="fine">
-        {stats.complete
-          ? `Covers all ${stats.deliveries_read.toLocaleString()} deliveries of the period`
-          : "Covers only the newest "}
-        {!stats.complete && `${stats.deliveries_read.toLocaleString()} deliveries`}, since{" "}
-        <Time at={stats.covered_since} />. Test deliveries are not counted.
-      </p>
+      <p class="fine">{coverageOf(stats)} Test deliveries are not counted.</p>
       <dl class="figures">
         <div>
           <dt>Attempts</dt>

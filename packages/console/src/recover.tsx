@@ -48,7 +48,7 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
     onDone(total);
   });
   const isReady = !Number.isNaN(time.getTime()) && counted?.count !== 0;
-  const verb = counted === undefined ? "Count" : `Recover ${counted.complete ? counted.count : `${counted.count}+`}`;
+  const verb = counted === undefined ? "Count" : recoverVerb(counted);
   return (
     <FormDialog
       title="Recover deliveries"
@@ -87,6 +87,11 @@ export function RecoverDialog({ webhookRef, onClose, onDone }: RecoverDialogProp
       </p>
     </FormDialog>
   );
+}
+
+function recoverVerb({ count, complete }: RecoveryCount): string {
+  if (!complete) return `Recover ${count}+`;
+  return count === 0 ? "Recover" : `Recover ${count}`;
 }
 
 /** `12 would be sent again: 10 failed, 2 held.` */

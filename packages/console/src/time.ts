@@ -10,6 +10,14 @@ export function approximate(seconds: number): string {
   return `${Math.floor(seconds / DAY)} d`;
 }
 
+/** Formats a period in two units: `42 s`, `5 min 3 s`, `3 h 20 min`. @param ms zero or more */
+export function elapsed(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < MINUTE) return `${seconds} s`;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ${seconds % MINUTE} s`;
+  return `${Math.floor(seconds / HOUR)} h ${Math.floor((seconds % HOUR) / MINUTE)} min`;
+}
+
 /** Formats a time relative to now. Less than a second is `now`, because clocks differ. Both in epoch milliseconds. */
 export function relative(at: number, now: number): string {
   const seconds = (at - now) / 1000;

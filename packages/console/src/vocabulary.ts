@@ -68,18 +68,22 @@ export const waitingTexts = {
   schedule: { sentence: "Waits for its next attempt", next: "next" },
   recovery: { sentence: "Waits for the receiver's recovery", next: "next probe" },
   busy: { sentence: "Waits for a free sender, because others are sent or the receiver is slow", next: "due" },
-  suspended: { sentence: "Is not sent while the webhook is disabled or the project suspended", next: "next" },
+  suspended: { sentence: "Not sent while the webhook is disabled or the project suspended", next: "next" },
 } satisfies Record<WaitingFor, { sentence: string; next: string }>;
 
 type HealthState = Webhook["health"]["state"];
 
-/** How the deliveries to a webhook fare. The time since when follows the note. */
+/** How the deliveries to a webhook fare. Its duration follows the note. */
 export const healthStates = {
-  healthy: { badge: "healthy", tone: "good", note: "Healthy" },
-  slow: { badge: "slow", tone: "warning", note: "The receiver has responded slowly since" },
-  failing: { badge: "failing", tone: "bad", note: "No attempt has succeeded since" },
-  probing: { badge: "failing, probed", tone: "bad", note: "Deliveries wait: no attempt has succeeded since" },
-  disabled: { badge: "disabled", tone: "bad", note: "Disabled since" },
+  healthy: { badge: "healthy", tone: "good", note: "Healthy for" },
+  slow: { badge: "slow", tone: "warning", note: "The receiver has been slow for" },
+  failing: { badge: "failing", tone: "bad", note: "No attempt has succeeded for" },
+  probing: {
+    badge: "failing, probed",
+    tone: "bad",
+    note: "Deliveries wait for a successful probe. No attempt has succeeded for",
+  },
+  disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
 } satisfies Record<HealthState, { badge: string; tone: Tone; note: string }>;
 
 type CheckName = Certification["checks"][number]["check"];

@@ -25,7 +25,8 @@ export function WaitingNote({ waiting }: { waiting: Waiting }) {
 
 /** Says in a delivery's detail why it is not attempted now, and when it will be. */
 export function WaitingBox({ waiting }: { waiting: Waiting }) {
-  if (waiting.waiting_for === null) return null;
+  // The list of attempts shows the time of the next one.
+  if (waiting.waiting_for === null || waiting.waiting_for === "schedule") return null;
   return (
     <p class="note neutral">
       <Sentence waiting={waiting} />
