@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import { apiKeySchema, createdApiKeySchema } from "../../functions/api-keys/api-key-response-schema.ts";
 import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
+import { certificationSchema } from "../../functions/certifications/certification-response-schema.ts";
 import {
   attemptSchema,
   deliveryDetailSchema,
@@ -39,6 +40,7 @@ const namedSchemas: Record<string, Schema> = {
   DeliveryWithAttempts: deliveryDetailSchema,
   Attempt: attemptSchema,
   Recovered: recoveryResultSchema,
+  Certification: certificationSchema,
   TrustedWorkflow: trustedWorkflowSchema,
   AuditEvent: auditEventSchema,
   DeploymentEvent: eventRecordSchema,

@@ -28,6 +28,8 @@ import {
   verifyWebhook,
   WebhookVerificationError,
 } from "../../docs/receivers/node/verify-webhook.mjs";
+import { isPassed, probes } from "../../functions/certifications/certification.ts";
+import { probeRequests } from "../../functions/certifications/probe-requests.ts";
 import { type EventName, eventNames } from "../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
@@ -77,6 +79,31 @@ function headersOf({
   signedWith = secret,
 }: SigningOptions = {}) {
   return signatureHeaders({ deliveryId, at, body: signedBody }, signedWith);
+}
+
+/** Returns the requests of a certification, sent now. */
+const newProbes = () =>
+  probeRequests({
+    certificationId: randomUUID(),
+    webhook: { project_id: randomUUID(), events: ["deploy.succeeded"] },
+    secrets: [secret],
+    foreignSecret: generateSecret(randomBytes(32)),
+    now: new Date(),
+    randomId: randomUUID,
+  });
+
+/** Sends the requests of a certification to an example. @returns the checks that do not pass */
+async function failedProbes(send: (body: string, headers: Record<string, string>) => Promise<number>) {
+  const requests = newProbes();
+  const failed: [probe: string, status: number][] = [];
+  for (const probe of probes) {
+    const { "Content-Type": type = "", ...headers } = requests[probe].headers;
+    const status_code = await send(requests[probe].body, { ...headers, "content-type": type });
+    const isSuccess = status_code >= 200 && status_code < 300;
+    const result = { duration_ms: 0, status_code, ...(!isSuccess && { error_code: "http_status" as const }) };
+    if (!isPassed(probe, result)) failed.push([probe, status_code]);
+  }
+  return failed;
 }
 
 /** Returns the code of the failed check, or "verified". */
@@ -433,6 +460,10 @@ describe.each(examples)("the example for $name", ({ start }) => {
     expect(processed).toEqual([]);
   });
 
+  test("passes the certification", async () => {
+    expect(await failedProbes(async (raw, headers) => (await running.send(raw, headers)).status)).toEqual([]);
+  });
+
   test("responds 401 to a request without a body", async () => {
     expect((await running.send("", headersOf())).status).toBe(401);
   });
@@ -574,6 +605,10 @@ describe("the example for Lambda", () => {
     expect(await rows()).toHaveLength(before);
   });
 
+  test("passes the certification", async () => {
+    expect(await failedProbes(async (raw, headers) => (await invoke(raw, headers)).statusCode)).toEqual([]);
+  });
+
   test("responds 413 to a body over 1 MB, and 401 without a body", async () => {
     const large = "x".repeat(1_000_001);
     expect(await invoke(large, headersOf({ signedBody: large }))).toEqual({ statusCode: 413 });
@@ -588,6 +623,30 @@ describe("the example for Lambda", () => {
 });
 
 /* Each language verifies all vectors in one run of its interpreter, which prints one line per vector. */
+
+const probeErrors: Record<string, Vector["error"]> = {
+  forged_signature: "no_matching_signature",
+  stale_timestamp: "timestamp_too_old",
+  cut_body: "no_matching_signature",
+};
+
+/** The requests of a certification, as vectors. */
+const probeVectors = Object.entries(newProbes()).map(([probe, { headers, body }]): Vector => {
+  const error = probeErrors[probe];
+  const now = Math.floor(Date.now() / 1000);
+  const vector = {
+    name: `certification: ${probe}`,
+    scheme: "standard" as const,
+    secrets: [secret],
+    body,
+    headers,
+    now,
+  };
+  return error ? { ...vector, valid: false, error } : { ...vector, valid: true };
+});
+const checked = [...vectors, ...probeVectors];
+const checkedFile = join(work, "checked-vectors.json");
+writeFileSync(checkedFile, JSON.stringify({ vectors: checked }));
 
 interface Language {
   name: string;
@@ -604,17 +663,17 @@ const languages: Language[] = [
   {
     name: "Python",
     program: "python3",
-    run: () => runProgram("python3", [driver("py"), join(receivers, "python"), vectorsFile]),
+    run: () => runProgram("python3", [driver("py"), join(receivers, "python"), checkedFile]),
   },
   {
     name: "Ruby",
     program: "ruby",
-    run: () => runProgram("ruby", [driver("rb"), join(receivers, "ruby"), vectorsFile]),
+    run: () => runProgram("ruby", [driver("rb"), join(receivers, "ruby"), checkedFile]),
   },
   {
     name: "PHP",
     program: "php",
-    run: () => runProgram("php", [driver("php"), join(receivers, "php"), vectorsFile]),
+    run: () => runProgram("php", [driver("php"), join(receivers, "php"), checkedFile]),
   },
   {
     name: "Go",
@@ -625,10 +684,10 @@ const languages: Language[] = [
       copyFileSync(driver("go"), join(work, "go/main.go"));
       copyFileSync(join(receivers, "go/verify_webhook.go"), join(work, "go/webhook/verify_webhook.go"));
       const env = { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOWORK: "off" };
-      return runProgram("go", ["run", ".", vectorsFile], { cwd: join(work, "go"), env });
+      return runProgram("go", ["run", ".", checkedFile], { cwd: join(work, "go"), env });
     },
   },
-  { name: "the shell", program: "openssl", run: () => vectors.map(runShell).join("\n") },
+  { name: "the shell", program: "openssl", run: () => checked.map(runShell).join("\n") },
 ];
 
 function runShell(vector: Vector): string {
@@ -655,14 +714,14 @@ function shell(args: string[], env: Record<string, string>) {
 
 for (const language of languages) {
   needs(language.program).test(
-    `the receiver for ${language.name} gives the expected result for every vector`,
+    `the receiver for ${language.name} gives the expected result for every vector and every request of a certification`,
     () => {
       const lines = language.run().trimEnd().split("\n");
-      const results = lines.map((line, index) => [vectors[index]?.name, line.split(" ")[0]]);
-      expect(results).toEqual(vectors.map((vector) => [vector.name, expectedResult(vector)]));
+      const results = lines.map((line, index) => [checked[index]?.name, line.split(" ")[0]]);
+      expect(results).toEqual(checked.map((vector) => [vector.name, expectedResult(vector)]));
       if (language.name === "the shell") return;
       // The returned id and event must equal those of the Node receiver.
-      const expected = vectors.map((vector) => {
+      const expected = checked.map((vector) => {
         if (!vector.valid) return expectedResult(vector);
         const { scheme, secrets, headers, now } = vector;
         const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
@@ -772,6 +831,31 @@ describe("a delivery of the running service", () => {
         expect(verifyWebhook({ ...second, secret: each, scheme }).payload.event).toBe("deploy.succeeded");
       expect(resultOf({ ...first, secret: rotated.data.secret, scheme })).toBe("no_matching_signature");
     }
+  });
+
+  test("certifies a receiver built from the example, and not one with another secret", async () => {
+    const { webhooks } = await importExample("express");
+    const { createInbox } = await importExample("inbox");
+    const { default: express } = await import("express" as string);
+    const app = express();
+    const server = app.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    servers.push(server);
+    const { api, path, secret: own } = await webhookTo(`http://127.0.0.1:${server.address().port}/`);
+    const { accept } = createInbox(() => {});
+    const states = [];
+    for (const each of [own, generateSecret(randomBytes(32))]) {
+      app.router?.stack.splice(0);
+      app.use("/", webhooks({ secret: each, accept }));
+      const { body: started } = await api.post(`${path}/certify`);
+      const report = await eventually(async () => {
+        const { body: shown } = await api.get(`${path}/certifications/${started.data.id}`);
+        expect(shown.data.status).toBe("finished");
+        return shown.data;
+      });
+      states.push(report.passed);
+    }
+    expect(states).toEqual([true, false]);
   });
 
   test("succeeds at a receiver built from the example, and fails at one with another secret", async () => {

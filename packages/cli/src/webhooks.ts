@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Client, EventName, Webhook, WebhookInList, WebhookRef } from "../../client/src/client.ts";
 import { signedIn } from "./api.ts";
 import { eventNames } from "./api-values.ts";
+import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject, findWebhook, requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
@@ -53,7 +54,7 @@ async function findWebhookOf(
 export function addWebhooks(program: Command): void {
   const webhooks = program
     .command("webhooks")
-    .summary("webhooks of a project: create, list, show, update, delete, rotate, test")
+    .summary("webhooks of a project: create, list, show, update, delete, rotate, test, certify")
     .description("Webhooks: the URLs that receive the deployment events of a project.");
 
   webhooks
@@ -199,6 +200,20 @@ export function addWebhooks(program: Command): void {
       const delivery = await api.sendTestDelivery(webhook, { event: options.event });
       if (options.wait) return awaitOutcome(api, webhook, delivery, options.json);
       print(options.json ? jsonText(delivery) : delivery.id);
+    });
+
+  webhooks
+    .command("certify")
+    .summary("check that the receiver accepts valid deliveries and rejects all others")
+    .description(
+      "Sends six marked requests to the receiver and shows which checks it passed: valid, repeated and unusual deliveries, and requests with a forged signature, a stale timestamp and a cut body. Works on a disabled webhook too. Exit code 1 if a check fails.",
+    )
+    .argument(...webhookId)
+    .option(...project)
+    .action(async (id: string | undefined, _options, command: Command) => {
+      const options: InProject = command.optsWithGlobals();
+      const { api, webhook } = await findWebhookOf(options, id);
+      await certify(api, webhook, options.json);
     });
 }
 

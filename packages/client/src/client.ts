@@ -11,6 +11,7 @@ type Schemas = components["schemas"];
 export type ApiKey = Schemas["ApiKey"];
 export type AuditEvent = Schemas["AuditEvent"];
 export type Attempt = Schemas["Attempt"];
+export type Certification = Schemas["Certification"];
 export type CreatedApiKey = Schemas["CreatedApiKey"];
 export type CreatedWebhook = Schemas["CreatedWebhook"];
 export type Delivery = Schemas["Delivery"];
@@ -278,6 +279,15 @@ export function createClient(options: ClientOptions) {
 
     sendTestDelivery: (webhook: WebhookRef, body: BodyOf<"sendTestDelivery"> = {}) =>
       data(http.POST(`${webhookPath}/test`, { ...ofWebhook(webhook), body })),
+    /** Starts a certification: `getCertification` returns its report when `status` is no longer `running`. */
+    certifyWebhook: (webhook: WebhookRef) => data(http.POST(`${webhookPath}/certify`, ofWebhook(webhook))),
+    getCertification: (webhook: WebhookRef, id: string) =>
+      data(
+        http.GET(`${webhookPath}/certifications/{certification_id}`, {
+          params: { path: { ...pathOf(webhook), certification_id: id } },
+        }),
+      ),
+
     /** Returns one page. */
     async listDeliveries(webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> {
       const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });

@@ -1301,6 +1301,102 @@ export interface components {
       /** @description Where to continue: send it as `cursor`. Null when the recovery is complete. */
       next_cursor: string | null;
     };
+    Certification: {
+      /**
+       * Format: uuid
+       * @description The id of the certification. Sent to the receiver as `X-Service-Probe`.
+       */
+      id: string;
+      /**
+       * Format: uuid
+       * @description The webhook whose receiver is certified.
+       */
+      webhook_id: string;
+      /**
+       * @description The status of the certification.
+       *
+       *     - `running`: the requests are being sent; it takes up to half a minute
+       *     - `finished`: `passed` and `checks` are the result
+       *     - `unfinished`: it did not finish within ten minutes, because of an internal error: certify again
+       * @enum {string}
+       */
+      status: "running" | "finished" | "unfinished";
+      /**
+       * Format: date-time
+       * @description When the certification was requested.
+       */
+      created_at: string;
+      /**
+       * Format: date-time
+       * @description When it finished; null before.
+       */
+      finished_at: string | null;
+      /** @description Whether all checks passed; null without a result. */
+      passed: boolean | null;
+      /** @description The checks; empty without a result. */
+      checks: {
+        /**
+         * @description What was checked.
+         *
+         *     - `valid`: a valid delivery
+         *     - `repeated`: the same delivery again, with the same id
+         *     - `unusual_body`: a valid delivery whose JSON has unusual spacing and an é
+         *     - `forged_signature`: a request with both signatures made with another secret
+         *     - `stale_timestamp`: a request with a timestamp an hour old, and correct signatures
+         *     - `cut_body`: a request with half of the body, and the signatures of the complete body
+         *     - `response_time`: the time of the slowest response
+         * @enum {string}
+         */
+        check:
+          | "valid"
+          | "repeated"
+          | "unusual_body"
+          | "forged_signature"
+          | "stale_timestamp"
+          | "cut_body"
+          | "response_time";
+        /**
+         * @description The response that passes.
+         *
+         *     - `2xx`: a status from 200 to 299
+         *     - `4xx`: a status from 400 to 499, except 408 and 429
+         *     - `within 15 s`: a complete response to each request within 15 seconds
+         * @enum {string}
+         */
+        expected: "2xx" | "4xx" | "within 15 s";
+        /** @description The status code of the response; null when no response arrived. */
+        status_code: number | null;
+        /**
+         * @description Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.
+         *
+         *     - `http_status`: the receiver returned a status other than 2xx
+         *     - `timeout`: no complete response within 15 seconds
+         *     - `dns_error`: the host name does not resolve
+         *     - `connection_refused`: nothing accepts connections at the host and port
+         *     - `connection_reset`: the connection was closed before the response was complete
+         *     - `tls_error`: the TLS connection failed; the hint names the cause
+         *     - `address_blocked`: the host resolves to an address that is not public
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         * @enum {string|null}
+         */
+        error_code:
+          | "http_status"
+          | "timeout"
+          | "dns_error"
+          | "connection_refused"
+          | "connection_reset"
+          | "tls_error"
+          | "address_blocked"
+          | "invalid_response"
+          | null;
+        /** @description Milliseconds until the response was read; null when nothing was sent. */
+        duration_ms: number | null;
+        /** @description Whether the response is the expected one. */
+        passed: boolean;
+        /** @description How to fix the receiver; null for a check that passed. */
+        hint: string | null;
+      }[];
+    };
     TrustedWorkflow: {
       /**
        * Format: uuid
@@ -3608,102 +3704,7 @@ export interface operations {
            *     }
            */
           "application/json": {
-            data: {
-              /**
-               * Format: uuid
-               * @description The id of the certification. Sent to the receiver as `X-Service-Probe`.
-               */
-              id: string;
-              /**
-               * Format: uuid
-               * @description The webhook whose receiver is certified.
-               */
-              webhook_id: string;
-              /**
-               * @description The status of the certification.
-               *
-               *     - `running`: the requests are being sent; it takes up to half a minute
-               *     - `finished`: `passed` and `checks` are the result
-               *     - `unfinished`: it did not finish within ten minutes, because of an internal error: certify again
-               * @enum {string}
-               */
-              status: "running" | "finished" | "unfinished";
-              /**
-               * Format: date-time
-               * @description When the certification was requested.
-               */
-              created_at: string;
-              /**
-               * Format: date-time
-               * @description When it finished; null before.
-               */
-              finished_at: string | null;
-              /** @description Whether all checks passed; null without a result. */
-              passed: boolean | null;
-              /** @description The checks; empty without a result. */
-              checks: {
-                /**
-                 * @description What was checked.
-                 *
-                 *     - `valid`: a valid delivery
-                 *     - `repeated`: the same delivery again, with the same id
-                 *     - `unusual_body`: a valid delivery whose JSON has unusual spacing and an é
-                 *     - `forged_signature`: a request with both signatures made with another secret
-                 *     - `stale_timestamp`: a request with a timestamp an hour old, and correct signatures
-                 *     - `cut_body`: a request with half of the body, and the signatures of the complete body
-                 *     - `response_time`: the time of the slowest response
-                 * @enum {string}
-                 */
-                check:
-                  | "valid"
-                  | "repeated"
-                  | "unusual_body"
-                  | "forged_signature"
-                  | "stale_timestamp"
-                  | "cut_body"
-                  | "response_time";
-                /**
-                 * @description The response that passes.
-                 *
-                 *     - `2xx`: a status from 200 to 299
-                 *     - `4xx`: a status from 400 to 499, except 408 and 429
-                 *     - `within 15 s`: a complete response to each request within 15 seconds
-                 * @enum {string}
-                 */
-                expected: "2xx" | "4xx" | "within 15 s";
-                /** @description The status code of the response; null when no response arrived. */
-                status_code: number | null;
-                /**
-                 * @description Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.
-                 *
-                 *     - `http_status`: the receiver returned a status other than 2xx
-                 *     - `timeout`: no complete response within 15 seconds
-                 *     - `dns_error`: the host name does not resolve
-                 *     - `connection_refused`: nothing accepts connections at the host and port
-                 *     - `connection_reset`: the connection was closed before the response was complete
-                 *     - `tls_error`: the TLS connection failed; the hint names the cause
-                 *     - `address_blocked`: the host resolves to an address that is not public
-                 *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
-                 * @enum {string|null}
-                 */
-                error_code:
-                  | "http_status"
-                  | "timeout"
-                  | "dns_error"
-                  | "connection_refused"
-                  | "connection_reset"
-                  | "tls_error"
-                  | "address_blocked"
-                  | "invalid_response"
-                  | null;
-                /** @description Milliseconds until the response was read; null when nothing was sent. */
-                duration_ms: number | null;
-                /** @description Whether the response is the expected one. */
-                passed: boolean;
-                /** @description How to fix the receiver; null for a check that passed. */
-                hint: string | null;
-              }[];
-            };
+            data: components["schemas"]["Certification"];
           };
         };
       };
@@ -3820,102 +3821,7 @@ export interface operations {
            *     }
            */
           "application/json": {
-            data: {
-              /**
-               * Format: uuid
-               * @description The id of the certification. Sent to the receiver as `X-Service-Probe`.
-               */
-              id: string;
-              /**
-               * Format: uuid
-               * @description The webhook whose receiver is certified.
-               */
-              webhook_id: string;
-              /**
-               * @description The status of the certification.
-               *
-               *     - `running`: the requests are being sent; it takes up to half a minute
-               *     - `finished`: `passed` and `checks` are the result
-               *     - `unfinished`: it did not finish within ten minutes, because of an internal error: certify again
-               * @enum {string}
-               */
-              status: "running" | "finished" | "unfinished";
-              /**
-               * Format: date-time
-               * @description When the certification was requested.
-               */
-              created_at: string;
-              /**
-               * Format: date-time
-               * @description When it finished; null before.
-               */
-              finished_at: string | null;
-              /** @description Whether all checks passed; null without a result. */
-              passed: boolean | null;
-              /** @description The checks; empty without a result. */
-              checks: {
-                /**
-                 * @description What was checked.
-                 *
-                 *     - `valid`: a valid delivery
-                 *     - `repeated`: the same delivery again, with the same id
-                 *     - `unusual_body`: a valid delivery whose JSON has unusual spacing and an é
-                 *     - `forged_signature`: a request with both signatures made with another secret
-                 *     - `stale_timestamp`: a request with a timestamp an hour old, and correct signatures
-                 *     - `cut_body`: a request with half of the body, and the signatures of the complete body
-                 *     - `response_time`: the time of the slowest response
-                 * @enum {string}
-                 */
-                check:
-                  | "valid"
-                  | "repeated"
-                  | "unusual_body"
-                  | "forged_signature"
-                  | "stale_timestamp"
-                  | "cut_body"
-                  | "response_time";
-                /**
-                 * @description The response that passes.
-                 *
-                 *     - `2xx`: a status from 200 to 299
-                 *     - `4xx`: a status from 400 to 499, except 408 and 429
-                 *     - `within 15 s`: a complete response to each request within 15 seconds
-                 * @enum {string}
-                 */
-                expected: "2xx" | "4xx" | "within 15 s";
-                /** @description The status code of the response; null when no response arrived. */
-                status_code: number | null;
-                /**
-                 * @description Why the request did not succeed, as for the attempt of a delivery; null for a 2xx.
-                 *
-                 *     - `http_status`: the receiver returned a status other than 2xx
-                 *     - `timeout`: no complete response within 15 seconds
-                 *     - `dns_error`: the host name does not resolve
-                 *     - `connection_refused`: nothing accepts connections at the host and port
-                 *     - `connection_reset`: the connection was closed before the response was complete
-                 *     - `tls_error`: the TLS connection failed; the hint names the cause
-                 *     - `address_blocked`: the host resolves to an address that is not public
-                 *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
-                 * @enum {string|null}
-                 */
-                error_code:
-                  | "http_status"
-                  | "timeout"
-                  | "dns_error"
-                  | "connection_refused"
-                  | "connection_reset"
-                  | "tls_error"
-                  | "address_blocked"
-                  | "invalid_response"
-                  | null;
-                /** @description Milliseconds until the response was read; null when nothing was sent. */
-                duration_ms: number | null;
-                /** @description Whether the response is the expected one. */
-                passed: boolean;
-                /** @description How to fix the receiver; null for a check that passed. */
-                hint: string | null;
-              }[];
-            };
+            data: components["schemas"]["Certification"];
           };
         };
       };
