@@ -23,7 +23,9 @@ export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type TrustedWorkflow = Schemas["TrustedWorkflow"];
 export type Webhook = Schemas["Webhook"];
+export type WebhookHealth = Schemas["WebhookHealth"];
 export type WebhookInList = Schemas["WebhookInList"];
+export type WebhookStats = Schemas["WebhookStats"];
 
 /** The body of a request for a new API key. */
 export type CreateApiKey = BodyOf<"createApiKey">;
@@ -108,6 +110,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
   ? Body
   : never;
 type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
+type StatsQuery = NonNullable<operations["getWebhookStats"]["parameters"]["query"]>;
 type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
 type AuditQuery = NonNullable<operations["listAuditEvents"]["parameters"]["query"]>;
 type EventQuery = NonNullable<operations["listEvents"]["parameters"]["query"]>;
@@ -257,6 +260,9 @@ export function createClient(options: ClientOptions) {
     deleteWebhook: async (webhook: WebhookRef) => void (await http.DELETE(webhookPath, ofWebhook(webhook))),
     rotateWebhookSecret: (webhook: WebhookRef, body: BodyOf<"rotateWebhookSecret"> = {}) =>
       data(http.POST(`${webhookPath}/rotate-secret`, { ...ofWebhook(webhook), body })),
+    /** Returns success rate and response times of the last 24 hours or 7 days. See `complete` in its result. */
+    getWebhookStats: (webhook: WebhookRef, query: StatsQuery = {}) =>
+      data(http.GET(`${webhookPath}/stats`, { params: { path: pathOf(webhook), query } })),
 
     sendTestDelivery: (webhook: WebhookRef, body: BodyOf<"sendTestDelivery"> = {}) =>
       data(http.POST(`${webhookPath}/test`, { ...ofWebhook(webhook), body })),

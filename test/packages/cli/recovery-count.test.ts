@@ -12,7 +12,13 @@ function delivery(afterNoonMs: number, status: Delivery["status"], test = false)
   const id = `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`;
   // Long after the event: only the id counts.
   const created_at = "2026-11-22T00:00:00.000Z";
-  const rest = { webhook_id: "w-1", event: "deploy.started", deployment_id: "x", next_attempt_at: null } as const;
+  const rest = {
+    webhook_id: "w-1",
+    event: "deploy.started",
+    deployment_id: "x",
+    waiting_for: null,
+    next_attempt_at: null,
+  } as const;
   return { id, ...rest, status, test, created_at, attempt_count: 1 };
 }
 
