@@ -42,12 +42,16 @@ const usersOfDeliveries = [
   "attempts/send-slow",
   "deliveries/fan-out",
   "deliveries/get",
+  "deliveries/get-stats",
   "deliveries/list",
   "deliveries/recover",
   "deliveries/redeliver",
   "deliveries/replay",
   "deliveries/send-test-delivery",
   "deliveries/sweep",
+  "webhooks/get",
+  "webhooks/list",
+  "webhooks/update",
 ];
 
 test.each(rows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {

@@ -257,7 +257,7 @@ export interface paths {
     };
     /**
      * Show success rate and response times of a webhook
-     * @description Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events included. `complete` and `covered_since` say what was read. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires membership of the project. Permission: `deliveries:read`.
+     * @description Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events included. `complete` and `covered_since` say what was read. Requires membership of the project. Permission: `deliveries:read`.
      */
     get: operations["getWebhookStats"];
     put?: never;

@@ -53,7 +53,7 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     `GET ${webhook} -> webhooks/get, viewer, webhooks:read`,
     `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
     `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhooks:write`,
-    `GET ${webhook}/stats -> deliveries/get-stats, viewer, deliveries:read, 5/s, burst 20`,
+    `GET ${webhook}/stats -> deliveries/get-stats, viewer, deliveries:read`,
     `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write, 5/s, burst 20`,
     `GET ${webhook}/deliveries -> deliveries/list, viewer, deliveries:read`,
     `GET ${webhook}/deliveries/{delivery_id} -> deliveries/get, viewer, deliveries:read`,
