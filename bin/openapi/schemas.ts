@@ -9,12 +9,14 @@ import {
   recoveryResultSchema,
 } from "../../functions/deliveries/delivery-response-schema.ts";
 import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
+import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
 import { eventNameSchema, payloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { displayName, isoTime, timeText, uuid } from "../../functions/schema/input.ts";
 import { trustedWorkflowSchema } from "../../functions/trusted-workflows/trusted-workflow-response-schema.ts";
 import {
   createdWebhookSchema,
+  healthSchema,
   rotatedWebhookSchema,
   webhookListItemSchema,
   webhookSchema,
@@ -35,6 +37,8 @@ const namedSchemas: Record<string, Schema> = {
   CreatedWebhook: createdWebhookSchema,
   WebhookInList: webhookListItemSchema,
   Webhook: webhookSchema,
+  WebhookHealth: healthSchema,
+  WebhookStats: statsSchema,
   RotatedWebhook: rotatedWebhookSchema,
   Delivery: deliverySchema,
   DeliveryWithAttempts: deliveryDetailSchema,

@@ -6,11 +6,11 @@ import type { CountedDelivery, StatsReads } from "./delivery-stats.ts";
 
 /** Upper bounds on one call: rows read, and queries of at most 1 MB each. */
 const MAX_ROWS_READ = 1_000;
-const MAX_QUERIES = 8;
+const MAX_QUERIES = 4;
 
 /**
- * Reads the newest deliveries of a webhook whose event is not before `since`, without their bodies. The reads are
- * eventually consistent.
+ * Reads the newest deliveries of a webhook whose event is not before `since`, without their bodies. Strongly
+ * consistent.
  */
 export async function readForStats(webhookId: string, since: Date): Promise<StatsReads> {
   const deliveries: CountedDelivery[] = [];
@@ -19,6 +19,7 @@ export async function readForStats(webhookId: string, since: Date): Promise<Stat
     const { Items = [], LastEvaluatedKey } = await dynamo().send(
       new QueryCommand({
         TableName: tableName("deliveries"),
+        ConsistentRead: true,
         KeyConditionExpression: "webhook_id = :webhook AND id >= :since",
         ExpressionAttributeValues: {
           ":webhook": webhookId,

@@ -276,7 +276,6 @@ export const endpoints = [
     access: "viewer",
     permission: "deliveries:read",
     uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query"] } },
-    throttle: { requestsPerSecond: 5, burst: 20 },
   },
   {
     method: "POST",

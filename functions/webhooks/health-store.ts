@@ -21,7 +21,7 @@ interface DeliveryAttempts {
   test?: boolean;
 }
 
-/** Returns the health of a webhook. The reads are eventually consistent. */
+/** Returns the health of a webhook. Strongly consistent. */
 export async function readHealth(webhook: Webhook, now: Date): Promise<Health> {
   const [recent, probe] = await allEnded([recentDeliveries(webhook), readProbe(webhook, now)]);
   const attempts = [...recent, ...probe.probed].flatMap(({ attempts = [], test = false }) =>
@@ -64,6 +64,7 @@ async function readProbe(webhook: Webhook, now: Date): Promise<ProbeReads> {
   const { Items: [wakeUp] = [] } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("deliveries"),
+      ConsistentRead: true,
       KeyConditionExpression: "webhook_id = :wakeUp AND id = :webhook",
       ExpressionAttributeValues: { ":wakeUp": `wake-up:${webhookId}`, ":webhook": webhookId },
       ProjectionExpression: "empty_since, probed_id",
@@ -90,6 +91,7 @@ async function query(input: {
   const { Items = [] } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("deliveries"),
+      ConsistentRead: true,
       ProjectionExpression: "attempts, #test",
       ExpressionAttributeNames: { "#test": "test" },
       ...input,

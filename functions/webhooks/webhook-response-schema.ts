@@ -28,7 +28,8 @@ export const failureMeanings: Record<FailureCode, string> = {
   invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
 };
 
-const health = z
+/** Whether the deliveries of a webhook succeed. */
+export const healthSchema = z
   .strictObject({
     state: oneOf<HealthState>("The state of the deliveries to this webhook. The last that applies.", {
       healthy: "the latest attempt succeeded, or none was made",
@@ -87,12 +88,14 @@ const detail = {
 };
 
 /** A webhook in a list. */
-export const webhookListItemSchema = z.strictObject({ ...listed, health } satisfies FieldsOf<
+export const webhookListItemSchema = z.strictObject({ ...listed, health: healthSchema } satisfies FieldsOf<
   ReturnType<typeof toListItem>
 >);
 
 /** One webhook in detail. */
-export const webhookSchema = z.strictObject({ ...detail, health } satisfies FieldsOf<ReturnType<typeof toDetail>>);
+export const webhookSchema = z.strictObject({ ...detail, health: healthSchema } satisfies FieldsOf<
+  ReturnType<typeof toDetail>
+>);
 
 /** A new webhook. */
 export const createdWebhookSchema = z.strictObject({ ...base, secret } satisfies FieldsOf<

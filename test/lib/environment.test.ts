@@ -42,6 +42,7 @@ const usersOfDeliveries = [
   "attempts/send-slow",
   "deliveries/fan-out",
   "deliveries/get",
+  "deliveries/get-stats",
   "deliveries/list",
   "deliveries/list-of-project",
   "deliveries/recover",
@@ -49,6 +50,9 @@ const usersOfDeliveries = [
   "deliveries/replay",
   "deliveries/send-test-delivery",
   "deliveries/sweep",
+  "webhooks/get",
+  "webhooks/list",
+  "webhooks/update",
 ];
 
 test.each(rows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {

@@ -1,4 +1,4 @@
-import type { DeliveryStatus, EventName, Permission, TrustedWorkflow } from "../../client/src/client.ts";
+import type { DeliveryStatus, EventName, Permission, TrustedWorkflow, WebhookStats } from "../../client/src/client.ts";
 
 /* Lists of the API's values. The compiler reports a value that the API has and a list lacks. */
 
@@ -17,6 +17,10 @@ export const deliveryStatuses = listOf({
   held: true,
   cancelled: true,
 } satisfies Record<DeliveryStatus, true>);
+
+export type StatsWindow = WebhookStats["window"];
+
+export const statsWindows = listOf({ "24h": true, "7d": true } satisfies Record<StatsWindow, true>);
 
 export type WorkflowPermission = TrustedWorkflow["permissions"][number];
 

@@ -14,6 +14,20 @@ const styleByStatus: Record<DeliveryStatus, Style> = {
 
 const statusCell = ({ status }: Pick<Delivery, "status">): Cell => ({ text: status, style: styleByStatus[status] });
 
+/** Returns what a delivery waits for: `next in 4 min`, `probe in 40 s`; undefined when no attempt follows. */
+export function waitText({ status, waiting_for, next_attempt_at }: Delivery, now = new Date()): string | undefined {
+  switch (waiting_for) {
+    case "recovery":
+      return `receiver down, probe ${relativeTime(next_attempt_at, now)}`;
+    case "busy":
+      return "waits for a free sender";
+    case "suspended":
+      return status === "held" ? "sent by recover or redeliver only" : "webhook disabled, will be held";
+    default:
+      return next_attempt_at === null ? undefined : `next ${relativeTime(next_attempt_at, now)}`;
+  }
+}
+
 export function deliveryTable(deliveries: Delivery[]): string {
   const rows = deliveries.map((delivery) => [
     delivery.id,
@@ -21,7 +35,7 @@ export function deliveryTable(deliveries: Delivery[]): string {
     statusCell(delivery),
     relativeTime(delivery.created_at),
     String(delivery.attempt_count),
-    delivery.next_attempt_at === null ? "" : relativeTime(delivery.next_attempt_at),
+    waitText(delivery) ?? "",
     delivery.webhook_id,
   ]);
   // The most important first, because a narrow terminal does not show the last ones.
@@ -39,14 +53,17 @@ const MAX_LINE_EXCERPT = 200;
 
 /** Formats a delivery on one line. If its last attempt is passed: with its result, its hint and the start of its response. */
 export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = new Date()): string {
-  const { id, event, status, attempt_count, next_attempt_at } = delivery;
+  const { id, event, status, attempt_count, waiting_for } = delivery;
+  const wait = waitText(delivery, now);
+  // The first attempt of a new delivery is about to be made.
+  const isWaiting = attempt_count > 0 || (waiting_for !== null && waiting_for !== "schedule");
   const parts = [
     styled(styleByStatus[status], status.padEnd("succeeded".length)),
     printable(event),
     id,
     `attempt ${attempt_count}`,
     ...(lastAttempt ? [resultOf(lastAttempt)] : []),
-    ...(next_attempt_at !== null && attempt_count > 0 ? [`next ${relativeTime(next_attempt_at, now)}`] : []),
+    ...(wait !== undefined && isWaiting ? [wait] : []),
   ];
   const { hint, response_excerpt: excerpt } = lastAttempt ?? {};
   const below = [
@@ -54,6 +71,20 @@ export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = ne
     ...(excerpt ? [`response: ${shorten(printable(excerpt), MAX_LINE_EXCERPT)}`] : []),
   ];
   return [parts.join("  "), ...below.map((text) => `           ${styled("dim", text)}`)].join("\n");
+}
+
+const waitMeanings: Record<NonNullable<Delivery["waiting_for"]>, string | undefined> = {
+  schedule: undefined,
+  recovery: "The webhook fails. Sent after a probe succeeds, or as the next probe: svc webhooks show",
+  busy: "Due, and waits for a free sender: others are sent to this webhook, or its receiver is slow.",
+  suspended: "The webhook is disabled, or its project suspended. Becomes held at its next attempt.",
+};
+
+function waitPage({ status, waiting_for }: Delivery): string | undefined {
+  if (status === "held") {
+    return "Held: the webhook was disabled, or its project suspended. Not sent by itself, also not after the webhook is enabled: svc deliveries recover --since 24h";
+  }
+  return waiting_for === null ? undefined : waitMeanings[waiting_for];
 }
 
 /** Formats a delivery with its attempts and its payload. */
@@ -67,6 +98,7 @@ export function deliveryPage(delivery: DeliveryWithAttempts): string {
     ["status", statusCell(delivery)],
     ["created", `${created_at} (${relativeTime(created_at)})`],
     ["next attempt", next_attempt_at === null ? undefined : `${next_attempt_at} (${relativeTime(next_attempt_at)})`],
+    ["waits", waitPage(delivery)],
   ]);
   const title = (text: string) => `\n${styled("bold", text)}`;
   return [

@@ -85,7 +85,9 @@ function createPoll(api: Client, webhook: WebhookRef): () => Promise<Change[]> {
   const knownStates = new Map<string, string>();
   /** In the order of their last lookup, oldest first. */
   const pendingIds = new Set<string>();
-  const stateOf = ({ status, attempt_count }: Delivery) => `${status} ${attempt_count}`;
+  // Whether the receiver is down is worth a line; that an attempt waits for its turn is not.
+  const stateOf = ({ status, attempt_count, waiting_for }: Delivery) =>
+    `${status} ${attempt_count} ${waiting_for === "recovery" ? waiting_for : ""}`;
   /** Records the state of a delivery. @returns whether it has changed */
   const recordState = (delivery: Delivery): boolean => {
     const hasChanged = knownStates.get(delivery.id) !== stateOf(delivery);

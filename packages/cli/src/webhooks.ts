@@ -1,14 +1,15 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Client, EventName, Webhook, WebhookInList, WebhookRef } from "../../client/src/client.ts";
+import type { Client, EventName, Webhook, WebhookRef } from "../../client/src/client.ts";
 import { signedIn } from "./api.ts";
-import { eventNames } from "./api-values.ts";
+import { eventNames, type StatsWindow, statsWindows } from "./api-values.ts";
 import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject, findWebhook, requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
 import { awaitOutcome } from "./outcome.ts";
-import { type Cell, facts, relativeTime, table } from "./table.ts";
+import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
+import { stateCell, statsPage, webhookPage } from "./webhook-view.ts";
 
 const project = ["--project <id or name>", "default: your only project"] as const;
 
@@ -54,7 +55,7 @@ async function findWebhookOf(
 export function addWebhooks(program: Command): void {
   const webhooks = program
     .command("webhooks")
-    .summary("webhooks of a project: create, list, show, update, delete, rotate, test, certify")
+    .summary("webhooks of a project: create, list, show, stats, update, delete, rotate, test, certify")
     .description("Webhooks: the URLs that receive the deployment events of a project.");
 
   webhooks
@@ -103,14 +104,30 @@ export function addWebhooks(program: Command): void {
 
   webhooks
     .command("show")
-    .summary("show a webhook and its state")
-    .description("Shows a webhook and, if it is disabled, the reason. Does not show its secret.")
+    .summary("show a webhook and whether it works")
+    .description(
+      "Shows a webhook, whether its deliveries succeed, and if not, why and what happens next. Does not show its secret.",
+    )
     .argument(...webhookId)
     .option(...project)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, id);
       printWebhook(await api.getWebhook(webhook), options);
+    });
+
+  webhooks
+    .command("stats")
+    .summary("show success rate and response times of a webhook")
+    .description("Shows attempts, success rate and response times of a webhook over time, by event and by error.")
+    .argument(...webhookId)
+    .addOption(new Option("--window <window>", "the time until now").choices(statsWindows).default("24h"))
+    .option(...project)
+    .action(async (id: string | undefined, _options, command: Command) => {
+      const options: InProject & { window: StatsWindow } = command.optsWithGlobals();
+      const { api, webhook } = await findWebhookOf(options, id);
+      const stats = await api.getWebhookStats(webhook, { window: options.window });
+      print(options.json ? jsonText(stats) : statsPage(stats));
     });
 
   webhooks
@@ -217,24 +234,5 @@ export function addWebhooks(program: Command): void {
     });
 }
 
-function stateCell({ enabled, disabled_reason, suspended_at }: WebhookInList): Cell {
-  const state = enabled ? "enabled" : `disabled: ${disabled_reason}`;
-  if (suspended_at !== undefined) return { text: `${state}, project suspended`, style: "red" };
-  return { text: state, style: enabled ? "green" : "red" };
-}
-
-function printWebhook(webhook: Webhook, { json }: Globals): void {
-  const { id, project_id, url, events, created_at, disabled_at, suspended_at } = webhook;
-  const page = () =>
-    facts([
-      ["id", id],
-      ["project", project_id],
-      ["url", url],
-      ["events", events.join(" ")],
-      ["state", stateCell(webhook)],
-      ["disabled", disabled_at === null ? undefined : `${disabled_at} (${relativeTime(disabled_at)})`],
-      ["suspended", suspended_at === undefined ? undefined : `${suspended_at} (${relativeTime(suspended_at)})`],
-      ["created", `${created_at} (${relativeTime(created_at)})`],
-    ]);
-  print(json ? jsonText(webhook) : page());
-}
+const printWebhook = (webhook: Webhook, { json }: Globals): void =>
+  print(json ? jsonText(webhook) : webhookPage(webhook));

@@ -24,7 +24,9 @@ export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];
 export type TrustedWorkflow = Schemas["TrustedWorkflow"];
 export type Webhook = Schemas["Webhook"];
+export type WebhookHealth = Schemas["WebhookHealth"];
 export type WebhookInList = Schemas["WebhookInList"];
+export type WebhookStats = Schemas["WebhookStats"];
 
 /** The body of a request for a new API key. */
 export type CreateApiKey = BodyOf<"createApiKey">;
@@ -33,12 +35,6 @@ export type Permission = NonNullable<ApiKey["permissions"]>[number];
 /** What the credential of a request may do. */
 export type CurrentCredential =
   operations["getCurrentCredential"]["responses"][200]["content"]["application/json"]["data"];
-
-/** Statistics of a webhook's attempts. */
-export type WebhookStats = operations["getWebhookStats"]["responses"][200]["content"]["application/json"]["data"];
-
-/** The report of a certification. */
-export type Certification = operations["getCertification"]["responses"][200]["content"]["application/json"]["data"];
 
 /** Identifies a service account. */
 export interface ServiceAccountRef {
@@ -265,17 +261,9 @@ export function createClient(options: ClientOptions) {
     deleteWebhook: async (webhook: WebhookRef) => void (await http.DELETE(webhookPath, ofWebhook(webhook))),
     rotateWebhookSecret: (webhook: WebhookRef, body: BodyOf<"rotateWebhookSecret"> = {}) =>
       data(http.POST(`${webhookPath}/rotate-secret`, { ...ofWebhook(webhook), body })),
-
+    /** Returns success rate and response times of the last 24 hours or 7 days. See `complete` in its result. */
     getWebhookStats: (webhook: WebhookRef, query: StatsQuery = {}) =>
       data(http.GET(`${webhookPath}/stats`, { params: { path: pathOf(webhook), query } })),
-    /** Starts a certification. Read its report with `getCertification` until its status is no longer `running`. */
-    certifyWebhook: (webhook: WebhookRef) => data(http.POST(`${webhookPath}/certify`, ofWebhook(webhook))),
-    getCertification: (webhook: WebhookRef, id: string) =>
-      data(
-        http.GET(`${webhookPath}/certifications/{certification_id}`, {
-          params: { path: { ...pathOf(webhook), certification_id: id } },
-        }),
-      ),
 
     sendTestDelivery: (webhook: WebhookRef, body: BodyOf<"sendTestDelivery"> = {}) =>
       data(http.POST(`${webhookPath}/test`, { ...ofWebhook(webhook), body })),

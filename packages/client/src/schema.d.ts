@@ -280,7 +280,7 @@ export interface paths {
     };
     /**
      * Show success rate and response times of a webhook
-     * @description Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events included. `complete` and `covered_since` say what was read. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires membership of the project. Permission: `deliveries:read`.
+     * @description Computed from the newest deliveries when it is requested. Attempts are counted at their own time, retries of older events included. `complete` and `covered_since` say what was read. Requires membership of the project. Permission: `deliveries:read`.
      */
     get: operations["getWebhookStats"];
     put?: never;
@@ -912,62 +912,7 @@ export interface components {
        * @description Time at which the operator suspended the project; absent = it is not suspended. While it is, deliveries are `held`, also if the webhook is enabled.
        */
       suspended_at?: string;
-      /** @description Whether deliveries succeed, derived when it is read. */
-      health: {
-        /**
-         * @description The state of the deliveries to this webhook. The last that applies.
-         *
-         *     - `healthy`: the latest attempt succeeded, or none was made
-         *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
-         *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
-         *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
-         *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
-         * @enum {string}
-         */
-        state: "healthy" | "slow" | "failing" | "probing" | "disabled";
-        /**
-         * Format: date-time
-         * @description Start of the state; for `probing`, the first failure after the last success. Null for `healthy`.
-         */
-        since: string | null;
-        /**
-         * Format: date-time
-         * @description Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.
-         */
-        last_success_at: string | null;
-        /** @description The latest failed attempt that is known. Null for a webhook that has not failed since its last success. */
-        last_error: {
-          /**
-           * @description Why the attempt failed.
-           *
-           *     - `http_status`: the receiver returned a status other than 2xx
-           *     - `timeout`: no complete response within 15 seconds
-           *     - `dns_error`: the host name does not resolve
-           *     - `connection_refused`: nothing accepts connections at the host and port
-           *     - `connection_reset`: the connection was closed before the response was complete
-           *     - `tls_error`: the TLS connection failed; the hint names the cause
-           *     - `address_blocked`: the host resolves to an address that is not public
-           *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
-           * @enum {string}
-           */
-          error_code:
-            | "http_status"
-            | "timeout"
-            | "dns_error"
-            | "connection_refused"
-            | "connection_reset"
-            | "tls_error"
-            | "address_blocked"
-            | "invalid_response";
-          /** @description One sentence on how to fix the receiver. */
-          hint: string;
-        } | null;
-        /**
-         * Format: date-time
-         * @description When the next probe is sent, never in the past; null when none is planned.
-         */
-        next_probe_at: string | null;
-      };
+      health: components["schemas"]["WebhookHealth"];
     };
     Webhook: {
       /**
@@ -1019,62 +964,158 @@ export interface components {
        * @description Time of the last rotation of the secret; null = never rotated.
        */
       secret_rotated_at: string | null;
-      /** @description Whether deliveries succeed, derived when it is read. */
-      health: {
+      health: components["schemas"]["WebhookHealth"];
+    };
+    /** @description Whether deliveries succeed, derived when it is read. */
+    WebhookHealth: {
+      /**
+       * @description The state of the deliveries to this webhook. The last that applies.
+       *
+       *     - `healthy`: the latest attempt succeeded, or none was made
+       *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
+       *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
+       *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
+       *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
+       * @enum {string}
+       */
+      state: "healthy" | "slow" | "failing" | "probing" | "disabled";
+      /**
+       * Format: date-time
+       * @description Start of the state; for `probing`, the first failure after the last success. Null for `healthy`.
+       */
+      since: string | null;
+      /**
+       * Format: date-time
+       * @description Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.
+       */
+      last_success_at: string | null;
+      /** @description The latest failed attempt that is known. Null for a webhook that has not failed since its last success. */
+      last_error: {
         /**
-         * @description The state of the deliveries to this webhook. The last that applies.
+         * @description Why the attempt failed.
          *
-         *     - `healthy`: the latest attempt succeeded, or none was made
-         *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
-         *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
-         *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
-         *     - `disabled`: the webhook is disabled, or the project is suspended: nothing is sent, and deliveries are `held`
+         *     - `http_status`: the receiver returned a status other than 2xx
+         *     - `timeout`: no complete response within 15 seconds
+         *     - `dns_error`: the host name does not resolve
+         *     - `connection_refused`: nothing accepts connections at the host and port
+         *     - `connection_reset`: the connection was closed before the response was complete
+         *     - `tls_error`: the TLS connection failed; the hint names the cause
+         *     - `address_blocked`: the host resolves to an address that is not public
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
          * @enum {string}
          */
-        state: "healthy" | "slow" | "failing" | "probing" | "disabled";
+        error_code:
+          | "http_status"
+          | "timeout"
+          | "dns_error"
+          | "connection_refused"
+          | "connection_reset"
+          | "tls_error"
+          | "address_blocked"
+          | "invalid_response";
+        /** @description One sentence on how to fix the receiver. */
+        hint: string;
+      } | null;
+      /**
+       * Format: date-time
+       * @description When the next probe is sent, never in the past; null when none is planned.
+       */
+      next_probe_at: string | null;
+    };
+    WebhookStats: {
+      /**
+       * @description The window.
+       *
+       *     - `24h`: the last 24 hours, in buckets of 30 minutes
+       *     - `7d`: the last 7 days, in buckets of 6 hours
+       * @enum {string}
+       */
+      window: "24h" | "7d";
+      /**
+       * Format: date-time
+       * @description Start of the first bucket: a multiple of the length of a bucket.
+       */
+      since: string;
+      /**
+       * Format: date-time
+       * @description Time of the request, within the last bucket.
+       */
+      until: string;
+      /** @description Length of a bucket in seconds. */
+      bucket_seconds: number;
+      /** @description The number of deliveries that were read: at most 1,000, fewer if they are large. Test deliveries are among them, and their attempts are not counted. */
+      deliveries_read: number;
+      /** @description Whether all deliveries of the window were read. False: there are more, and attempts before `covered_since` are not counted, nor later ones of deliveries before it. */
+      complete: boolean;
+      /**
+       * Format: date-time
+       * @description Start of the time that is counted: `since`, or later if `complete` is false. Attempts of deliveries whose event is 36 hours older than `since` are not counted.
+       */
+      covered_since: string;
+      /** @description The number of attempts. */
+      attempts: number;
+      /** @description The number of them that succeeded. */
+      succeeded: number;
+      /** @description The share of attempts that succeeded, 0 to 1. Null = no attempt. */
+      success_rate: number | null;
+      /** @description Milliseconds from resolving the host name to the last byte, of the attempts with a response. Null = no response. */
+      response_ms: {
+        /** @description Median: half of the responses took at most this long. */
+        p50: number;
+        /** @description 95 % of the responses took at most this long. */
+        p95: number;
+      } | null;
+      /** @description The attempts by event, the most first. */
+      by_event: {
+        event: components["schemas"]["EventName"];
+        /** @description The number of attempts. */
+        attempts: number;
+        /** @description The number of them that succeeded. */
+        succeeded: number;
+      }[];
+      /** @description The failed attempts by error, the most first. */
+      by_error: {
+        /**
+         * @description Why the attempts failed.
+         *
+         *     - `http_status`: the receiver returned a status other than 2xx
+         *     - `timeout`: no complete response within 15 seconds
+         *     - `dns_error`: the host name does not resolve
+         *     - `connection_refused`: nothing accepts connections at the host and port
+         *     - `connection_reset`: the connection was closed before the response was complete
+         *     - `tls_error`: the TLS connection failed; the hint names the cause
+         *     - `address_blocked`: the host resolves to an address that is not public
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         * @enum {string}
+         */
+        error_code:
+          | "http_status"
+          | "timeout"
+          | "dns_error"
+          | "connection_refused"
+          | "connection_reset"
+          | "tls_error"
+          | "address_blocked"
+          | "invalid_response";
+        /** @description The number of attempts. */
+        attempts: number;
+      }[];
+      /** @description The attempts over time, oldest bucket first, also the empty ones. */
+      buckets: {
         /**
          * Format: date-time
-         * @description Start of the state; for `probing`, the first failure after the last success. Null for `healthy`.
+         * @description Start of the bucket.
          */
-        since: string | null;
-        /**
-         * Format: date-time
-         * @description Time of the latest success among the 10 newest deliveries; of a webhook that fails or is disabled, among the 10 newest before that. Null = no success among them.
-         */
-        last_success_at: string | null;
-        /** @description The latest failed attempt that is known. Null for a webhook that has not failed since its last success. */
-        last_error: {
-          /**
-           * @description Why the attempt failed.
-           *
-           *     - `http_status`: the receiver returned a status other than 2xx
-           *     - `timeout`: no complete response within 15 seconds
-           *     - `dns_error`: the host name does not resolve
-           *     - `connection_refused`: nothing accepts connections at the host and port
-           *     - `connection_reset`: the connection was closed before the response was complete
-           *     - `tls_error`: the TLS connection failed; the hint names the cause
-           *     - `address_blocked`: the host resolves to an address that is not public
-           *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
-           * @enum {string}
-           */
-          error_code:
-            | "http_status"
-            | "timeout"
-            | "dns_error"
-            | "connection_refused"
-            | "connection_reset"
-            | "tls_error"
-            | "address_blocked"
-            | "invalid_response";
-          /** @description One sentence on how to fix the receiver. */
-          hint: string;
-        } | null;
-        /**
-         * Format: date-time
-         * @description When the next probe is sent, never in the past; null when none is planned.
-         */
-        next_probe_at: string | null;
-      };
+        start: string;
+        /** @description The number of attempts. */
+        attempts: number;
+        /** @description The number of them that succeeded. */
+        succeeded: number;
+        /** @description Median response time in milliseconds; null = no response. */
+        p50_ms: number | null;
+        /** @description 95th percentile of the response times in milliseconds; null = no response. */
+        p95_ms: number | null;
+      }[];
     };
     RotatedWebhook: {
       /**
@@ -3477,109 +3518,7 @@ export interface operations {
            *     }
            */
           "application/json": {
-            data: {
-              /**
-               * @description The window.
-               *
-               *     - `24h`: the last 24 hours, in buckets of 30 minutes
-               *     - `7d`: the last 7 days, in buckets of 6 hours
-               * @enum {string}
-               */
-              window: "24h" | "7d";
-              /**
-               * Format: date-time
-               * @description Start of the first bucket: a multiple of the length of a bucket.
-               */
-              since: string;
-              /**
-               * Format: date-time
-               * @description Time of the request, within the last bucket.
-               */
-              until: string;
-              /** @description Length of a bucket in seconds. */
-              bucket_seconds: number;
-              /** @description The number of deliveries that were read: at most 1,000, fewer if they are large. Test deliveries are among them, and their attempts are not counted. */
-              deliveries_read: number;
-              /** @description Whether all deliveries of the window were read. False: there are more, and attempts before `covered_since` are not counted, nor later ones of deliveries before it. */
-              complete: boolean;
-              /**
-               * Format: date-time
-               * @description Start of the time that is counted: `since`, or later if `complete` is false. Attempts of deliveries whose event is 36 hours older than `since` are not counted.
-               */
-              covered_since: string;
-              /** @description The number of attempts. */
-              attempts: number;
-              /** @description The number of them that succeeded. */
-              succeeded: number;
-              /** @description The share of attempts that succeeded, 0 to 1. Null = no attempt. */
-              success_rate: number | null;
-              /** @description Milliseconds from resolving the host name to the last byte, of the attempts with a response. Null = no response. */
-              response_ms: {
-                /** @description Median: half of the responses took at most this long. */
-                p50: number;
-                /** @description 95 % of the responses took at most this long. */
-                p95: number;
-              } | null;
-              /** @description The attempts by event, the most first. */
-              by_event: {
-                /**
-                 * @description Name of the event.
-                 *
-                 *     - `deploy.started`: a build has started
-                 *     - `deploy.succeeded`: the deployment is live and healthy
-                 *     - `deploy.failed`: the build or a health check failed
-                 * @enum {string}
-                 */
-                event: "deploy.started" | "deploy.succeeded" | "deploy.failed";
-                /** @description The number of attempts. */
-                attempts: number;
-                /** @description The number of them that succeeded. */
-                succeeded: number;
-              }[];
-              /** @description The failed attempts by error, the most first. */
-              by_error: {
-                /**
-                 * @description Why the attempts failed.
-                 *
-                 *     - `http_status`: the receiver returned a status other than 2xx
-                 *     - `timeout`: no complete response within 15 seconds
-                 *     - `dns_error`: the host name does not resolve
-                 *     - `connection_refused`: nothing accepts connections at the host and port
-                 *     - `connection_reset`: the connection was closed before the response was complete
-                 *     - `tls_error`: the TLS connection failed; the hint names the cause
-                 *     - `address_blocked`: the host resolves to an address that is not public
-                 *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
-                 * @enum {string}
-                 */
-                error_code:
-                  | "http_status"
-                  | "timeout"
-                  | "dns_error"
-                  | "connection_refused"
-                  | "connection_reset"
-                  | "tls_error"
-                  | "address_blocked"
-                  | "invalid_response";
-                /** @description The number of attempts. */
-                attempts: number;
-              }[];
-              /** @description The attempts over time, oldest bucket first, also the empty ones. */
-              buckets: {
-                /**
-                 * Format: date-time
-                 * @description Start of the bucket.
-                 */
-                start: string;
-                /** @description The number of attempts. */
-                attempts: number;
-                /** @description The number of them that succeeded. */
-                succeeded: number;
-                /** @description Median response time in milliseconds; null = no response. */
-                p50_ms: number | null;
-                /** @description 95th percentile of the response times in milliseconds; null = no response. */
-                p95_ms: number | null;
-              }[];
-            };
+            data: components["schemas"]["WebhookStats"];
           };
         };
       };

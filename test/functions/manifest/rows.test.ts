@@ -54,7 +54,7 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     `GET ${webhook} -> webhooks/get, viewer, webhooks:read`,
     `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
     `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhooks:write`,
-    `GET ${webhook}/stats -> deliveries/get-stats, viewer, deliveries:read, 5/s, burst 20`,
+    `GET ${webhook}/stats -> deliveries/get-stats, viewer, deliveries:read`,
     `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write, 5/s, burst 20`,
     `POST ${webhook}/certify -> certifications/create, admin, deliveries:write, 5/s, burst 20`,
     `GET ${webhook}/certifications/{certification_id} -> certifications/get, viewer, deliveries:read`,

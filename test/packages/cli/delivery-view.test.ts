@@ -1,4 +1,4 @@
-import { deliveryLine, deliveryPage } from "../../../packages/cli/src/delivery-view.ts";
+import { deliveryLine, deliveryPage, deliveryTable, waitText } from "../../../packages/cli/src/delivery-view.ts";
 import type { Attempt, DeliveryWithAttempts } from "../../../packages/client/src/client.ts";
 
 const attempt: Attempt = {
@@ -60,4 +60,40 @@ test("a line shows the start of a response, escaped and shortened, and a page sh
   expect(line("x".repeat(201)).split("\n")[2]).toBe(`           response: ${"x".repeat(199)}…`);
   const long = { ...failed, response_excerpt: "x".repeat(1000) };
   expect(deliveryPage(deliveryWith([long]))).toContain(`response: ${"x".repeat(1000)}\n`);
+});
+
+describe("what a delivery waits for", () => {
+  const now = new Date("2026-11-21T12:00:00.000Z");
+  const waiting = (changes: Partial<DeliveryWithAttempts>): DeliveryWithAttempts => ({
+    ...deliveryWith([]),
+    status: "pending",
+    next_attempt_at: "2026-11-21T12:00:40.000Z",
+    ...changes,
+  });
+
+  test.each<[Partial<DeliveryWithAttempts>, string | undefined]>([
+    [{ status: "succeeded", next_attempt_at: null }, undefined],
+    [{ waiting_for: null }, "next in 40 s"],
+    [{ waiting_for: "schedule" }, "next in 40 s"],
+    [{ waiting_for: "recovery" }, "receiver down, probe in 40 s"],
+    [{ waiting_for: "recovery", next_attempt_at: now.toISOString() }, "receiver down, probe now"],
+    [{ waiting_for: "busy" }, "waits for a free sender"],
+    [{ waiting_for: "suspended" }, "webhook disabled, will be held"],
+    [{ waiting_for: "suspended", status: "held", next_attempt_at: null }, "sent by recover or redeliver only"],
+  ])("%j is shown as %s", (changes, expected) => {
+    expect(waitText(waiting(changes), now)).toBe(expected);
+  });
+
+  test("is in the table, in a line and on the page, also before the first attempt", () => {
+    const parked = waiting({ waiting_for: "recovery" });
+    expect(deliveryTable([parked])).toContain("receiver down, probe ");
+    expect(deliveryLine(parked, undefined, now)).toContain("attempt 0  receiver down, probe in 40 s");
+    expect(deliveryPage(parked)).toMatch(/^waits +The webhook fails\./m);
+    const held = waiting({ waiting_for: "suspended", status: "held", next_attempt_at: null });
+    expect(deliveryPage(held)).toMatch(/^waits +Held: .* svc deliveries recover/m);
+  });
+
+  test("is not in the line of a new delivery, whose first attempt is about to be made", () => {
+    expect(deliveryLine(waiting({ waiting_for: null }), undefined, now)).toMatch(/attempt 0$/);
+  });
 });

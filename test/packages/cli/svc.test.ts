@@ -241,7 +241,7 @@ describe("on a terminal", () => {
 
   onTerminal("output has colors on a terminal without NO_COLOR, and none in a pipe", async () => {
     await newWebhook();
-    const green = "\u001b[32menabled";
+    const green = "\u001b[32mhealthy";
     expect((await svcOnTerminal(["webhooks", "list"], [], env)).stdout).toContain(green);
     expect((await svcOnTerminal(["webhooks", "list"], [], { ...env, NO_COLOR: "1" })).stdout).not.toContain("\u001b[3");
     expect((await svc(["webhooks", "list"], { env })).stdout).not.toContain("\u001b");
@@ -558,6 +558,25 @@ describe("webhooks", () => {
     expect(changed.stdout).toMatch(/events +deploy.failed\nstate +disabled: manual\n/);
     expect((await api.get(path(id))).body.data).toMatchObject({ events: ["deploy.failed"], enabled: false });
     expect(json(await svc(["webhooks", "update", "--enable", "--json"], { env }))).toMatchObject({ enabled: true });
+  });
+
+  test("list, show and stats say that a webhook fails, and why", async () => {
+    const { id } = await newWebhook();
+    receiver.respondWith(503);
+    expect((await svc(["webhooks", "stats"], { env })).stdout).toMatch(/^attempts +none$/m);
+    await publish(
+      eventOf(projectId, { event: "deploy.succeeded", data: { url: "https://example.com", status: "running" } }),
+    );
+    await eventually(async () => expect((await api.get(path(id))).body.data.health.state).toBe("failing"));
+    expect((await svc(["webhooks", "list"], { env })).stdout).toMatch(/ {2}failing since /);
+    expect((await svc(["webhooks", "show"], { env })).stdout).toMatch(
+      /^last error +http_status: The receiver returned 503/m,
+    );
+    const { stdout } = await svc(["webhooks", "stats", "--window", "7d"], { env });
+    expect(stdout).toMatch(/^window +7d, since /m);
+    expect(stdout).toMatch(/^attempts +\d, 0 succeeded \(0\.0 %\)$/m);
+    expect(stdout).toMatch(/^http_status +\d$/m);
+    expect(json(await svc(["webhooks", "stats", "--json"], { env }))).toMatchObject({ window: "24h", succeeded: 0 });
   });
 
   test("exits with 2 and lists the webhooks when several match", async () => {

@@ -1,0 +1,144 @@
+import { widthOf } from "../../../packages/cli/src/table.ts";
+import { bars, mergeBuckets, stateCell, statsPage, webhookPage } from "../../../packages/cli/src/webhook-view.ts";
+import type { Webhook, WebhookHealth, WebhookStats } from "../../../packages/client/src/client.ts";
+
+const now = new Date("2026-11-21T12:00:00.000Z");
+const at = (seconds: number) => new Date(now.getTime() + seconds * 1000).toISOString();
+const healthy: WebhookHealth = {
+  state: "healthy",
+  since: null,
+  last_success_at: null,
+  last_error: null,
+  next_probe_at: null,
+};
+const webhookWith = (health: Partial<WebhookHealth>, changes: Partial<Webhook> = {}): Webhook => ({
+  id: "w-1",
+  project_id: "p-1",
+  url: "https://example.com/",
+  events: ["deploy.failed"],
+  created_at: at(-900),
+  enabled: true,
+  disabled_reason: null,
+  health: { ...healthy, ...health },
+  disabled_at: null,
+  created_by: null,
+  updated_by: null,
+  secret_rotated_at: null,
+  ...changes,
+});
+const gone = { enabled: false, disabled_reason: "gone" } as const;
+
+test.each<[Webhook, string, string]>([
+  [webhookWith({}), "healthy", "green"],
+  [webhookWith({ state: "slow", since: at(-60) }), "slow since 1 min ago", "yellow"],
+  [webhookWith({ state: "failing", since: at(-9) }), "failing since 9 s ago", "red"],
+  [webhookWith({ state: "probing", since: at(-99), next_probe_at: at(40) }), "failing, next probe in 40 s", "red"],
+  [webhookWith({ state: "disabled", since: at(-9) }, gone), "disabled: gone", "red"],
+  [webhookWith({ state: "disabled" }, { suspended_at: at(-9) }), "project suspended", "red"],
+  [webhookWith({ state: "disabled" }, { ...gone, suspended_at: at(-9) }), "disabled: gone, project suspended", "red"],
+])("the state of a webhook %# is shown in words", (webhook, text, style) => {
+  expect(stateCell(webhook, now)).toEqual({ text, style });
+});
+
+test("the page of a failing webhook says why, since when, and what happens next", () => {
+  const last_error = { error_code: "timeout", hint: "Respond within 15 seconds." } as const;
+  const health = {
+    state: "probing",
+    since: at(-3600),
+    last_success_at: at(-4000),
+    last_error,
+    next_probe_at: at(40),
+  } as const;
+  const lines = webhookPage(webhookWith(health), now).split("\n");
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      "state         failing, next probe in 40 s",
+      "              Deliveries wait. One of them is sent as a probe, and after a success all others, oldest first.",
+      "failing       2026-11-21T11:00:00.000Z (1 h ago)",
+      "last error    timeout: Respond within 15 seconds.",
+      "last success  2026-11-21T10:53:20.000Z (1 h ago)",
+      "next probe    2026-11-21T12:00:40.000Z (in 40 s)",
+    ]),
+  );
+});
+
+test("the page of a disabled webhook says that deliveries are held, and how to send them", () => {
+  const page = webhookPage(webhookWith({ state: "disabled", since: at(-9) }, { ...gone, disabled_at: at(-9) }), now);
+  expect(page).toMatch(/Deliveries are held, and not sent by themselves later\. .*svc deliveries recover/);
+  expect(page).toContain("none among the newest deliveries");
+});
+
+test.each<[(number | null)[], string]>([
+  [[], ""],
+  [[0, 0], "··"],
+  [[1, 2, 4, 8], "▁▂▄█"],
+  [[null, 0, 1, 1000], " ·▁█"],
+])("bars of %j are %j", (values, expected) => {
+  expect(bars(values)).toBe(expected);
+});
+
+const buckets = Array.from({ length: 48 }, (_, index) => ({
+  start: at(1800 * (index - 47)),
+  attempts: index === 10 ? 0 : 4,
+  succeeded: index === 10 ? 0 : 3,
+  p50_ms: index === 10 ? null : 20,
+  p95_ms: index === 10 ? null : 20 + index,
+}));
+const stats: WebhookStats = {
+  window: "24h",
+  since: at(-86_000),
+  until: at(0),
+  bucket_seconds: 1800,
+  deliveries_read: 188,
+  complete: true,
+  covered_since: at(-86_000),
+  attempts: 188,
+  succeeded: 141,
+  success_rate: 141 / 188,
+  response_ms: { p50: 20.4, p95: 61.2 },
+  by_event: [{ event: "deploy.failed", attempts: 188, succeeded: 141 }],
+  by_error: [{ error_code: "timeout", attempts: 47 }],
+  buckets,
+};
+
+test("buckets that are merged keep the sum of their attempts and the slowest p95", () => {
+  const merged = mergeBuckets(buckets, 30);
+  expect(merged).toHaveLength(24);
+  expect(merged[5]).toEqual({ start: buckets[10]?.start, attempts: 4, succeeded: 3, p50_ms: 20, p95_ms: 31 });
+  expect(mergeBuckets(buckets, 48)).toBe(buckets);
+});
+
+test.each([30, 40, 60, 80, 200])("statistics fit a terminal of %i columns", (width) => {
+  const lines = statsPage(stats, width, now).split("\n");
+  const charts = lines.filter((line) => /^(succeeded|failed|p95) +[▁-█· ]+$/.test(line));
+  expect(charts).toHaveLength(3);
+  for (const chart of charts) expect(widthOf(chart)).toBeLessThanOrEqual(width);
+});
+
+test("statistics say what they count, and what is not covered", () => {
+  const page = statsPage(stats, 80, now);
+  expect(page).toContain("attempts  188, 141 succeeded (75.0 %)\nresponse  p50 20 ms, p95 61 ms\n");
+  expect(page).toContain("one bar: 30 min; highest: 4 attempts, 67 ms");
+  expect(page).toMatch(/^timeout {2}47$/m);
+  expect(page).not.toContain("covered");
+  const partial = statsPage({ ...stats, complete: false, covered_since: at(-7200), deliveries_read: 1000 }, 80, now);
+  expect(partial).toContain("covered   only the newest 1000 deliveries, since 2026-11-21T10:00:00.000Z (2 h ago)");
+});
+
+test("a share of successes below 1 is never shown as 100 %", () => {
+  const almost = { ...stats, attempts: 100_000, succeeded: 99_999, success_rate: 0.99999 };
+  expect(statsPage(almost, 80, now)).toContain("(99.9 %)");
+});
+
+test("statistics without attempts have no bars and no tables", () => {
+  const none = {
+    ...stats,
+    attempts: 0,
+    succeeded: 0,
+    success_rate: null,
+    response_ms: null,
+    by_event: [],
+    by_error: [],
+  };
+  expect(statsPage(none, 80, now)).toBe(`window    24h, since ${stats.since}\nattempts  none`);
+});
