@@ -1,4 +1,4 @@
-import type { DeliveryStatus, EventName, Permission, TrustedWorkflow } from "../../client/src/client.ts";
+import type { Attempt, DeliveryStatus, EventName, Permission, TrustedWorkflow } from "../../client/src/client.ts";
 
 /* Lists of the API's values. The compiler reports a value that the API has and a list lacks. */
 
@@ -17,6 +17,19 @@ export const deliveryStatuses = listOf({
   held: true,
   cancelled: true,
 } satisfies Record<DeliveryStatus, true>);
+
+export type DeliveryErrorCode = NonNullable<Attempt["error_code"]>;
+
+export const deliveryErrorCodes = listOf({
+  timeout: true,
+  dns_error: true,
+  connection_refused: true,
+  connection_reset: true,
+  tls_error: true,
+  address_blocked: true,
+  invalid_response: true,
+  http_status: true,
+} satisfies Record<DeliveryErrorCode, true>);
 
 export type WorkflowPermission = TrustedWorkflow["permissions"][number];
 
