@@ -17,8 +17,8 @@ interface Options {
   env?: Environment;
   input?: string | Buffer;
   cwd?: string;
-  /** Whether the command is expected to print a secret to stdout. */
-  showsSecret?: boolean;
+  /** Whether the command is expected to print a secret to stdout, or to stderr. */
+  showsSecret?: boolean | "stderr";
 }
 
 /** Creates an empty directory for XDG_CONFIG_HOME. */
@@ -37,8 +37,9 @@ export const environment = (env: Environment = {}): Environment => ({
 const leaks: string[] = [];
 const SECRET = /\bsvcp?_[0-9a-f]{9}|\bwhsec_\w|\beyJ[\w-]{5}|\bbearer /i;
 
-function checkForSecrets(args: string[], { stdout, stderr }: Finished, showsSecret: boolean): void {
-  for (const [where, text] of Object.entries({ stdout: showsSecret ? "" : stdout, stderr })) {
+function checkForSecrets(args: string[], { stdout, stderr }: Finished, showsSecret: boolean | "stderr"): void {
+  const checked = { stdout: showsSecret === true ? "" : stdout, stderr: showsSecret === "stderr" ? "" : stderr };
+  for (const [where, text] of Object.entries(checked)) {
     const found = SECRET.exec(text)?.[0];
     if (found !== undefined) leaks.push(`${where} of svc ${args.join(" ")}: ${found}`);
   }
@@ -68,7 +69,7 @@ export function startSvc(args: string[], { env, cwd, showsSecret = false }: Omit
   );
 }
 
-function follow(child: ChildProcess, args: string[], showsSecret: boolean): Running {
+function follow(child: ChildProcess, args: string[], showsSecret: boolean | "stderr"): Running {
   let stdout = "";
   let stderr = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {

@@ -1,4 +1,11 @@
-import type { DeliveryStatus, EventName, Permission, TrustedWorkflow, WebhookStats } from "../../client/src/client.ts";
+import type {
+  Attempt,
+  DeliveryStatus,
+  EventName,
+  Permission,
+  TrustedWorkflow,
+  WebhookStats,
+} from "../../client/src/client.ts";
 
 /* Lists of the API's values. The compiler reports a value that the API has and a list lacks. */
 
@@ -21,6 +28,19 @@ export const deliveryStatuses = listOf({
 export type StatsWindow = WebhookStats["window"];
 
 export const statsWindows = listOf({ "24h": true, "7d": true } satisfies Record<StatsWindow, true>);
+
+export type DeliveryErrorCode = NonNullable<Attempt["error_code"]>;
+
+export const deliveryErrorCodes = listOf({
+  timeout: true,
+  dns_error: true,
+  connection_refused: true,
+  connection_reset: true,
+  tls_error: true,
+  address_blocked: true,
+  invalid_response: true,
+  http_status: true,
+} satisfies Record<DeliveryErrorCode, true>);
 
 export type WorkflowPermission = TrustedWorkflow["permissions"][number];
 

@@ -1,14 +1,23 @@
 import { type Command, Option } from "commander";
-import type { Client, DeliveryStatus, Recovered, WebhookRef } from "../../client/src/client.ts";
+import type {
+  Client,
+  DeliveryQuery,
+  DeliveryStatus,
+  EventName,
+  Recovered,
+  WebhookRef,
+} from "../../client/src/client.ts";
 import { connect, signedIn } from "./api.ts";
-import { deliveryStatuses } from "./api-values.ts";
+import { type DeliveryErrorCode, deliveryErrorCodes, deliveryStatuses, eventNames } from "./api-values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import {
   findDelivery,
   findProject,
+  findScope,
   findWebhook,
+  isUuid,
   newestDeliveries,
   noWebhookError,
   requireDeliveryId,
@@ -33,6 +42,16 @@ const webhookOptions = (command: Command, defaultWebhooks: string): Command =>
     .option("--webhook <id>", `the webhook's id or a unique prefix of it; default: ${defaultWebhooks}`)
     .option("--project <id or name>", "default: your only project");
 
+interface ListOptions extends Options {
+  status?: DeliveryStatus;
+  event?: EventName;
+  deployment?: string;
+  error?: DeliveryErrorCode;
+  since?: string;
+  until?: string;
+  limit: string;
+}
+
 export function addDeliveries(program: Command): void {
   const deliveries = program
     .command("deliveries")
@@ -43,17 +62,25 @@ export function addDeliveries(program: Command): void {
     .summary("list deliveries, newest first")
     .description("Lists deliveries, newest first.")
     .addOption(new Option("--status <status>", "only deliveries with this status").choices(deliveryStatuses))
+    .addOption(new Option("--event <event>", "only deliveries of this event").choices(eventNames))
+    .option("--deployment <id>", "only deliveries of events of this deployment")
+    .addOption(
+      new Option("--error <code>", "only those not succeeded whose last attempt failed for this reason").choices(
+        deliveryErrorCodes,
+      ),
+    )
+    .option("--since <time>", "of events since: ISO 8601 time, or a duration before now: 90min, 6h, 3d")
+    .option("--until <time>", "of events before: ISO 8601 time, or a duration before now")
     .option("--limit <n>", "maximum number of deliveries", "20")
     .addHelpText(
       "after",
-      "\nExamples:\n  $ svc deliveries list --status failed\n  $ svc deliveries list --limit 500 --json | jq -r '.[].id'",
+      "\n--since and --until are times of the event. They make a search shorter; the other filters read all deliveries in between.\n\nExamples:\n  $ svc deliveries list --status failed --since 6h\n  $ svc deliveries list --deployment 0193d301-0000-7000-8000-000000000001\n  $ svc deliveries list --limit 500 --json | jq -r '.[].id'",
     )
     .action(async (_options, command: Command) => {
-      const options: Options & { status?: DeliveryStatus; limit: string } = command.optsWithGlobals();
-      const limit = /^[1-9]\d{0,5}$/.test(options.limit) ? Number(options.limit) : undefined;
-      if (limit === undefined) throw usageError("--limit must be a whole number from 1 to 999999.");
+      const options: ListOptions = command.optsWithGlobals();
+      const query = readListOptions(options, new Date());
       const api = await signedIn(options);
-      const list = await newestDeliveries(api, await selectWebhooks(api, options), { status: options.status, limit });
+      const list = await newestDeliveries(api, await findScope(api, options), query);
       if (options.json) return print(jsonText(list));
       if (list.length === 0) return note("No deliveries.");
       print(deliveryTable(list));
@@ -169,6 +196,27 @@ async function dryRun(
   print(json ? jsonText({ dry_run: true, ...counted }) : recoveryCountText(counted));
 }
 
+/** @throws CommandError for an invalid option */
+function readListOptions(
+  { status, event, deployment, error, since, until, limit: text }: ListOptions,
+  now: Date,
+): DeliveryQuery & { limit: number } {
+  const limit = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : undefined;
+  if (limit === undefined) throw usageError("--limit must be a whole number from 1 to 999999.");
+  if (deployment !== undefined && !isUuid(deployment)) {
+    throw usageError(`${deployment} is not a valid deployment id.`, "Pass the full id, a UUID.");
+  }
+  return {
+    limit,
+    ...(status && { status }),
+    ...(event && { event }),
+    ...(deployment !== undefined && { deployment_id: deployment }),
+    ...(error && { error_code: error }),
+    ...(since !== undefined && { since: readSince(since, now) }),
+    ...(until !== undefined && { until: readSince(until, now, "--until") }),
+  };
+}
+
 const selectWebhooks = async (api: Client, { project, webhook }: Options): Promise<WebhookRef[]> =>
   webhooksOf(api, await findProject(api, project), webhook);
 
@@ -176,14 +224,15 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 
 /**
  * Converts a duration before now to a time. Returns a time unchanged.
+ * @param option names the option in the error
  * @throws CommandError when the text is neither
  */
-export function readSince(text: string, now: Date): string {
+export function readSince(text: string, now: Date, option = "--since"): string {
   const seconds = readDuration(text);
   if (seconds !== undefined) return new Date(now.getTime() - seconds * 1000).toISOString();
   if (TIME.test(text) && !Number.isNaN(Date.parse(text))) return text;
   throw usageError(
-    "--since must be an ISO 8601 time with a time zone, or a duration before now.",
+    `${option} must be an ISO 8601 time with a time zone, or a duration before now.`,
     "Examples: 2026-01-31T09:30:00Z, 90min, 6h, 3d",
   );
 }

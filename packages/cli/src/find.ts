@@ -1,4 +1,4 @@
-import type { Client, Delivery, DeliveryStatus, Project, WebhookInList, WebhookRef } from "../../client/src/client.ts";
+import type { Client, Delivery, DeliveryQuery, Project, WebhookInList, WebhookRef } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { printable } from "./terminal.ts";
@@ -116,26 +116,41 @@ export async function findDelivery(api: Client, webhooks: WebhookRef[], id: stri
 /** The page size limit of the API. */
 const MAX_PAGE_SIZE = 100;
 
-interface NewestQuery {
-  status?: DeliveryStatus | undefined;
-  limit: number;
+/** A project, or one of its webhooks. */
+export interface DeliveryScope {
+  projectId: string;
+  /** Undefined = all webhooks of the project. */
+  webhookId?: string | undefined;
 }
 
-/** Lists the newest deliveries of several webhooks, newest first. */
+/**
+ * Lists the newest deliveries, newest first. Requests pages until enough match, or none is left.
+ * @param limit the number of deliveries
+ */
 export async function newestDeliveries(
   api: Client,
-  webhooks: WebhookRef[],
-  { status, limit }: NewestQuery,
+  { projectId, webhookId }: DeliveryScope,
+  { limit, ...filters }: DeliveryQuery & { limit: number },
 ): Promise<Delivery[]> {
-  const query = { ...(status && { status }), limit: Math.min(limit, MAX_PAGE_SIZE) };
-  const lists = await Promise.all(webhooks.map((webhook) => take(api.eachDelivery(webhook, query), limit)));
-  // A delivery id starts with the time of its event.
-  const all = lists.flat().sort((a, b) => (a.id < b.id ? 1 : -1));
-  return all.slice(0, limit);
+  const query = { ...filters, limit: Math.min(limit, MAX_PAGE_SIZE) };
+  const found: Delivery[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = { ...query, ...(cursor !== undefined && { cursor }) };
+    const { items, nextCursor } = await (webhookId === undefined
+      ? api.listProjectDeliveries(projectId, page)
+      : api.listDeliveries({ projectId, webhookId }, page));
+    found.push(...items);
+    cursor = nextCursor;
+  } while (cursor !== undefined && found.length < limit);
+  return found.slice(0, limit);
 }
 
-async function take<Item>(items: AsyncIterable<Item>, limit: number): Promise<Item[]> {
-  const taken: Item[] = [];
-  for await (const item of items) if (taken.push(item) >= limit) break;
-  return taken;
+/** Finds the project and, if one is passed, the webhook. */
+export async function findScope(
+  api: Client,
+  { project, webhook }: { project?: string | undefined; webhook?: string | undefined },
+): Promise<DeliveryScope> {
+  const projectId = await findProject(api, project);
+  return webhook === undefined ? { projectId } : { projectId, webhookId: await findWebhook(api, projectId, webhook) };
 }

@@ -13,6 +13,7 @@ import { addListen } from "./listen.ts";
 import { addMcp } from "./mcp.ts";
 import { addProjects } from "./projects.ts";
 import { addServiceAccounts } from "./service-accounts.ts";
+import { addTrigger } from "./trigger.ts";
 import { addVerify } from "./verify.ts";
 import { packageVersion } from "./version.ts";
 import { addWebhooks } from "./webhooks.ts";
@@ -24,9 +25,13 @@ The service and the credential are SVC_BASE_URL and SVC_API_KEY (an API key or a
 From nothing to a verified delivery in five minutes:
   $ svc login                                   # asks for the base URL, and for an API key or a JWT
   $ svc webhooks create http://127.0.0.1:4000/ --events deploy.succeeded deploy.failed > secret.txt
-  $ svc listen --secret-file secret.txt         # in another terminal: shows and verifies deliveries
+  $ svc listen --port 4000 --secret-file secret.txt   # in another terminal: shows and verifies deliveries
   $ svc webhooks test                           # sends a sample event and waits for the outcome
   $ svc deliveries tail                         # shows deliveries as they happen
+
+A receiver on your machine, and a service that cannot reach it:
+  $ svc listen --forward http://127.0.0.1:8080/hook            # gets the project's events, signed like deliveries
+  $ svc trigger deploy.failed --forward http://127.0.0.1:8080/hook   # gets a sample, without any service
 
 ${exitCodesHelp}`;
 
@@ -42,6 +47,7 @@ const groups = [
   addWorkflows,
   addAudit,
   addListen,
+  addTrigger,
   addVerify,
   addMcp,
   addCompletion,

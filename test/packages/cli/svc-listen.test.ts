@@ -1,19 +1,25 @@
+import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net, { type AddressInfo } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
+import { jest } from "@jest/globals";
+import { run } from "../../../packages/cli/src/program.ts";
+import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Receiver, startReceiver } from "../../support/receiver.ts";
+import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 import { type Environment, type Running, startSvc, svc } from "../../support/svc.ts";
 
-/* `svc listen` as a receiver of the real service, and `svc verify` with real deliveries. */
+/* `svc listen` and `svc trigger` with the real service, and `svc verify` with real deliveries. */
 
 let service: TestService;
 let receiver: Receiver;
 let api: Api;
 let projectId: string;
+/** The service and the credential of commands that call it. */
+let signedIn: Environment;
 const folder = mkdtempSync(join(tmpdir(), "listen-"));
 
 beforeAll(async () => {
@@ -22,6 +28,7 @@ beforeAll(async () => {
   const user = service.user();
   api = user.api;
   projectId = await service.project(user.userId);
+  signedIn = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: user.token };
 });
 afterAll(async () => {
   await service.stop();
@@ -225,5 +232,130 @@ test("listens on the loopback address only, and reports a port that is in use", 
   expect(taken).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(`Could not listen on port ${port}: it is already in use`),
+  });
+});
+
+const webhooksOf = async (project: string) => (await api.get(`/v1/projects/${project}/webhooks`)).body.data;
+
+test("--webhook receives the deliveries of a webhook that is deleted when it is interrupted", async () => {
+  const listener = startSvc(["listen", "--webhook", "--project", projectId, "--json"], { env: signedIn });
+  running.push(listener);
+  await eventually(() => expect(listener.stderr()).toContain("Listening on"));
+  const url = /http:\/\/127\.0\.0\.1:\d+\//.exec(listener.stderr())?.[0];
+  const isOwn = (webhook: { url: string }) => webhook.url === url;
+  const webhook = (await webhooksOf(projectId)).find(isOwn);
+  expect(webhook.events).toEqual(["deploy.started", "deploy.succeeded", "deploy.failed"]);
+  await publish(eventOf(projectId));
+  await eventually(() => expect(listener.stdout()).toContain("\n"));
+  expect(JSON.parse(listener.stdout())).toMatchObject({
+    headers: { "x-service-event": "deploy.started" },
+    signatures: [{ holds: true }, { holds: true }],
+    answered: 200,
+  });
+  listener.child.kill("SIGINT");
+  expect(await listener.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("Deleted the temporary") });
+  expect((await webhooksOf(projectId)).find(isOwn)).toBeUndefined();
+});
+
+test("--forward shows a new signing secret, which verifies what it sends, and stops on SIGINT", async () => {
+  receiver.respondWith(200);
+  const listener = startSvc(["listen", "--project", projectId, "--forward", receiver.url], {
+    env: signedIn,
+    showsSecret: "stderr",
+  });
+  running.push(listener);
+  await eventually(() => expect(listener.stderr()).toContain(`forwarding to ${receiver.url}`));
+  const secret = /Signing secret, new for this run: (whsec_[0-9a-f]{64}) /.exec(listener.stderr())?.[1] ?? "";
+  const event = eventOf(projectId);
+  await publish(event);
+  const isForwarded = ({ body }: Received) => body.includes(String(event.deployment_id));
+  await eventually(() => expect(receiver.received.find(isForwarded)).toBeDefined());
+  const { headers, body } = receiver.received.find(isForwarded) ?? { headers: {}, body: "" };
+  expect(headers["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
+  await eventually(() => expect(listener.stdout()).toMatch(/forwarded {12}200 in/));
+  listener.child.kill("SIGINT");
+  expect(await listener.ended).toMatchObject({ code: 0 });
+});
+
+describe("svc trigger", () => {
+  /** Runs a command in this process, which costs less than a process of its own. */
+  async function runHere(args: string[], env: Environment): Promise<{ code: unknown; stdout: string; stderr: string }> {
+    const output = { stdout: "", stderr: "" };
+    const spies = (["stdout", "stderr"] as const).map((name) =>
+      jest.spyOn(process[name], "write").mockImplementation((text) => {
+        output[name] += text;
+        return true;
+      }),
+    );
+    Object.assign(process.env, env);
+    try {
+      await run(args);
+      return { code: process.exitCode ?? 0, ...output };
+    } finally {
+      process.exitCode = undefined;
+      for (const name of Object.keys(env)) delete process.env[name];
+      for (const spy of spies) spy.mockRestore();
+    }
+  }
+
+  async function newProject(webhooks: { events: string[]; enabled?: boolean }[]): Promise<string> {
+    const user = service.user();
+    const project = await service.project(user.userId);
+    for (const { events, enabled = true } of webhooks) {
+      const { body } = await user.api.post(`/v1/projects/${project}/webhooks`, { url: receiver.url, events });
+      if (!enabled) await user.api.patch(`/v1/projects/${project}/webhooks/${body.data.id}`, { enabled });
+    }
+    env = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: user.token };
+    return project;
+  }
+  let env: Environment;
+
+  test("sends a test delivery to each enabled webhook that receives the event, and says to how many", async () => {
+    receiver.respondWith(200);
+    const [failed, started] = [{ events: ["deploy.failed"] }, { events: ["deploy.started"] }];
+    const project = await newProject([failed, started, failed, { ...failed, enabled: false }]);
+    const { code, stdout, stderr } = await runHere(["trigger", "deploy.failed", "--json"], env);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "Sending deploy.failed to 2 of the project's 4 webhooks.\n" });
+    const lines = stdout
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    expect(lines).toMatchObject([1, 2].map(() => ({ event: "deploy.failed", test: true, status: "succeeded" })));
+    const none = await runHere(["trigger", "deploy.succeeded", "--project", project], env);
+    expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining("None of the project's 4 webhooks") });
+  });
+
+  test("sends any event to the only webhook, and to that of --webhook; exit code 1 if it fails", async () => {
+    receiver.respondWith(503);
+    await newProject([{ events: ["deploy.started"] }]);
+    const only = await runHere(["trigger", "deploy.failed"], env);
+    expect(only).toMatchObject({ code: 1, stdout: expect.stringContaining("503 in") });
+    const user = { ...env };
+    const project = await newProject([{ events: ["deploy.started"] }, { events: ["deploy.started"] }]);
+    receiver.respondWith(200);
+    const list = await fetch(`${service.baseUrl}/v1/projects/${project}/webhooks`, {
+      headers: { authorization: `Bearer ${env.SVC_API_KEY}` },
+    });
+    const { data } = await list.json();
+    const chosen = await runHere(["trigger", "deploy.failed", "--webhook", data[1].id], env);
+    expect(chosen).toMatchObject({ code: 0, stdout: expect.stringContaining("deploy.failed"), stderr: "" });
+    expect((await runHere(["trigger", "deploy.failed", "--project", project], user)).code).toBe(4);
+  });
+
+  test("--forward sends a signed sample without a service and without a credential", async () => {
+    receiver.respondWith((_, response) => response.writeHead(201).end("thanks"));
+    const secret = `whsec_${"0f".repeat(32)}`;
+    const { length } = receiver.received;
+    const args = ["trigger", "deploy.succeeded", "--forward", receiver.url, "--project", projectId];
+    const sent = await runHere([...args, "--secret", secret], { XDG_CONFIG_HOME: folder });
+    expect(sent).toMatchObject({ code: 0, stderr: "" });
+    expect(sent.stdout).toMatch(/^delivery {13}[0-9a-f-]{36}\nforwarded {12}201 in \d+ ms\nresponse {13}thanks\n$/);
+    const { headers, body } = receiver.received[length] ?? { headers: {}, body: "" };
+    expect(headers["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
+    expect(JSON.parse(body)).toMatchObject({ event: "deploy.succeeded", project_id: projectId });
+    const down = ["trigger", "deploy.failed", "--json", "--forward", `http://127.0.0.1:${await freePort()}/`];
+    const failed = await runHere(down, { XDG_CONFIG_HOME: folder });
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("Signing secret, new for this run") });
+    expect(JSON.parse(failed.stdout)).toMatchObject({ forwarded: { error_code: "connection_refused" } });
   });
 });

@@ -31,6 +31,14 @@ test("options have these defaults and choices", () => {
     ["webhooks rotate --overlap", "86400", undefined],
     ["webhooks test --event", "deploy.succeeded", events],
     ["deliveries list --status", undefined, ["pending", "succeeded", "failed", "held", "cancelled"]],
+    ["deliveries list --event", undefined, events],
+    [
+      "deliveries list --error",
+      undefined,
+      ["timeout", "dns_error", "connection_refused", "connection_reset", "tls_error"].concat([
+        ...["address_blocked", "invalid_response", "http_status"],
+      ]),
+    ],
     ["deliveries list --limit", "20", undefined],
     ["deliveries recover --status", undefined, ["failed", "held"]],
     ["deliveries tail --last", "5", undefined],
@@ -44,8 +52,7 @@ test("options have these defaults and choices", () => {
       ["projects:read", "webhooks:read", "webhooks:write", "deliveries:read", "deliveries:write", "events:read"],
     ],
     ["audit --limit", "20", undefined],
-    ["listen --port", "4000", undefined],
-    ["listen --status", "200", undefined],
+    ["listen --events", undefined, events],
   ]);
 });
 
@@ -109,4 +116,29 @@ test.each([
   ["soon", undefined],
 ])("readDuration converts %s to %s seconds", (text, seconds) => {
   expect(readDuration(text)).toBe(seconds);
+});
+
+const secret = `whsec_${"0".repeat(64)}`;
+test.each<[string[], string]>([
+  [["listen", "--secret", "whsec_1"], "The signing secret is cut off or altered"],
+  [["listen", "--secret", secret], "A secret has no use without --forward"],
+  [["listen", "--status", "500"], "--status needs --webhook or --port."],
+  [["listen", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],
+  [["listen", "--port", "0", "--events", "deploy.failed"], "--events needs --webhook"],
+  [["listen", "--webhook", "--secret", secret], "--webhook uses the secret of its webhook."],
+  [["listen", "--webhook", "--base-url", "https://api.example.com"], "cannot reach a receiver on this machine"],
+  [["trigger", "deploy.failed", "--secret", secret], "A secret has no use without --forward"],
+  [["trigger", "deploy.failed", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],
+  [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--webhook", "0193"], "Pass --forward or --webhook"],
+  [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--project", "shop"], "--project must be an id"],
+  [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--secret", "x"], "does not start with whsec_"],
+  [["deliveries", "list", "--deployment", "0193"], "0193 is not a valid deployment id."],
+  [["deliveries", "list", "--until", "tomorrow"], "--until must be an ISO 8601 time"],
+])("%j is rejected before a request is made", async (args, message) => {
+  process.env.SVC_API_KEY = "a.b.c";
+  const error = await createProgram()
+    .parseAsync(args, { from: "user" })
+    .catch((error: unknown) => error);
+  delete process.env.SVC_API_KEY;
+  expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
 });

@@ -21,10 +21,28 @@ export interface ReceiveOptions {
   count: number | undefined;
   secrets: string[];
   json: boolean;
+  /** Makes a service deliver to the URL of this receiver; absent = the user has done so. */
+  subscribe?: (url: string) => Promise<Subscription>;
+}
+
+/** What delivers to the receiver. */
+export interface Subscription {
+  secrets: string[];
+  /** Ends it. Does not throw. */
+  end(): Promise<void>;
 }
 
 /** Receives deliveries until `count` is reached or Ctrl-C. @throws CommandError when the port cannot be used */
-export async function receive({ port, status, forward, count, secrets, json }: ReceiveOptions): Promise<void> {
+export async function receive({
+  port,
+  status,
+  forward,
+  count,
+  json,
+  subscribe,
+  ...given
+}: ReceiveOptions): Promise<void> {
+  let { secrets } = given;
   const seenIds = new Set<string>();
   let received = 0;
   const handleRequest = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
@@ -60,17 +78,28 @@ export async function receive({ port, status, forward, count, secrets, json }: R
     handleRequest(request, response).catch(({ message }: Error) => note(`A request was not complete: ${message}.`));
   });
   await open(server, port);
-  await runUntilInterrupted((signal) => {
-    const countReached = once(server, "count-reached", { signal });
-    // Printed after the signal handlers are installed, because a reader of this line may send a signal at once.
-    const reply = forward ? `forwards to ${forward.href}` : `responds with ${status}`;
-    note(`Listening on ${urlOf(server)} (${reply}). Press Ctrl-C to stop.`);
-    if (secrets.length === 0) note("No signing secret given: signatures are not checked.");
-    return countReached;
-  });
-  server.close().closeIdleConnections();
-  // Incomplete requests must not keep the process alive.
-  setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS).unref();
+  try {
+    await runUntilInterrupted(async (signal) => {
+      const countReached = once(server, "count-reached", { signal });
+      // It is awaited later, and must not be unhandled until then.
+      countReached.catch(() => {});
+      const subscription = await subscribe?.(urlOf(server));
+      try {
+        secrets = subscription?.secrets ?? secrets;
+        // Printed after the signal handlers are installed, because a reader of this line may send a signal at once.
+        const reply = forward ? `forwards to ${forward.href}` : `responds with ${status}`;
+        note(`Listening on ${urlOf(server)} (${reply}). Press Ctrl-C to stop.`);
+        if (secrets.length === 0) note("No signing secret given: signatures are not checked.");
+        await countReached;
+      } finally {
+        await subscription?.end();
+      }
+    });
+  } finally {
+    server.close().closeIdleConnections();
+    // Incomplete requests must not keep the process alive.
+    setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS).unref();
+  }
 }
 
 const CLOSE_TIMEOUT_MS = 300;

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Attempt, Client, DeliveryWithAttempts } from "../../../client/src/client.ts";
 import { deliveryStatuses, eventNames } from "../api-values.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
-import { findDelivery, findProject, newestDeliveries, webhooksOf } from "../find.ts";
+import { findDelivery, findProject, findScope, newestDeliveries, webhooksOf } from "../find.ts";
 import { jsonText } from "../terminal.ts";
 import { explain, fixFor } from "./explain.ts";
 import { UNTRUSTED_NOTICE, untrustedText } from "./untrusted.ts";
@@ -140,8 +140,8 @@ export const tools: Tool[] = [
     }),
     output: z.object({ deliveries: z.array(deliveryRecord) }),
     run: async (api, { project, webhook_id, status, limit }) => {
-      const webhooks = await webhooksOf(api, await findProject(api, project), webhook_id);
-      return { structured: { deliveries: await newestDeliveries(api, webhooks, { status, limit }) } };
+      const scope = await findScope(api, { project, webhook: webhook_id });
+      return { structured: { deliveries: await newestDeliveries(api, scope, { ...(status && { status }), limit }) } };
     },
   }),
   tool({
@@ -221,8 +221,7 @@ const deliveryOf = async (api: Client, project: string | undefined, id: string) 
 
 /** @throws CommandError when the project has no failed delivery */
 async function newestFailedId(api: Client, project: string | undefined): Promise<string> {
-  const webhooks = await webhooksOf(api, await findProject(api, project), undefined);
-  const [delivery] = await newestDeliveries(api, webhooks, { status: "failed", limit: 1 });
+  const [delivery] = await newestDeliveries(api, await findScope(api, { project }), { status: "failed", limit: 1 });
   if (delivery) return delivery.id;
   const advice = "Deliveries that are still being retried are pending: call list_deliveries, then pass a delivery_id.";
   throw new CommandError(exitCodes.notFound, "The project has no failed deliveries.", advice);

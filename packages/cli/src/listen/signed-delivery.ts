@@ -1,0 +1,49 @@
+import { createHash, randomBytes } from "node:crypto";
+import { serviceSignature, signatureOf, standardWebhooks } from "../verify/signature-schemes.ts";
+
+/* Deliveries as the service sends them, for receivers that the service cannot reach. Pure, except for `generateSecret`. */
+
+export interface LocalDelivery {
+  id: string;
+  event: string;
+  body: Buffer;
+}
+
+/** Creates a secret as the service does. */
+export const generateSecret = (): string => `whsec_${randomBytes(32).toString("hex")}`;
+
+/**
+ * Returns the id of the delivery of an event to a receiver on this machine. The same event has the same id in every run, so
+ * that a receiver recognizes a repetition. Like the ids of the service, it begins with the time of the event.
+ */
+export function localDeliveryId(eventId: string): string {
+  const hash = createHash("sha256").update(`svc listen ${eventId}`).digest("hex");
+  // UUID version 7: https://www.rfc-editor.org/rfc/rfc9562#section-5.7
+  return `${eventId.slice(0, 13)}-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`;
+}
+
+/**
+ * Returns the headers of a delivery, as the service sends them.
+ * @param secrets the current one first; the others sign as during a rotation
+ * @param at the time of the request
+ */
+export function deliveryHeaders(
+  { id, event, body }: LocalDelivery,
+  [current = "", ...previous]: string[],
+  at: Date,
+): Record<string, string> {
+  const input = { id, timestamp: String(Math.floor(at.getTime() / 1000)), body };
+  const older = previous.map((secret) => signatureOf(serviceSignature, secret, input)).join(", ");
+  const all = [current, ...previous].map((secret) => signatureOf(standardWebhooks, secret, input));
+  return {
+    "Content-Type": "application/json",
+    "User-Agent": "Deployment-Webhooks/1.0",
+    "X-Service-Event": event,
+    "X-Service-Delivery": id,
+    "X-Service-Signature": signatureOf(serviceSignature, current, input),
+    ...(older !== "" && { "X-Service-Signature-Previous": older }),
+    "webhook-id": id,
+    "webhook-timestamp": input.timestamp,
+    "webhook-signature": all.join(" "),
+  };
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from "node:crypto";
+import { Argument, type Command } from "commander";
+import type { Client, EventName, WebhookRef } from "../../client/src/client.ts";
+import { signedIn } from "./api.ts";
+import { eventNames } from "./api-values.ts";
+import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
+import { findProject, findWebhook, isUuid, noWebhookError } from "./find.ts";
+import type { Globals } from "./globals.ts";
+import { awaitOutcome } from "./outcome.ts";
+import { jsonText, note, print } from "./terminal.ts";
+import { checkSecrets, readSecrets, type SecretOptions, secretOptions, secretsHelp } from "./webhook-secrets.ts";
+
+const help = `
+Without --forward: the service sends test deliveries, with one attempt each, to the enabled webhooks of the project that receive
+the event. The only webhook of a project, and that of --webhook, get any event. A test delivery is no deployment event: it is not
+in the feed, so svc deployments and svc listen do not see it, unless svc listen is the receiver of the webhook.
+
+With --forward: this command sends the sample itself, signed like a delivery. Needs no service and no credential.
+
+${secretsHelp} Without one, --forward signs with a new secret and shows it.
+
+Examples:
+  $ svc trigger deploy.failed                                    # to the webhooks that receive deploy.failed
+  $ svc trigger deploy.failed --webhook 0193                     # to one webhook
+  $ svc trigger deploy.succeeded --forward http://127.0.0.1:8080/hook --secret-file secret.txt
+
+Exit code 1 if an attempt fails.`;
+
+interface Options extends SecretOptions, Globals {
+  project?: string;
+  webhook?: string;
+  forward?: string;
+}
+
+export function addTrigger(program: Command): void {
+  secretOptions(
+    program
+      .command("trigger")
+      .summary("send a sample event to webhooks, or to a receiver on this machine")
+      .description("Sends a sample event to the webhooks of a project, or straight to a URL, and shows the outcome."),
+  )
+    .addArgument(new Argument("<event>", "the event to simulate").choices(eventNames))
+    .option("--project <id or name>", "default: your only project; with --forward: an id for the payload")
+    .option("--webhook <id>", "the webhook's id or a unique prefix of it; default: all that receive the event")
+    .option("--forward <url>", "send the sample to this URL, without the service: https, or http on this machine")
+    .addHelpText("after", help)
+    .action(async (event: EventName, _options, command: Command) => {
+      const options: Options = command.optsWithGlobals();
+      const secrets = checkSecrets(readSecrets(options));
+      if (options.forward !== undefined) return forwardSample(event, options.forward, secrets, options);
+      if (options.secret !== undefined || options.secretFile !== undefined) {
+        throw usageError("A secret has no use without --forward: the service signs with that of each webhook.");
+      }
+      await sendTestDeliveries(event, options);
+    });
+}
+
+async function sendTestDeliveries(event: EventName, options: Options): Promise<void> {
+  const api = await signedIn(options);
+  const projectId = await findProject(api, options.project);
+  const webhooks = await webhooksFor(api, projectId, event, options.webhook);
+  const requested = [];
+  for (const webhook of webhooks) {
+    requested.push({ webhook, delivery: await api.sendTestDelivery(webhook, { event }) });
+  }
+  for (const { webhook, delivery } of requested) await awaitOutcome(api, webhook, delivery, options.json);
+}
+
+/** @throws CommandError when no webhook is to get the event */
+async function webhooksFor(
+  api: Client,
+  projectId: string,
+  event: EventName,
+  idOrPrefix: string | undefined,
+): Promise<WebhookRef[]> {
+  if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
+  const all = await api.listWebhooks(projectId);
+  if (all.length === 0) throw noWebhookError();
+  const chosen = all.length === 1 ? all : all.filter(({ enabled, events }) => enabled && events.includes(event));
+  if (chosen.length === 0) {
+    const message = `None of the project's ${all.length} webhooks is enabled and receives ${event}.`;
+    throw new CommandError(exitCodes.failed, message, "Choose one: --webhook <id>");
+  }
+  note(
+    `Sending ${event} to ${chosen.length} of the project's ${all.length} ${all.length === 1 ? "webhook" : "webhooks"}.`,
+  );
+  return chosen.map(({ id }) => ({ projectId, webhookId: id }));
+}
+
+async function forwardSample(event: EventName, target: string, secrets: string[], options: Options): Promise<void> {
+  const [{ forwardDelivery, forwardLines, readForwardUrl }, { generateSecret }, { sampleDelivery }] = await Promise.all(
+    [import("./listen/forward.ts"), import("./listen/signed-delivery.ts"), import("./listen/sample-delivery.ts")],
+  );
+  const url = readForwardUrl(target);
+  if (options.webhook !== undefined) throw usageError("Pass --forward or --webhook, not both.");
+  const { project = randomUUID() } = options;
+  if (!isUuid(project))
+    throw usageError("With --forward, --project must be an id: names are known to the service only.");
+  const signing = secrets.length > 0 ? secrets : [generateSecret()];
+  if (secrets.length === 0)
+    note(`Signing secret, new for this run: ${signing[0]} (keep one with --secret or --secret-file)`);
+  const delivery = sampleDelivery(event, project.toLowerCase(), new Date());
+  const result = await forwardDelivery(delivery, { url, secrets: signing });
+  print(
+    options.json
+      ? jsonText({ id: delivery.id, event, forwarded: result })
+      : [`delivery             ${delivery.id}`, ...forwardLines(result)].join("\n"),
+  );
+  if (result.error_code !== null) process.exitCode = exitCodes.failed;
+}
