@@ -19,6 +19,7 @@ import { useProject } from "./projects.tsx";
 import { verifyHref, webhookHref } from "./route.ts";
 import { revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
+import { ProjectTabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { eventNames } from "./vocabulary.ts";
@@ -56,8 +57,9 @@ export function ProjectScreen({ projectId }: { projectId: string }) {
           </button>
         )}
       </div>
+      {isAdmin && <ProjectTabs projectId={projectId} chosen="Webhooks" />}
       {canSendEvents && isAdmin && <SendEvent projectId={projectId} />}
-      <h2>Webhooks</h2>
+      {!isAdmin && <h2>Webhooks</h2>}
       <ErrorMessage error={error} />
       {!isReady && !error && <Skeleton />}
       {isReady && webhooks.length === 0 && (

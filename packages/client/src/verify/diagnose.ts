@@ -157,7 +157,7 @@ function timestampFindings(timestamp: string, { now, toleranceSeconds }: Diagnos
   if (ageSeconds > 0) {
     const message = `${prefix}, but it is ${ageSeconds} s old. A receiver accepts ${toleranceSeconds} s, and treats older ones as a replay.`;
     const fix =
-      "Verify on arrival, and check the receiver's clock. For a saved delivery, pass its time of arrival: --at <time>.";
+      "Verify on arrival, and check the receiver's clock. For a saved delivery, verify as of its arrival: svc verify --at <time>.";
     return [{ code: "timestamp_stale", message, fix }];
   }
   const message = `${prefix}, but its timestamp is ${-ageSeconds} s in the future. A receiver accepts ${toleranceSeconds} s.`;
