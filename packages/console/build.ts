@@ -1,8 +1,9 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as esbuild from "esbuild";
 
 const page = join(import.meta.dirname, "src");
+const receivers = join(import.meta.dirname, "../../docs/receivers");
 
 /** One file of the console's page. */
 export interface PageFile {
@@ -15,7 +16,8 @@ export interface PageFile {
 const target = ["chrome120", "firefox124", "safari17.4"];
 
 /**
- * Bundles the console into four files. The server adds `config.json` with the address of the API. The same sources give the
+ * Bundles the console: the files of the first screen, a `.js` file for each part that is loaded later, and `receivers.json`
+ * with the code of `docs/receivers`. The server adds `config.json` with the address of the API. The same sources give the
  * same bytes.
  */
 export async function buildConsole(): Promise<PageFile[]> {
@@ -26,6 +28,7 @@ export async function buildConsole(): Promise<PageFile[]> {
     outdir: page,
     write: false,
     bundle: true,
+    splitting: true,
     minify: true,
     format: "esm",
     target,
@@ -36,7 +39,17 @@ export async function buildConsole(): Promise<PageFile[]> {
     charset: "utf8",
     logLevel: "warning",
   });
-  return outputFiles.map(({ path, contents }) => ({ name: path.slice(page.length + 1), body: contents }));
+  const files = outputFiles.map(({ path, contents }) => ({ name: path.slice(page.length + 1), body: contents }));
+  return [...files, { name: "receivers.json", body: new TextEncoder().encode(JSON.stringify(await receiverFiles())) }];
+}
+
+/** Reads the code of `docs/receivers`: its text by path, such as `python/verify_webhook.py`. */
+async function receiverFiles(): Promise<Record<string, string>> {
+  const paths = (await readdir(receivers, { recursive: true })).filter((path) =>
+    /\/.*\.(mjs|py|go|rb|php|sh)$/.test(path),
+  );
+  const files = paths.sort().map(async (path) => [path, await readFile(join(receivers, path), "utf8")]);
+  return Object.fromEntries(await Promise.all(files));
 }
 
 /** Replaces the contents of a folder with the page's files, for the upload of a stage. */

@@ -1,6 +1,6 @@
 import type { Client, ClientOptions } from "../../client/src/client.ts";
 import { ApiError, NetworkError } from "../../client/src/errors.ts";
-import { parseExactly } from "./exact-json.ts";
+import { parseExactly } from "../../client/src/exact-json.ts";
 import type { Globals } from "./globals.ts";
 import { openSession, type Session } from "./session.ts";
 import { note } from "./terminal.ts";

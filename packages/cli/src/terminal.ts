@@ -1,5 +1,5 @@
 import { WriteStream } from "node:tty";
-import { stringifyExactly } from "./exact-json.ts";
+import { stringifyExactly } from "../../client/src/exact-json.ts";
 import { usageError } from "./exit-codes.ts";
 
 /* Terminal input and output. Results go to stdout, all other text goes to stderr. */

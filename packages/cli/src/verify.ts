@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { entriesOf, parseHeader, parseHeaders } from "../../client/src/verify/headers.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import type { Globals } from "./globals.ts";
 import { jsonText, print, readStdin } from "./terminal.ts";
@@ -66,7 +67,7 @@ export function addVerify(program: Command): void {
 async function verify(options: Options & Globals): Promise<void> {
   // Imported here because the import would slow down --help.
   const [{ diagnose, TOLERANCE_SECONDS }, { formatVerdict, toVerdictRecord }] = await Promise.all([
-    import("./verify/diagnose.ts"),
+    import("../../client/src/verify/diagnose.ts"),
     import("./verify/verdict-view.ts"),
   ]);
   const now = readTime(options.at);
@@ -75,7 +76,7 @@ async function verify(options: Options & Globals): Promise<void> {
   const headers = readHeaders(options, delivery?.headers ?? new Map());
   const secrets = await requireSecrets(options);
   const body = delivery?.body ?? (await readBody(options.body));
-  const verdicts = diagnose({ headers, body }, secrets, { now, toleranceSeconds });
+  const verdicts = await diagnose({ headers, body }, secrets, { now, toleranceSeconds });
   const verified = verdicts.every(({ isValid }) => isValid);
   print(
     options.json
@@ -96,7 +97,7 @@ function readHeaders({ headers: path, header = [], signature }: Options, headers
   const add = (name: string, value: string) => headers.set(name.trim().toLowerCase(), value.trim());
   if (path !== undefined) for (const [name, value] of headersIn(readText(path))) add(name, value);
   for (const line of header) {
-    const [name, value] = splitHeader(line) ?? [];
+    const [name, value] = parseHeader(line) ?? [];
     if (name === undefined || value === undefined) throw usageError('--header must have the form "Name: value".');
     add(name, value);
   }
@@ -107,19 +108,10 @@ function readHeaders({ headers: path, header = [], signature }: Options, headers
 }
 
 function headersIn(text: string): [string, string][] {
-  if (!text.trimStart().startsWith("{")) {
-    // Skips lines that are not headers, such as the request line.
-    return text.split(/\r?\n/).flatMap((line) => {
-      const header = splitHeader(line);
-      return header ? [header] : [];
-    });
-  }
-  return entriesOf(parseObject(text, "--headers"));
+  const headers = parseHeaders(text);
+  if (headers === undefined) throw notAnObject("--headers");
+  return headers;
 }
-
-/** A value is an array when the header was sent more than once. */
-const entriesOf = (headers: object): [string, string][] =>
-  Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : String(value)]);
 
 function readDelivery(path: string): { headers: Map<string, string>; body: Buffer } {
   const { headers, body, isBase64Encoded } = parseObject(readText(path), "--delivery") as Record<string, unknown>;
@@ -137,13 +129,10 @@ function parseObject(text: string, option: string): object {
   } catch {
     // Not rethrown, because the message of a SyntaxError quotes the text, which may contain a credential.
   }
-  throw usageError(`The file of ${option} is not a JSON object.`);
+  throw notAnObject(option);
 }
 
-function splitHeader(line: string): [string, string] | undefined {
-  const [, name, value] = /^\s*(?:[<>] )?([\w-]+)\s*:(.*)$/.exec(line) ?? [];
-  return name === undefined || value === undefined ? undefined : [name, value];
-}
+const notAnObject = (option: string) => usageError(`The file of ${option} is not a JSON object.`);
 
 function readTime(text: string | undefined): Date {
   const time = text === undefined ? new Date() : new Date(/^\d{10}$/.test(text) ? Number(text) * 1000 : text);

@@ -54,6 +54,12 @@ export interface DeliveryPage {
   nextCursor?: string;
 }
 
+export interface AuditPage {
+  items: AuditEvent[];
+  /** Absent on the last page. */
+  nextCursor?: string;
+}
+
 export interface EventPage {
   items: DeploymentEvent[];
   /** The `after` of the next page; absent on the last page. A page may be empty although more follow. */
@@ -202,6 +208,17 @@ export function createClient(options: ClientOptions) {
     /** Returns the newest entries: what was done in a project. */
     listProjectAuditEvents: (projectId: string, query: AuditQuery = {}) =>
       data(http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } })),
+
+    /** Returns one page of the audit log. @param projectId undefined = the log of the caller's keys */
+    async pageAuditEvents(projectId: string | undefined, query: AuditQuery = {}): Promise<AuditPage> {
+      const result =
+        projectId === undefined
+          ? http.GET("/v1/audit-events", { params: { query } })
+          : http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } });
+      const items = await data<AuditEvent[]>(result);
+      const nextCursor = linkedCursor((await result).response.headers, "next");
+      return nextCursor === undefined ? { items } : { items, nextCursor };
+    },
 
     listProjects: () => data(http.GET("/v1/projects")),
 

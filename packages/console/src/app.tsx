@@ -1,16 +1,23 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../../client/src/errors.ts";
-import { Countdown, EmptyState } from "./components.tsx";
+import { Countdown, EmptyState, ErrorMessage, updateTitle } from "./components.tsx";
 import { connectionTo } from "./connection.ts";
-import { Keys } from "./keys.tsx";
-import { ProjectScreen } from "./project.tsx";
+import { lazy } from "./lazy.tsx";
+import { moveInList } from "./list-keys.ts";
+import { useOutage } from "./outage.ts";
 import { Projects, ProjectsContext } from "./projects.tsx";
 import { type Route, routeOf } from "./route.ts";
 import { clearSession, type Session, storedSession, storeSession } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
 import { SignedInContext } from "./signed-in.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { WebhookScreen } from "./webhook.tsx";
+import { useNow } from "./use-now.ts";
+
+const ProjectScreen = lazy(async () => (await import("./project.tsx")).ProjectScreen);
+const WebhookScreen = lazy(async () => (await import("./webhook.tsx")).WebhookScreen);
+const Keys = lazy(async () => (await import("./keys.tsx")).Keys);
+const Audit = lazy(async () => (await import("./audit.tsx")).Audit);
+const Access = lazy(async () => (await import("./access.tsx")).Access);
 
 interface AppProps {
   apiUrl: string;
@@ -98,6 +105,22 @@ function OfflineBanner() {
   );
 }
 
+/** Shows once that the service is out of reach, whichever loads of the screen fail. Offline has its own banner. */
+function OutageBox() {
+  const outage = useOutage();
+  if (!outage || !navigator.onLine) return null;
+  return (
+    <ErrorMessage error={outage.error}>
+      <p class="retry">
+        <button type="button" class="plain small" onClick={outage.retry}>
+          Retry now
+        </button>
+        <span class="fine">The page also retries by itself.</span>
+      </p>
+    </ErrorMessage>
+  );
+}
+
 function useRoute(): Route {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
@@ -117,7 +140,8 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
     () => PROJECTS_INTERVAL_MS,
   );
   const route = useRoute();
-  const section = route.name === "keys" ? "keys" : "projects";
+  const current = (section: Section) => (sectionOf(route) === section ? "page" : undefined);
+  useEffect(updateTitle);
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
@@ -129,11 +153,14 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
           <span>Deployment webhooks</span>
         </a>
         <nav aria-label="Main">
-          <a href="#/projects" aria-current={section === "projects" ? "page" : undefined}>
+          <a href="#/projects" aria-current={current("projects")}>
             Projects
           </a>
-          <a href="#/keys" aria-current={section === "keys" ? "page" : undefined}>
+          <a href="#/keys" aria-current={current("keys")}>
             API keys
+          </a>
+          <a href="#/audit" aria-current={current("audit")}>
+            Audit
           </a>
         </nav>
         <div class="account">
@@ -143,7 +170,8 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
           </button>
         </div>
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} onKeyDown={moveInList}>
+        <OutageBox />
         <ProjectsContext.Provider value={projects}>
           <Screen route={route} />
         </ProjectsContext.Provider>
@@ -152,17 +180,33 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
   );
 }
 
+type Section = "projects" | "keys" | "audit";
+
+function sectionOf({ name }: Route): Section | undefined {
+  if (name === "unknown") return undefined;
+  return name === "keys" || name === "audit" ? name : "projects";
+}
+
 function CurrentUser({ session: { kind, token, user, expiresAt } }: { session: Session }) {
   if (kind === "key") return <span class="fine">API key {token.slice(0, 12)}…</span>;
   return (
     <span class="fine">
       <span class="user">{user ?? "signed in"}</span>
-      {expiresAt !== undefined && (
-        <span title="Time until the token expires and you have to sign in again">
-          {" · "}
-          <Countdown endsAt={expiresAt} />
-        </span>
-      )}
+      {expiresAt !== undefined && <SessionEnd at={expiresAt} />}
+    </span>
+  );
+}
+
+const LAST_MINUTES_MS = 5 * 60_000;
+
+/** Counts down the last minutes of the token. Before them a countdown would only distract. */
+function SessionEnd({ at }: { at: number }) {
+  const now = useNow();
+  if (at - now > LAST_MINUTES_MS) return null;
+  return (
+    <span class="warning" title="Time until the token expires and you have to sign in again">
+      {" · session ends in "}
+      <Countdown endsAt={at} />
     </span>
   );
 }
@@ -173,6 +217,12 @@ function Screen({ route }: { route: Route }) {
       return <Projects />;
     case "keys":
       return <Keys />;
+    case "audit":
+      return <Audit />;
+    case "access":
+      return <Access key={route.projectId} projectId={route.projectId} />;
+    case "project-audit":
+      return <Audit key={route.projectId} projectId={route.projectId} />;
     case "project":
       return <ProjectScreen key={route.projectId} {...route} />;
     case "webhook":

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { DeliveryStatus, EventName, WebhookInList } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
+import { isOutage } from "./outage.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { countdown, relative } from "./time.ts";
 import type { Action } from "./use-action.ts";
@@ -75,12 +76,21 @@ export function Heading({ level = 1, children }: { level?: 1 | 2; children: Comp
   useEffect(() => {
     if (hasNavigated) heading.current?.focus();
   }, []);
+  useEffect(updateTitle);
   const Tag = `h${level}` as "h1" | "h2";
   return (
-    <Tag tabIndex={-1} ref={heading}>
+    <Tag tabIndex={-1} ref={heading} data-title>
       {children}
     </Tag>
   );
+}
+
+const PRODUCT = "Deployment webhooks";
+
+/** Sets the title of the document from the headings, the innermost first: `deploy.failed · https://… · Deployment webhooks`. */
+export function updateTitle(): void {
+  const headings = [...document.querySelectorAll("main [data-title]")].reverse();
+  document.title = [...headings.map(({ textContent }) => textContent.trim()), PRODUCT].join(" · ");
 }
 
 /** Whether the user has left the first screen, on which the browser sets the focus. */
@@ -89,9 +99,15 @@ addEventListener("hashchange", () => {
   hasNavigated = true;
 });
 
-/** An error with its details, its code and the id of the request for support. */
-export function ErrorMessage({ error }: { error: Error | undefined }) {
-  if (!error) return null;
+interface ErrorMessageProps {
+  error: Error | undefined;
+  /** Shown below the error, such as a button. */
+  children?: ComponentChildren;
+}
+
+/** An error with its details, its code and the id of the request for support. An outage is shown once, above the screen. */
+export function ErrorMessage({ error, children }: ErrorMessageProps) {
+  if (!error || (isOutage(error) && !children)) return null;
   // The API's message usually contains the details already.
   const details = error instanceof ApiError ? error.details : [];
   const otherDetails = details.filter(({ message }) => !error.message.includes(message));
@@ -121,6 +137,7 @@ export function ErrorMessage({ error }: { error: Error | undefined }) {
           </p>
         </>
       )}
+      {children}
     </div>
   );
 }
@@ -177,6 +194,13 @@ export function ActionButton({ action, look = "plain", children }: ButtonProps) 
   );
 }
 
+/** A button in a row. Screen readers hear the row's name too. */
+export const RowButton = ({ verb, name, onClick }: { verb: string; name: string; onClick(): void }) => (
+  <button type="button" class="plain small" aria-label={`${verb} ${name}`} onClick={onClick}>
+    {verb}
+  </button>
+);
+
 export function CopyButton({ text, label = "Copy", onCopy }: { text: string; label?: string; onCopy?: () => void }) {
   const { announce } = useSignedIn();
   const [isCopied, setCopied] = useState(false);
@@ -208,9 +232,10 @@ interface FieldProps {
   onInput(value: string): void;
   type?: "text" | "url" | "datetime-local";
   maxLength?: number;
+  isOptional?: boolean;
 }
 
-export function Field({ label, hint, path, error, value, onInput, type = "text", maxLength }: FieldProps) {
+export function Field({ label, hint, path, error, value, onInput, type = "text", maxLength, isOptional }: FieldProps) {
   const id = useId();
   const problem = problemAt(error, path);
   // Preact's types have one set of attributes for each type of input.
@@ -218,12 +243,14 @@ export function Field({ label, hint, path, error, value, onInput, type = "text",
   const descriptions = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ");
   return (
     <div class="field">
-      <label for={id}>{label}</label>
+      <label for={id}>
+        {label} {isOptional && <span class="fine">optional</span>}
+      </label>
       <input
         {...typeAttribute}
         id={id}
         value={value}
-        required
+        required={!isOptional}
         maxLength={maxLength}
         autoComplete="off"
         spellcheck={false}

@@ -4,14 +4,16 @@ import { type DeliveryFilters, deliveryFiltersOf } from "./address-filters.ts";
 import { ActionButton, EmptyState, ErrorMessage, Skeleton, StatusBadge, Time } from "./components.tsx";
 import { mergePages } from "./delivery-pages.ts";
 import { DeliveryFilterBar } from "./filter-bar.tsx";
-import { SendEvent } from "./project.tsx";
-import { RecoverDialog } from "./recover.tsx";
-import { ResendDialog } from "./resend.tsx";
+import { lazy } from "./lazy.tsx";
 import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery } from "./route.ts";
+import { SendEvent } from "./send-event.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { WaitingNote } from "./waiting.tsx";
+
+const RecoverDialog = lazy(async () => (await import("./recover.tsx")).RecoverDialog);
+const ResendDialog = lazy(async () => (await import("./resend.tsx")).ResendDialog);
 
 const PAGE_SIZE = 20;
 /** The API's largest page, and so the most deliveries that are reloaded at an interval. */

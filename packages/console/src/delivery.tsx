@@ -1,12 +1,16 @@
+import { useState } from "preact/hooks";
 import type { Attempt, DeliveryWithAttempts, WebhookRef } from "../../client/src/client.ts";
-import { type AttemptHeaders, answerOf, bodyOf, curlOf, headersOf } from "./attempt-request.ts";
+import { curlOf } from "./attempt-request.ts";
 import { ActionButton, Code, CopyButton, ErrorMessage, Heading, Skeleton, StatusBadge, Time } from "./components.tsx";
+import { lazy } from "./lazy.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { duration } from "./time.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { triggerMarks } from "./vocabulary.ts";
 import { WaitingBox } from "./waiting.tsx";
+
+const AsSent = lazy(async () => (await import("./as-sent.tsx")).AsSent);
 
 const PENDING_INTERVAL_MS = 1_500;
 const DONE_INTERVAL_MS = 10_000;
@@ -129,6 +133,7 @@ interface AttemptItemProps extends ContentProps {
 }
 
 function AttemptItem({ attempt, delivery, url, slowestMs }: AttemptItemProps) {
+  const [isOpen, setOpen] = useState(false);
   const { number, at, duration_ms, request_count, status_code, error_code, hint, response_excerpt, trigger } = attempt;
   return (
     <li class={error_code === null ? "good" : "bad"}>
@@ -155,46 +160,10 @@ function AttemptItem({ attempt, delivery, url, slowestMs }: AttemptItemProps) {
           {response_excerpt}
         </Code>
       )}
-      <details class="as-sent">
+      <details class="as-sent" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>As sent</summary>
-        <AsSent attempt={attempt} delivery={delivery} url={url} />
+        {isOpen && <AsSent attempt={attempt} delivery={delivery} url={url} />}
       </details>
     </li>
   );
 }
-
-/** The request of an attempt and its response. */
-function AsSent({ attempt, delivery, url }: Omit<AttemptItemProps, "slowestMs">) {
-  const body = bodyOf(delivery);
-  const bytes = new TextEncoder().encode(body).length;
-  return (
-    <>
-      <h4>Request</h4>
-      <Code label={`Request of attempt ${attempt.number}`} look="excerpt">
-        {`POST ${url}\n${headerLines(headersOf(delivery, attempt.at))}\n\n${body}`}
-      </Code>
-      <p class="fine">
-        The URL is the webhook's present one. Signatures are not stored: they were made with the secrets of that time.
-        The body has {bytes} bytes and is the same at every attempt.
-      </p>
-      <h4>Response</h4>
-      <dl class="ids">
-        <dt>Status</dt>
-        <dd>{answerOf(attempt)}</dd>
-        <dt>Duration</dt>
-        <dd>{duration(attempt.duration_ms)}</dd>
-        <dt>Requests</dt>
-        <dd>
-          {attempt.request_count === 1
-            ? "1"
-            : `${attempt.request_count}: the first was sent on a connection that the receiver had closed`}
-        </dd>
-        <dt>Body</dt>
-        <dd>{attempt.response_excerpt ? "its start is above, at most 1 KB" : "empty"}</dd>
-      </dl>
-    </>
-  );
-}
-
-const headerLines = (headers: AttemptHeaders): string =>
-  headers.map(([name, value]) => `${name}: ${value ?? "(not stored)"}`).join("\n");

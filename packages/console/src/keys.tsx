@@ -1,12 +1,17 @@
 import { useState } from "preact/hooks";
 import type { ApiKey, CreatedApiKey } from "../../client/src/client.ts";
-import { EmptyState, ErrorMessage, Field, Heading, Skeleton, Time } from "./components.tsx";
-import { FormDialog, SecretDialog } from "./dialog.tsx";
+import { EmptyState, ErrorMessage, Field, Heading, RadioGroup, RowButton, Skeleton, Time } from "./components.tsx";
+import { FormDialog } from "./dialog.tsx";
+import { KeyForm, ShownKeyDialog } from "./key-form.tsx";
+import { KeyEnd, KeyLimits, LastUse } from "./key-limits.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 
 const KEYS_INTERVAL_MS = 15_000;
+
+/** The open dialog. With a created or rolled key: the dialog that shows it. */
+type Open = "create" | { shown: CreatedApiKey } | { rename: ApiKey } | { roll: ApiKey } | { revoke: ApiKey };
 
 /** The user's API keys. */
 export function Keys() {
@@ -17,31 +22,40 @@ export function Keys() {
     reload,
   } = useLoaded(
     "keys",
-    (client) => client.listApiKeys(),
+    (client) => client.listApiKeys({ include: "last_use" }),
     () => KEYS_INTERVAL_MS,
   );
-  const [open, setOpen] = useState<"create" | CreatedApiKey | { revoke: ApiKey }>();
+  const [open, setOpen] = useState<Open>();
   const close = () => setOpen(undefined);
-  const mayCreate = session.kind === "jwt";
+  const show = (shown: CreatedApiKey) => {
+    setOpen({ shown });
+    reload();
+  };
+  const done = (message: string) => {
+    announce(message);
+    close();
+    reload();
+  };
+  const isSession = session.kind === "jwt";
 
   return (
     <>
       <div class="head">
         <Heading>API keys</Heading>
-        {mayCreate && (
+        {isSession && (
           <button type="button" class="primary" onClick={() => setOpen("create")}>
             New key
           </button>
         )}
       </div>
       <p class="lead">
-        For CI jobs and scripts. A key made here does all that you may, until it is revoked. For a narrower one: svc
-        keys create --help.
+        For CI jobs and scripts. Give a key only the permissions that it needs. Keys that have ended or were revoked are
+        not listed: the <a href="#/audit">audit</a> says who revoked them, and why.
       </p>
-      {!mayCreate && (
+      {!isSession && (
         <p class="note neutral">
-          You are signed in with an API key. API keys cannot create other keys, so that a leaked key stays revoked. To
-          create a key, sign in with a JWT.
+          You are signed in with an API key. API keys cannot create or roll keys, so that a leaked key stays revoked. To
+          do so, sign in with a JWT.
         </p>
       )}
       <ErrorMessage error={error} />
@@ -55,6 +69,8 @@ export function Keys() {
             <tr>
               <th scope="col">Name</th>
               <th scope="col">Key</th>
+              <th scope="col">May do</th>
+              <th scope="col">Ends</th>
               <th scope="col">Last used</th>
               <th scope="col">Created</th>
               <th scope="col">
@@ -65,25 +81,28 @@ export function Keys() {
           <tbody>
             {keys.map((key) => (
               <tr key={key.id}>
-                <td class="strong breaks">{key.name}</td>
+                <td class="strong breaks name">{key.name}</td>
                 <td>
                   <code>{key.key_prefix}…</code>
                 </td>
+                <td class="wraps">
+                  <KeyLimits apiKey={key} owner="you" />
+                </td>
+                <td data-label="ends">
+                  <KeyEnd expires_at={key.expires_at} />
+                </td>
                 <td data-label="used">
-                  {key.last_used_at === null ? <span class="fine">never</span> : <Time at={key.last_used_at} />}
+                  <LastUse apiKey={key} />
                 </td>
                 <td data-label="created">
                   <Time at={key.created_at} />
                 </td>
                 <td class="end">
-                  <button
-                    type="button"
-                    class="plain small"
-                    aria-label={`Revoke ${key.name}`}
-                    onClick={() => setOpen({ revoke: key })}
-                  >
-                    Revoke
-                  </button>
+                  <span class="row-actions">
+                    <RowButton verb="Rename" name={key.name} onClick={() => setOpen({ rename: key })} />
+                    {isSession && <RowButton verb="Roll" name={key.name} onClick={() => setOpen({ roll: key })} />}
+                    <RowButton verb="Revoke" name={key.name} onClick={() => setOpen({ revoke: key })} />
+                  </span>
                 </td>
               </tr>
             ))}
@@ -91,55 +110,81 @@ export function Keys() {
         </table>
       )}
       {open === "create" && (
-        <CreateKeyDialog
+        <KeyForm
+          title="New API key"
+          create={(client, body) => client.createApiKey(body)}
           onClose={close}
-          onCreated={(created) => {
-            setOpen(created);
-            reload();
-          }}
+          onCreated={show}
         />
       )}
-      {typeof open === "object" && "key" in open && (
-        <SecretDialog title="Your new API key" label={open.name} secret={open.key} onClose={close}>
-          <p class="fine">
-            Send it in the header <code>Authorization: Bearer svc_…</code>
-          </p>
-        </SecretDialog>
+      {typeof open === "object" && "shown" in open && <ShownKeyDialog created={open.shown} onClose={close} />}
+      {typeof open === "object" && "rename" in open && (
+        <RenameKeyDialog apiKey={open.rename} onClose={close} onRenamed={() => done("API key renamed.")} />
+      )}
+      {typeof open === "object" && "roll" in open && (
+        <RollKeyDialog apiKey={open.roll} onClose={close} onRolled={show} />
       )}
       {typeof open === "object" && "revoke" in open && (
         <RevokeKeyDialog
           apiKey={open.revoke}
           onClose={close}
-          onRevoked={() => {
-            announce(`API key “${open.revoke.name}” revoked.`);
-            close();
-            reload();
-          }}
+          onRevoked={() => done(`API key “${open.revoke.name}” revoked.`)}
         />
       )}
     </>
   );
 }
 
-function CreateKeyDialog({ onClose, onCreated }: { onClose(): void; onCreated(created: CreatedApiKey): void }) {
-  const [name, setName] = useState("");
-  const create = useAction(async (client) => onCreated(await client.createApiKey({ name })));
+interface KeyDialogProps {
+  apiKey: ApiKey;
+  onClose(): void;
+}
+
+function RenameKeyDialog({ apiKey, onClose, onRenamed }: KeyDialogProps & { onRenamed(): void }) {
+  const [name, setName] = useState(apiKey.name);
+  const rename = useAction(async (client) => {
+    await client.updateApiKey(apiKey.id, { name });
+    onRenamed();
+  });
+  const isReady = name.trim() !== "";
   return (
-    <FormDialog title="New API key" action={create} verb="Create key" isReady={name.trim() !== ""} onClose={onClose}>
-      <Field
-        label="Name"
-        path="name"
-        hint="Where the key is used, for example “ci” or “my laptop”."
-        error={create.error}
-        value={name}
-        onInput={setName}
-        maxLength={100}
+    <FormDialog title={`Rename “${apiKey.name}”`} action={rename} verb="Rename" isReady={isReady} onClose={onClose}>
+      <Field label="Name" path="name" error={rename.error} value={name} onInput={setName} maxLength={100} />
+    </FormDialog>
+  );
+}
+
+const overlaps = {
+  "0": "None: the old key ends immediately",
+  "3600": "1 hour",
+  "86400": "1 day",
+  "604800": "7 days",
+};
+type Overlap = keyof typeof overlaps;
+
+function RollKeyDialog({ apiKey, onClose, onRolled }: KeyDialogProps & { onRolled(rolled: CreatedApiKey): void }) {
+  const [overlap, setOverlap] = useState<Overlap>("86400");
+  const roll = useAction(async (client) =>
+    onRolled(await client.rollApiKey(apiKey.id, { overlap_seconds: Number(overlap) })),
+  );
+  return (
+    <FormDialog title={`Roll “${apiKey.name}”`} action={roll} verb="Roll key" onClose={onClose}>
+      <p>
+        Replaces the key with a new one, which is shown once. Name, permissions, projects and end stay the same. Both
+        keys work during the overlap.
+      </p>
+      <RadioGroup
+        legend="Overlap"
+        values={Object.keys(overlaps) as Overlap[]}
+        chosen={overlap}
+        onChange={setOverlap}
+        labelOf={(value) => overlaps[value]}
       />
     </FormDialog>
   );
 }
 
-function RevokeKeyDialog({ apiKey, onClose, onRevoked }: { apiKey: ApiKey; onClose(): void; onRevoked(): void }) {
+function RevokeKeyDialog({ apiKey, onClose, onRevoked }: KeyDialogProps & { onRevoked(): void }) {
   const { session, signOut } = useSignedIn();
   const isCurrent = session.kind === "key" && session.token.startsWith(apiKey.key_prefix);
   const revoke = useAction(async (client) => {

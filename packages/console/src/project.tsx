@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
 import type { CreatedWebhook, EventName } from "../../client/src/client.ts";
 import {
-  ActionButton,
   Badge,
   EmptyState,
   ErrorMessage,
@@ -13,27 +12,23 @@ import {
   Time,
 } from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
-import { sendDeploymentEvent } from "./deployment-events.ts";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
-import { EventsView } from "./events.tsx";
 import { HealthBadge, ListSparkline, useListStats } from "./health.tsx";
+import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
-import {
-  eventsHref,
-  type ProjectView,
-  projectDeliveriesHref,
-  projectHref,
-  type Query,
-  verifyHref,
-  webhookHref,
-} from "./route.ts";
+import { type ProjectView, type Query, verifyHref, webhookHref } from "./route.ts";
+import { SendEvent } from "./send-event.tsx";
 import { revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
+import { ProjectTabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
-import { eventNames } from "./vocabulary.ts";
+
+const EventsView = lazy(async () => (await import("./events.tsx")).EventsView);
 
 const WEBHOOKS_INTERVAL_MS = 10_000;
+
+const tabOf = { webhooks: "Webhooks", deliveries: "Deliveries", events: "Events" } as const;
 
 interface ProjectScreenProps {
   projectId: string;
@@ -73,17 +68,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
           </button>
         )}
       </div>
-      <nav class="tabs" aria-label="Project">
-        <a href={projectHref(projectId)} aria-current={view === "webhooks" ? "page" : undefined}>
-          Webhooks
-        </a>
-        <a href={projectDeliveriesHref(projectId)} aria-current={view === "deliveries" ? "page" : undefined}>
-          Deliveries
-        </a>
-        <a href={eventsHref(projectId)} aria-current={view === "events" ? "page" : undefined}>
-          Events
-        </a>
-      </nav>
+      {isKnown && <ProjectTabs projectId={projectId} chosen={tabOf[view]} isAdmin={isAdmin} />}
       {canSendEvents && isAdmin && view !== "deliveries" && <SendEvent projectId={projectId} />}
       {view === "events" && <EventsView projectId={projectId} query={query} />}
       {view !== "events" && <ErrorMessage error={error} />}
@@ -186,34 +171,5 @@ function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDia
       />
       <EventCheckboxes chosen={events} onChange={setEvents} />
     </FormDialog>
-  );
-}
-
-/** Sends a sample deployment event. Only in a local run. */
-export function SendEvent({ projectId, onSent }: { projectId: string; onSent?: () => void }) {
-  const { announce } = useSignedIn();
-  const [name, setName] = useState<EventName>("deploy.succeeded");
-  const send = useAction(async () => {
-    await sendDeploymentEvent(projectId, name);
-    announce(`${name} was added to the queue.`);
-    onSent?.();
-  });
-  return (
-    <>
-      <div class="send-event">
-        <label>
-          <span>Simulate a deployment</span>
-          <select value={name} onChange={(event) => setName(event.currentTarget.value as EventName)}>
-            {eventNames.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
-        <ActionButton action={send}>Send deployment event</ActionButton>
-      </div>
-      <ErrorMessage error={send.error} />
-    </>
   );
 }

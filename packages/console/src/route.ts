@@ -9,7 +9,10 @@ export type WebhookView = "deliveries" | "health" | "verify";
 export type Route =
   | { name: "projects" }
   | { name: "keys" }
+  | { name: "audit" }
   | { name: "project"; projectId: string; view: ProjectView; query: Query }
+  | { name: "access"; projectId: string }
+  | { name: "project-audit"; projectId: string }
   | {
       name: "webhook";
       projectId: string;
@@ -22,6 +25,7 @@ export type Route =
 
 const uuid = "([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})";
 const project = new RegExp(`^#/projects/${uuid}(?:/(deliveries|events))?$`);
+const section = new RegExp(`^#/projects/${uuid}/(access|audit)$`);
 const webhook = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}(?:/(health|verify))?$`);
 const delivery = new RegExp(`^#/projects/${uuid}/webhooks/${uuid}/deliveries/${uuid}$`);
 
@@ -30,6 +34,9 @@ export function routeOf(hash: string): Route {
   const [path = "", search = ""] = splitOnce(hash, "?");
   if (["", "#", "#/", "#/projects"].includes(path)) return { name: "projects" };
   if (path === "#/keys") return { name: "keys" };
+  if (path === "#/audit") return { name: "audit" };
+  const [, sectionOf, name] = section.exec(path) ?? [];
+  if (sectionOf) return { name: name === "audit" ? "project-audit" : "access", projectId: sectionOf };
   const query = Object.fromEntries(new URLSearchParams(search));
   const inProject = project.exec(path);
   if (inProject) {
@@ -57,6 +64,8 @@ function splitOnce(text: string, separator: string): [string, string] {
 export const projectHref = (projectId: string) => `#/projects/${projectId}`;
 export const projectDeliveriesHref = (projectId: string) => `${projectHref(projectId)}/deliveries`;
 export const eventsHref = (projectId: string) => `${projectHref(projectId)}/events`;
+export const accessHref = (projectId: string) => `${projectHref(projectId)}/access`;
+export const projectAuditHref = (projectId: string) => `${projectHref(projectId)}/audit`;
 export const webhookHref = (projectId: string, webhookId: string) => `${projectHref(projectId)}/webhooks/${webhookId}`;
 export const healthHref = (projectId: string, webhookId: string) => `${webhookHref(projectId, webhookId)}/health`;
 export const verifyHref = (projectId: string, webhookId: string) => `${webhookHref(projectId, webhookId)}/verify`;

@@ -1,6 +1,6 @@
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import type { ApiError } from "../../client/src/errors.ts";
-import { ErrorMessage } from "./components.tsx";
+import { ErrorMessage, updateTitle } from "./components.tsx";
 import { type Session, sessionOf } from "./session.ts";
 
 interface SignInProps {
@@ -16,6 +16,7 @@ export function SignIn({ reason, check, onSignIn }: SignInProps) {
   const [pasted, setPasted] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<Error | undefined>(reason);
+  useEffect(updateTitle, []);
 
   async function signIn(event: Event): Promise<void> {
     event.preventDefault();

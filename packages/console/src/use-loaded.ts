@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Client } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
+import { beginOutage, endOutage } from "./outage.ts";
 import { useSignedIn } from "./signed-in.ts";
 
 export interface Loaded<Data> {
@@ -44,13 +45,15 @@ export function useLoaded<Data>(
       try {
         const data = await latest.current.load(client);
         failures = 0;
+        endOutage(unmounted);
         nextMs = latest.current.intervalMs?.(data);
         setState({ key, data });
       } catch (error) {
         if (unmounted.signal.aborted) return;
         if (error instanceof ApiError && error.status === 401) return signOut(error);
-        setState((last) => ({ ...(last.key === key ? last : { key }), error: error as Error }));
         failures += 1;
+        if (isTransient(error)) beginOutage(unmounted, error as Error, retry);
+        setState((last) => ({ ...(last.key === key ? last : { key }), error: error as Error }));
         if (isTransient(error)) nextMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (failures - 1));
       }
       if (nextMs !== undefined && !unmounted.signal.aborted) timer = setTimeout(tick, nextMs);
@@ -65,10 +68,13 @@ export function useLoaded<Data>(
       if (isDue && !document.hidden) tick();
     }
 
-    function retryWhenOnline(): void {
-      if (failures === 0) return;
+    function retry(): void {
       clearTimeout(timer);
-      tick();
+      run();
+    }
+
+    function retryWhenOnline(): void {
+      if (failures > 0) retry();
     }
 
     run();
@@ -76,6 +82,7 @@ export function useLoaded<Data>(
     addEventListener("online", retryWhenOnline);
     return () => {
       unmounted.abort();
+      endOutage(unmounted);
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", resumeWhenVisible);
       removeEventListener("online", retryWhenOnline);

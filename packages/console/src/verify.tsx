@@ -1,20 +1,18 @@
-import { useId, useState } from "preact/hooks";
-import { CopyButton } from "./components.tsx";
-import { SECRET_PLACEHOLDER, type SnippetLanguage, snippetLanguages, snippets } from "./snippets.ts";
+import { useEffect, useId, useState } from "preact/hooks";
+import { CheckRequest } from "./check-request.tsx";
+import { CopyButton, ErrorMessage, Skeleton } from "./components.tsx";
+import { filesOf, SECRET_PLACEHOLDER, type SnippetLanguage, snippetLanguages, snippets } from "./snippets.ts";
 
-const labels: Record<SnippetLanguage, string> = { node: "Node", python: "Python", shell: "Shell" };
-
-/** Code that verifies signatures. @param secret undefined = the code contains a placeholder */
+/** Code that verifies signatures, and a check of a request. @param secret undefined = the code contains a placeholder */
 export function Verify({ secret }: { secret: string | undefined }) {
   const id = useId();
   const [language, setLanguage] = useState<SnippetLanguage>("node");
-  const code = snippets[language](secret ?? SECRET_PLACEHOLDER);
+  const code = snippets[language].code(secret ?? SECRET_PLACEHOLDER);
 
-  function selectByArrowKey(event: KeyboardEvent): void {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step === undefined) return;
-    const count = snippetLanguages.length;
-    const next = snippetLanguages[(snippetLanguages.indexOf(language) + step + count) % count] ?? language;
+  function selectByKey(event: KeyboardEvent): void {
+    const next = tabAfter(language, event.key);
+    if (next === undefined) return;
+    event.preventDefault();
     setLanguage(next);
     document.getElementById(`${id}-${next}`)?.focus();
   }
@@ -22,10 +20,10 @@ export function Verify({ secret }: { secret: string | undefined }) {
   return (
     <section class="verify" aria-label="Verify">
       <p class="lead">
-        Every delivery has an <code>X-Service-Signature</code> header: the HMAC-SHA256 of the raw body, keyed with the
-        full secret. Verify it before you parse the body. It does not detect a replayed request. To detect replays,
-        verify <code>webhook-signature</code> with any Standard Webhooks library or the receivers in{" "}
-        <code>docs/receivers</code>.
+        Every delivery is signed as Standard Webhooks specifies, in the headers <code>webhook-id</code>,{" "}
+        <code>webhook-timestamp</code> and <code>webhook-signature</code>: any of its libraries works. Verify the raw
+        body before you parse it, and respond with 401 if that fails. For receivers that can only hash the body there is{" "}
+        <code>X-Service-Signature</code>, which does not detect a replayed request.
       </p>
       <div class="head">
         <div role="tablist" aria-label="Language">
@@ -39,9 +37,9 @@ export function Verify({ secret }: { secret: string | undefined }) {
               aria-controls={`${id}-code`}
               tabIndex={each === language ? 0 : -1}
               onClick={() => setLanguage(each)}
-              onKeyDown={selectByArrowKey}
+              onKeyDown={selectByKey}
             >
-              {labels[each]}
+              {snippets[each].label}
             </button>
           ))}
         </div>
@@ -58,6 +56,75 @@ export function Verify({ secret }: { secret: string | undefined }) {
       ) : (
         <p class="note warning">The code contains the new secret. A reload of the page removes it from here.</p>
       )}
+      <ReceiverFiles key={language} language={language} />
+      <CheckRequest secret={secret} />
     </section>
   );
 }
+
+/** Returns the tab that a key of the ARIA pattern leads to. */
+function tabAfter(language: SnippetLanguage, key: string): SnippetLanguage | undefined {
+  const count = snippetLanguages.length;
+  const index = snippetLanguages.indexOf(language);
+  const next = { ArrowRight: index + 1, ArrowLeft: index - 1 + count, Home: 0, End: count - 1 }[key];
+  return next === undefined ? undefined : snippetLanguages[next % count];
+}
+
+let loadedFiles: Promise<Record<string, string>> | undefined;
+
+/** Loads the code of docs/receivers from the server of the page. */
+function loadFiles(): Promise<Record<string, string>> {
+  loadedFiles ??= fetch("receivers.json", { credentials: "omit" })
+    .then((response) => response.json())
+    .catch((error) => {
+      loadedFiles = undefined;
+      throw error;
+    });
+  return loadedFiles;
+}
+
+/** The files that the code needs, and those for frameworks. */
+function ReceiverFiles({ language }: { language: SnippetLanguage }) {
+  const [files, setFiles] = useState<Record<string, string>>();
+  const [error, setError] = useState<Error>();
+  useEffect(() => {
+    loadFiles().then(setFiles, () => setError(new Error("The files could not be loaded. Reload the page.")));
+  }, []);
+  if (error) return <ErrorMessage error={error} />;
+  if (!files) return <Skeleton rows={1} />;
+  return (
+    <div class="files">
+      <h3>Files to put beside it</h3>
+      {filesOf(language, files).map(([path, text]) => (
+        <ReceiverFile key={path} path={path} text={text} />
+      ))}
+    </div>
+  );
+}
+
+function ReceiverFile({ path, text }: { path: string; text: string }) {
+  const name = path.slice(path.indexOf("/") + 1);
+  return (
+    <details>
+      <summary>
+        <code>{name}</code> <span class="fine">{notes[path] ?? "verifies the signature; standard library only"}</span>
+      </summary>
+      <div class="head">
+        <CopyButton text={text} label={`Copy ${name}`} />
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must be able to focus it */}
+      <section class="code" tabIndex={0} aria-label={name}>
+        <pre>{text}</pre>
+      </section>
+    </details>
+  );
+}
+
+const notes: Partial<Record<string, string>> = {
+  "node/express.mjs": "for Express",
+  "node/fastify.mjs": "for Fastify",
+  "node/next.mjs": "for Next.js",
+  "node/lambda.mjs": "for AWS Lambda",
+  "node/inbox.mjs": "accepts each delivery once; the files for frameworks use it",
+  "shell/verify-webhook.sh": "for manual checks only; needs openssl",
+};

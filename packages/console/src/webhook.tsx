@@ -17,7 +17,9 @@ import {
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
-import { HealthBadge, HealthNote, HealthView } from "./health.tsx";
+import { DisableDialog } from "./disable-dialog.tsx";
+import { HealthBadge, HealthNote } from "./health.tsx";
+import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
 import {
   deliveryHref,
@@ -31,13 +33,18 @@ import {
 } from "./route.ts";
 import { oldSecretExpiresAt, recordRotation, revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
+import { Tabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { useNow } from "./use-now.ts";
-import { Verify } from "./verify.tsx";
 import { eventNames } from "./vocabulary.ts";
 
+const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
+const Verify = lazy(async () => (await import("./verify.tsx")).Verify);
+
 const WEBHOOK_INTERVAL_MS = 5_000;
+
+const tabOf = { deliveries: "Deliveries", health: "Health", verify: "Verify" } as const;
 
 interface WebhookScreenProps {
   projectId: string;
@@ -48,7 +55,7 @@ interface WebhookScreenProps {
 }
 
 /** The open dialog. With a rotated webhook: the dialog that shows its new secret. */
-type Open = "edit" | "rotate" | "test" | "delete" | RotatedWebhook;
+type Open = "disable" | "edit" | "rotate" | "test" | "delete" | RotatedWebhook;
 
 /** One webhook: its settings, its deliveries and the code that verifies them. */
 export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }: WebhookScreenProps) {
@@ -111,17 +118,15 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
           )}
           <HealthNote health={webhook.health} />
           <Rotation webhookId={webhookId} />
-          <nav class="tabs" aria-label="Webhook">
-            <a href={webhookHref(projectId, webhookId)} aria-current={view === "deliveries" ? "page" : undefined}>
-              Deliveries
-            </a>
-            <a href={healthHref(projectId, webhookId)} aria-current={view === "health" ? "page" : undefined}>
-              Health
-            </a>
-            <a href={verifyHref(projectId, webhookId)} aria-current={view === "verify" ? "page" : undefined}>
-              Verify
-            </a>
-          </nav>
+          <Tabs
+            label="Webhook"
+            chosen={tabOf[view]}
+            tabs={[
+              { name: tabOf.deliveries, href: webhookHref(projectId, webhookId) },
+              { name: tabOf.health, href: healthHref(projectId, webhookId) },
+              { name: tabOf.verify, href: verifyHref(projectId, webhookId) },
+            ]}
+          />
           {view === "verify" && <Verify secret={revealedSecrets.get(webhookId)} />}
           {view === "health" && (
             <HealthView webhook={webhook} webhookRef={webhookRef} isAdmin={isAdmin} query={query} />
@@ -146,6 +151,9 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
                 />
               )}
             </div>
+          )}
+          {open === "disable" && (
+            <DisableDialog webhook={webhook} onClose={close} onDone={() => done("Webhook disabled.")} />
           )}
           {open === "edit" && <EditDialog webhook={webhook} onClose={close} onDone={() => done("Webhook updated.")} />}
           {open === "rotate" && (
@@ -201,19 +209,24 @@ interface ActionsProps {
 }
 
 function Actions({ webhook, onOpen, onDone }: ActionsProps) {
-  const toggle = useAction(async (client) => {
-    const enabled = !webhook.enabled;
-    await client.updateWebhook(webhookRefOf(webhook), { enabled });
-    onDone(enabled ? "Webhook enabled." : "Webhook disabled.");
+  const enable = useAction(async (client) => {
+    await client.updateWebhook(webhookRefOf(webhook), { enabled: true });
+    onDone("Webhook enabled.");
   });
   return (
     <div class="actions">
       <button type="button" class="plain" onClick={() => onOpen("test")}>
         Send test
       </button>
-      <ActionButton action={toggle} look={webhook.enabled ? "plain" : "primary"}>
-        {webhook.enabled ? "Disable" : "Enable"}
-      </ActionButton>
+      {webhook.enabled ? (
+        <button type="button" class="plain" onClick={() => onOpen("disable")}>
+          Disable
+        </button>
+      ) : (
+        <ActionButton action={enable} look="primary">
+          Enable
+        </ActionButton>
+      )}
       <button type="button" class="plain" onClick={() => onOpen("edit")}>
         Edit
       </button>
@@ -223,7 +236,7 @@ function Actions({ webhook, onOpen, onDone }: ActionsProps) {
       <button type="button" class="danger" onClick={() => onOpen("delete")}>
         Delete
       </button>
-      <ErrorMessage error={toggle.error} />
+      <ErrorMessage error={enable.error} />
     </div>
   );
 }

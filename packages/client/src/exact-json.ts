@@ -2,6 +2,13 @@
  * JSON with numbers as they are written. A double cannot hold every number: 9007199254740993 would be shown as …992.
  */
 
+declare global {
+  interface JSON {
+    rawJSON(text: string): unknown;
+    isRawJSON(value: unknown): boolean;
+  }
+}
+
 interface ExactJson {
   /** Parses JSON. @throws SyntaxError */
   parse(text: string): unknown;

@@ -1,13 +1,18 @@
-import { createHash, createHmac } from "node:crypto";
 import { isExactNumber, parseExactly, stringifyExactly } from "../exact-json.ts";
 import {
-  hmac,
-  prepend,
-  type Scheme,
-  type SignatureInput,
-  serviceSignature,
-  standardWebhooks,
-} from "./signature-schemes.ts";
+  type Bytes,
+  concat,
+  fromBase64,
+  fromHex,
+  fromLatin1,
+  fromText,
+  toBase64,
+  toHex,
+  toLatin1,
+  toText,
+} from "./bytes.ts";
+import { hmac, sha256 } from "./hashes.ts";
+import { prepend, type Scheme, type SignatureInput, serviceSignature, standardWebhooks } from "./signature-schemes.ts";
 
 /*
  * The usual mistakes in verifying a signature, one row each. A row repeats or undoes its mistake. `diagnose` applies single
@@ -24,24 +29,22 @@ export interface Finding {
 export type MistakeRow<Change> = Finding & { change: Change };
 
 /** Changes the given body to one that may have been signed; undefined if the row does not apply. */
-export type BodyChange = (body: Buffer) => Buffer | string | undefined;
+export type BodyChange = (body: Bytes) => Bytes | string | undefined;
 export type SecretChange = (secret: string) => string | undefined;
-export type KeyChange = (secret: string) => Buffer | undefined;
-export type ContentChange = (input: SignatureInput) => Buffer | undefined;
-export type MacChange = (key: Buffer, content: Buffer) => Buffer;
-export type EncodingChange = (mac: Buffer) => string;
+export type KeyChange = (secret: string) => Bytes | Promise<Bytes>;
+export type ContentChange = (input: SignatureInput) => Bytes | undefined;
+export type MacChange = (key: Bytes, content: Bytes) => Promise<Bytes>;
+export type EncodingChange = (mac: Bytes) => string;
 
 const verifyRawBytes = "Verify the exact bytes that were received, before any code parses or converts them.";
 const saveRawBytes = "Save the exact bytes of the body, without an editor, echo or copy and paste.";
-
-const text = (body: Buffer): string => body.toString("utf8");
 
 /** Parses and serializes a JSON body. Numbers keep their digits. Undefined for a body that is not JSON. */
 const reserialize =
   (serialize: (value: unknown) => string): BodyChange =>
   (body) => {
     try {
-      return serialize(parseExactly(text(body).replace(/^\ufeff/, "")));
+      return serialize(parseExactly(toText(body).replace(/^\ufeff/, "")));
     } catch {
       return undefined;
     }
@@ -96,27 +99,27 @@ const whitespace = (code: string, message: string): Finding => ({ code, message,
 export const bodies: MistakeRow<BodyChange>[] = [
   {
     ...whitespace("newline_added", "The body ends with a line break that was not signed."),
-    change: (body) => (/\r?\n$/.test(text(body)) ? text(body).replace(/\r?\n$/, "") : undefined),
+    change: (body) => (/\r?\n$/.test(toText(body)) ? toText(body).replace(/\r?\n$/, "") : undefined),
   },
   {
     ...whitespace("newline_trimmed", "The line break at the end of the signed body is missing."),
-    change: (body) => Buffer.concat([body, Buffer.from("\n")]),
+    change: (body) => concat(body, fromText("\n")),
   },
   {
     ...whitespace("newline_trimmed", "The line break (CR LF) at the end of the signed body is missing."),
-    change: (body) => Buffer.concat([body, Buffer.from("\r\n")]),
+    change: (body) => concat(body, fromText("\r\n")),
   },
   {
     ...whitespace("crlf_added", "The line breaks are CR LF, but those of the signed body are LF."),
-    change: (body) => (text(body).includes("\r\n") ? text(body).replaceAll("\r\n", "\n") : undefined),
+    change: (body) => (toText(body).includes("\r\n") ? toText(body).replaceAll("\r\n", "\n") : undefined),
   },
   {
     ...whitespace("crlf_lost", "The line breaks are LF, but those of the signed body are CR LF."),
-    change: (body) => (/[^\r]\n/.test(text(body)) ? text(body).replaceAll(/\r?\n/g, "\r\n") : undefined),
+    change: (body) => (/[^\r]\n/.test(toText(body)) ? toText(body).replaceAll(/\r?\n/g, "\r\n") : undefined),
   },
   {
     ...whitespace("bom_added", "The body starts with a byte order mark that was not signed."),
-    change: (body) => (body.subarray(0, 3).equals(Buffer.from("\ufeff")) ? body.subarray(3) : undefined),
+    change: (body) => (toText(body).startsWith("\ufeff") ? body.slice(3) : undefined),
   },
   {
     ...whitespace("bom_lost", "The byte order mark at the start of the signed body is missing."),
@@ -124,7 +127,7 @@ export const bodies: MistakeRow<BodyChange>[] = [
   },
   {
     ...whitespace("whitespace_added", "The body is surrounded by white space that was not signed."),
-    change: (body) => text(body).trim(),
+    change: (body) => toText(body).trim(),
   },
   { ...reserialized("without white space"), change: reserialize(compact) },
   { ...reserialized("with the separators ', ' and ': '"), change: reserialize(withSpaces) },
@@ -163,7 +166,7 @@ export const bodies: MistakeRow<BodyChange>[] = [
     ...reserialized("with numbers rounded to double precision"),
     change: (body) => {
       try {
-        return JSON.stringify(JSON.parse(text(body)));
+        return JSON.stringify(JSON.parse(toText(body)));
       } catch {
         return undefined;
       }
@@ -173,7 +176,7 @@ export const bodies: MistakeRow<BodyChange>[] = [
     code: "body_stringified_twice",
     message: "The signature matches the body encoded as a JSON string, in quotes.",
     fix: verifyRawBytes,
-    change: (body) => JSON.stringify(text(body)),
+    change: (body) => JSON.stringify(toText(body)),
   },
   {
     code: "body_stringified_twice",
@@ -181,7 +184,7 @@ export const bodies: MistakeRow<BodyChange>[] = [
     fix: verifyRawBytes,
     change: (body) => {
       try {
-        const inner: unknown = JSON.parse(text(body));
+        const inner: unknown = JSON.parse(toText(body));
         return typeof inner === "string" ? inner : undefined;
       } catch {
         return undefined;
@@ -192,37 +195,37 @@ export const bodies: MistakeRow<BodyChange>[] = [
     code: "body_base64",
     message: "The body is base64: the signature matches the decoded body.",
     fix: "Decode it first. API Gateway and Lambda report this in isBase64Encoded.",
-    change: (body) => (/^[\w+/]+=*\s*$/.test(text(body)) ? Buffer.from(text(body), "base64") : undefined),
+    change: (body) => (/^[\w+/]+=*\s*$/.test(toText(body)) ? fromBase64(toText(body)) : undefined),
   },
   {
     code: "body_base64",
     message: "The signature matches the base64 of the body.",
     fix: "Sign the body itself.",
-    change: (body) => body.toString("base64"),
+    change: (body) => toBase64(body),
   },
   {
     code: "body_wrong_charset",
     message: "The body was decoded with the wrong character set (Latin-1 or UTF-8).",
     fix: verifyRawBytes,
-    change: (body) => Buffer.from(text(body), "latin1"),
+    change: (body) => fromLatin1(toText(body)),
   },
   {
     code: "body_wrong_charset",
     message: "The signature matches the body decoded as Latin-1 and encoded as UTF-8.",
     fix: verifyRawBytes,
-    change: (body) => body.toString("latin1"),
+    change: (body) => toLatin1(body),
   },
   {
     code: "body_normalised",
     message: "The body was normalized (Unicode NFC or NFD).",
     fix: verifyRawBytes,
-    change: (body) => text(body).normalize("NFC"),
+    change: (body) => toText(body).normalize("NFC"),
   },
   {
     code: "body_normalised",
     message: "The body was normalized (Unicode NFC or NFD).",
     fix: verifyRawBytes,
-    change: (body) => text(body).normalize("NFD"),
+    change: (body) => toText(body).normalize("NFD"),
   },
   {
     code: "body_not_read",
@@ -284,27 +287,27 @@ export const keysOf = new Map<Scheme, MistakeRow<KeyChange>[]>([
     [
       {
         ...wrongKey("The key is the secret without whsec_.", serviceKey),
-        change: (secret) => Buffer.from(part(secret)),
+        change: (secret) => fromText(part(secret)),
       },
       {
         ...wrongKey("The key is the part after whsec_ decoded as base64.", serviceKey),
-        change: (secret) => Buffer.from(part(secret), "base64"),
+        change: (secret) => fromBase64(part(secret)),
       },
       {
         ...wrongKey("The key is the part after whsec_ decoded as hex.", serviceKey),
-        change: (secret) => Buffer.from(part(secret), "hex"),
+        change: (secret) => fromHex(part(secret)),
       },
       {
         ...wrongKey("The key is the whole secret decoded as base64.", serviceKey),
-        change: (secret) => Buffer.from(secret, "base64"),
+        change: (secret) => fromBase64(secret),
       },
       {
         ...wrongKey("The key is the base64 of the secret.", serviceKey),
-        change: (secret) => Buffer.from(Buffer.from(secret).toString("base64")),
+        change: (secret) => fromText(toBase64(fromText(secret))),
       },
       {
         ...wrongKey("The key is the SHA-256 of the secret.", serviceKey),
-        change: (secret) => createHash("sha256").update(secret).digest(),
+        change: (secret) => sha256(fromText(secret)),
       },
     ],
   ],
@@ -313,19 +316,19 @@ export const keysOf = new Map<Scheme, MistakeRow<KeyChange>[]>([
     [
       {
         ...wrongKey("The key is the whole secret as text.", standardKey),
-        change: (secret) => Buffer.from(secret),
+        change: (secret) => fromText(secret),
       },
       {
         ...wrongKey("The key is the part after whsec_ as text, not decoded.", standardKey),
-        change: (secret) => Buffer.from(part(secret)),
+        change: (secret) => fromText(part(secret)),
       },
       {
         ...wrongKey("The key is the part after whsec_ decoded as hex.", standardKey),
-        change: (secret) => Buffer.from(part(secret), "hex"),
+        change: (secret) => fromHex(part(secret)),
       },
       {
         ...wrongKey("The key is the whole secret, including whsec_, decoded as base64.", standardKey),
-        change: (secret) => Buffer.from(secret, "base64"),
+        change: (secret) => fromBase64(secret),
       },
     ],
   ],
@@ -388,25 +391,25 @@ export const macs: MistakeRow<MacChange>[] = [
     code: "wrong_algorithm",
     message: "The signature uses SHA-1.",
     fix: "Use HMAC-SHA-256.",
-    change: (key, content) => createHmac("sha1", key).update(content).digest(),
+    change: (key, content) => hmac(key, content, "SHA-1"),
   },
   {
     code: "wrong_algorithm",
     message: "The signature uses SHA-512.",
     fix: "Use HMAC-SHA-256.",
-    change: (key, content) => createHmac("sha512", key).update(content).digest(),
+    change: (key, content) => hmac(key, content, "SHA-512"),
   },
   {
     code: "no_hmac",
     message: "The signature is a plain SHA-256 of the body, without the secret.",
     fix: "Use HMAC-SHA-256 with the secret as the key.",
-    change: (_key, content) => createHash("sha256").update(content).digest(),
+    change: (_key, content) => sha256(content),
   },
   {
     code: "no_hmac",
     message: "The signature is a plain SHA-256 of the secret followed by the body.",
     fix: "Use HMAC-SHA-256 with the secret as the key.",
-    change: (key, content) => createHash("sha256").update(key).update(content).digest(),
+    change: (key, content) => sha256(key, content),
   },
   {
     code: "arguments_swapped",
@@ -427,29 +430,29 @@ export const encodingsOf = new Map<Scheme, MistakeRow<EncodingChange>[]>([
       {
         ...wrongEncoding("The hex digits are in upper case.", lowerHex),
         code: "upper_case_hex",
-        change: (mac) => `sha256=${mac.toString("hex").toUpperCase()}`,
+        change: (mac) => `sha256=${toHex(mac).toUpperCase()}`,
       },
       {
         ...wrongEncoding("The prefix sha256= is missing.", lowerHex),
         code: "prefix_missing",
-        change: (mac) => mac.toString("hex"),
+        change: (mac) => toHex(mac),
       },
       {
         ...wrongEncoding("The prefix is not sha256=.", lowerHex),
         code: "prefix_missing",
-        change: (mac) => `v1,${mac.toString("hex")}`,
+        change: (mac) => `v1,${toHex(mac)}`,
       },
       {
         ...wrongEncoding("The signature is base64 instead of hex.", lowerHex),
-        change: (mac) => `sha256=${mac.toString("base64")}`,
+        change: (mac) => `sha256=${toBase64(mac)}`,
       },
       {
         ...wrongEncoding("The signature is base64 instead of hex, and lacks sha256=.", lowerHex),
-        change: (mac) => mac.toString("base64"),
+        change: (mac) => toBase64(mac),
       },
       {
         ...wrongEncoding("The signature is the base64 of the hex digits.", lowerHex),
-        change: (mac) => `sha256=${Buffer.from(mac.toString("hex")).toString("base64")}`,
+        change: (mac) => `sha256=${toBase64(fromText(toHex(mac)))}`,
       },
     ],
   ],
@@ -459,32 +462,32 @@ export const encodingsOf = new Map<Scheme, MistakeRow<EncodingChange>[]>([
       {
         ...wrongEncoding('The version prefix "v1," is missing.', v1Base64),
         code: "prefix_missing",
-        change: (mac) => mac.toString("base64"),
+        change: (mac) => toBase64(mac),
       },
       {
         ...wrongEncoding('The version prefix is "v1=" instead of "v1,".', v1Base64),
         code: "prefix_missing",
-        change: (mac) => `v1=${mac.toString("base64")}`,
+        change: (mac) => `v1=${toBase64(mac)}`,
       },
       {
         ...wrongEncoding("The signature is hex instead of base64.", v1Base64),
-        change: (mac) => `v1,${mac.toString("hex")}`,
+        change: (mac) => `v1,${toHex(mac)}`,
       },
       {
         ...wrongEncoding('The signature is hex instead of base64, and lacks the version prefix "v1,".', v1Base64),
-        change: (mac) => mac.toString("hex"),
+        change: (mac) => toHex(mac),
       },
       {
         ...wrongEncoding("The signature is base64url, with - and _.", v1Base64),
-        change: (mac) => `v1,${mac.toString("base64url")}`,
+        change: (mac) => `v1,${toBase64(mac).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`,
       },
       {
         ...wrongEncoding("The padding (=) at the end of the base64 is missing.", v1Base64),
-        change: (mac) => `v1,${mac.toString("base64").replace(/=+$/, "")}`,
+        change: (mac) => `v1,${toBase64(mac).replace(/=+$/, "")}`,
       },
       {
         ...wrongEncoding("The signature is the base64 of the hex digits.", v1Base64),
-        change: (mac) => `v1,${Buffer.from(mac.toString("hex")).toString("base64")}`,
+        change: (mac) => `v1,${toBase64(fromText(toHex(mac)))}`,
       },
     ],
   ],

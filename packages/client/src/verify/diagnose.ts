@@ -1,7 +1,8 @@
+import { areEqual, type Bytes, fromText } from "./bytes.ts";
+import { hmac } from "./hashes.ts";
 import type { Finding } from "./mistakes.ts";
 import * as mistakes from "./mistakes.ts";
 import {
-  hmac,
   type Scheme,
   type SignatureInput,
   serviceSignature,
@@ -15,7 +16,11 @@ export interface ReceivedRequest {
   /** Names in lower case. */
   headers: ReadonlyMap<string, string>;
   /** The exact bytes that were received. */
-  body: Buffer;
+  body: Uint8Array;
+}
+
+interface ParsedRequest extends ReceivedRequest {
+  body: Bytes;
 }
 
 export interface Verdict {
@@ -42,9 +47,16 @@ export const TOLERANCE_SECONDS = 300;
 const schemes = [serviceSignature, standardWebhooks];
 
 /** @returns one verdict per signature header; a single invalid one when the request has none */
-export function diagnose(request: ReceivedRequest, secrets: string[], options: DiagnoseOptions): Verdict[] {
-  const present = schemes.filter(({ header }) => request.headers.has(header.toLowerCase()));
-  if (present.length > 0) return present.map((scheme) => diagnoseScheme(scheme, request, secrets, options));
+export async function diagnose(
+  { headers, body }: ReceivedRequest,
+  secrets: string[],
+  options: DiagnoseOptions,
+): Promise<Verdict[]> {
+  const request = { headers, body: Uint8Array.from(body) };
+  const present = schemes.filter(({ header }) => headers.has(header.toLowerCase()));
+  const verdicts: Verdict[] = [];
+  for (const scheme of present) verdicts.push(await diagnoseScheme(scheme, request, secrets, options));
+  if (verdicts.length > 0) return verdicts;
   return [invalid(serviceSignature.header, [signatureMissing])];
 }
 
@@ -54,30 +66,30 @@ const signatureMissing: Finding = {
   fix: "Check the headers as received: names are case-insensitive, and a proxy may remove unknown headers.",
 };
 
-function diagnoseScheme(
+async function diagnoseScheme(
   scheme: Scheme,
-  request: ReceivedRequest,
+  request: ParsedRequest,
   secrets: string[],
   options: DiagnoseOptions,
-): Verdict {
+): Promise<Verdict> {
   const { header } = scheme;
   const input = inputOf(request);
   const missing = scheme === standardWebhooks ? missingHeaders(request) : [];
-  const signer = signerOf(scheme, header, request, input, secrets);
+  const signer = await signerOf(scheme, header, request, input, secrets);
   if (signer !== undefined && missing.length === 0) {
     const findings = scheme === standardWebhooks ? timestampFindings(input.timestamp, options) : [];
     return { header, isValid: findings.length === 0, secretNumber: signer + 1, findings };
   }
   const { previousHeader } = scheme;
-  const oldSigner = previousHeader ? signerOf(scheme, previousHeader, request, input, secrets) : undefined;
+  const oldSigner = previousHeader ? await signerOf(scheme, previousHeader, request, input, secrets) : undefined;
   if (oldSigner !== undefined) return { header, isValid: true, secretNumber: oldSigner + 1, findings: [oldSecret] };
   if (missing.length > 0) return invalid(header, missing);
   if (request.body.length === 0) return invalid(header, [emptyBody]);
   const signatures = signaturesIn(scheme, header, request);
   const findings =
-    findWrongHeader(scheme, request, input, secrets) ??
-    findTruncation(scheme, signatures, input, secrets) ??
-    findMistakes(scheme, signatures, input, secrets);
+    (await findWrongHeader(scheme, request, input, secrets)) ??
+    (await findTruncation(scheme, signatures, input, secrets)) ??
+    (await findMistakes(scheme, signatures, input, secrets));
   return invalid(header, findings ?? unexplained(request, secrets));
 }
 
@@ -88,7 +100,7 @@ const invalid = (header: string, findings: Finding[]): Verdict => ({
   findings,
 });
 
-function inputOf({ headers, body }: ReceivedRequest): SignatureInput {
+function inputOf({ headers, body }: ParsedRequest): SignatureInput {
   const id = headers.get("webhook-id") ?? headers.get("x-service-delivery") ?? "";
   return { id, timestamp: headers.get("webhook-timestamp") ?? "", body };
 }
@@ -97,15 +109,16 @@ const signaturesIn = ({ split }: Scheme, header: string, { headers }: ReceivedRe
   split(headers.get(header.toLowerCase()) ?? "").filter((signature) => signature !== "");
 
 /** @returns the index of the secret that produced one of the signatures in a header; undefined if none did */
-function signerOf(
+async function signerOf(
   scheme: Scheme,
   header: string,
-  request: ReceivedRequest,
+  request: ParsedRequest,
   input: SignatureInput,
   secrets: string[],
-): number | undefined {
+): Promise<number | undefined> {
   const signatures = signaturesIn(scheme, header, request);
-  const index = secrets.findIndex((secret) => signatures.includes(signatureOf(scheme, secret, input)));
+  const correct = await Promise.all(secrets.map((secret) => signatureOf(scheme, secret, input)));
+  const index = correct.findIndex((signature) => signatures.includes(signature));
   return index === -1 ? undefined : index;
 }
 
@@ -144,23 +157,21 @@ function timestampFindings(timestamp: string, { now, toleranceSeconds }: Diagnos
   if (ageSeconds > 0) {
     const message = `${prefix}, but it is ${ageSeconds} s old. A receiver accepts ${toleranceSeconds} s, and treats older ones as a replay.`;
     const fix =
-      "Verify on arrival, and check the receiver's clock. For a saved delivery, pass its time of arrival: --at <time>.";
+      "Verify on arrival, and check the receiver's clock. For a saved delivery, verify as of its arrival: svc verify --at <time>.";
     return [{ code: "timestamp_stale", message, fix }];
   }
   const message = `${prefix}, but its timestamp is ${-ageSeconds} s in the future. A receiver accepts ${toleranceSeconds} s.`;
   return [{ code: "timestamp_future", message, fix: "Check the receiver's clock: it is slow." }];
 }
 
-function findWrongHeader(
+async function findWrongHeader(
   scheme: Scheme,
-  request: ReceivedRequest,
+  request: ParsedRequest,
   input: SignatureInput,
   secrets: string[],
-): Finding[] | undefined {
-  const other = schemes.find(
-    (each) => each !== scheme && signerOf(each, scheme.header, request, input, secrets) !== undefined,
-  );
-  if (!other) return undefined;
+): Promise<Finding[] | undefined> {
+  const other = scheme === standardWebhooks ? serviceSignature : standardWebhooks;
+  if ((await signerOf(other, scheme.header, request, input, secrets)) === undefined) return undefined;
   const message = `The value of ${scheme.header} is a signature for ${other.header}.`;
   return [{ code: "wrong_header", message, fix: "Compare each signature with the header of its own scheme." }];
 }
@@ -168,13 +179,13 @@ function findWrongHeader(
 /** A shorter part could match by chance. */
 const MIN_PART_LENGTH = 16;
 
-function findTruncation(
+async function findTruncation(
   scheme: Scheme,
   signatures: string[],
   input: SignatureInput,
   secrets: string[],
-): Finding[] | undefined {
-  const expected = secrets.map((secret) => signatureOf(scheme, secret, input));
+): Promise<Finding[] | undefined> {
+  const expected = await Promise.all(secrets.map((secret) => signatureOf(scheme, secret, input)));
   // A signature without its base64 padding is not truncated: findMistakes reports it.
   const isPartOf = (part: string, whole: string) =>
     whole.startsWith(part) && part.length < whole.replace(/=+$/, "").length;
@@ -200,16 +211,16 @@ const MAX_MISTAKES = 2;
 const MAX_EXPLAINED = 3;
 
 /** Finds the smallest combination of mistakes that produces one of the signatures. */
-function findMistakes(
+async function findMistakes(
   scheme: Scheme,
   signatures: string[],
   input: SignatureInput,
   secrets: string[],
-): Finding[] | undefined {
+): Promise<Finding[] | undefined> {
   const targets = signatures.slice(0, MAX_EXPLAINED).map((text) => text.trim().replaceAll(/^"|"$/g, ""));
   const encodings = withMistakes(scheme.encode, mistakes.encodingsOf.get(scheme));
   let best: Finding[] | undefined;
-  for (const mac of macCandidates(scheme, input, secrets)) {
+  for await (const mac of macCandidates(scheme, input, secrets)) {
     for (const encoding of encodings) {
       const found = mistakesOf(mac, encoding);
       if (found.length > MAX_MISTAKES || (best && found.length >= best.length)) continue;
@@ -221,15 +232,21 @@ function findMistakes(
 }
 
 /** Generates the MACs of all combinations of up to MAX_MISTAKES mistakes. */
-function* macCandidates(scheme: Scheme, input: SignatureInput, secrets: string[]): Generator<Candidate<Buffer>> {
-  const bodies = variantsOf(input.body, mistakes.bodies, ({ change }) => toBuffer(change(input.body)));
+async function* macCandidates(
+  scheme: Scheme,
+  input: SignatureInput,
+  secrets: string[],
+): AsyncGenerator<Candidate<Bytes>> {
+  const bodies = variantsOf(input.body, mistakes.bodies, ({ change }) => toBytes(change(input.body)), areEqual);
   const contents = withMistakes<mistakes.ContentChange>(scheme.content, mistakes.contentsOf.get(scheme));
   const macs = withMistakes<mistakes.MacChange>(hmac, mistakes.macs);
   const keys = withMistakes<mistakes.KeyChange>(scheme.key, mistakes.keysOf.get(scheme));
-  for (const secret of secrets.flatMap((each) => variantsOf(each, mistakes.secrets, ({ change }) => change(each)))) {
+  for (const secret of secrets.flatMap((each) =>
+    variantsOf(each, mistakes.secrets, ({ change }) => change(each), Object.is),
+  )) {
     for (const key of keys) {
-      const keyBytes = key.value(secret.value);
-      if (keyBytes === undefined || hasTooMany(secret, key)) continue;
+      if (hasTooMany(secret, key)) continue;
+      const keyBytes = await key.value(secret.value);
       for (const body of bodies) {
         if (hasTooMany(secret, key, body)) continue;
         for (const content of contents) {
@@ -238,7 +255,7 @@ function* macCandidates(scheme: Scheme, input: SignatureInput, secrets: string[]
           if (signed === undefined) continue;
           for (const mac of macs) {
             if (hasTooMany(secret, key, body, content, mac)) continue;
-            yield { value: mac.value(keyBytes, signed), mistakes: mistakesOf(secret, key, body, content, mac) };
+            yield { value: await mac.value(keyBytes, signed), mistakes: mistakesOf(secret, key, body, content, mac) };
           }
         }
       }
@@ -261,22 +278,23 @@ const withMistakes = <Change>(correct: Change, rows: mistakes.MistakeRow<Change>
 ];
 
 /** The value itself, and each different value that a row changes it to. */
-function variantsOf<Value extends string | Buffer, Change>(
+function variantsOf<Value, Change>(
   value: Value,
   rows: mistakes.MistakeRow<Change>[],
   apply: (row: mistakes.MistakeRow<Change>) => Value | undefined,
+  isSame: (one: Value, other: Value) => boolean,
 ): Candidate<Value>[] {
   const variants: Candidate<Value>[] = [{ value, mistakes: [] }];
   for (const row of rows) {
     const changed = apply(row);
-    const isNew = changed !== undefined && !variants.some((variant) => String(variant.value) === String(changed));
+    const isNew = changed !== undefined && !variants.some((variant) => isSame(variant.value, changed));
     if (isNew) variants.push({ ...toCandidate(row), value: changed });
   }
   return variants;
 }
 
-const toBuffer = (body: Buffer | string | undefined): Buffer | undefined =>
-  typeof body === "string" ? Buffer.from(body) : body;
+const toBytes = (body: Bytes | string | undefined): Bytes | undefined =>
+  typeof body === "string" ? fromText(body) : body;
 
 /** `whsec_` and 64 hex digits. */
 const SECRET = /^whsec_[0-9a-f]{64}$/;

@@ -1,4 +1,4 @@
-import { nativeJson, portableJson } from "../../../packages/cli/src/exact-json.ts";
+import { nativeJson, portableJson } from "../../../packages/client/src/exact-json.ts";
 
 describe.each([
   ["with JSON.rawJSON", nativeJson],

@@ -1,4 +1,5 @@
-import { createHmac } from "node:crypto";
+import { type Bytes, concat, fromBase64, fromText, toBase64, toHex } from "./bytes.ts";
+import { hmac } from "./hashes.ts";
 
 /*
  * The two signatures of a delivery, as a receiver computes them from the documentation. Pure. Not shared with the service's
@@ -9,7 +10,7 @@ import { createHmac } from "node:crypto";
 export interface SignatureInput {
   id: string;
   timestamp: string;
-  body: Buffer;
+  body: Bytes;
 }
 
 export interface Scheme {
@@ -19,34 +20,34 @@ export interface Scheme {
   previousHeader?: string;
   /** Splits a header value into its signatures. */
   split(value: string): string[];
-  key(secret: string): Buffer;
-  content(input: SignatureInput): Buffer;
+  key(secret: string): Bytes;
+  content(input: SignatureInput): Bytes;
   /** Encodes a MAC for the header. */
-  encode(mac: Buffer): string;
+  encode(mac: Bytes): string;
 }
 
 export const serviceSignature: Scheme = {
   header: "X-Service-Signature",
   previousHeader: "X-Service-Signature-Previous",
   split: (value) => value.split(",").map((part) => part.trim()),
-  key: (secret) => Buffer.from(secret),
+  key: fromText,
   content: ({ body }) => body,
-  encode: (mac) => `sha256=${mac.toString("hex")}`,
+  encode: (mac) => `sha256=${toHex(mac)}`,
 };
 
 /** https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
 export const standardWebhooks: Scheme = {
   header: "webhook-signature",
   split: (value) => value.split(" ").filter((part) => part !== ""),
-  key: (secret) => Buffer.from(secret.replace(/^whsec_/, ""), "base64"),
+  key: (secret) => fromBase64(secret.replace(/^whsec_/, "")),
   content: ({ id, timestamp, body }) => prepend(`${id}.${timestamp}.`, body),
-  encode: (mac) => `v1,${mac.toString("base64")}`,
+  encode: (mac) => `v1,${toBase64(mac)}`,
 };
 
-export const hmac = (key: Buffer | string, content: Buffer): Buffer =>
-  createHmac("sha256", key).update(content).digest();
+export const prepend = (prefix: string, body: Bytes): Bytes => concat(fromText(prefix), body);
 
-export const prepend = (prefix: string, body: Buffer): Buffer => Buffer.concat([Buffer.from(prefix), body]);
-
-export const signatureOf = ({ key, content, encode }: Scheme, secret: string, input: SignatureInput): string =>
-  encode(hmac(key(secret), content(input)));
+export const signatureOf = async (
+  { key, content, encode }: Scheme,
+  secret: string,
+  input: SignatureInput,
+): Promise<string> => encode(await hmac(key(secret), content(input)));

@@ -1,0 +1,47 @@
+import type { Attempt, DeliveryWithAttempts } from "../../client/src/client.ts";
+import { type AttemptHeaders, answerOf, bodyOf, headersOf } from "./attempt-request.ts";
+import { Code } from "./components.tsx";
+import { duration } from "./time.ts";
+
+interface AsSentProps {
+  attempt: Attempt;
+  delivery: DeliveryWithAttempts;
+  /** The present URL of the webhook. */
+  url: string;
+}
+
+/** The request of an attempt and its response. */
+export function AsSent({ attempt, delivery, url }: AsSentProps) {
+  const body = bodyOf(delivery);
+  const bytes = new TextEncoder().encode(body).length;
+  return (
+    <>
+      <h4>Request</h4>
+      <Code label={`Request of attempt ${attempt.number}`} look="excerpt">
+        {`POST ${url}\n${headerLines(headersOf(delivery, attempt.at))}\n\n${body}`}
+      </Code>
+      <p class="fine">
+        The URL is the webhook's present one. Signatures are not stored: they were made with the secrets of that time.
+        The body has {bytes} bytes and is the same at every attempt.
+      </p>
+      <h4>Response</h4>
+      <dl class="ids">
+        <dt>Status</dt>
+        <dd>{answerOf(attempt)}</dd>
+        <dt>Duration</dt>
+        <dd>{duration(attempt.duration_ms)}</dd>
+        <dt>Requests</dt>
+        <dd>
+          {attempt.request_count === 1
+            ? "1"
+            : `${attempt.request_count}: the first was sent on a connection that the receiver had closed`}
+        </dd>
+        <dt>Body</dt>
+        <dd>{attempt.response_excerpt ? "its start is above, at most 1 KB" : "empty"}</dd>
+      </dl>
+    </>
+  );
+}
+
+const headerLines = (headers: AttemptHeaders): string =>
+  headers.map(([name, value]) => `${name}: ${value ?? "(not stored)"}`).join("\n");

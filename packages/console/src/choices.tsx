@@ -1,0 +1,66 @@
+import { useId } from "preact/hooks";
+
+/* Groups of choices in forms. */
+
+interface CheckboxesProps<Value extends string> {
+  legend: string;
+  /** In the order in which the chosen ones are returned. */
+  values: readonly Value[];
+  chosen: readonly Value[];
+  onChange(chosen: NoInfer<Value>[]): void;
+  labelOf: (value: NoInfer<Value>) => string;
+  /** Explains a value. Absent = no explanations. */
+  meaningOf?: (value: NoInfer<Value>) => string;
+}
+
+export function Checkboxes<Value extends string>(props: CheckboxesProps<Value>) {
+  const { legend, values, chosen, onChange, labelOf, meaningOf } = props;
+  const choose = (value: Value, isChosen: boolean) =>
+    onChange(values.filter((each) => (each === value ? isChosen : chosen.includes(each))));
+  return (
+    <fieldset class="field">
+      <legend>{legend}</legend>
+      <div class="choices">
+        {values.map((value) => (
+          <label class="option" key={value}>
+            <input
+              type="checkbox"
+              checked={chosen.includes(value)}
+              onChange={({ currentTarget }) => choose(value, currentTarget.checked)}
+            />
+            <span class={meaningOf && "name"}>{labelOf(value)}</span>{" "}
+            {meaningOf && <span class="fine">{meaningOf(value)}</span>}
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+interface SelectProps<Value extends string> {
+  label: string;
+  labels: Record<Value, string>;
+  chosen: Value;
+  onChange(value: NoInfer<Value>): void;
+}
+
+export function Select<Value extends string>({ label, labels, chosen, onChange }: SelectProps<Value>) {
+  const id = useId();
+  const values = Object.keys(labels) as Value[];
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select
+        id={id}
+        value={chosen}
+        onChange={({ currentTarget }) => onChange(values.find((each) => each === currentTarget.value) ?? chosen)}
+      >
+        {values.map((value) => (
+          <option key={value} value={value}>
+            {labels[value]}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}

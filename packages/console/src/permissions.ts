@@ -1,0 +1,60 @@
+import type { Permission, TrustedWorkflow } from "../../client/src/client.ts";
+
+/* What keys and workflows can be permitted to do. `satisfies` makes the compiler require every permission. */
+
+const keysOf = <Key extends string>(record: Record<Key, unknown>) => Object.keys(record) as Key[];
+
+export type WorkflowPermission = TrustedWorkflow["permissions"][number];
+
+export const workflowPermissionMeanings = {
+  "projects:read": "see the projects",
+  "webhooks:read": "see webhooks",
+  "webhooks:write": "create, change and delete webhooks",
+  "deliveries:read": "see deliveries and their payloads",
+  "deliveries:write": "redeliver, recover and send tests",
+  "events:read": "see deployment events",
+} satisfies Record<WorkflowPermission, string>;
+
+export const permissionMeanings = {
+  ...workflowPermissionMeanings,
+  "keys:read": "see your API keys",
+  "keys:write": "rename and revoke your API keys",
+  "service-accounts:read": "see service accounts and their keys",
+  "service-accounts:write": "delete service accounts and their keys",
+  "audit:read": "read the audit log",
+} satisfies Record<Permission, string>;
+
+export const workflowPermissions = keysOf(workflowPermissionMeanings);
+export const permissions = keysOf(permissionMeanings);
+
+const read: Permission[] = ["projects:read", "webhooks:read", "deliveries:read", "events:read"];
+
+/** Usual sets of permissions. */
+export const presets = {
+  "CI: read": read,
+  "CI: manage webhooks": permissions.filter((each) => read.includes(each) || each === "webhooks:write"),
+} satisfies Record<string, Permission[]>;
+export type Preset = keyof typeof presets;
+
+/** Returns the name of the preset with exactly these permissions, in any order. */
+export function presetOf(chosen: readonly Permission[]): Preset | undefined {
+  const isSame = (preset: readonly Permission[]) =>
+    preset.length === chosen.length && preset.every((each) => chosen.includes(each));
+  return keysOf(presets).find((name) => isSame(presets[name]));
+}
+
+const DAY_MS = 24 * 3600_000;
+
+/** When a new key ends. The API accepts at most 366 days. */
+export const lifetimes = {
+  "30": "30 days",
+  "90": "90 days",
+  "180": "180 days",
+  "365": "a year",
+  never: "never",
+};
+export type Lifetime = keyof typeof lifetimes;
+
+/** Returns the end of a key, ISO 8601; undefined = never. @param now epoch milliseconds */
+export const endOf = (lifetime: Lifetime, now: number): string | undefined =>
+  lifetime === "never" ? undefined : new Date(now + Number(lifetime) * DAY_MS).toISOString();

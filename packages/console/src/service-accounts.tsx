@@ -1,0 +1,262 @@
+import { useState } from "preact/hooks";
+import type { ApiKey, Client, CreatedApiKey } from "../../client/src/client.ts";
+import { Badge, EmptyState, ErrorMessage, Field, RadioGroup, RowButton, Skeleton, Time } from "./components.tsx";
+import { Dialog, FormDialog } from "./dialog.tsx";
+import { KeyForm, ShownKeyDialog } from "./key-form.tsx";
+import { KeyEnd, KeyLimits, LastUse } from "./key-limits.tsx";
+import { useSignedIn } from "./signed-in.ts";
+import { useAction } from "./use-action.ts";
+import { useLoaded } from "./use-loaded.ts";
+import { roleTones } from "./vocabulary.ts";
+
+const ACCOUNTS_INTERVAL_MS = 15_000;
+
+type ServiceAccount = Awaited<ReturnType<Client["listServiceAccounts"]>>[number];
+
+const refOf = ({ project_id, id }: ServiceAccount) => ({ projectId: project_id, serviceAccountId: id });
+
+type Open =
+  | "create"
+  | { remove: ServiceAccount }
+  | { keysOf: ServiceAccount }
+  | { newKeyOf: ServiceAccount }
+  | { shown: CreatedApiKey };
+
+/** The service accounts of a project. @param mayCreate whether the session may create accounts and keys */
+export function ServiceAccounts({ projectId, mayCreate }: { projectId: string; mayCreate: boolean }) {
+  const { announce } = useSignedIn();
+  const {
+    data: accounts,
+    error,
+    reload,
+  } = useLoaded(
+    `accounts ${projectId}`,
+    (client) => client.listServiceAccounts(projectId),
+    () => ACCOUNTS_INTERVAL_MS,
+  );
+  const [open, setOpen] = useState<Open>();
+  const close = () => setOpen(undefined);
+  const done = (message: string) => {
+    announce(message);
+    close();
+    reload();
+  };
+  return (
+    <section class="list" aria-label="Service accounts">
+      <div class="head">
+        <h2>Service accounts</h2>
+        {mayCreate && (
+          <button type="button" class="plain small" onClick={() => setOpen("create")}>
+            New service account
+          </button>
+        )}
+      </div>
+      <p class="lead">Callers without a person, for CI jobs. They own keys and stay when people leave the project.</p>
+      <ErrorMessage error={error} />
+      {accounts === undefined && !error && <Skeleton rows={2} />}
+      {accounts?.length === 0 && <EmptyState title="No service accounts yet" />}
+      {accounts !== undefined && accounts.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">Role</th>
+              <th scope="col">Created</th>
+              <th scope="col">
+                <span class="visually-hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {accounts.map((account) => (
+              <tr key={account.id}>
+                <td class="strong breaks">{account.name}</td>
+                <td>
+                  <Badge tone={roleTones[account.role]}>{account.role}</Badge>
+                </td>
+                <td data-label="created">
+                  <Time at={account.created_at} /> <span class="fine">by {account.created_by}</span>
+                </td>
+                <td class="end">
+                  <span class="row-actions">
+                    <RowButton verb="Keys" name={account.name} onClick={() => setOpen({ keysOf: account })} />
+                    <RowButton verb="Delete" name={account.name} onClick={() => setOpen({ remove: account })} />
+                  </span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {open === "create" && (
+        <CreateAccountDialog
+          projectId={projectId}
+          onClose={close}
+          onCreated={(account) => {
+            announce("Service account created.");
+            reload();
+            setOpen({ newKeyOf: account });
+          }}
+        />
+      )}
+      {typeof open === "object" && "remove" in open && (
+        <DeleteAccountDialog
+          account={open.remove}
+          onClose={close}
+          onDeleted={() => done(`Service account “${open.remove.name}” deleted.`)}
+        />
+      )}
+      {typeof open === "object" && "keysOf" in open && (
+        <AccountKeysDialog
+          account={open.keysOf}
+          mayCreate={mayCreate}
+          onNewKey={() => setOpen({ newKeyOf: open.keysOf })}
+          onClose={close}
+        />
+      )}
+      {typeof open === "object" && "newKeyOf" in open && (
+        <KeyForm
+          title={`New key for “${open.newKeyOf.name}”`}
+          serviceAccount={open.newKeyOf}
+          create={(client, body) => client.createServiceAccountApiKey(refOf(open.newKeyOf), body)}
+          onClose={close}
+          onCreated={(shown) => setOpen({ shown })}
+        />
+      )}
+      {typeof open === "object" && "shown" in open && <ShownKeyDialog created={open.shown} onClose={close} />}
+    </section>
+  );
+}
+
+interface CreateAccountDialogProps {
+  projectId: string;
+  onClose(): void;
+  onCreated(account: ServiceAccount): void;
+}
+
+const roles = {
+  viewer: "viewer: its keys may read",
+  admin: "admin: its keys may read and change",
+} satisfies Record<ServiceAccount["role"], string>;
+const roleNames: ServiceAccount["role"][] = ["viewer", "admin"];
+
+function CreateAccountDialog({ projectId, onClose, onCreated }: CreateAccountDialogProps) {
+  const [name, setName] = useState("");
+  const [role, setRole] = useState<ServiceAccount["role"]>("viewer");
+  const create = useAction(async (client) => onCreated(await client.createServiceAccount(projectId, { name, role })));
+  const isReady = name.trim() !== "";
+  return (
+    <FormDialog title="New service account" action={create} verb="Create" isReady={isReady} onClose={onClose}>
+      <Field
+        label="Name"
+        path="name"
+        hint="What it is for, for example “deploy job”."
+        error={create.error}
+        value={name}
+        onInput={setName}
+        maxLength={100}
+      />
+      <RadioGroup
+        legend="Role in the project"
+        values={roleNames}
+        chosen={role}
+        onChange={setRole}
+        labelOf={(value) => roles[value]}
+      />
+    </FormDialog>
+  );
+}
+
+interface AccountDialogProps {
+  account: ServiceAccount;
+  onClose(): void;
+}
+
+function DeleteAccountDialog({ account, onClose, onDeleted }: AccountDialogProps & { onDeleted(): void }) {
+  const remove = useAction(async (client) => {
+    await client.deleteServiceAccount(refOf(account));
+    onDeleted();
+  });
+  return (
+    <FormDialog title={`Delete “${account.name}”?`} action={remove} verb="Delete" look="danger" onClose={onClose}>
+      <p>Its API keys are deleted too, and their requests are rejected at once. This cannot be undone.</p>
+    </FormDialog>
+  );
+}
+
+interface AccountKeysDialogProps extends AccountDialogProps {
+  mayCreate: boolean;
+  onNewKey(): void;
+}
+
+function AccountKeysDialog({ account, mayCreate, onNewKey, onClose }: AccountKeysDialogProps) {
+  const {
+    data: keys,
+    error,
+    reload,
+  } = useLoaded(`keys of ${account.id}`, (client) =>
+    client.listServiceAccountApiKeys(refOf(account), { include: "last_use" }),
+  );
+  return (
+    <Dialog title={`Keys of “${account.name}”`} onClose={onClose}>
+      <ErrorMessage error={error} />
+      {keys === undefined && !error && <Skeleton rows={2} />}
+      {keys?.length === 0 && <EmptyState title="No keys yet" />}
+      {keys !== undefined && keys.length > 0 && (
+        <ul class="cards">
+          {keys.map((key) => (
+            <AccountKey key={key.id} account={account} apiKey={key} onDeleted={reload} />
+          ))}
+        </ul>
+      )}
+      <div class="buttons">
+        <button type="button" class="plain" onClick={onClose}>
+          Close
+        </button>
+        {mayCreate && (
+          <button type="button" class="primary" onClick={onNewKey}>
+            New key
+          </button>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+interface AccountKeyProps {
+  account: ServiceAccount;
+  apiKey: ApiKey;
+  onDeleted(): void;
+}
+
+/** The second click on the button deletes the key, because a dialog is open already. */
+function AccountKey({ account, apiKey, onDeleted }: AccountKeyProps) {
+  const [isAsked, setAsked] = useState(false);
+  const remove = useAction(async (client) => {
+    await client.deleteServiceAccountApiKey(refOf(account), apiKey.id);
+    onDeleted();
+  });
+  const label = isAsked ? "Confirm: delete" : "Delete";
+  return (
+    <li>
+      <div class="line">
+        <strong class="breaks">{apiKey.name}</strong>
+        <code class="fine">{apiKey.key_prefix}…</code>
+        <button
+          type="button"
+          class={isAsked ? "danger small end" : "plain small end"}
+          aria-label={`${label} ${apiKey.name}`}
+          aria-disabled={remove.isBusy}
+          onClick={() => (isAsked ? remove.run() : setAsked(true))}
+        >
+          {label}
+        </button>
+      </div>
+      <KeyLimits apiKey={apiKey} owner={`a project ${account.role}`} />
+      <p class="fine">
+        ends <KeyEnd expires_at={apiKey.expires_at} /> · used <LastUse apiKey={apiKey} />
+      </p>
+      <ErrorMessage error={remove.error} />
+    </li>
+  );
+}
