@@ -2835,9 +2835,9 @@ export interface operations {
            *           "health": {
            *             "state": "healthy",
            *             "since": null,
-           *             "next_probe_at": null,
            *             "last_success_at": "2026-11-21T04:04:30.027Z",
-           *             "last_error": null
+           *             "last_error": null,
+           *             "next_probe_at": null
            *           }
            *         }
            *       ]
@@ -2978,9 +2978,9 @@ export interface operations {
            *         "health": {
            *           "state": "healthy",
            *           "since": null,
-           *           "next_probe_at": null,
            *           "last_success_at": "2026-11-21T04:04:30.027Z",
-           *           "last_error": null
+           *           "last_error": null,
+           *           "next_probe_at": null
            *         }
            *       }
            *     }
@@ -3093,9 +3093,9 @@ export interface operations {
            *         "health": {
            *           "state": "healthy",
            *           "since": null,
-           *           "next_probe_at": null,
            *           "last_success_at": "2026-11-21T04:04:30.027Z",
-           *           "last_error": null
+           *           "last_error": null,
+           *           "next_probe_at": null
            *         }
            *       }
            *     }
