@@ -3089,9 +3089,9 @@ export interface operations {
            *           "health": {
            *             "state": "healthy",
            *             "since": null,
-           *             "next_probe_at": null,
            *             "last_success_at": "2026-11-21T04:04:30.027Z",
-           *             "last_error": null
+           *             "last_error": null,
+           *             "next_probe_at": null
            *           }
            *         }
            *       ]
@@ -3232,9 +3232,9 @@ export interface operations {
            *         "health": {
            *           "state": "healthy",
            *           "since": null,
-           *           "next_probe_at": null,
            *           "last_success_at": "2026-11-21T04:04:30.027Z",
-           *           "last_error": null
+           *           "last_error": null,
+           *           "next_probe_at": null
            *         }
            *       }
            *     }
@@ -3347,9 +3347,9 @@ export interface operations {
            *         "health": {
            *           "state": "healthy",
            *           "since": null,
-           *           "next_probe_at": null,
            *           "last_success_at": "2026-11-21T04:04:30.027Z",
-           *           "last_error": null
+           *           "last_error": null,
+           *           "next_probe_at": null
            *         }
            *       }
            *     }
