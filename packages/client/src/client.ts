@@ -147,6 +147,19 @@ export function createClient(options: ClientOptions) {
     return (bodies.get((await result).response) as { data: Data }).data;
   }
 
+  /** Iterates over the items of all pages. @param cursor the start of the first page; undefined = the first one of the list */
+  async function* eachItem<Item>(
+    cursor: string | undefined,
+    request: (query: { cursor?: string }) => Promise<{ data?: { data: Item[] }; response: Response }>,
+  ): AsyncGenerator<Item, void, void> {
+    let next = cursor;
+    do {
+      const result = request(next === undefined ? {} : { cursor: next });
+      yield* await data(result);
+      next = linkedCursor((await result).response.headers, "next");
+    } while (next !== undefined);
+  }
+
   const ofKey = (id: string) => ({ params: { path: { id } } });
   const pathOf = ({ projectId, webhookId }: WebhookRef) => ({ project_id: projectId, webhook_id: webhookId });
   const inProject = (projectId: string) => ({ params: { path: { project_id: projectId } } });
@@ -205,6 +218,9 @@ export function createClient(options: ClientOptions) {
 
     /** Returns the newest entries: what was done to the caller's keys. */
     listAuditEvents: (query: AuditQuery = {}) => data(http.GET("/v1/audit-events", { params: { query } })),
+    /** Iterates over what was done to the caller's keys, newest first. Requests each page when it is needed. */
+    eachAuditEvent: (query: AuditQuery = {}) =>
+      eachItem(query.cursor, (cursor) => http.GET("/v1/audit-events", { params: { query: { ...query, ...cursor } } })),
     /** Returns the newest entries: what was done in a project. */
     listProjectAuditEvents: (projectId: string, query: AuditQuery = {}) =>
       data(http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } })),
@@ -219,6 +235,13 @@ export function createClient(options: ClientOptions) {
       const nextCursor = linkedCursor((await result).response.headers, "next");
       return nextCursor === undefined ? { items } : { items, nextCursor };
     },
+    /** Iterates over what was done in a project, newest first. Requests each page when it is needed. */
+    eachProjectAuditEvent: (projectId: string, query: AuditQuery = {}) =>
+      eachItem(query.cursor, (cursor) =>
+        http.GET("/v1/projects/{project_id}/audit-events", {
+          params: { path: { project_id: projectId }, query: { ...query, ...cursor } },
+        }),
+      ),
 
     listProjects: () => data(http.GET("/v1/projects")),
 

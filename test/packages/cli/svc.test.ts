@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { mintToken } from "../../../bin/local/mint-token.ts";
+import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
@@ -620,6 +621,29 @@ describe("webhooks", () => {
     });
     const unseen = await svc(["webhooks", "test", "--no-wait"], { env });
     expect(unseen).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w-]{36}\n$/) });
+  });
+
+  test("certify prints a table, and exits with 1 and the hints when a check fails", async () => {
+    const { secret } = await newWebhook();
+    const bad = await svc(["webhooks", "certify"], { env });
+    expect(bad.code).toBe(1);
+    expect(bad.stdout).toMatch(/^CHECK +RESULT +EXPECTED +RESPONSE +TIME\nvalid +passed +2xx +200 +\d+ ms\n/);
+    expect(bad.stdout).toMatch(/\nforged_signature +failed +4xx +200 /);
+    expect(bad.stdout).toContain(
+      "\n\nforged_signature: The receiver accepted a request that was signed with another secret",
+    );
+    receiver.respondWith(({ body, headers }, response) => {
+      let status = 204;
+      try {
+        verifyWebhook({ body, headers, secret });
+      } catch {
+        status = 401;
+      }
+      response.writeHead(status).end();
+    });
+    const good = await svc(["webhooks", "certify", "--json"], { env });
+    expect({ code: good.code, ...json(good) }).toMatchObject({ code: 0, status: "finished", passed: true });
+    expect(good.stderr).toContain("Passed");
   });
 
   test("delete as a viewer exits with 1 and names an admin as the fix", async () => {

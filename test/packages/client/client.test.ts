@@ -75,8 +75,16 @@ describe("with the service", () => {
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
       ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
       ...["listEvents", "listAuditEvents", "listProjectAuditEvents", "listProjectDeliveries"],
+      ...["certifyWebhook", "getCertification"],
     ];
-    const iterations = ["eachDelivery", "eachRecovery", "eachEvent", "followEvents"];
+    const iterations = [
+      "eachDelivery",
+      "eachRecovery",
+      "eachEvent",
+      "eachAuditEvent",
+      "eachProjectAuditEvent",
+      "followEvents",
+    ];
     const ids = operations.map(({ id }) => id);
     expect(Object.keys(client).sort()).toEqual([...methods, ...iterations].sort());
     expect(methods.filter((name) => !ids.includes(name))).toEqual([]);
@@ -117,6 +125,28 @@ describe("with the service", () => {
     expect(await client.redeliver(place, id)).toMatchObject({ id, status: "pending" });
     await isDone(2);
     expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0, complete: true, next_cursor: null });
+  });
+
+  test("certifies a receiver", async () => {
+    const place = await newPlace();
+    const { id, status } = await client.certifyWebhook(place);
+    expect(status).toBe("running");
+    await eventually(async () => expect(await client.getCertification(place, id)).toMatchObject({ passed: false }));
+  });
+
+  test("eachAuditEvent and eachProjectAuditEvent request all pages", async () => {
+    for (const name of ["one", "two", "three"]) await client.createApiKey({ name });
+    const keyEvents = await allResults(client.eachAuditEvent({ limit: 2 }));
+    expect(keyEvents).toEqual(await client.listAuditEvents({ limit: 100 }));
+    expect(keyEvents.length).toBeGreaterThan(2);
+    await newPlace();
+    const ofProject = await allResults(client.eachProjectAuditEvent(projectId, { limit: 1 }));
+    expect(ofProject).toEqual(await client.listProjectAuditEvents(projectId, { limit: 100 }));
+    expect(ofProject.length).toBeGreaterThan(1);
+    for await (const { id } of client.eachAuditEvent({ limit: 1 })) {
+      expect(id).toBe(keyEvents[0]?.id);
+      break;
+    }
   });
 
   test("eachRecovery ends after one call when that is complete", async () => {
