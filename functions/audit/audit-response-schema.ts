@@ -17,6 +17,8 @@ const actions: Record<AuditAction, string> = {
   "member.updated": "The platform added a user to the project, or changed the role.",
   "member.removed": "The platform removed a user from the project.",
   "service_account.created": "A service account was created.",
+  "service_account.removal_begun":
+    "The removal of a service account began: from then on its keys are not accepted in the project.",
   "service_account.deleted": "A service account was deleted, with its API keys.",
   "project.suspended": "The platform suspended the project.",
   "project.resumed": "The platform ended the suspension of the project.",

@@ -317,7 +317,8 @@ function withoutOpaqueFields({ id }: Operation, schema: Json): Json {
 const successOf = ({ definition }: Operation): number =>
   Number(Object.keys(definition.responses).find((status) => status.startsWith("2")));
 
-const acceptsKeys = ({ definition }: Operation) => definition.security === undefined;
+const acceptsKeys = ({ definition }: Operation) =>
+  (definition.security ?? document.security).some((scheme: Json) => "apiKey" in scheme);
 const rows: readonly EndpointRow[] = endpoints;
 const rowOf = ({ method, path }: Operation) => rows.find((row) => row.method === method && row.path === path);
 const requiresAdmin = (operation: Operation) => /^admin/.test(rowOf(operation)?.access ?? "");
