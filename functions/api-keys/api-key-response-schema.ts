@@ -72,7 +72,11 @@ export const currentCredentialSchema = z.strictObject({
   project_ids: z
     .nullable(z.array(id("Id of a project.")))
     .check(z.describe("The projects that it can see; null = all of its user.")),
-  expires_at: z.nullable(instant("The first moment at which it is rejected, for an earlier key at the latest the end of its overlap; null = no end set by the service.")),
+  expires_at: z.nullable(
+    instant(
+      "The first moment at which it is rejected, for an earlier key at the latest the end of its overlap; null = no end set by the service.",
+    ),
+  ),
 } satisfies FieldsOf<ReturnType<typeof toCurrent>>);
 
 /** The answer to a call that ends leaked credentials. */

@@ -5,7 +5,12 @@ import { json } from "node:stream/consumers";
 import { PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
-import { type EndpointRow, endpoints, permissions, workflowPermissions } from "../../../functions/manifest/endpoints.ts";
+import {
+  type EndpointRow,
+  endpoints,
+  permissions,
+  workflowPermissions,
+} from "../../../functions/manifest/endpoints.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { document } from "../../support/api-contract.ts";
