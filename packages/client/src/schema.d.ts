@@ -1160,7 +1160,7 @@ export interface components {
        *     - `webhook.created`: A webhook was created.
        *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
        *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
-       *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
+       *     - `webhook.disabled`: The service or the platform disabled a webhook; `details.reason` says why.
        *     - `webhook.deleted`: A webhook was deleted.
        *     - `member.updated`: The platform added a user to the project, or changed the role.
        *     - `member.removed`: The platform removed a user from the project.

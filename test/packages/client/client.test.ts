@@ -102,6 +102,7 @@ describe("with the service", () => {
       ...["redeliver", "recoverDeliveries", "getCurrentCredential", "updateApiKey", "rollApiKey", "revokeCredentials"],
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
+      ...["updateServiceAccountApiKey", "rollServiceAccountApiKey"],
       ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
       ...["listEvents", "listAuditEvents", "listProjectAuditEvents"],
     ];
