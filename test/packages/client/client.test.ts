@@ -40,6 +40,32 @@ describe("with the service", () => {
     await receiver.close();
   });
 
+  test("each method that creates something sends the idempotency key, and a repeat creates nothing", async () => {
+    const create = { idempotencyKey: "run-1" };
+    const role = { name: "deploy", role: "viewer" } as const;
+    const account = await client.createServiceAccount(projectId, role, create);
+    expect(await client.createServiceAccount(projectId, role, create)).toEqual(account);
+    const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read" as const] };
+    const trusted = await client.createTrustedWorkflow(projectId, trust, { idempotencyKey: "run-2" });
+    expect(await client.createTrustedWorkflow(projectId, trust, { idempotencyKey: "run-2" })).toEqual(trusted);
+    const ref = { projectId, serviceAccountId: account.id };
+    const hook = { url: "https://hooks.example.com/once", events: ["deploy.failed" as const] };
+    const withSecret: [key: string, create: (key: string) => Promise<{ id: string }>][] = [
+      ["run-3", (idempotencyKey) => client.createApiKey({ name: "once" }, { idempotencyKey })],
+      ["run-4", (idempotencyKey) => client.createServiceAccountApiKey(ref, { name: "once" }, { idempotencyKey })],
+      ["run-5", (idempotencyKey) => client.createWebhook(projectId, hook, { idempotencyKey })],
+    ];
+    for (const [key, createOnce] of withSecret) {
+      const { id } = await createOnce(key);
+      const details = [{ path: "id", message: id }];
+      await expect(createOnce(key)).rejects.toMatchObject({ code: "already_created", details });
+    }
+    await client.deleteApiKey((await client.listApiKeys())[0]?.id ?? "");
+    await client.deleteWebhook({ projectId, webhookId: (await client.listWebhooks(projectId))[0]?.id ?? "" });
+    await client.deleteTrustedWorkflow(projectId, trusted.id);
+    await client.deleteServiceAccount(ref);
+  });
+
   test("calls the operations of keys and of service accounts", async () => {
     const key = await client.createApiKey({ name: "ci" });
     expect((await client.updateApiKey(key.id, { name: "renamed" })).name).toBe("renamed");
@@ -55,6 +81,9 @@ describe("with the service", () => {
     const account = { projectId, serviceAccountId: id };
     const ofAccount = await client.createServiceAccountApiKey(account, { name: "ci", permissions: ["webhooks:read"] });
     expect(await client.listServiceAccountApiKeys(account)).toMatchObject([{ id: ofAccount.id }]);
+    expect((await client.updateServiceAccountApiKey(account, ofAccount.id, { name: "job" })).name).toBe("job");
+    const next = await client.rollServiceAccountApiKey(account, ofAccount.id, { overlap_seconds: 0 });
+    expect(next).toMatchObject({ id: ofAccount.id, name: "job", permissions: ["webhooks:read"] });
     await client.deleteServiceAccountApiKey(account, ofAccount.id);
     expect(await client.listServiceAccounts(projectId)).toMatchObject([{ id }]);
     await client.deleteServiceAccount(account);
@@ -73,6 +102,7 @@ describe("with the service", () => {
       ...["redeliver", "recoverDeliveries", "getCurrentCredential", "updateApiKey", "rollApiKey", "revokeCredentials"],
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
+      ...["updateServiceAccountApiKey", "rollServiceAccountApiKey"],
       ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
       ...["listEvents", "listAuditEvents", "listProjectAuditEvents", "listProjectDeliveries"],
       ...["certifyWebhook", "getCertification"],
