@@ -1025,7 +1025,7 @@ inChromium.describe("the console in Chromium", () => {
       for (const { screen, button, controls } of dialogs) {
         await open(page, screen);
         await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
-        expect(await controlsIn(page, "dialog")).toEqual(controls);
+        await eventually(async () => expect(await controlsIn(page, "dialog")).toEqual(controls));
         await page.keyboard.press("Escape");
         await page.getByRole("dialog").waitFor({ state: "detached" });
       }
@@ -1062,6 +1062,7 @@ inChromium.describe("the console in Chromium", () => {
           await open(page, screen);
           await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
           await page.getByRole("dialog").waitFor();
+          await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
           found[`${screen}: ${button}`] = await violationsIn(page);
           await page.keyboard.press("Escape");
           await page.getByRole("dialog").waitFor({ state: "detached" });
