@@ -28,6 +28,7 @@ test("options have these defaults and choices", () => {
     ["service-accounts create-key --permission", undefined, [...permissions]],
     ["service-accounts roll-key --overlap", "1d", undefined],
     ["webhooks create --events", undefined, events],
+    ["webhooks stats --window", "24h", ["24h", "7d"]],
     ["webhooks update --events", undefined, events],
     ["webhooks rotate --overlap", "86400", undefined],
     ["webhooks test --event", "deploy.succeeded", events],

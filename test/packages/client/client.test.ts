@@ -98,6 +98,7 @@ describe("with the service", () => {
   test("has these methods, each named by an operation or an iteration over one", () => {
     const methods = [
       ...["createApiKey", "listApiKeys", "deleteApiKey", "listProjects", "createWebhook", "listWebhooks", "getWebhook"],
+      "getWebhookStats",
       ...["updateWebhook", "deleteWebhook", "rotateWebhookSecret", "sendTestDelivery", "listDeliveries", "getDelivery"],
       ...["redeliver", "recoverDeliveries", "getCurrentCredential", "updateApiKey", "rollApiKey", "revokeCredentials"],
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
