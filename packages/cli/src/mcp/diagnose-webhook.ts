@@ -60,7 +60,8 @@ export function diagnose({ webhook, deliveries, failing }: Inputs): WebhookDiagn
 
 function countsOf(deliveries: Pick<Delivery, "status">[]): string {
   if (deliveries.length === 0) return "It has no deliveries in the last 30 days.";
-  const statuses = Map.groupBy(deliveries, ({ status }) => status);
-  const counts = [...statuses].map(([status, those]) => `${those.length} ${status}`).join(", ");
-  return `Of the newest ${deliveries.length} deliveries: ${counts}.`;
+  const counts = new Map<string, number>();
+  for (const { status } of deliveries) counts.set(status, (counts.get(status) ?? 0) + 1);
+  const parts = [...counts].map(([status, count]) => `${count} ${status}`);
+  return `Of the newest ${deliveries.length} deliveries: ${parts.join(", ")}.`;
 }

@@ -36,10 +36,14 @@ export async function serve(globals: Globals, session: Session, { isReadOnly }: 
 /** A client waits for the start of a server. */
 const MAX_START_MS = 5_000;
 
-/** Returns what the credential may do; null = all that its user may, or not known: then the calls return the error. */
+/**
+ * Returns what the credential may do; null = all that its user may, or not known: then the calls return the error. A service
+ * of an earlier version returns no permissions.
+ */
 async function permissionsOf(api: Client): Promise<string[] | null> {
   try {
-    return (await api.getCurrentCredential()).permissions;
+    const { permissions }: { permissions?: string[] | null } = await api.getCurrentCredential();
+    return permissions ?? null;
   } catch {
     return null;
   }
