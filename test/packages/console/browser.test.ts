@@ -473,7 +473,7 @@ inChromium.describe("the console in Chromium", () => {
       await detail.getByText("succeeded", { exact: true }).waitFor();
       expect(await detail.getByText("test", { exact: true }).count()).toBeGreaterThan(0);
 
-      await page.getByLabel("Status").selectOption("failed");
+      await page.getByRole("combobox", { name: "Status" }).selectOption("failed");
       await page.getByText("No deliveries match the filters").waitFor();
 
       await page.getByRole("button", { name: "Delete", exact: true }).click();
@@ -695,7 +695,7 @@ inChromium.describe("the console in Chromium", () => {
       await eventually(() => expect(queries.at(-1)).toEqual({ limit: "100" }));
       expect(await rows.count()).toBe(140);
 
-      await page.getByLabel("Status").selectOption("failed");
+      await page.getByRole("combobox", { name: "Status" }).selectOption("failed");
       await rows.getByText("failed", { exact: true }).first().waitFor();
       expect(queries.at(-1)).toEqual({ status: "failed", limit: "20" });
       expect(await rows.count()).toBe(20);
@@ -1100,7 +1100,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByLabel("Response to attempt 1").getByText("</pre></script>").waitFor();
       expect(await page.getByLabel("Payload").textContent()).toContain(JSON.stringify(markup));
       await page.goto(`${run.baseUrl}/console/#/projects/${projectId}/events`);
-      await page.getByRole("region", { name: "Events" }).getByText("deploy.failed").last().click();
+      await page.locator("summary").filter({ hasText: "deploy.failed" }).click();
       await page.getByLabel("Payload of deploy.failed").getByText("onerror").first().waitFor();
       await page.goto(`${run.baseUrl}/console/#/keys`);
       await page.getByRole("row", { name: "<img src=x" }).waitFor();
@@ -1406,7 +1406,8 @@ inChromium.describe("the console in Chromium", () => {
         await page.locator("h1").first().waitFor();
         await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
         const root = "document.documentElement";
-        expect(await page.evaluate<number>(`${root}.scrollWidth - ${root}.clientWidth`)).toBe(0);
+        const tooWide = await page.evaluate<number>(`${root}.scrollWidth - ${root}.clientWidth`);
+        expect({ screen, tooWide }).toEqual({ screen, tooWide: 0 });
       }
     });
   });
