@@ -14,7 +14,7 @@ import { globalName } from "./names.ts";
 import type { Stage } from "./stage.ts";
 
 /*
- * The console on AWS: a page of four files in a private bucket that only CloudFront can read. It has no server and no
+ * The console on AWS: a page of static files in a private bucket that only CloudFront can read. It has no server and no
  * permissions of its own: the API authorizes each request of its user.
  */
 
@@ -57,7 +57,7 @@ export function createConsole(scope: Construct, props: ConsoleProps): cloudfront
       cachePolicy: cloudfront.CachePolicy.CACHING_OPTIMIZED,
       responseHeadersPolicy: createHeadersPolicy(folder, props.apiUrl),
     },
-    // The cheapest price class: more distant edge locations do not noticeably delay four small files.
+    // The cheapest price class: more distant edge locations do not noticeably delay small files.
     priceClass: cloudfront.PriceClass.PRICE_CLASS_100,
     httpVersion: cloudfront.HttpVersion.HTTP2_AND_3,
     ...(domain && {

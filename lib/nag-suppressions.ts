@@ -80,12 +80,12 @@ export const suppressions: readonly Suppression[] = [
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR2",
-    reason: "The console is four static files without a server. The firewall protects the API.",
+    reason: "The console is static files without a server. The firewall protects the API.",
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR3",
     reason:
-      "The API's access log contains the calls of the console. Downloads of four public files are not worth logging.",
+      "The API's access log contains the calls of the console. Downloads of public files are not worth logging.",
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR4",

@@ -1,6 +1,5 @@
 import { EmptyState, Heading } from "./components.tsx";
 import { useProject } from "./projects.tsx";
-import { projectHref } from "./route.ts";
 import { ServiceAccounts } from "./service-accounts.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { ProjectTabs } from "./tabs.tsx";
@@ -15,8 +14,6 @@ export function Access({ projectId }: { projectId: string }) {
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
         <a href="#/projects">Projects</a>
-        <span aria-hidden="true">/</span>
-        <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
       </nav>
       <div class="head">
         <Heading>{project?.name ?? "Project"}</Heading>

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../../client/src/errors.ts";
-import { Countdown, EmptyState, ErrorMessage, updateTitle } from "./components.tsx";
+import { Countdown, ErrorMessage, Heading, updateTitle } from "./components.tsx";
 import { connectionTo } from "./connection.ts";
 import { lazy } from "./lazy.tsx";
 import { moveInList } from "./list-keys.ts";
@@ -148,7 +148,7 @@ function Layout({ session, onSignOut }: { session: Session; onSignOut(): void })
         Skip to main content
       </button>
       <header class="top">
-        <a class="brand" href="#/projects">
+        <a class="brand" href="#/projects" aria-label="Deployment webhooks">
           <img src="icon.svg" alt="" width="22" height="22" />
           <span>Deployment webhooks</span>
         </a>
@@ -229,9 +229,12 @@ function Screen({ route }: { route: Route }) {
       return <WebhookScreen key={route.webhookId} {...route} />;
     case "unknown":
       return (
-        <EmptyState title="Page not found">
-          <a href="#/projects">Go to the projects</a>
-        </EmptyState>
+        <>
+          <Heading>Page not found</Heading>
+          <p>
+            <a href="#/projects">Go to the projects</a>
+          </p>
+        </>
       );
   }
 }

@@ -4,7 +4,6 @@ import { actorOf, namesIn, sentenceOf } from "./audit-sentences.ts";
 import { ActionButton, EmptyState, ErrorMessage, Heading, Skeleton, Time } from "./components.tsx";
 import { mergePages } from "./delivery-pages.ts";
 import { useProject } from "./projects.tsx";
-import { projectHref } from "./route.ts";
 import { ProjectTabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
@@ -32,8 +31,6 @@ function ProjectAudit({ projectId }: { projectId: string }) {
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
         <a href="#/projects">Projects</a>
-        <span aria-hidden="true">/</span>
-        <a href={projectHref(projectId)}>{project?.name ?? "Project"}</a>
       </nav>
       <div class="head">
         <Heading>{project?.name ?? "Project"}</Heading>

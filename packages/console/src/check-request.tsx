@@ -26,7 +26,7 @@ export function CheckRequest({ secret: known = "" }: { secret: string | undefine
 
   return (
     <form class="check" onSubmit={check}>
-      <h3>Check a request that you received</h3>
+      <h2>Check a request that you received</h2>
       <p class="fine">
         The check runs in this page. Headers, body and secret stay in the browser: nothing is sent or stored.
       </p>

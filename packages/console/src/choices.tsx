@@ -4,6 +4,8 @@ import { useId } from "preact/hooks";
 
 interface CheckboxesProps<Value extends string> {
   legend: string;
+  /** Whether only screen readers get the legend. */
+  isLegendHidden?: boolean;
   /** In the order in which the chosen ones are returned. */
   values: readonly Value[];
   chosen: readonly Value[];
@@ -14,12 +16,12 @@ interface CheckboxesProps<Value extends string> {
 }
 
 export function Checkboxes<Value extends string>(props: CheckboxesProps<Value>) {
-  const { legend, values, chosen, onChange, labelOf, meaningOf } = props;
+  const { legend, isLegendHidden, values, chosen, onChange, labelOf, meaningOf } = props;
   const choose = (value: Value, isChosen: boolean) =>
     onChange(values.filter((each) => (each === value ? isChosen : chosen.includes(each))));
   return (
     <fieldset class="field">
-      <legend>{legend}</legend>
+      <legend class={isLegendHidden ? "visually-hidden" : undefined}>{legend}</legend>
       <div class="choices">
         {values.map((value) => (
           <label class="option" key={value}>

@@ -38,7 +38,8 @@ interface KeyFormProps {
 
 /** Asks for the name and the limits of a new key. Without further choices it may only read. */
 export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: KeyFormProps) {
-  const { data: projects = [] } = useContext(ProjectsContext);
+  const { data = [] } = useContext(ProjectsContext);
+  const projects = data.toSorted((one, other) => one.name.localeCompare(other.name));
   const [name, setName] = useState("");
   const [choice, setChoice] = useState<Choice>("CI: read");
   const [custom, setCustom] = useState<Permission[]>([...presets["CI: read"]]);
@@ -94,7 +95,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
         />
       )}
       {chosen !== undefined && choice !== "custom" && (
-        <p class="fine">{chosen.map((each) => permissionMeanings[each]).join(", ")}</p>
+        <p class="fine">It may {chosen.map((each) => permissionMeanings[each]).join(", ")}.</p>
       )}
       {choice === "everything" && !serviceAccount && (
         <p class="note warning">
@@ -113,6 +114,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
           {!isForAll && (
             <Checkboxes
               legend="Only these projects"
+              isLegendHidden
               values={projects.map(({ id }) => id)}
               chosen={projectIds}
               onChange={setProjectIds}

@@ -56,7 +56,7 @@ export function SignIn({ reason, check, onSignIn }: SignInProps) {
             onInput={(event) => setPasted(event.currentTarget.value)}
           />
           <p class="fine" id={`${id}-hint`}>
-            Stored in this tab until you close it or sign out. An API key has the permissions of its owner.
+            Stored in this tab until you close it or sign out. With an API key you may do what that key may.
           </p>
         </div>
         <ErrorMessage error={error} />

@@ -13,6 +13,9 @@ export interface Snippet {
   code(secret: string): string;
 }
 
+/** Not a line of the template, where it would look like an import of this file. */
+const goImport = 'import "net/http"';
+
 export const snippets: Record<SnippetLanguage, Snippet> = {
   node: {
     label: "Node",
@@ -45,7 +48,7 @@ def receive(raw_body: bytes, headers):
     file: "go/verify_webhook.go",
     code: (secret) => `package webhook
 
-import "net/http"
+${goImport}
 
 const secret = "${secret}" // move it to your secret store
 

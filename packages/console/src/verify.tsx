@@ -94,7 +94,7 @@ function ReceiverFiles({ language }: { language: SnippetLanguage }) {
   if (!files) return <Skeleton rows={1} />;
   return (
     <div class="files">
-      <h3>Files to put beside it</h3>
+      <h2>Files to put beside it</h2>
       {filesOf(language, files).map(([path, text]) => (
         <ReceiverFile key={path} path={path} text={text} />
       ))}

@@ -21,6 +21,9 @@ const executablePath = [process.env.CHROMIUM_PATH, "/usr/bin/chromium", "/usr/bi
 );
 const inChromium = needs({ name: "Chromium (or CHROMIUM_PATH)", isInstalled: executablePath !== undefined });
 
+/** Nothing is fetched from it until a workflow presents a token. */
+const OIDC_ISSUERS = JSON.stringify([{ name: "github", audience: "deployments" }]);
+
 const VIEWPORT = { width: 1280, height: 860 };
 /** Upper bound for one condition in the page. Large, for machines that are busy. */
 const DEADLINE_MS = 12_000;
@@ -149,6 +152,16 @@ async function givenRecoverable(page: Page, statuses: string[]): Promise<void> {
   await page.route("**/deliveries?limit=100", (route) => route.fulfill({ json: { data } }));
 }
 
+const axe = readFileSync(join(import.meta.dirname, "../../../node_modules/axe-core/axe.min.js"), "utf8");
+
+/** The violations of accessibility rules that axe-core finds, with the elements. */
+async function violationsIn(page: Page): Promise<string[]> {
+  // The page's policy stays in force: the browser's protocol is not subject to it.
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe);
+  return page.evaluate<string[]>(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + " " + target + " " + failureSummary)))`);
+}
+
 const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()");
 const stored = (page: Page) =>
   page.evaluate<object>("({ session: { ...sessionStorage }, local: { ...localStorage }, cookie: document.cookie })");
@@ -156,7 +169,12 @@ const stored = (page: Page) =>
 inChromium.describe("the console in Chromium", () => {
   beforeAll(async () => {
     dataDir = freshDataDir();
-    run = await startLocalRun({ DATA_DIR: dataDir, RETRY_SCHEDULE: "1,600", LAST_USED_RESOLUTION_SECONDS: "0" });
+    run = await startLocalRun({
+      DATA_DIR: dataDir,
+      RETRY_SCHEDULE: "1,600",
+      LAST_USED_RESOLUTION_SECONDS: "0",
+      OIDC_ISSUERS,
+    });
     // Handlers called in this process use the tables of the local run.
     process.env.AWS_ENDPOINT_URL_DYNAMODB = run.dynamoEndpoint;
     for (const { env, name } of Object.values(tables)) process.env[env] = name;
@@ -284,6 +302,7 @@ inChromium.describe("the console in Chromium", () => {
       const page = await signedIn("#/keys");
       await page.getByRole("button", { name: "New key" }).click();
       await page.getByRole("dialog").getByLabel("Name").fill("story");
+      await page.getByLabel("All my projects").check();
       await page.keyboard.press("Enter");
       const dialog = page.getByRole("dialog", { name: "Your new API key" });
       const key = await dialog.getByLabel("story").inputValue();
@@ -300,6 +319,8 @@ inChromium.describe("the console in Chromium", () => {
 
       const row = page.getByRole("row", { name: "story" });
       await row.getByText(`${key.slice(0, 12)}…`).waitFor();
+      await row.getByText("CI: read", { exact: true }).waitFor();
+      await row.getByText("in 89 d").waitFor();
       await row.getByText("never").waitFor();
       expect((await call("GET", "/v1/projects", undefined, key)).status).toBe(200);
 
@@ -313,13 +334,189 @@ inChromium.describe("the console in Chromium", () => {
     test("hides key creation in the session of an API key, and signs out when that key is revoked", async () => {
       const { key } = (await call("POST", "/v1/api-keys", { name: "ci" })).body.data;
       const page = await signedIn("#/keys", { token: key });
-      await page.getByText("API keys cannot create other keys").waitFor();
+      await page.getByText("API keys cannot create or roll keys").waitFor();
       expect(await page.getByRole("button", { name: "New key" }).count()).toBe(0);
+      expect(await page.getByRole("button", { name: "Roll ci" }).count()).toBe(0);
 
       await page.getByRole("button", { name: "Revoke ci" }).click();
       await page.getByText("will be signed out").waitFor();
       await page.getByRole("button", { name: "Revoke key" }).click();
       await page.getByLabel("JWT or API key").waitFor();
+    });
+
+    test("creates a narrow key by default, renames it, and rolls it with an overlap", async () => {
+      const { projectId, path } = await newScenario({ name: "Narrow" });
+      const token = tokenOf("narrow-user");
+      for (const [id, name] of [
+        [projectId, "Narrow"],
+        [randomUUID(), "Other"],
+      ]) {
+        await upsertMember({ user_id: "narrow-user", project_id: id ?? "", name: name ?? "", role: "admin" });
+      }
+      const page = await recordingBodies(await newPage());
+      await signIn(page, "#/keys", token);
+      await page.getByRole("button", { name: "New key" }).click();
+      const form = page.getByRole("dialog");
+      await form.getByLabel("Name").fill("ci");
+      expect(await form.getByRole("button", { name: "Create key" }).isDisabled()).toBe(true);
+      await form.getByText("Choose at least one project.").waitFor();
+      await form.getByLabel("Narrow").check();
+      await form.getByRole("button", { name: "Create key" }).click();
+      const shown = page.getByRole("dialog", { name: "Your new API key" });
+      const key = await shown.getByLabel("ci").inputValue();
+      const permissions = ["projects:read", "webhooks:read", "deliveries:read", "events:read"];
+      const [body] = (await sentBodies(page)) as { expires_at: string }[];
+      expect(body).toEqual({ name: "ci", permissions, project_ids: [projectId], expires_at: expect.any(String) });
+      const days = (Date.parse(body?.expires_at ?? "") - Date.now()) / 86_400_000;
+      expect(Math.abs(days - 90)).toBeLessThan(0.1);
+      await shown.getByRole("button", { name: "Copy" }).click();
+      await shown.getByRole("button", { name: "Done" }).click();
+      await page.getByRole("row", { name: "ci" }).getByText("in Narrow", { exact: true }).waitFor();
+      expect((await call("GET", "/v1/projects", undefined, key)).body.data).toHaveLength(1);
+      expect((await call("PATCH", path, { enabled: false }, key)).status).toBe(403);
+
+      await page.getByRole("button", { name: "Rename ci" }).click();
+      await page.getByRole("dialog").getByLabel("Name").fill("nightly");
+      await page.keyboard.press("Enter");
+      await page.getByRole("row", { name: "nightly" }).waitFor();
+      await page.getByText("from 127.0.0.1").waitFor();
+
+      await page.getByRole("button", { name: "Roll nightly" }).click();
+      await page.getByLabel("1 hour").check();
+      await page.getByRole("button", { name: "Roll key" }).click();
+      const rolled = await shown.getByLabel("nightly").inputValue();
+      expect(rolled).not.toBe(key);
+      for (const each of [key, rolled]) expect((await call("GET", "/v1/projects", undefined, each)).status).toBe(200);
+      await shown.getByRole("button", { name: "Copy" }).click();
+      await shown.getByRole("button", { name: "Done" }).click();
+
+      await page.getByRole("link", { name: "audit", exact: true }).click();
+      const entries = page.getByRole("listitem");
+      await entries.getByText("narrow-user rolled the API key “nightly”").waitFor();
+      await entries.getByText("narrow-user renamed an API key to “nightly”").waitFor();
+      expect(await entries.first().textContent()).toContain("from 127.0.0.1");
+    });
+
+    test("warns before a key that may do everything, and offers each permission", async () => {
+      const page = await signedIn("#/keys");
+      await page.getByRole("button", { name: "New key" }).click();
+      const form = page.getByRole("dialog");
+      await form.getByLabel("Everything I may do").check();
+      await form.getByText("Who finds this key can do all that you can do").waitFor();
+      expect(await form.getByLabel("All my projects").count()).toBe(0);
+      await form.getByLabel("Choose permissions").check();
+      await form.getByLabel("webhooks:write").check();
+      await form.getByLabel("audit:read").check();
+      await form.getByLabel("Ends after").selectOption("never");
+      await form.getByText("The key works until someone revokes it.").waitFor();
+    });
+  });
+
+  describe("access and audit of a project", () => {
+    test("creates a service account with a key that works until the account is deleted", async () => {
+      const { projectId } = await newScenario({ name: "Accounts" });
+      const page = await signedIn(`#/projects/${projectId}`);
+      await page.getByRole("link", { name: "Access" }).click();
+      await page.getByText("No service accounts yet").waitFor();
+      await page.getByRole("button", { name: "New service account" }).click();
+      await page.getByRole("dialog").getByLabel("Name").fill("deploy job");
+      await page.getByRole("button", { name: "Create", exact: true }).click();
+      const form = page.getByRole("dialog", { name: "New key for “deploy job”" });
+      await form.getByLabel("Name").fill("runner");
+      await form.getByRole("button", { name: "Create key" }).click();
+      const shown = page.getByRole("dialog", { name: "Your new API key" });
+      const key = await shown.getByLabel("runner").inputValue();
+      await shown.getByRole("button", { name: "Copy" }).click();
+      await shown.getByRole("button", { name: "Done" }).click();
+      expect((await call("GET", `/v1/projects/${projectId}/webhooks`, undefined, key)).status).toBe(200);
+
+      await page.getByRole("button", { name: "Keys deploy job" }).click();
+      await page.getByRole("dialog").getByText("CI: read", { exact: true }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Delete deploy job" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+      await page.getByText("No service accounts yet").waitFor();
+      expect((await call("GET", `/v1/projects/${projectId}/webhooks`, undefined, key)).status).toBe(401);
+    });
+
+    test("trusts a workflow, and ends the trust", async () => {
+      const { projectId } = await newScenario({ name: "Workflows" });
+      const page = await signedIn(`#/projects/${projectId}/access`);
+      await page.getByRole("button", { name: "Trust a workflow" }).click();
+      const form = page.getByRole("dialog");
+      await form.getByLabel("Repository id").fill("acme/shop");
+      await form.getByRole("button", { name: "Trust" }).click();
+      expected = [/status of 400/];
+      await form.getByRole("alert").getByText("validation_error").waitFor();
+      await form.getByLabel("Repository id").fill("1296269");
+      await form.getByRole("button", { name: "Trust" }).click();
+      const row = page.getByRole("row", { name: "github 1296269" });
+      await row.getByText("refs/heads/main").waitFor();
+      await row.getByRole("button").click();
+      await page.getByRole("button", { name: "End the trust" }).click();
+      await page.getByText("No trusted workflows yet").waitFor();
+    });
+
+    test("says in the session of an API key what needs a session", async () => {
+      const { projectId } = await newScenario({ name: "By key" });
+      const { key } = (await call("POST", "/v1/api-keys", { name: "ci" })).body.data;
+      const page = await signedIn(`#/projects/${projectId}/access`, { token: key });
+      await page.getByText("Only admins who sign in with a JWT can add service accounts").waitFor();
+      await page.getByText("No service accounts yet").waitFor();
+      expect(await page.getByRole("main").getByRole("button").count()).toBe(0);
+    });
+
+    test("the audit says who did what, newest first, and loads more", async () => {
+      const { projectId, path } = await newScenario({ name: "Audited" });
+      for (const enabled of [false, true]) await call("PATCH", path, { enabled });
+      const page = await newPage();
+      await page.route("**/audit-events?*", (route) =>
+        route.continue({ url: route.request().url().replace("limit=30", "limit=2") }),
+      );
+      await signIn(page, `#/projects/${projectId}/audit`);
+      const entries = page.getByRole("listitem");
+      await page.getByRole("button", { name: "Load more" }).click();
+      await entries.nth(3).waitFor();
+      await page.getByRole("button", { name: "Load more" }).waitFor({ state: "detached" });
+      const texts = (await entries.locator("p:first-child").allTextContents()).map((text) => text.trim());
+      expect(texts).toEqual([
+        "demo-user enabled the webhook “https://example.com/hook”",
+        "demo-user disabled the webhook “https://example.com/hook”",
+        "demo-user created the webhook “https://example.com/hook”",
+        expect.stringMatching(/^The platform gave the user demo-user the role admin$/),
+      ]);
+    });
+  });
+
+  describe("the check of a request", () => {
+    test("finds a delivery valid, explains a changed one, and sends nothing", async () => {
+      const target = await newReceiver();
+      const { hash, path, webhook } = await newScenario({ url: target.url });
+      await call("POST", `${path}/test`, {});
+      const [arrived] = await target.waitFor(1);
+      const page = await recordingBodies(await newPage());
+      await signIn(page, `${hash}/verify`);
+      await page.getByText("nothing is sent or stored").waitFor();
+      await page.getByText("express.mjs", { exact: true }).waitFor();
+      const lines = Object.entries(arrived?.headers ?? {}).map(([name, value]) => `${name}: ${value}`);
+      await page.getByLabel("Headers").fill(`POST /hook HTTP/1.1\n${lines.join("\n")}`);
+      await page.getByLabel("Body").fill(arrived?.body ?? "");
+      await page.getByLabel("Secret").fill(webhook.secret);
+      const requests: string[] = [];
+      page.on("request", (request) => requests.push(`${request.method()} ${request.url()} ${request.postData()}`));
+      await page.getByRole("button", { name: "Check", exact: true }).click();
+      const result = page.getByRole("status").filter({ hasText: "webhook-signature" });
+      await result.getByText("valid", { exact: true }).nth(1).waitFor();
+      expect(await result.getByText("invalid").count()).toBe(0);
+
+      await page.getByLabel("Body").fill(JSON.stringify(JSON.parse(arrived?.body ?? ""), null, 2));
+      expect(await result.count()).toBe(0);
+      await page.getByRole("button", { name: "Check", exact: true }).click();
+      await result.getByText("The body was parsed and serialized again").first().waitFor();
+      expect(await result.getByText("invalid", { exact: true }).count()).toBe(2);
+      expect(requests.filter((each) => !each.startsWith("GET ") || each.includes(webhook.secret.slice(6)))).toEqual([]);
+      expect(await sentBodies(page)).toEqual([]);
+      expect(JSON.stringify(await stored(page))).not.toContain("whsec_");
     });
   });
 
@@ -343,7 +540,7 @@ inChromium.describe("the console in Chromium", () => {
 
       const code = page.getByRole("tabpanel");
       await code.getByText(secret).waitFor();
-      for (const language of ["Python", "Shell"]) {
+      for (const language of ["Python", "Go", "Ruby", "PHP", "Shell"]) {
         await page.keyboard.press("Tab");
         await page.getByRole("tab", { name: language }).click();
         expect(await code.textContent()).toContain(secret);
@@ -446,6 +643,9 @@ inChromium.describe("the console in Chromium", () => {
       const page = await recordingBodies(await newPage());
       await signIn(page, hash);
       await page.getByRole("button", { name: "Disable" }).click();
+      await page.getByRole("dialog").getByText("No delivery is lost: pending deliveries").waitFor();
+      expect((await call("GET", path)).body.data.enabled).toBe(true);
+      await page.getByRole("button", { name: "Disable webhook" }).click();
       await page.getByText(/Disabled .* by a user\. New events are held/).waitFor();
       await sendEvent(projectId, {});
       await page.getByRole("row", { name: "held" }).waitFor();
@@ -786,7 +986,10 @@ inChromium.describe("the console in Chromium", () => {
 
     const adminActions = ["Send test", "Disable", "Edit", "Rotate secret", "Delete"];
     const simulation = ["Simulate a deployment", "Send deployment event"];
-    const code = ["Node", "Python", "Shell", "Copy code"];
+    const code = ["Node", "Python", "Go", "Ruby", "PHP", "Shell", "Copy code"];
+    const files = ["verify-webhook", "express", "fastify", "inbox", "lambda", "next"].map((name) => `Copy ${name}.mjs`);
+    const age = "Reject it if it is older than 5 minutes, as a receiver does";
+    const verification = [...code, ...files, "Headers", "Body", "Secret", age, "Check"];
     const search = ["Event", "Deployment", "Search"];
     const filters = ["Status", ...search, "Error", "Since", "Until"];
     const selection = ["Select all shown"];
@@ -798,9 +1001,17 @@ inChromium.describe("the console in Chromium", () => {
       "API keys": {
         hash: "#/keys",
         shows: "Last used",
-        admin: ["New key", "Revoke own"],
-        viewer: ["New key", "Revoke own"],
+        admin: ["New key", "Rename own", "Roll own", "Revoke own"],
+        viewer: ["New key", "Rename own", "Roll own", "Revoke own"],
       },
+      audit: { hash: "#/audit", shows: "created the API key “own”", admin: [], viewer: [] },
+      "the access to a project": {
+        hash: "PROJECT/access",
+        shows: "Projects",
+        admin: ["New service account", "Keys deploy job", "Delete deploy job", "Trust a workflow", "Delete main"],
+        viewer: [],
+      },
+      "the audit of a project": { hash: "PROJECT/audit", shows: "Projects", admin: [], viewer: [] },
       "a project": { hash: "PROJECT", shows: "Last 24 h", admin: ["New webhook", ...simulation], viewer: [] },
       "an empty project": {
         hash: "EMPTY",
@@ -840,9 +1051,9 @@ inChromium.describe("the console in Chromium", () => {
       },
       "verification code": {
         hash: "PROJECT/webhooks/ENABLED/verify",
-        shows: "move it to your secret store",
-        admin: [...adminActions, ...code],
-        viewer: code,
+        shows: "express.mjs",
+        admin: [...adminActions, ...verification],
+        viewer: verification,
       },
       "a delivery": {
         hash: "PROJECT/webhooks/ENABLED/deliveries/DELIVERY",
@@ -864,9 +1075,54 @@ inChromium.describe("the console in Chromium", () => {
     };
     const checkboxes = (checked: readonly string[]) =>
       eventNames.map((name) => (checked.includes(name) ? `[x] ${name}` : name));
+    const keyForm = [
+      ...["Name", "[x] CI: read", "CI: manage webhooks", "Choose permissions", "Everything I may do"],
+      ...["[x] Only these", "All my projects, also later ones", "Empty", "Shop", "Ends after", "Cancel", "Create key"],
+    ];
     /** Every dialog that a button opens: its screen, its controls, and the roles that may open it. */
     const dialogs: { screen: keyof typeof screens; button: string; controls: string[]; roles: Role[] }[] = [
-      { screen: "API keys", button: "New key", controls: ["Name", "Cancel", "Create key"], roles: ["admin", "viewer"] },
+      { screen: "API keys", button: "New key", controls: keyForm, roles: ["admin", "viewer"] },
+      { screen: "API keys", button: "Rename own", controls: ["Name", "Cancel", "Rename"], roles: ["admin", "viewer"] },
+      {
+        screen: "API keys",
+        button: "Roll own",
+        controls: ["None: the old key ends immediately", "1 hour", "[x] 1 day", "7 days", "Cancel", "Roll key"],
+        roles: ["admin", "viewer"],
+      },
+      {
+        screen: "the access to a project",
+        button: "New service account",
+        controls: ["Name", "[x] viewer: its keys may read", "admin: its keys may read and change", "Cancel", "Create"],
+        roles: ["admin"],
+      },
+      {
+        screen: "the access to a project",
+        button: "Keys deploy job",
+        controls: ["Delete own", "Close", "New key"],
+        roles: ["admin"],
+      },
+      {
+        screen: "the access to a project",
+        button: "Delete deploy job",
+        controls: ["Cancel", "Delete"],
+        roles: ["admin"],
+      },
+      {
+        screen: "the access to a project",
+        button: "Trust a workflow",
+        controls: [
+          ...["CI system", "Repository id", "Ref", "Environment", "Owner id", "Name"],
+          ...["projects:read", "[x] webhooks:read", "webhooks:write", "[x] deliveries:read", "deliveries:write"],
+          ...["events:read", "Cancel", "Trust"],
+        ],
+        roles: ["admin"],
+      },
+      {
+        screen: "the access to a project",
+        button: "Delete main",
+        controls: ["Cancel", "End the trust"],
+        roles: ["admin"],
+      },
       { screen: "API keys", button: "Revoke own", controls: ["Cancel", "Revoke key"], roles: ["admin", "viewer"] },
       {
         screen: "a project",
@@ -892,6 +1148,7 @@ inChromium.describe("the console in Chromium", () => {
         controls: [...checkboxes(["deploy.started"]), "Cancel", "Send test"],
         roles: ["admin"],
       },
+      { screen: "a webhook", button: "Disable", controls: ["Cancel", "Disable webhook"], roles: ["admin"] },
       { screen: "a webhook", button: "Delete", controls: ["Cancel", "Delete webhook"], roles: ["admin"] },
       {
         screen: "a webhook",
@@ -915,6 +1172,11 @@ inChromium.describe("the console in Chromium", () => {
         events,
       });
       await call("PATCH", `/v1/projects/${projectId}/webhooks/${disabled.body.data.id}`, { enabled: false });
+      const accounts = `/v1/projects/${projectId}/service-accounts`;
+      const account = await call("POST", accounts, { name: "deploy job", role: "viewer" });
+      await call("POST", `${accounts}/${account.body.data.id}/api-keys`, { name: "own" });
+      const trust = { name: "main", issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
+      await call("POST", `/v1/projects/${projectId}/trusted-workflows`, trust);
       for (let count = 0; count < 21; count++) await call("POST", `${path}/test`, {});
       await receiver.waitFor(21);
       const [{ id: deliveryId }] = (await call("GET", `${path}/deliveries`)).body.data;
@@ -946,8 +1208,9 @@ inChromium.describe("the console in Chromium", () => {
       >(`[...document.querySelector("${selector}").querySelectorAll("button, input, select, textarea")]
         .map((control) => {
           const [label] = control.labels ?? [];
-          const text = label?.querySelector("code, span") ?? label ?? control;
-          return (control.checked ? "[x] " : "") + (control.getAttribute("aria-label") ?? text.textContent.trim());
+          const text = label?.querySelector("code, span:not(.fine)") ?? label ?? control;
+          const name = text.textContent.replace(/ optional$/, "");
+          return (control.checked ? "[x] " : "") + (control.getAttribute("aria-label") ?? name.trim());
         })`);
 
     async function open(page: Page, screen: string): Promise<void> {
@@ -978,7 +1241,7 @@ inChromium.describe("the console in Chromium", () => {
       for (const { screen, button, controls } of dialogs) {
         await open(page, screen);
         await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
-        expect(await controlsIn(page, "dialog")).toEqual(controls);
+        await eventually(async () => expect(await controlsIn(page, "dialog")).toEqual(controls));
         await page.keyboard.press("Escape");
         await page.getByRole("dialog").waitFor({ state: "detached" });
       }
@@ -986,13 +1249,45 @@ inChromium.describe("the console in Chromium", () => {
 
     test("every control of the screens opens a known dialog or is a known action", () => {
       const lists = [...filters, ...selection, "Select delivery", "Load more"];
-      const actions = ["Disable", "Enable", ...lists, "Redeliver", ...copies, ...simulation, ...code];
+      const actions = ["Enable", ...lists, "Redeliver", ...copies, ...simulation, ...verification];
       const known = new Set([...actions, ...dialogs.map(({ button }) => button)]);
       const all = Object.values(screens).flatMap(({ admin, viewer }) => [...admin, ...viewer]);
       expect(all.filter((name) => !known.has(name))).toEqual([]);
       const forViewers = new Set(Object.values(screens).flatMap(({ viewer }) => viewer));
       for (const { button, roles } of dialogs) expect(forViewers.has(button)).toBe(roles.includes("viewer"));
     });
+
+    const desktop = VIEWPORT;
+    const phone = { width: 390, height: 844 };
+    test.each([
+      { colorScheme: "light" as const, viewport: desktop, device: "a desktop", withDialogs: true },
+      { colorScheme: "dark" as const, viewport: phone, device: "a phone", withDialogs: false },
+    ])(
+      "axe finds no violation on any screen, in the $colorScheme theme on $device",
+      async ({ colorScheme, viewport, withDialogs }) => {
+        const page = await newPage({ colorScheme, viewport });
+        const found: Record<string, string[]> = {};
+        await page.goto(`${run.baseUrl}/console/`);
+        await page.getByLabel("JWT or API key").waitFor();
+        found["sign-in"] = await violationsIn(page);
+        await signIn(page, "", tokenOf("admin-of-all-screens"));
+        for (const screen of Object.keys(screens)) {
+          await open(page, screen);
+          found[screen] = await violationsIn(page);
+        }
+        for (const { screen, button } of withDialogs ? dialogs : []) {
+          await open(page, screen);
+          await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
+          await page.getByRole("dialog").waitFor();
+          await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
+          found[`${screen}: ${button}`] = await violationsIn(page);
+          await page.keyboard.press("Escape");
+          await page.getByRole("dialog").waitFor({ state: "detached" });
+        }
+        expect(Object.fromEntries(Object.entries(found).filter(([, violations]) => violations.length > 0))).toEqual({});
+        expect(Object.keys(found).length).toBeGreaterThan(10);
+      },
+    );
 
     test("the project of a viewer is marked as read-only", async () => {
       const page = await signedIn(hashOf("a project"), { token: tokenOf("viewer-of-all-screens") });
@@ -1016,6 +1311,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("link", { name: "API keys" }).click();
       await page.getByRole("button", { name: "New key" }).click();
       await page.getByRole("dialog").getByLabel("Name").fill("kept");
+      await page.getByLabel("All my projects").check();
       await page.getByRole("button", { name: "Create key" }).click();
       const key = await page.getByLabel("kept", { exact: true }).inputValue();
       await page.getByRole("button", { name: "Copy" }).click();
@@ -1104,7 +1400,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByLabel("Payload of deploy.failed").getByText("onerror").first().waitFor();
       await page.goto(`${run.baseUrl}/console/#/keys`);
       await page.getByRole("row", { name: "<img src=x" }).waitFor();
-      expect(await page.title()).toBe("Deployment webhooks");
+      expect(await page.title()).toBe("API keys · Deployment webhooks");
       expect(await page.locator("script").count()).toBe(1);
       expect(await page.locator("img[src=x]").count()).toBe(0);
     });
@@ -1139,7 +1435,7 @@ inChromium.describe("the console in Chromium", () => {
       expected = [/status of 429/];
       const page = await signedIn();
       let requests = 0;
-      await page.route("**/v1/api-keys", async (route) => {
+      await page.route("**/v1/api-keys?*", async (route) => {
         requests += 1;
         if (requests > 1) return route.continue();
         const error = { code: "rate_limited", message: "Too many requests. Wait and try again.", request_id: "r-1" };
@@ -1168,6 +1464,25 @@ inChromium.describe("the console in Chromium", () => {
       expect(await page.locator("tbody tr").count()).toBe(1);
       await page.unroute("**/deliveries?*");
       await alert.waitFor({ state: "detached" });
+    });
+
+    test("an outage is shown once, and Retry loads everything again", async () => {
+      expected = [/ERR_FAILED|Failed to fetch/];
+      const { hash } = await newScenario();
+      const page = await newPage({});
+      await page.clock.install();
+      await signIn(page, hash);
+      await page.getByText("No deliveries yet").waitFor();
+      await page.route("**/v1/**", (route) => route.abort());
+      await page.clock.runFor(6_000);
+      await page.getByText("not live").waitFor();
+      const alert = page.getByRole("alert");
+      await alert.getByText("Could not reach the service.").waitFor();
+      expect(await alert.count()).toBe(1);
+      await page.unroute("**/v1/**");
+      await alert.getByRole("button", { name: "Retry now" }).click();
+      await alert.waitFor({ state: "detached" });
+      await page.getByText("live", { exact: true }).waitFor();
     });
 
     test("shows that the device is offline, and continues when it is online again", async () => {
@@ -1209,15 +1524,16 @@ inChromium.describe("the console in Chromium", () => {
         return route.fulfill({ status: 401, json: { error } });
       });
       await page.getByRole("button", { name: "Disable" }).click();
+      await page.getByRole("button", { name: "Disable webhook" }).click();
       await page.getByText("Your session has ended").waitFor();
       expect(await stored(page)).toEqual({ session: {}, local: {}, cookie: "" });
     });
 
     test.each([
-      ["a redelivery", "Redeliver", /redeliver$/],
-      ["disabling a webhook", "Disable", /webhooks\/[\w-]+$/],
-      ["simulating a deployment", "Send deployment event", /events$/],
-    ])("shows the error of %s, with its request id", async (_, button, url) => {
+      ["a redelivery", ["Redeliver"], /redeliver$/],
+      ["disabling a webhook", ["Disable", "Disable webhook"], /webhooks\/[\w-]+$/],
+      ["simulating a deployment", ["Send deployment event"], /events$/],
+    ])("shows the error of %s, with its request id", async (_, buttons, url) => {
       expected = [/status of 409/];
       const { hash, path } = await newScenario({ url: (await newReceiver()).url });
       const { id } = (await call("POST", `${path}/test`, {})).body.data;
@@ -1227,7 +1543,7 @@ inChromium.describe("the console in Chromium", () => {
         const error = { code: "conflict", message: "Not now.", request_id: "r-77" };
         return route.fulfill({ status: 409, json: { error } });
       });
-      await page.getByRole("button", { name: button }).click();
+      for (const name of buttons) await page.getByRole("button", { name, exact: true }).click();
       const alert = page.getByRole("alert");
       await alert.getByText("Not now.").waitFor();
       expect(await alert.textContent()).toContain("conflict · request r-77");
@@ -1330,11 +1646,39 @@ inChromium.describe("the console in Chromium", () => {
       expect(await page.evaluate<string>(ring)).toBe("solid");
     });
 
+    test("arrow keys move between the languages and between the rows of a list", async () => {
+      const { projectId, hash } = await newScenario({ name: "Arrows" });
+      await call("POST", `/v1/projects/${projectId}/webhooks`, { url: "https://example.com/2", events: eventNames });
+      const page = await signedIn(`${hash}/verify`);
+      await page.getByRole("tab", { name: "Node" }).focus();
+      for (const [key, name] of [
+        ["ArrowRight", "Python"],
+        ["End", "Shell"],
+        ["ArrowRight", "Node"],
+        ["ArrowLeft", "Shell"],
+        ["Home", "Node"],
+      ]) {
+        await page.keyboard.press(key ?? "");
+        expect(await focused(page)).toBe(name);
+        expect(await page.getByRole("tab", { name: name ?? "", selected: true }).count()).toBe(1);
+      }
+      await page.goto(`${run.baseUrl}/console/#/projects/${projectId}`);
+      const links = page.getByRole("main").getByRole("table").getByRole("link");
+      await links.nth(1).waitFor();
+      const names = await links.allTextContents();
+      await links.first().focus();
+      await page.keyboard.press("ArrowDown");
+      expect(await focused(page)).toBe(names[1]);
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("ArrowUp");
+      expect(await focused(page)).toBe(names[0]);
+    });
+
     test("Escape closes a dialog and returns the focus to its button", async () => {
       const { hash } = await newScenario();
       const page = await signedIn(hash);
       await page.getByRole("button", { name: "Edit" }).waitFor();
-      for (const name of ["Send test", "Edit", "Rotate secret", "Delete"]) {
+      for (const name of ["Send test", "Disable", "Edit", "Rotate secret", "Delete"]) {
         await tabTo(page, name);
         await page.keyboard.press("Enter");
         await page.getByRole("dialog").waitFor();
@@ -1383,6 +1727,56 @@ inChromium.describe("the console in Chromium", () => {
       },
     );
 
+    test("the title of the page names the screen", async () => {
+      const { hash, projectId, path } = await newScenario({ name: "Titled", url: (await newReceiver()).url });
+      const { id } = (await call("POST", `${path}/test`, { event: "deploy.succeeded" })).body.data;
+      const url = (await call("GET", path)).body.data.url;
+      const page = await newPage();
+      await page.goto(`${run.baseUrl}/console/`);
+      await eventually(async () => expect(await page.title()).toBe("Deployment webhooks"));
+      await signIn(page);
+      const titles = {
+        "#/projects": "Projects",
+        "#/keys": "API keys",
+        "#/audit": "Audit",
+        [`#/projects/${projectId}`]: "Titled",
+        [`#/projects/${projectId}/access`]: "Access · Titled",
+        [`#/projects/${projectId}/audit`]: "Audit · Titled",
+        [hash]: url,
+        [`${hash}/verify`]: `Verify · ${url}`,
+        [`${hash}/deliveries/${id}`]: `deploy.succeeded · ${url}`,
+        "#/unknown": "Page not found",
+      };
+      for (const [screen, title] of Object.entries(titles)) {
+        await page.goto(`${run.baseUrl}/console/${screen}`);
+        await eventually(async () => expect(await page.title()).toBe(`${title} · Deployment webhooks`));
+      }
+    });
+
+    test("the header counts down only the last five minutes of a session", async () => {
+      const page = await signedIn("", { token: tokenOf("demo-user", 3600) });
+      await page.getByText("demo-user").waitFor();
+      expect(await page.getByText("session ends in").count()).toBe(0);
+      await signIn(page, "", tokenOf("demo-user", 200));
+      await page.getByText(/session ends in 03:\d\d/).waitFor();
+    });
+
+    test("the payload keeps its height beside many attempts", async () => {
+      const { hash, path } = await newScenario({ url: (await newReceiver()).url });
+      const { id } = (await call("POST", `${path}/test`, {})).body.data;
+      const page = await newPage();
+      await page.route(/\/deliveries\/[^/?]+$/, async (route) => {
+        const response = await route.fetch();
+        const { data } = await response.json();
+        const [attempt] = data.attempts;
+        const attempts = attempt ? [1, 2, 3, 4, 5, 6].map((number) => ({ ...attempt, number })) : [];
+        return route.fulfill({ response, json: { data: { ...data, attempts } } });
+      });
+      await signIn(page, `${hash}/deliveries/${id}`);
+      await page.getByText("Attempt 6").waitFor();
+      expect((await page.getByLabel("Payload").boundingBox())?.height).toBeGreaterThan(150);
+    });
+
     test("no screen is wider than a small phone", async () => {
       const target = await newReceiver();
       target.respondWith((_, response) => response.writeHead(500).end("x".repeat(400)));
@@ -1399,8 +1793,9 @@ inChromium.describe("the console in Chromium", () => {
         return delivery.id;
       });
       const page = await signedIn("", { context: { viewport: { width: 360, height: 740 } } });
-      const inProject = ["", "/deliveries", "/events"].map((view) => `#/projects/${projectId}${view}`);
-      const screens = ["#/projects", "#/keys", ...inProject, hash, `${hash}/health`, `${hash}/verify`];
+      const views = ["", "/deliveries", "/events", "/access", "/audit"];
+      const ofProject = views.map((view) => `#/projects/${projectId}${view}`);
+      const screens = ["#/projects", "#/keys", "#/audit", ...ofProject, hash, `${hash}/health`, `${hash}/verify`];
       for (const screen of [...screens, `${hash}/deliveries/${id}`]) {
         await page.goto(`${run.baseUrl}/console/${screen}`);
         await page.locator("h1").first().waitFor();
