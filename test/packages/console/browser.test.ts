@@ -26,7 +26,7 @@ const OIDC_ISSUERS = JSON.stringify([{ name: "github", audience: "deployments" }
 
 const VIEWPORT = { width: 1280, height: 860 };
 /** Upper bound for one condition in the page. Large, for machines that are busy. */
-const DEADLINE_MS = 12_000;
+const DEADLINE_MS = 60_000;
 
 let run: LocalRun;
 let dataDir: string;
