@@ -141,6 +141,17 @@ async function sendEvent(project_id: string, data: unknown, raw?: (text: string)
   await sqs.send(new SendMessageCommand({ QueueUrl: run.eventsQueueUrl, MessageBody: raw?.(text) ?? text }));
 }
 
+/** Makes the list of deliveries that a recovery counts contain new ones with these statuses. */
+async function givenRecoverable(page: Page, statuses: string[]): Promise<void> {
+  const now = Date.now().toString(16).padStart(12, "0");
+  const data = statuses.map((status, index) => ({
+    id: `${now.slice(0, 8)}-${now.slice(8)}-7000-8000-00000000000${index}`,
+    status,
+    test: false,
+  }));
+  await page.route("**/deliveries?limit=100", (route) => route.fulfill({ json: { data } }));
+}
+
 const axe = readFileSync(join(import.meta.dirname, "../../../node_modules/axe-core/axe.min.js"), "utf8");
 
 /** The violations of accessibility rules that axe-core finds, with the elements. */
@@ -650,7 +661,9 @@ inChromium.describe("the console in Chromium", () => {
 
       await page.getByRole("button", { name: "Enable" }).click();
       await page.getByRole("button", { name: "Recover" }).click();
-      await page.getByRole("dialog").getByRole("button", { name: "Recover" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Count" }).click();
+      await page.getByText("1 would be sent again: 0 failed, 1 held.").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Recover 1" }).click();
       await page.getByText("1 delivery is sent again.").waitFor();
       await page.getByRole("row", { name: "succeeded" }).waitFor();
 
@@ -660,14 +673,164 @@ inChromium.describe("the console in Chromium", () => {
       await detail.getByText("succeeded", { exact: true }).waitFor();
       expect(await detail.getByText("test", { exact: true }).count()).toBeGreaterThan(0);
 
-      await page.getByLabel("Status").selectOption("failed");
-      await page.getByText("No failed deliveries").waitFor();
+      await page.getByRole("combobox", { name: "Status" }).selectOption("failed");
+      await page.getByText("No deliveries match the filters").waitFor();
 
       await page.getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("button", { name: "Delete webhook" }).click();
       await page.getByText("No webhooks yet").waitFor();
       expected = [/status of 404/];
       expect((await call("GET", path)).status).toBe(404);
+    });
+
+    test("keeps the filters in the address, and finds the deliveries of a deployment in the whole project", async () => {
+      const target = await newReceiver();
+      const { hash, projectId } = await newScenario({ url: target.url });
+      const deployment_id = randomUUID();
+      await sendEvent(projectId, {}, (text) => JSON.stringify({ ...JSON.parse(text), deployment_id }));
+      await sendEvent(projectId, {}, (text) => JSON.stringify({ ...JSON.parse(text), event: "deploy.started" }));
+      await target.waitFor(2);
+      const page = await signedIn(hash);
+      const rows = page.locator("tbody tr");
+      await rows.nth(1).waitFor();
+      await page.getByRole("combobox", { name: "Event" }).selectOption("deploy.failed");
+      await rows.nth(1).waitFor({ state: "detached" });
+      expect(page.url()).toContain(`${hash}?event=deploy.failed`);
+      await page.reload();
+      await rows.getByText("deploy.failed").waitFor();
+      expect(await rows.count()).toBe(1);
+      await page.goBack();
+      await rows.nth(1).waitFor();
+
+      await page.goto(`${run.baseUrl}/console/#/projects/${projectId}/deliveries`);
+      await rows.nth(1).waitFor();
+      const deployment = page.getByRole("searchbox", { name: "Deployment" });
+      await deployment.fill(deployment_id.slice(0, 8));
+      await page.keyboard.press("Enter");
+      await page.getByText("Not a deployment id. Paste the full id.").waitFor();
+      await deployment.fill(` ${deployment_id.toUpperCase()}`);
+      await page.keyboard.press("Enter");
+      await rows.nth(1).waitFor({ state: "detached" });
+      expect(page.url()).toContain(`deployment_id=${deployment_id}`);
+      await rows.getByText(target.url).waitFor();
+      await page.getByRole("link", { name: "Clear filters" }).click();
+      await rows.nth(1).waitFor();
+    });
+
+    test("resends the chosen deliveries after a 429, and shows which one was rejected", async () => {
+      expected = [/status of (404|429)/];
+      const target = await newReceiver();
+      const { hash, projectId } = await newScenario({ url: target.url });
+      await Promise.all([sendEvent(projectId, {}), sendEvent(projectId, {}), sendEvent(projectId, {})]);
+      await target.waitFor(3);
+      const page = await signedIn(hash);
+      await page.locator("tbody tr").nth(2).waitFor();
+      const answers: { status: number; headers: Record<string, string>; code: string }[] = [
+        { status: 429, headers: { "Retry-After": "1" }, code: "rate_limited" },
+        { status: 404, headers: {}, code: "not_found" },
+      ];
+      await page.route("**/redeliver", (route) => {
+        const answer = answers.shift();
+        if (!answer) return route.continue();
+        const error = { code: answer.code, message: "There is no such delivery.", request_id: "r-1" };
+        return route.fulfill({ status: answer.status, headers: answer.headers, json: { error } });
+      });
+      await page.getByLabel("Select all shown").check();
+      await page.locator("tbody").getByRole("checkbox").first().uncheck();
+      await page.getByRole("button", { name: "Resend 2" }).click();
+      const dialog = page.getByRole("dialog", { name: "Resend deliveries" });
+      await dialog.getByText("2 deliveries are sent again, oldest first").waitFor();
+      expect(target.received).toHaveLength(3);
+      await dialog.getByRole("button", { name: "Resend 2" }).click();
+      await dialog.getByText("1 of 2 sent again, 1 rejected.").waitFor();
+      await dialog.getByRole("listitem").getByText("There is no such delivery.").waitFor();
+      await target.waitFor(4);
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+      expect(await page.getByRole("button", { name: /^Resend/ }).count()).toBe(0);
+    });
+
+    test("shows an attempt as it was sent, and copies it as a command without the secret", async () => {
+      const target = await newReceiver();
+      const { hash, projectId, webhook } = await newScenario({ url: target.url });
+      await sendEvent(projectId, { text: "it's 100 %" });
+      const [request] = await target.waitFor(1);
+      const page = await signedIn(hash);
+      await page.getByRole("row", { name: "deploy.failed" }).getByRole("link").click();
+      const detail = page.getByRole("region", { name: "Delivery", exact: true });
+      await detail.getByText("As sent").click();
+      const sent = (await detail.getByLabel("Request of attempt 1").textContent()) ?? "";
+      for (const name of ["content-type", "user-agent", "x-service-event", "x-service-delivery", "webhook-timestamp"]) {
+        expect(sent.toLowerCase()).toContain(`${name}: ${request?.headers[name]}`.toLowerCase());
+      }
+      expect(sent.endsWith(`\n\n${request?.body}`)).toBe(true);
+      expect(sent).toContain("webhook-signature: (not stored)");
+
+      await detail.getByRole("button", { name: "Copy as curl" }).click();
+      await detail.getByText("Copied").waitFor();
+      const command = await clipboard(page);
+      expect(command).toContain(`'${target.url}'`);
+      expect(command).toContain(`--header 'webhook-id: ${request?.headers["webhook-id"]}'`);
+      expect(command).not.toContain(webhook.secret);
+      await detail.getByRole("button", { name: "Copy delivery id" }).click();
+      await eventually(async () => expect(await clipboard(page)).toBe(request?.headers["webhook-id"]));
+    });
+
+    test("shows the deployments of a project as their events arrive", async () => {
+      const { projectId } = await newScenario();
+      const page = await signedIn(`#/projects/${projectId}/events`);
+      await page.getByText("No deployments in the last 30 days").waitFor();
+      const deployment_id = randomUUID();
+      const report = (event: string, at: string, data: object) =>
+        sendEvent(projectId, data, (text) =>
+          JSON.stringify({ ...JSON.parse(text), event, deployment_id, timestamp: at }),
+        );
+      const started = Date.now() - 120_000;
+      await report("deploy.started", new Date(started).toISOString(), {});
+      const card = page.getByRole("listitem").filter({ hasText: deployment_id });
+      await card.getByText("running").waitFor();
+      await report("deploy.failed", new Date(started + 73_000).toISOString(), { reason: "no memory" });
+      await card.getByText("failed", { exact: true }).waitFor();
+      await card.getByText("took 1 min 13 s").waitFor();
+      await card.getByText("no memory", { exact: true }).waitFor();
+      await card.getByRole("link", { name: "Deliveries" }).click();
+      await page.getByRole("searchbox", { name: "Deployment" }).waitFor();
+      expect(page.url()).toContain(`/projects/${projectId}/deliveries?deployment_id=${deployment_id}`);
+    });
+
+    test("shows why a webhook fails, its statistics, and what its receiver does not check", async () => {
+      const target = await newReceiver();
+      target.respondWith((_, response) => response.writeHead(503).end());
+      const { hash, projectId } = await newScenario({ url: target.url });
+      await sendEvent(projectId, {});
+      await target.waitFor(2);
+      const page = await signedIn(`#/projects/${projectId}`);
+      const row = page.getByRole("row", { name: target.url });
+      await row.getByText("failing").waitFor();
+      await row.getByRole("img", { name: /Last 24h: 2 attempts, 2 failed/ }).waitFor();
+      await row.getByRole("link").click();
+      await page.getByText(/No attempt has succeeded for .*no recent success/).waitFor();
+      await page.getByText("http_status The receiver returned 503: check its log").waitFor();
+
+      await page.getByRole("link", { name: "Health" }).click();
+      await page.getByText("Covers all 1 deliveries of the last 24 hours.").waitFor();
+      await page.getByRole("img", { name: "Attempts per 30 min: 2 attempts, 2 failed" }).waitFor();
+      await page.getByText("Show as table").click();
+      const cells = page.getByRole("table", { name: "Attempts and response times" }).locator("tbody td");
+      expect((await cells.allTextContents()).slice(1, 3)).toEqual(["2", "2"]);
+      await page.getByRole("link", { name: "7 days" }).click();
+      await page.getByText("of the last 7 days").waitFor();
+      expect(page.url()).toContain(`${hash}/health?window=7d`);
+
+      target.respondWith(200);
+      await page.getByRole("button", { name: "Certify…" }).click();
+      await page.getByRole("button", { name: "Certify", exact: true }).click();
+      await page.getByText("3 of 7 checks not passed").waitFor();
+      const forged = page.getByRole("row", { name: "Signatures made with another secret" });
+      await forged.getByText("not passed").waitFor();
+      await forged.getByText("verify the signature").waitFor();
+      await page.reload();
+      await page.getByText("3 of 7 checks not passed").waitFor();
     });
 
     test("loads more deliveries than one page, and keeps them while new ones arrive", async () => {
@@ -700,6 +863,7 @@ inChromium.describe("the console in Chromium", () => {
           status,
           test: false,
           created_at: new Date().toISOString(),
+          waiting_for: null,
           next_attempt_at: null,
           attempt_count: 1,
         }));
@@ -731,7 +895,7 @@ inChromium.describe("the console in Chromium", () => {
       await eventually(() => expect(queries.at(-1)).toEqual({ limit: "100" }));
       expect(await rows.count()).toBe(140);
 
-      await page.getByLabel("Status").selectOption("failed");
+      await page.getByRole("combobox", { name: "Status" }).selectOption("failed");
       await rows.getByText("failed", { exact: true }).first().waitFor();
       expect(queries.at(-1)).toEqual({ status: "failed", limit: "20" });
       expect(await rows.count()).toBe(20);
@@ -746,11 +910,20 @@ inChromium.describe("the console in Chromium", () => {
       const { hash } = await newScenario();
       const page = await recordingBodies(await newPage({ timezoneId: "America/New_York" }));
       await signIn(page, hash);
-      const choices = { "Failed and held": undefined, Held: "held" };
-      for (const [choice, status] of Object.entries(choices)) {
+      await givenRecoverable(page, ["failed", "failed", "held", "succeeded"]);
+      const choices = { "Failed and held": [undefined, 3], Held: ["held", 1] } as const;
+      for (const [choice, [status, count]] of Object.entries(choices)) {
         await page.getByRole("button", { name: "Recover" }).click();
+        await page.getByRole("dialog").getByRole("button", { name: "Count" }).click();
+        await page.getByText("3 would be sent again: 2 failed, 1 held.").waitFor();
+        // Another choice needs another count.
+        await page.getByLabel("Failed", { exact: true }).check();
         await page.getByLabel(choice, { exact: true }).check();
-        await page.getByRole("dialog").getByRole("button", { name: "Recover" }).click();
+        await page.getByRole("dialog").getByRole("button", { name: "Count" }).click();
+        await page
+          .getByRole("dialog")
+          .getByRole("button", { name: `Recover ${count}` })
+          .click();
         await page.getByRole("dialog").waitFor({ state: "detached" });
         const body = (await sentBodies(page)).at(-1) as { since: string; status?: string };
         expect(body.status).toBe(status);
@@ -772,9 +945,11 @@ inChromium.describe("the console in Chromium", () => {
         const data = { count: isLast ? 3 : 500, complete: isLast, next_cursor: isLast ? null : `c${bodies.length}` };
         return route.fulfill({ status: 202, json: { data } });
       });
+      await givenRecoverable(page, ["failed"]);
       await page.getByRole("button", { name: "Recover" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByRole("button", { name: "Recover" }).click();
+      await dialog.getByRole("button", { name: "Count" }).click();
+      await dialog.getByRole("button", { name: "Recover 1" }).click();
       await dialog.getByText("1000 sent again so far.").waitFor();
       lastCall.resolve();
       await page.getByText("1003 deliveries are sent again.").waitFor();
@@ -793,9 +968,11 @@ inChromium.describe("the console in Chromium", () => {
         await isClosed.promise;
         return route.fulfill({ status: 202, json: { data: { count: 500, complete: false, next_cursor: "c1" } } });
       });
+      await givenRecoverable(page, ["failed"]);
       await page.getByRole("button", { name: "Recover" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByRole("button", { name: "Recover" }).click();
+      await dialog.getByRole("button", { name: "Count" }).click();
+      await dialog.getByRole("button", { name: "Recover 1" }).click();
       await eventually(() => expect(calls).toBe(1));
       await dialog.getByRole("button", { name: "Cancel" }).click();
       isClosed.resolve();
@@ -813,6 +990,10 @@ inChromium.describe("the console in Chromium", () => {
     const files = ["verify-webhook", "express", "fastify", "inbox", "lambda", "next"].map((name) => `Copy ${name}.mjs`);
     const age = "Reject it if it is older than 5 minutes, as a receiver does";
     const verification = [...code, ...files, "Headers", "Body", "Secret", age, "Check"];
+    const search = ["Event", "Deployment", "Search"];
+    const filters = ["Status", ...search, "Error", "Since", "Until"];
+    const selection = ["Select all shown"];
+    const copies = ["Copy delivery id", "Copy deployment id", "Copy as curl", "Copy payload"];
 
     /** Every control in the main part of every screen, by role. `shows` is visible once the screen has loaded. */
     const screens: Record<string, { hash: string; shows: string; admin: string[]; viewer: string[] }> = {
@@ -831,24 +1012,42 @@ inChromium.describe("the console in Chromium", () => {
         viewer: [],
       },
       "the audit of a project": { hash: "PROJECT/audit", shows: "Projects", admin: [], viewer: [] },
-      "a project": { hash: "PROJECT", shows: "Events", admin: ["New webhook", ...simulation], viewer: [] },
+      "a project": { hash: "PROJECT", shows: "Last 24 h", admin: ["New webhook", ...simulation], viewer: [] },
       "an empty project": {
         hash: "EMPTY",
         shows: "No webhooks yet",
         admin: ["New webhook", ...simulation],
         viewer: [],
       },
+      "the deliveries of a project": {
+        hash: "PROJECT/deliveries",
+        shows: "Attempts",
+        admin: ["New webhook", ...simulation, ...filters, ...selection, "Select delivery", "Load more"],
+        viewer: [...filters, "Load more"],
+      },
+      "the events of a project": {
+        hash: "PROJECT/events",
+        shows: "No deployments in the last 30 days",
+        admin: ["New webhook", ...simulation, ...search],
+        viewer: search,
+      },
       "a webhook": {
         hash: "PROJECT/webhooks/ENABLED",
         shows: "Attempts",
-        admin: [...adminActions, ...simulation, "Status", "Recover…", "Load more"],
-        viewer: ["Status", "Load more"],
+        admin: [...adminActions, ...simulation, ...filters, ...selection, "Recover…", "Select delivery", "Load more"],
+        viewer: [...filters, "Load more"],
+      },
+      "a webhook's health": {
+        hash: "PROJECT/webhooks/ENABLED/health",
+        shows: "Covers all",
+        admin: [...adminActions, "Certify…"],
+        viewer: [],
       },
       "a disabled webhook": {
         hash: "PROJECT/webhooks/DISABLED",
         shows: "No deliveries yet",
-        admin: adminActions.map((name) => (name === "Disable" ? "Enable" : name)).concat(simulation, "Status"),
-        viewer: ["Status"],
+        admin: adminActions.map((name) => (name === "Disable" ? "Enable" : name)).concat(simulation, filters),
+        viewer: filters,
       },
       "verification code": {
         hash: "PROJECT/webhooks/ENABLED/verify",
@@ -859,8 +1058,18 @@ inChromium.describe("the console in Chromium", () => {
       "a delivery": {
         hash: "PROJECT/webhooks/ENABLED/deliveries/DELIVERY",
         shows: "Attempt 1",
-        admin: [...adminActions, ...simulation, "Status", "Recover…", "Load more", "Redeliver", "Copy payload"],
-        viewer: ["Status", "Load more", "Copy payload"],
+        admin: [
+          ...adminActions,
+          ...simulation,
+          ...filters,
+          ...selection,
+          "Recover…",
+          "Select delivery",
+          "Load more",
+          "Redeliver",
+          ...copies,
+        ],
+        viewer: [...filters, "Load more", ...copies],
       },
       "an unknown page": { hash: "#/unknown", shows: "Page not found", admin: [], viewer: [] },
     };
@@ -944,9 +1153,10 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "a webhook",
         button: "Recover…",
-        controls: ["Created since", "[x] Failed and held", "Failed", "Held", "Cancel", "Recover"],
+        controls: ["Created since", "[x] Failed and held", "Failed", "Held", "Cancel", "Count"],
         roles: ["admin"],
       },
+      { screen: "a webhook's health", button: "Certify…", controls: ["Cancel", "Certify"], roles: ["admin"] },
     ];
 
     let ids: Record<string, string>;
@@ -985,8 +1195,14 @@ inChromium.describe("the console in Chromium", () => {
       };
     });
 
-    /** The labels of all controls below an element. `[x]` marks a chosen option. */
-    const controlsIn = (page: Page, selector: "main" | "dialog") =>
+    /** The labels of all controls below an element. `[x]` marks a chosen option. Equal rows count once. */
+    async function controlsIn(page: Page, selector: "main" | "dialog"): Promise<string[]> {
+      const labels = await labelsIn(page, selector);
+      const names = labels.map((label) => label.replace(/ [0-9a-f-]{36}$/, ""));
+      return names.filter((name, index) => name !== names[index - 1]);
+    }
+
+    const labelsIn = (page: Page, selector: "main" | "dialog") =>
       page.evaluate<
         string[]
       >(`[...document.querySelector("${selector}").querySelectorAll("button, input, select, textarea")]
@@ -1032,7 +1248,8 @@ inChromium.describe("the console in Chromium", () => {
     });
 
     test("every control of the screens opens a known dialog or is a known action", () => {
-      const actions = ["Enable", "Status", "Load more", "Redeliver", "Copy payload", ...simulation, ...verification];
+      const lists = [...filters, ...selection, "Select delivery", "Load more"];
+      const actions = ["Enable", ...lists, "Redeliver", ...copies, ...simulation, ...verification];
       const known = new Set([...actions, ...dialogs.map(({ button }) => button)]);
       const all = Object.values(screens).flatMap(({ admin, viewer }) => [...admin, ...viewer]);
       expect(all.filter((name) => !known.has(name))).toEqual([]);
@@ -1178,6 +1395,9 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("row", { name: "deploy.failed" }).getByRole("link").click();
       await page.getByLabel("Response to attempt 1").getByText("</pre></script>").waitFor();
       expect(await page.getByLabel("Payload").textContent()).toContain(JSON.stringify(markup));
+      await page.goto(`${run.baseUrl}/console/#/projects/${projectId}/events`);
+      await page.locator("summary").filter({ hasText: "deploy.failed" }).click();
+      await page.getByLabel("Payload of deploy.failed").getByText("onerror").first().waitFor();
       await page.goto(`${run.baseUrl}/console/#/keys`);
       await page.getByRole("row", { name: "<img src=x" }).waitFor();
       expect(await page.title()).toBe("API keys · Deployment webhooks");
@@ -1573,14 +1793,16 @@ inChromium.describe("the console in Chromium", () => {
         return delivery.id;
       });
       const page = await signedIn("", { context: { viewport: { width: 360, height: 740 } } });
-      const ofProject = ["", "/access", "/audit"].map((view) => `#/projects/${projectId}${view}`);
-      const screens = ["#/projects", "#/keys", "#/audit", ...ofProject, hash, `${hash}/verify`];
+      const views = ["", "/deliveries", "/events", "/access", "/audit"];
+      const ofProject = views.map((view) => `#/projects/${projectId}${view}`);
+      const screens = ["#/projects", "#/keys", "#/audit", ...ofProject, hash, `${hash}/health`, `${hash}/verify`];
       for (const screen of [...screens, `${hash}/deliveries/${id}`]) {
         await page.goto(`${run.baseUrl}/console/${screen}`);
         await page.locator("h1").first().waitFor();
         await eventually(async () => expect(await page.locator(".skeleton").count()).toBe(0));
         const root = "document.documentElement";
-        expect(await page.evaluate<number>(`${root}.scrollWidth - ${root}.clientWidth`)).toBe(0);
+        const tooWide = await page.evaluate<number>(`${root}.scrollWidth - ${root}.clientWidth`);
+        expect({ screen, tooWide }).toEqual({ screen, tooWide: 0 });
       }
     });
   });
