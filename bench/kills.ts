@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
 import type { Bench, Result } from "./harness.ts";
 import { deliveriesOf, newDataDir, removeDataDir, type Service, startService, subscribe } from "./local-service.ts";
 import { type Arrival, clock, type Receivers, startReceivers } from "./receivers.ts";
+import { eventsQueueOf } from "./traffic.ts";
 
 /*
  * Kills the whole service with SIGKILL at random moments while events are published, starts it again, and compares at the end what
@@ -14,6 +14,9 @@ import { type Arrival, clock, type Receivers, startReceivers } from "./receivers
  */
 
 export interface Plan {
+  /** No further kill, and no further event, after this time. */
+  forMs: number;
+  /** Max kills and events, if the time is enough for them. */
   kills: number;
   events: number;
   /** Shortest and longest time between a start and the next kill. */
@@ -28,12 +31,13 @@ export interface Plan {
 }
 
 const full: Plan = {
+  forMs: 220_000,
   kills: 100,
   events: 10_000,
   minUpMs: 200,
-  maxUpMs: 2_500,
+  maxUpMs: 2_000,
   responseMs: 20,
-  publishPauseMs: 100,
+  publishPauseMs: 50,
   maxQuietMs: 90_000,
 };
 
@@ -55,23 +59,26 @@ async function freePorts(): Promise<{ PORT: string; SQS_PORT: string }> {
 export async function measureKills(plan: Plan): Promise<Result> {
   const dataDir = newDataDir();
   const ports = await freePorts();
-  const receivers = await startReceivers(1);
+  const receivers = await startReceivers();
   let service: Service | undefined;
   try {
     service = await startService(ports, dataDir);
-    const { id, secret } = await subscribe(service, `${receivers.origins[0]}/after/${plan.responseMs}/kills`);
-    await receivers.take({ [`/after/${plan.responseMs}/kills`]: secret });
-    const published = publish(plan, service);
+    const { id, secret } = await subscribe(service, `${receivers.origin}${pathOf(plan)}`);
+    await receivers.take({ [pathOf(plan)]: secret });
+    const stopping = new AbortController();
+    const published = publish(plan, service, stopping.signal);
     const killedAt: number[] = [];
-    while (killedAt.length < plan.kills) {
+    const endsAt = clock() + plan.forMs;
+    while (killedAt.length < plan.kills && clock() < endsAt) {
       await sleep(plan.minUpMs + Math.random() * (plan.maxUpMs - plan.minUpMs));
       killedAt.push(clock());
       await service.end();
       service = await startService(ports, dataDir);
     }
+    stopping.abort();
     const events = await published;
     const arrivals = await arrivalsOf(plan, receivers, secret, events);
-    return resultOf(plan, { events, arrivals, killedAt, logged: await logOf(plan, service, id) });
+    return resultOf(plan, { events, arrivals, killedAt, logged: await logOf(plan, service, id, events.size) });
   } finally {
     await service?.end();
     await receivers.end();
@@ -79,27 +86,23 @@ export async function measureKills(plan: Plan): Promise<Result> {
   }
 }
 
-/** Publishes all events, each batch until the queue has accepted it. Returns the ids of their deployments. */
-async function publish({ events, publishPauseMs }: Plan, service: Service): Promise<Set<string>> {
-  const credentials = { accessKeyId: "local", secretAccessKey: "local" };
-  const { origin } = new URL(service.eventsQueueUrl);
-  const sqs = new SQSClient({ endpoint: origin, region: "us-east-1", credentials, maxAttempts: 1 });
+/** The path of the receiver. */
+const pathOf = ({ responseMs }: Plan): string => `/after/${responseMs}/kills`;
+
+/** Publishes events until the kills are over, each batch until the queue has accepted it. Returns the ids of their deployments. */
+async function publish({ events, publishPauseMs }: Plan, service: Service, isOver: AbortSignal): Promise<Set<string>> {
+  const queue = eventsQueueOf(service);
   const published = new Set<string>();
   try {
-    while (published.size < events) {
+    while (published.size < events && !isOver.aborted) {
       const batch = Array.from({ length: Math.min(10, events - published.size) }, () => randomUUID());
-      const Entries = batch.map((deployment_id, index) => {
-        const timestamp = new Date().toISOString();
-        const event = { event: "deploy.started", project_id: service.projectId, deployment_id, timestamp };
-        return { Id: String(index), MessageBody: JSON.stringify(event) };
-      });
-      await untilAccepted(() => sqs.send(new SendMessageBatchCommand({ QueueUrl: service.eventsQueueUrl, Entries })));
+      await untilAccepted(() => queue.publish(service.projectId, batch));
       for (const id of batch) published.add(id);
       await sleep(publishPauseMs);
     }
     return published;
   } finally {
-    sqs.destroy();
+    await queue.end();
   }
 }
 
@@ -120,17 +123,12 @@ async function untilAccepted(send: () => Promise<unknown>): Promise<void> {
 }
 
 /** Waits until all events have arrived, or none arrives any more. */
-async function arrivalsOf(
-  { maxQuietMs, responseMs }: Plan,
-  receivers: Receivers,
-  secret: string,
-  events: Set<string>,
-): Promise<Arrival[]> {
+async function arrivalsOf(plan: Plan, receivers: Receivers, secret: string, events: Set<string>): Promise<Arrival[]> {
   const arrivals: Arrival[] = [];
   const missing = new Set(events);
   let lastArrivalAt = Date.now();
-  while (missing.size > 0 && Date.now() < lastArrivalAt + maxQuietMs) {
-    const received = await receivers.take({ [`/after/${responseMs}/kills`]: secret });
+  while (missing.size > 0 && Date.now() < lastArrivalAt + plan.maxQuietMs) {
+    const received = await receivers.take({ [pathOf(plan)]: secret });
     if (received.invalid.length > 0) throw new Error(`Invalid signature: ${received.invalid[0]}`);
     if (received.arrivals.length > 0) lastArrivalAt = Date.now();
     arrivals.push(...received.arrivals);
@@ -149,7 +147,7 @@ interface Log {
  * Reads the log of deliveries once all of them have succeeded, or after the longest wait. A delivery whose request was
  * sent just before a kill has no row before its message is received again.
  */
-async function logOf({ maxQuietMs, events }: Plan, service: Service, webhookId: string): Promise<Log> {
+async function logOf({ maxQuietMs }: Plan, service: Service, webhookId: string, events: number): Promise<Log> {
   const endsAt = Date.now() + maxQuietMs;
   for (;;) {
     const log: Log = { byStatus: {}, attempts: 0 };
@@ -183,6 +181,8 @@ export function resultOf({ responseMs }: Plan, { events, arrivals, killedAt, log
   const figures = `${events.size} events, ${arrived.size} arrived, in the log: ${JSON.stringify(logged.byStatus)}`;
   if (lost > 0 || arrived.size > events.size || !isLogged) throw new Error(`The ledger does not balance: ${figures}.`);
   if (logged.attempts > arrivals.length) throw new Error("The log has more attempts than the receiver got requests.");
+  if (killedAt.length === 0)
+    throw new Error("The service was not killed: its start took longer than the time of the run.");
   const repeats = arrivals.length - arrived.size;
   const openAt = (at: number) => arrivals.filter((each) => each.at <= at && each.at > at - responseMs).length;
   const open = killedAt.reduce((sum, at) => sum + openAt(at), 0);
@@ -216,10 +216,11 @@ export function resultOf({ responseMs }: Plan, { events, arrivals, killedAt, log
       },
     ],
     targets: [
-      { name: "kills.lost", value: lost, bound: 0 },
-      { name: "kills.repeatedPerKill", value: perKill(repeats), bound: MAX_IN_FLIGHT },
+      { name: "events lost", value: lost, bound: 0 },
+      { name: "requests repeated per kill", value: perKill(repeats), bound: MAX_IN_FLIGHT },
     ],
     notes: [
+      `${killedAt.length} kills while ${events.size} events were published.`,
       "Open at a kill: requests that the receiver had not answered. Requests whose answer was not yet recorded are in flight too.",
       "A request that is not in the log was sent just before a kill, and sent again after it.",
     ],
