@@ -6,7 +6,7 @@ import { settings } from "../functions/platform/env.ts";
 import { checkCircuit } from "../functions/webhooks/circuit-breaker.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, type Config, setupOf } from "./billed-time.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
-import { frontDoorTable, limitsTable } from "./limits.ts";
+import { frontDoorTable, limitsTable, simulationTable } from "./limits.ts";
 import { dollarsFor, hosted, type PriceKey, prices } from "./prices.ts";
 import { PRICED_ROUTE, type RequestUnits, readUnits, type Units, type Usage } from "./units.ts";
 
@@ -682,7 +682,12 @@ export function inMarkdown({ title, columns, rows }: Table): string {
 }
 
 /** Returns all tables of docs/scale.md. */
-export const documented = (units: Units): Table[] => [...tablesOf(units), limitsTable(units), frontDoorTable(units)];
+export const documented = (units: Units): Table[] => [
+  ...tablesOf(units),
+  limitsTable(units),
+  simulationTable(units),
+  frontDoorTable(units),
+];
 
 /**
  * Replaces each table of a document by the one with the same title.

@@ -27,7 +27,10 @@ export const bench: Bench = {
 /** @throws Error when an event is lost, or a second request is sent for one */
 export function measureDuplicates({ perSecond, seconds, settleMs }: Plan): Promise<Result> {
   return withStarted(async (start) => {
-    const { publish, journal } = await start(startTraffic());
+    const { service, events, journal } = await start(startTraffic());
+    // An event is the same one when all of its fields are.
+    const timestamp = new Date().toISOString();
+    const publish = (event: string) => events.publish(service.projectId, [event], "deploy.started", timestamp);
     const turn = await offer((event) => Promise.all([publish(event), publish(event)]), { perSecond, seconds });
     const { missing } = await journal.arrivalsOf([turn], MAX_WAIT_MS);
     await Promise.all([...turn.keys()].map(publish));

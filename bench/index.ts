@@ -11,7 +11,6 @@ import { type Bench, figure, isMet, type Result, type Table, type Target } from 
  * folder that exports `bench`.
  */
 const limitSeconds = {
-  size: 60,
   cold: 400,
   auth: 60,
   sign: 60,

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import net from "node:net";
@@ -64,7 +65,7 @@ const slowReceivers =
     }
     const publishing = repeated((plan.perSecond * share) / (1 - share), async (number) => {
       const { project, event } = slow[number % slow.length] ?? { project: other, event: eventNames[0] };
-      await traffic.events.publish(project.projectId, [crypto.randomUUID()], event);
+      await traffic.events.publish(project.projectId, [randomUUID()], event);
     });
     return {
       async begin() {
@@ -84,7 +85,7 @@ const EVENTS_PER_SECOND = 2;
 
 async function namesThatNeverResolve({ plan, other, traffic, dns }: Scene): Promise<Disturbance> {
   for (let number = 0; number < NAMES; number++) await subscribe(other, `https://never-${number}.example.com/`);
-  const publishing = repeated(EVENTS_PER_SECOND, () => traffic.events.publish(other.projectId, [crypto.randomUUID()]));
+  const publishing = repeated(EVENTS_PER_SECOND, () => traffic.events.publish(other.projectId, [randomUUID()]));
   return {
     async begin() {
       publishing.start();
@@ -104,7 +105,11 @@ const MAX_FAN_OUT_MS = 25_000;
 
 async function deadWebhook({ plan, other, traffic }: Scene): Promise<Disturbance> {
   const { id } = await subscribe(other, `${await unusedOrigin()}/`);
-  const publishTen = () => traffic.events.publish(other.projectId, Array.from({ length: 10 }, crypto.randomUUID));
+  const publishTen = () =>
+    traffic.events.publish(
+      other.projectId,
+      Array.from({ length: 10 }, () => randomUUID()),
+    );
   await publishTen();
   const opensAt = Date.now() + plan.circuitOpensAfterMs;
   return {
@@ -186,8 +191,10 @@ function flood(
   };
 }
 
-/** The case that simulation.ts reproduces. */
+/** The case that simulation.ts reproduces, and the webhooks of a case with slow receivers: one per event in two projects. */
 export const HANGING_CASE = "10 % to receivers that hang";
+export const HANGING_SHARE = 0.1;
+export const HANGING_WEBHOOKS = 2 * eventNames.length;
 
 export const cases: Record<string, Case> = {
   "5 % to receivers that take 14 s": slowReceivers(
@@ -196,7 +203,7 @@ export const cases: Record<string, Case> = {
     ({ slowMs }) => slowMs,
   ),
   [HANGING_CASE]: slowReceivers(
-    0.1,
+    HANGING_SHARE,
     () => "/hang",
     ({ leadMs }) => leadMs,
   ),

@@ -12,7 +12,7 @@ import { clock, type Receivers, startReceivers } from "./receivers.ts";
 /** The events queue of a service. */
 export interface EventsQueue extends Endable {
   /** Publishes up to ten events. Resolves when the queue has accepted them. */
-  publish(projectId: string, deploymentIds: string[], event?: EventName): Promise<void>;
+  publish(projectId: string, deploymentIds: string[], event?: EventName, timestamp?: string): Promise<void>;
   /** Returns the number of events that fan-out has not handled yet. */
   depth(): Promise<number>;
 }
@@ -22,8 +22,7 @@ export function eventsQueueOf({ eventsQueueUrl: QueueUrl }: Service): EventsQueu
   const sqs = new SQSClient({ endpoint: new URL(QueueUrl).origin, region: "us-east-1", credentials });
   const AttributeNames = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"] as const;
   return {
-    async publish(project_id, deploymentIds, event = "deploy.started") {
-      const timestamp = new Date().toISOString();
+    async publish(project_id, deploymentIds, event = "deploy.started", timestamp = new Date().toISOString()) {
       const Entries = deploymentIds.map((deployment_id, index) => {
         return { Id: `${index}`, MessageBody: JSON.stringify({ event, project_id, deployment_id, timestamp }) };
       });

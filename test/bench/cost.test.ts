@@ -7,14 +7,13 @@ import {
   inMarkdown,
   type Line,
   parkedLines,
-  readUnits,
   requestLines,
   targetsOf,
   withTables,
 } from "../../bench/cost.ts";
 import { limitsOf } from "../../bench/limits.ts";
 import { dollarsFor, hosted, prices } from "../../bench/prices.ts";
-import type { RequestUnits, Units, Usage } from "../../bench/units.ts";
+import { type RequestUnits, readUnits, type Units, type Usage } from "../../bench/units.ts";
 
 const units = readUnits();
 const none: Usage = {
