@@ -135,6 +135,8 @@ export function figure(value: number): string {
 export const isMet = ({ value, bound, atLeast }: Target): boolean => (atLeast ? value >= bound : value <= bound);
 
 const MAX_PROCESS_MS = 60_000;
+/** Characters of the output in an error: its end has the cause. */
+const MAX_OUTPUT = 2_000;
 
 /**
  * Runs a process and measures its CPU time (user and system) and elapsed time, in milliseconds.
@@ -160,7 +162,8 @@ export async function cpuOf(
   const [, stdout, stderr, report] = child.stdio as unknown as [null, Readable, Readable, Readable];
   const [output, errors, cpuMicros] = await Promise.all([text(stdout), text(stderr), text(report)]);
   const [code, signal] = await closed;
-  if (code !== 0) throw new Error(`${command.join(" ")} ended with ${signal ?? code}:\n${output}${errors}`);
+  if (code !== 0)
+    throw new Error(`${command.join(" ")} ended with ${signal ?? code}:\n${`${output}${errors}`.slice(-MAX_OUTPUT)}`);
   return { cpuMs: Number(cpuMicros) / 1000, wallMs: performance.now() - startedAt, output };
 }
 
