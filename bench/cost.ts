@@ -8,6 +8,7 @@ import { type Assumptions, asDeployed, assumed, billedMs, type Config, setupOf }
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import { frontDoorTable, limitsTable, simulationTable } from "./limits.ts";
 import { dollarsFor, hosted, type PriceKey, prices } from "./prices.ts";
+import texts from "./texts.json" with { type: "json" };
 import { PRICED_ROUTE, type RequestUnits, readUnits, type Units, type Usage } from "./units.ts";
 
 /*
@@ -281,114 +282,67 @@ const priceOf = (units: Units, credential: "jwt" | "key", config = asDeployed(un
   dollars(requestLines(requestOf(units, credential), config));
 
 const HAPPY: DeliveryMix = { webhooks: 1, batch: 10 };
+const TEN: DeliveryMix = { webhooks: 10, batch: 10 };
+const QUIET: DeliveryMix = { webhooks: 1, batch: 1 };
 
 const happy = (units: Units, mix = HAPPY, config = asDeployed(units)): number =>
   dollars(deliveryLines(units, mix, config));
 
-export interface Lever {
-  name: string;
-  /** Savings in dollars per million. */
-  request: number;
-  delivery: number;
-  note: string;
+/** What a design choice saves, in dollars per million. Its text is in texts.json; `detail` replaces `{}` there. */
+interface Saving {
+  request?: number;
+  delivery?: number;
+  detail?: string;
 }
 
 /** Returns what each setting saves compared with its default, one at a time. */
-function setLevers(units: Units): Lever[] {
-  const config = asDeployed(units);
-  const plain = asDeployed(units, { cpu: "x86", memoryMb: () => 1024 });
-  const request = (changed: Config) => priceOf(units, "key", changed) - priceOf(units, "key");
-  const delivery = (changed: Config, mix = HAPPY) => happy(units, mix, changed) - happy(units);
-  return [
-    {
-      name: "arm64 with 512 MB (sender: 256 MB) instead of x86 with 1,024 MB",
-      request: request(plain),
-      delivery: delivery(plain),
-      note: "a send mostly waits, and waiting is billed by memory",
-    },
-    {
-      name: "batches of 10 instead of 1",
-      request: 0,
-      delivery: delivery(config, { webhooks: 1, batch: 1 }),
-      note: "one call waits for ten receivers at once; a quiet queue does not fill batches",
-    },
-    {
-      name: "Lambda's own log lines from level WARN",
-      request: request(asDeployed(units, { hasSystemLines: true })),
-      delivery: delivery(asDeployed(units, { hasSystemLines: true })),
-      note: "durations and errors remain as metrics, faults as log lines",
-    },
-  ];
+function setLevers(units: Units) {
+  const saved = (changed: Config, mix = HAPPY): Saving => ({
+    request: priceOf(units, "key", changed) - priceOf(units, "key"),
+    delivery: happy(units, mix, changed) - happy(units),
+  });
+  return {
+    arm64: saved(asDeployed(units, { cpu: "x86", memoryMb: () => 1024 })),
+    batches: saved(asDeployed(units), QUIET),
+    systemLines: saved(asDeployed(units, { hasSystemLines: true })),
+  } satisfies Partial<Record<keyof typeof texts.savings, Saving>>;
 }
 
 /** Returns what each design choice saves compared with the simple design, one at a time. */
-function doneLevers(units: Units): Lever[] {
-  const { eventBytes } = requestOf(units, "key");
-  const ten = found(units.fanOut, (each) => each.events === 10 && each.webhooks === 10);
-  const one = found(units.fanOut, (each) => each.events === 10 && each.webhooks === 1);
-  const send = found(units.send, ({ messages }) => messages === 10);
-  const sentAlone = MILLION - (MILLION / 100) * ten.usage.queueRequests;
+function doneLevers(units: Units) {
+  const key = requestOf(units, "key");
+  const ten = found(units.fanOut, (each) => each.events === 10 && each.webhooks === 10).usage;
+  const one = found(units.fanOut, (each) => each.events === 10 && each.webhooks === 1).usage;
+  const send = found(units.send, ({ messages }) => messages === 10).usage;
   const { fanOut: rowFirst, send: sendRow } = units.rowFirst;
+  const indexWrites = rowFirst.indexWrites + sendRow.indexWrites - one.indexWrites - send.indexWrites;
   const perDelivery = (writes: number) => dollarsFor("write", (writes / 10) * MILLION);
-  return [
-    {
-      name: "fan-out sends message batches instead of single messages",
-      request: 0,
-      delivery: dollarsFor("queueRequest", 0.9 * MILLION) + dollarsFor("fairQueueRequest", 0.9 * MILLION),
-      note: `${money(dollarsFor("queueRequest", sentAlone) + dollarsFor("fairQueueRequest", sentAlone))} with 10 webhooks per event`,
+  const sent = (requests: number) => dollarsFor("queueRequest", requests) + dollarsFor("fairQueueRequest", requests);
+  const messageBytes = units.sizes.eventMessageBytes + units.sizes.carriedMessageBytes;
+  return {
+    messageBatches: {
+      delivery: sent(0.9 * MILLION),
+      detail: money(sent(MILLION - (MILLION / 100) * ten.queueRequests)),
     },
-    {
-      name: "one metrics line per batch instead of one per attempt",
-      request: 0,
-      delivery: dollarsFor("logByte", MILLION * sendAlone(units).metricBytes * 0.9),
-      note: "an embedded metric accepts an array of values; its definition is half of a line",
+    metricsLine: { delivery: dollarsFor("logByte", MILLION * sendAlone(units).metricBytes * 0.9) },
+    noIndexEntry: { delivery: perDelivery(indexWrites) },
+    carried: { delivery: perDelivery(rowFirst.writes - one.writes) },
+    noClaim: { delivery: perDelivery(sendRow.writes - send.writes) },
+    eventRow: {
+      delivery: -perDelivery(one.writes),
+      detail: money(-dollarsFor("write", (ten.writes / 100) * MILLION)),
     },
-    {
-      name: "no entry in the `due` index before the first attempt has failed",
-      request: 0,
-      delivery: perDelivery(
-        rowFirst.indexWrites + sendRow.indexWrites - one.usage.indexWrites - send.usage.indexWrites,
-      ),
-      note: "until then the message is the delivery, and SQS keeps it",
+    lastUsed: { request: dollarsFor("write", MILLION * (units.keyFirstUse.writes - key.authorizer.writes)) },
+    noEventLog: {
+      request: dollarsFor("logByte", 2 * MILLION * (key.eventBytes + 26)),
+      delivery: dollarsFor("logByte", MILLION * messageBytes),
     },
-    {
-      name: "the message carries the delivery, whose row is written once, with the outcome",
-      request: 0,
-      delivery: perDelivery(rowFirst.writes - one.usage.writes),
-      note: "a slow, disabled or failing webhook, or a second receive: row first",
-    },
-    {
-      name: "no claim before a first attempt",
-      request: 0,
-      delivery: perDelivery(sendRow.writes - send.usage.writes),
-      note: "a row with several messages is claimed by one sender",
-    },
-    {
-      name: "one row per event: a repeated event is recognized, and can be replayed",
-      request: 0,
-      delivery: -perDelivery(one.usage.writes),
-      note: `costs instead of saving; ${money(-dollarsFor("write", (ten.usage.writes / 100) * MILLION))} with 10 webhooks per event`,
-    },
-    {
-      name: "`last_used_at` updated once a minute instead of at every request",
-      request: dollarsFor("write", MILLION * (units.keyFirstUse.writes - requestOf(units, "key").authorizer.writes)),
-      delivery: 0,
-      note: "for a key in continuous use",
-    },
-    {
-      name: "events are not logged",
-      request: dollarsFor("logByte", 2 * MILLION * (eventBytes + 26)),
-      delivery: dollarsFor("logByte", MILLION * (units.sizes.eventMessageBytes + units.sizes.carriedMessageBytes)),
-      note: "also keeps credentials out of the log; events of both functions, without the SQS envelope",
-    },
-  ];
+  } satisfies Partial<Record<keyof typeof texts.savings, Saving>>;
 }
 
-/** Returns what further changes would save, one at a time, largest first. */
-export function leversLeft(units: Units): Lever[] {
+/** Returns what further changes would save, one at a time. */
+function leversLeft(units: Units): Record<keyof typeof texts.further, Saving> {
   const config = asDeployed(units);
-  const lines = deliveryLines(units, HAPPY, config);
-  const key = requestLines(requestOf(units, "key"), config);
   const unitsOf = (bill: Line[], price: PriceKey) =>
     bill.filter((line) => line.price === price).reduce((sum, line) => sum + line.units, 0);
   // Provisioned units at 70 % utilization, the default target of auto scaling.
@@ -398,57 +352,43 @@ export function leversLeft(units: Units): Lever[] {
     const kept = dollarsFor("provisionedWriteHour", hours("write")) + dollarsFor("provisionedReadHour", hours("read"));
     return onDemand - kept;
   };
-  const { accessLogBytes } = requestOf(units, "key");
-  return [
-    {
-      name: "provisioned tables with auto scaling instead of on demand",
-      request: steady(key),
-      delivery: steady(lines),
-      note: "only for a steady load: a burst is throttled until auto scaling reacts",
+  const key = requestOf(units, "key");
+  const logged = (price: PriceKey) => dollarsFor(price, MILLION * key.accessLogBytes);
+  return {
+    provisioned: {
+      request: steady(requestLines(key, config)),
+      delivery: steady(deliveryLines(units, HAPPY, config)),
     },
-    {
-      name: "the pipeline sends ten events per SendMessageBatch",
-      request: 0,
-      delivery: dollarsFor("queueRequest", 0.9 * MILLION),
-      note: "a change in the pipeline; needs ten events at a time",
-    },
-    {
-      name: "eventually consistent reads of the webhook in the sender",
-      request: 0,
-      delivery: dollarsFor("read", MILLION / 2),
-      note: "not recommended: a delivery might go to a URL that was changed a second ago",
-    },
-    {
-      name: "no read of a carried delivery's row before its attempt",
-      request: 0,
-      delivery: dollarsFor("read", MILLION),
-      note: "not recommended: a second message of the same delivery would repeat its request",
-    },
-    {
-      name: "the access log in the infrequent access class",
-      request:
-        dollarsFor("logByte", MILLION * accessLogBytes) - dollarsFor("infrequentLogByte", MILLION * accessLogBytes),
-      delivery: 0,
-      note: "the class of a log group cannot be changed; needs a new log group",
-    },
-    {
-      name: "an HTTP API instead of a REST API",
-      request: dollarsFor("apiRequest", MILLION) - dollarsFor("httpApiRequest", MILLION),
-      delivery: 0,
-      note: "no gateway responses, so no error code in a 401; no WAF",
-    },
-  ].sort((a, b) => b.request + b.delivery - (a.request + a.delivery));
+    publishBatches: { delivery: dollarsFor("queueRequest", 0.9 * MILLION) },
+    eventual: { delivery: dollarsFor("read", MILLION / 2) },
+    noRead: { delivery: dollarsFor("read", MILLION) },
+    infrequentLog: { request: logged("logByte") - logged("infrequentLogByte") },
+    httpApi: { request: dollarsFor("apiRequest", MILLION) - dollarsFor("httpApiRequest", MILLION) },
+  };
 }
+
+/** Returns the rows of a table of savings. */
+const savingRows = (savings: Record<string, Saving>, of: Record<string, string[]>): string[][] =>
+  Object.entries(savings).map(([key, { request = 0, delivery = 0, detail = "" }]) => {
+    const [name = "", note = ""] = of[key] ?? [];
+    return [name, money(request), money(delivery), note.replace("{}", detail)];
+  });
+
+const largestFirst = (savings: Record<string, Saving>): Record<string, Saving> => {
+  const total = ({ request = 0, delivery = 0 }: Saving) => request + delivery;
+  return Object.fromEntries(Object.entries(savings).sort(([, a], [, b]) => total(b) - total(a)));
+};
 
 /** Returns the price of the simple design with none of these choices, for a delivery and for a request with a key. */
 function plainTotals(units: Units): { request: number; delivery: number } {
   const config = asDeployed(units, { cpu: "x86", memoryMb: () => 1024, hasSystemLines: true });
   // Batches of 1 already include single messages and one metrics line per attempt.
-  const done = doneLevers(units).filter(({ name }) => !/^(fan-out sends|one metrics line)/.test(name));
-  const sum = (of: "request" | "delivery") => done.reduce((total, lever) => total + lever[of], 0);
+  const { messageBatches, metricsLine, ...done } = doneLevers(units);
+  const sum = (of: keyof Saving) =>
+    Object.values<Saving>(done).reduce((total, lever) => total + Number(lever[of] ?? 0), 0);
   return {
     request: priceOf(units, "key", config) + sum("request"),
-    delivery: happy(units, { webhooks: 1, batch: 1 }, config) + sum("delivery"),
+    delivery: happy(units, QUIET, config) + sum("delivery"),
   };
 }
 
@@ -457,8 +397,6 @@ const BOUNDS = { request: 4.8, delivery: 2.95, deliveryOfTen: 1.85 };
 /** Upper bounds of the writes to tables and indexes per delivery. */
 const WRITE_BOUNDS = { delivery: 2, deliveryOfTen: 1.1 };
 
-const TEN: DeliveryMix = { webhooks: 10, batch: 10 };
-
 /** Returns the writes to tables and indexes per delivery, the row of the event included. */
 const writesPerDelivery = (units: Units, mix: DeliveryMix): number =>
   deliveryLines(units, mix, asDeployed(units))
@@ -466,21 +404,22 @@ const writesPerDelivery = (units: Units, mix: DeliveryMix): number =>
     .reduce((sum, line) => sum + line.units, 0) / MILLION;
 
 export function targetsOf(units: Units): Target[] {
+  const target = (name: string, value: number, bound: number): Target => ({ name, value, bound });
   return [
-    { name: "request with a JWT, $ per million", value: priceOf(units, "jwt"), bound: BOUNDS.request },
-    { name: "request with a key, $ per million", value: priceOf(units, "key"), bound: BOUNDS.request },
-    { name: "delivery, 1 webhook per event, $ per million", value: happy(units), bound: BOUNDS.delivery },
-    { name: "delivery, 10 webhooks per event, $ per million", value: happy(units, TEN), bound: BOUNDS.deliveryOfTen },
-    {
-      name: "delivery, 1 webhook per event, table and index writes",
-      value: writesPerDelivery(units, HAPPY),
-      bound: WRITE_BOUNDS.delivery,
-    },
-    {
-      name: "delivery, 10 webhooks per event, table and index writes",
-      value: writesPerDelivery(units, TEN),
-      bound: WRITE_BOUNDS.deliveryOfTen,
-    },
+    target("request with a JWT, $ per million", priceOf(units, "jwt"), BOUNDS.request),
+    target("request with a key, $ per million", priceOf(units, "key"), BOUNDS.request),
+    target("delivery, 1 webhook per event, $ per million", happy(units), BOUNDS.delivery),
+    target("delivery, 10 webhooks per event, $ per million", happy(units, TEN), BOUNDS.deliveryOfTen),
+    target(
+      "delivery, 1 webhook per event, table and index writes",
+      writesPerDelivery(units, HAPPY),
+      WRITE_BOUNDS.delivery,
+    ),
+    target(
+      "delivery, 10 webhooks per event, table and index writes",
+      writesPerDelivery(units, TEN),
+      WRITE_BOUNDS.deliveryOfTen,
+    ),
   ];
 }
 
@@ -501,7 +440,7 @@ export function tablesOf(units: Units): Table[] {
     breakdown("A million deliveries that succeed", {
       "1 webhook per event": deliveryLines(units, HAPPY, config),
       "10 webhooks per event": deliveryLines(units, TEN, config),
-      "1 webhook, quiet queue": deliveryLines(units, { webhooks: 1, batch: 1 }, config),
+      "1 webhook, quiet queue": deliveryLines(units, QUIET, config),
       "1 slow webhook per event": deliveryLines(units, { ...HAPPY, isRowFirst: true }, config),
     }),
     {
@@ -526,12 +465,7 @@ export function tablesOf(units: Units): Table[] {
       title: "Savings compared with the simple design, $ per million",
       columns: ["choice", "request with a key", "delivery", ""],
       rows: [
-        ...[...setLevers(units), ...doneLevers(units)].map(({ name, request, delivery, note }) => [
-          name,
-          money(request),
-          money(delivery),
-          note,
-        ]),
+        ...savingRows({ ...setLevers(units), ...doneLevers(units) }, texts.savings),
         ["simple design, total", money(plain.request), money(plain.delivery), "one webhook per event"],
         ["this service", money(priceOf(units, "key")), money(happy(units)), ""],
       ],
@@ -539,9 +473,7 @@ export function tablesOf(units: Units): Table[] {
     {
       title: "Further possible savings, $ per million",
       columns: ["change", "request with a key", "delivery", ""],
-      rows: [
-        ...leversLeft(units).map(({ name, request, delivery, note }) => [name, money(request), money(delivery), note]),
-      ],
+      rows: savingRows(largestFirst(leversLeft(units)), texts.further),
     },
     {
       title: "Prices under other assumptions, $ per million",
@@ -632,7 +564,6 @@ const keptBytes = (rowBytes: number): number => MILLION * (rowBytes + 100);
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 function sensitivity(units: Units): string[][] {
-  const quiet: DeliveryMix = { webhooks: 1, batch: 1 };
   const rowFor = (name: string, changes: Partial<Assumptions>) => {
     const config = asDeployed(units, changes);
     const isSlow = config.receiverMs >= SLOW_AFTER_MS;
@@ -641,7 +572,7 @@ function sensitivity(units: Units): string[][] {
       name,
       money(priceOf(units, "key", config)),
       money(happy(units, HAPPY, config) + rowFirst),
-      money(happy(units, quiet, config) + rowFirst),
+      money(happy(units, QUIET, config) + rowFirst),
     ];
   };
   const { cpuFactor, waitMs, receiverMs, coldShare, coldMs } = assumed;

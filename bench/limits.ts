@@ -7,6 +7,7 @@ import { stageNamed } from "../lib/stages.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU, setupOf } from "./billed-time.ts";
 import type { Table } from "./harness.ts";
 import { type LaneOptions, type Outcome, simulate } from "./simulation.ts";
+import texts from "./texts.json" with { type: "json" };
 import type { Units, Usage } from "./units.ts";
 
 /*
@@ -40,14 +41,17 @@ const HANGING_MS = 15_000;
 /** Share of deliveries that are given up, in the rows about the sweep and the index. */
 const FAILING = 0.05;
 
+type LimitKey = keyof typeof texts.limits;
+/** Limits that hold for all customers together, whatever their receivers do. */
+const SHARED: readonly LimitKey[] = ["newTables", "fanOuts", "tables", "lambdas"];
+
 export interface Limit {
+  key: LimitKey;
   name: string;
   /** Deliveries per second up to the limit, with one webhook per event. */
   maxPerSecond: number;
   /** The setting or quota that raises the limit. */
   raise: string;
-  /** The limit holds for all customers together, whatever their receivers do. */
-  isShared?: boolean;
 }
 
 const workerFor = (file: WorkerRow["file"]): WorkerRow => {
@@ -110,88 +114,34 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     (sweepsPerFailure * swept.usage.indexWrites) / swept.rows;
   const indexWrites = FAILING * indexWritesPerFailure;
   const parkedIndexWrites = units.parking.fanOut.indexWrites / 10;
-  const whenGivenUp = `when ${FAILING * 100} % of all deliveries are given up`;
-  const respond = `receivers respond in ${given.receiverMs} ms`;
-  const lambdas = `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} concurrent, of which ${unreserved} are not reserved`;
-
-  const rows: [name: string, maxPerSecond: number, raise: string, isShared?: boolean][] = [
-    [
-      `one webhook whose receiver is back and responds in ${given.receiverMs} ms: its parked deliveries`,
-      (drain.rows * 1000) / drainMs,
-      "`MAX_PER_WEBHOOK` in functions/attempts/slots.ts; new events of the webhook do not wait for them",
-    ],
-    [
-      `slow lane, ${slowSender.maxConcurrency} concurrent, every receiver hangs for 15 s`,
-      throughputOf(slowSender, slowMs(HANGING_MS)),
-      "`maxConcurrency` of `attempts/send-slow` in functions/manifest/workers.ts; nothing is lost, slow webhooks wait for each other in their queue",
-    ],
-    [
-      `senders, ${sender.maxConcurrency} concurrent, every receiver hangs for 15 s and none is marked as slow yet`,
-      throughputOf(sender, sendMs(HANGING_MS)),
-      "the mark raises it: two seconds after its first request, a webhook moves to the slow lane",
-    ],
-    [
-      `senders, ${sender.maxConcurrency} concurrent, ${respond}`,
-      throughputOf(sender, sendMs(given.receiverMs)),
-      "`maxConcurrency` of `attempts/send`, up to 1,000, the maximum of an event source mapping; then AWS Support or provisioned pollers",
-    ],
-    [
-      "one webhook: writes to its partition of `deliveries`",
-      quotas.partitionWrites / rowWrites,
-      "the key schema: spread a webhook over several partition keys and read its log from all of them",
-    ],
-    [
-      "one project: writes to its partition of `events`",
-      quotas.partitionWrites / eventWrites,
-      "the key schema: spread a project over several partition keys and read its events from all of them",
-    ],
-    [
-      "one webhook whose circuit is open: writes to its partition of the index `due`",
-      quotas.partitionWrites / parkedIndexWrites,
-      "the key schema of the parking; above it, fan-out repeats the events, and they wait in the queue",
-    ],
-    [
-      "one project: reads of its partition of `webhooks`",
-      quotas.partitionReads / 2,
-      "eventually consistent reads double the limit",
-    ],
-    [
-      "the tables `events` and `deliveries` when new, each",
-      quotas.newTableWrites / Math.max(eventWrites, rowWrites),
-      "warm throughput of the tables before a launch; otherwise they double by themselves within 30 minutes",
-      true,
-    ],
-    [
-      `the sweep, ${whenGivenUp}`,
-      sweptPerSecond / (FAILING * sweepsPerFailure),
-      "`memoryMb` of `deliveries/sweep` in functions/manifest/workers.ts: 1,769 makes it three times as fast",
-    ],
-    [
-      `fan-outs, ${fanOut.maxConcurrency} concurrent`,
-      throughputOf(fanOut, fanOutMs),
-      "`maxConcurrency` of `deliveries/fan-out` in functions/manifest/workers.ts",
-      true,
-    ],
-    [
-      `the ${DUE_SHARDS} partitions of the index \`due\`, ${whenGivenUp}`,
-      (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
-      "`DUE_SHARDS` in functions/deliveries/delivery.ts: increase at any time, decrease only when the index is empty",
-    ],
-    [
-      "the tables `events` and `deliveries`, each",
-      quotas.tableWrites / Math.max(eventWrites, rowWrites),
-      "Service Quotas, DynamoDB, *Table-level write throughput limit*",
-      true,
-    ],
-    [
-      `${lambdas}, ${respond}`,
-      (unreserved * 1000) / (sendMs(given.receiverMs) / sender.batchSize + fanOutMs / fanOut.batchSize),
-      `Service Quotas, Lambda, *Concurrent executions*; raise it before all \`maxConcurrency\` together exceed ${unreserved - NOT_FOR_QUEUES}`,
-      true,
-    ],
-  ];
-  return rows
-    .map(([name, maxPerSecond, raise, isShared = false]) => ({ name, maxPerSecond, raise, isShared }))
+  const tableWrites = Math.max(eventWrites, rowWrites);
+  const perSecond: Record<LimitKey, number> = {
+    drain: (drain.rows * 1000) / drainMs,
+    slowLane: throughputOf(slowSender, slowMs(HANGING_MS)),
+    hanging: throughputOf(sender, sendMs(HANGING_MS)),
+    senders: throughputOf(sender, sendMs(given.receiverMs)),
+    webhookWrites: quotas.partitionWrites / rowWrites,
+    projectWrites: quotas.partitionWrites / eventWrites,
+    parkingWrites: quotas.partitionWrites / parkedIndexWrites,
+    projectReads: quotas.partitionReads / 2,
+    newTables: quotas.newTableWrites / tableWrites,
+    sweep: sweptPerSecond / (FAILING * sweepsPerFailure),
+    fanOuts: throughputOf(fanOut, fanOutMs),
+    index: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
+    tables: quotas.tableWrites / tableWrites,
+    lambdas: (unreserved * 1000) / (sendMs(given.receiverMs) / sender.batchSize + fanOutMs / fanOut.batchSize),
+  };
+  const values: Record<string, string | number> = {
+    ...{ receiverMs: given.receiverMs, failing: FAILING * 100, shards: DUE_SHARDS },
+    ...{ senders: sender.maxConcurrency, slowSenders: slowSender.maxConcurrency, fanOuts: fanOut.maxConcurrency },
+    ...{ concurrency: quotas.concurrency.toLocaleString("en"), unreserved, forQueues: unreserved - NOT_FOR_QUEUES },
+  };
+  const filled = (text = "") => text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
+  return (Object.keys(perSecond) as LimitKey[])
+    .map((key) => {
+      const [name, raise] = texts.limits[key];
+      return { key, name: filled(name), raise: filled(raise), maxPerSecond: perSecond[key] };
+    })
     .sort((a, b) => a.maxPerSecond - b.maxPerSecond);
 }
 
@@ -256,7 +206,7 @@ export function simulationTable(units: Units): Table {
     const of = raised ?? configured;
     // A second of deliveries that wait at the end: the lane does not keep up.
     const isOver = { normal: waiting.normal > rate * (1 - share), slow: waiting.slow > Math.max(10, rate * share) };
-    const shared = limitsOf(units).filter(({ maxPerSecond, isShared }) => isShared && maxPerSecond < rate);
+    const shared = limitsOf(units).filter(({ key, maxPerSecond }) => SHARED.includes(key) && maxPerSecond < rate);
     const reached = [
       ...(isOver.slow ? ["slow lane"] : []),
       ...(isOver.normal ? ["senders"] : []),
