@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import type { APIGatewayProxyResult } from "aws-lambda";
 import { fromSources } from "../bin/local/lambda.ts";
-import { createApiKey } from "../functions/api-keys/api-key.ts";
-import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import { type Delivery, DUE_SHARDS, parkingShardOf } from "../functions/deliveries/delivery.ts";
 import { ensureWakeUp } from "../functions/deliveries/parking-store.ts";
 import { workers } from "../functions/manifest/workers.ts";
@@ -14,12 +12,13 @@ import { tableName } from "../functions/platform/env.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
+import { restoreAws, watchDynamo } from "../test/support/aws-calls.ts";
 import { sqsEvent } from "../test/support/deliveries.ts";
 import { startChild, withStarted } from "./child.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import { startEngines } from "./receivers.ts";
 import type { Sent } from "./sender.ts";
-import { addWebhook, call, measureUsage, newDelivery, newEvent, prepare, type Usage } from "./units.ts";
+import { addWebhook, call, measureUsage, newDelivery, prepare, type Usage } from "./units.ts";
 
 /*
  * Measures how cost grows with size: the exponent of a power law fitted to counted units. 0 is constant and 1 is linear; nothing
@@ -28,9 +27,7 @@ import { addWebhook, call, measureUsage, newDelivery, newEvent, prepare, type Us
  */
 
 export interface Plan {
-  /** Sizes of lists: of keys, of the webhooks of an event, of parked deliveries, of a delivery log. */
-  keys: number[];
-  webhooks: number[];
+  /** Numbers of parked deliveries, and of deliveries in a log. */
   parked: number[];
   log: number[];
   /** How long the sender runs, and how often its memory is measured in that time. */
@@ -43,8 +40,6 @@ export interface Plan {
 }
 
 const full: Plan = {
-  keys: [1, 10, 100],
-  webhooks: [1, 10, 20],
   parked: [10, 100, 1_000],
   log: [100, 1_000, 10_000],
   senderMs: 90_000,
@@ -76,58 +71,16 @@ export function exponent(points: { size: number; cost: number }[]): number {
   return Math.round(slope * 10_000) / 10_000;
 }
 
-/** Measures one size after the other. @param cost of a usage, reads and writes unless given */
-async function grow(
-  sizes: number[],
-  measure: (size: number) => Promise<Usage>,
-  cost = ({ reads, writes, indexWrites }: Usage) => reads + writes + indexWrites,
-): Promise<Point[]> {
+/** Counts one size after the other. The cost is that in reads and writes. */
+async function grow(sizes: number[], measure: (size: number) => Promise<Usage>): Promise<Point[]> {
   const points: Point[] = [];
   for (const size of sizes) {
-    const usage = await measure(size);
-    const { reads, writes, indexWrites, queueRequests, cpuMs } = usage;
-    const also = `${reads} reads, ${writes} + ${indexWrites} writes, ${queueRequests} queue requests, ${cpuMs.toFixed(1)} ms`;
-    points.push({ size, cost: cost(usage), also });
+    const { reads, writes, indexWrites, queueRequests } = await measure(size);
+    const also = `${reads} reads, ${writes} + ${indexWrites} writes, ${queueRequests} queue requests`;
+    points.push({ size, cost: reads + writes + indexWrites, also });
   }
   return points;
 }
-
-/** Calls an endpoint as the gateway does after the authorizer. Returns its usage and the number of items in its list. */
-async function callList(
-  file: string,
-  userId: string,
-  pathParameters: Record<string, string> | null,
-  queryStringParameters: Record<string, string> | null = null,
-): Promise<{ usage: Usage; items: number }> {
-  const asUser = { authorizer: { userId, authType: "jwt" }, domainName: "api.example.com", path: "/prod/v1" };
-  const requestContext = { requestId: randomUUID(), ...asUser };
-  const handler = await fromSources(file);
-  const event = { headers: {}, pathParameters, queryStringParameters, body: null, requestContext };
-  const { result, usage } = await measureUsage(() => handler(event, {} as never));
-  const { statusCode, body } = result as APIGatewayProxyResult;
-  assert.equal(statusCode, 200, body);
-  return { usage, items: JSON.parse(body).data.length };
-}
-
-async function listKeys(size: number): Promise<Usage> {
-  const userId = randomUUID();
-  for (let count = 0; count < size; count++) {
-    await apiKeys.insert(createApiKey(userId, { name: "deploy from CI" }, new Date(), randomBytes(48)).apiKey);
-  }
-  const { usage, items } = await callList("api-keys/list", userId, null);
-  assert.equal(items, size);
-  return usage;
-}
-
-/** @param isSlow the webhooks are marked as slow, so that their rows are written first */
-const fanOut = (isSlow: boolean) => async (size: number) => {
-  const projectId = randomUUID();
-  for (let count = 0; count < size; count++) {
-    const webhook = await addWebhook(projectId, "https://hooks.example.com/");
-    if (isSlow) await webhooks.markSlow(webhook, new Date().toISOString());
-  }
-  return call("deliveries/fan-out", sqsEvent(newEvent(projectId)));
-};
 
 /** Counts a probe of a receiver that is down, by the number of deliveries that wait for it. */
 const probe = (receiverUrl: string) => async (size: number) => {
@@ -153,8 +106,20 @@ const deliveryLog = (query: Record<string, string> | null) => async (size: numbe
       return { ...delivery, status: "succeeded" as const };
     }),
   );
-  const params = { project_id: webhook.project_id, webhook_id: webhook.id };
-  return (await callList("deliveries/list", userId, params, query)).usage;
+  const event = {
+    headers: {},
+    pathParameters: { project_id: webhook.project_id, webhook_id: webhook.id },
+    queryStringParameters: query,
+    body: null,
+    requestContext: {
+      requestId: randomUUID(),
+      ...{ authorizer: { userId, authType: "jwt" }, domainName: "api.example.com", path: "/prod/v1" },
+    },
+  };
+  const handler = await fromSources("deliveries/list");
+  const { result, usage } = await measureUsage(() => handler(event, {} as never));
+  assert.equal((result as APIGatewayProxyResult).statusCode, 200);
+  return usage;
 };
 
 /** Writes rows directly, 25 per request. */
@@ -188,30 +153,34 @@ async function sweep({ due, seedMs, sweepMs }: Plan): Promise<{ table: Table; ta
   }
   const timeoutMs = (workers.find(({ file }) => file === "deliveries/sweep")?.timeoutSeconds ?? 0) * 1000;
   const handler = await fromSources("deliveries/sweep");
+  const calls = watchDynamo();
+  const updates = () => calls.filter(({ command }) => command === "UpdateItemCommand");
   const startedAt = performance.now();
-  const sums = { runs: 0, rows: 0, writes: 0, queueRequests: 0 };
-  for (let isDone = false; !isDone && performance.now() < startedAt + sweepMs; ) {
-    const runEndsAt = Math.min(performance.now() + timeoutMs, startedAt + sweepMs);
+  const endsAt = startedAt + sweepMs;
+  const isOver = () => updates().length >= rows || performance.now() > endsAt;
+  let runs = 0;
+  let failures = 0;
+  for (let before = -1; updates().length > before && !isOver(); runs++) {
+    before = updates().length;
+    const runEndsAt = Math.min(performance.now() + timeoutMs, endsAt);
     const context = { getRemainingTimeInMillis: () => runEndsAt - performance.now() } as never;
-    const { usage } = await measureUsage(() => handler({}, context));
-    sums.runs += 1;
-    sums.rows += usage.writes;
-    sums.writes += usage.writes + usage.indexWrites;
-    sums.queueRequests += usage.queueRequests;
-    isDone = sums.rows >= rows || usage.writes === 0;
+    // A call that times out on a busy machine fails the run. The next one continues, as on AWS.
+    await handler({}, context).catch(() => failures++);
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  assert.ok(sums.rows > 0 && sums.rows <= rows, `${sums.rows} of ${rows} due rows were enqueued`);
-  const perSecond = sums.rows / seconds;
+  const enqueued = updates().length;
+  const writes = updates().reduce((sum, { units }) => sum + units, 0) / enqueued;
+  restoreAws();
+  assert.ok(enqueued > 0 && enqueued <= rows + DUE_PER_WEBHOOK, `${enqueued} of ${rows} due rows were enqueued`);
   return {
     table: {
       title: "Sweep",
-      columns: ["due rows", "enqueued", "runs", "writes per row", "queue requests", "rows per second"],
-      rows: [[rows, sums.rows, sums.runs, sums.writes / sums.rows, sums.queueRequests, perSecond]],
+      columns: ["due rows", "enqueued", "runs", "failed runs", "writes per row", "rows per second"],
+      rows: [[rows, enqueued, runs, failures, writes, enqueued / seconds]],
     },
     targets: [
-      { name: "sweep, writes per row", value: sums.writes / sums.rows, bound: WRITES_PER_SWEPT_ROW },
-      { name: "sweep, rows per second", value: perSecond, bound: SWEPT_PER_SECOND, atLeast: true },
+      { name: "sweep, writes per row", value: writes, bound: WRITES_PER_SWEPT_ROW },
+      { name: "sweep, rows per second", value: enqueued / seconds, bound: SWEPT_PER_SECOND, atLeast: true },
     ],
   };
 }
@@ -247,13 +216,9 @@ export function measureScale(plan: Plan): Promise<Result> {
   return withStarted(async (start) => {
     const { origin } = await start(startEngines());
     await prepare();
-    const writes = (usage: Usage) => usage.writes + usage.indexWrites;
     /** Name, max exponent and points of each series. */
     const all: [name: string, max: 0 | 1, points: Point[]][] = [
       [`memory of the sender (${SENDER_MB} MB), MB of heap`, 0, await senderMemory(origin, plan)],
-      ["list of keys, reads", 1, await grow(plan.keys, listKeys)],
-      ["fan-out, writes", 0, await grow(plan.webhooks, fanOut(false), writes)],
-      ["fan-out to slow webhooks, writes", 1, await grow(plan.webhooks, fanOut(true), writes)],
       ["probe, reads and writes", 0, await grow(plan.parked, probe(origin))],
       ["delivery log page, reads", 0, await grow(plan.log, deliveryLog(null))],
       ["delivery log search, reads", 1, await grow(plan.log, deliveryLog({ status: "failed", limit: "20" }))],
