@@ -4,10 +4,10 @@ import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
 import { SLOW_AFTER_MS } from "../functions/attempts/slow-mark.ts";
 import { settings } from "../functions/platform/env.ts";
 import { checkCircuit } from "../functions/webhooks/circuit-breaker.ts";
-import { type Assumptions, asDeployed, assumed, billedMs, type Config, setupOf } from "./billed-time.ts";
+import { type Assumptions, asDeployed, assumed, billedMs, type Config } from "./billed-time.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
 import { frontDoorTable, limitsTable, simulationTable } from "./limits.ts";
-import { dollarsFor, hosted, type PriceKey, prices } from "./prices.ts";
+import { dollarsFor, type PriceKey, prices } from "./prices.ts";
 import texts from "./texts.json" with { type: "json" };
 import { PRICED_ROUTE, type RequestUnits, readUnits, type Units, type Usage } from "./units.ts";
 
@@ -30,24 +30,13 @@ export interface Line {
 
 const dollars = (lines: Line[]): number => lines.reduce((sum, { price, units }) => sum + dollarsFor(price, units), 0);
 
+const line = (what: string, price: PriceKey, units: number): Line => ({ what, price, units });
+
 /**
- * The log lines that Lambda itself writes for each call at system log level INFO.
+ * Bytes of the two log lines that Lambda itself writes for each call at system log level INFO: platform.start and platform.report.
  * https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
  */
-const id = "2f5ff1c8-7d1c-4c0f-9a52-7f6c5a3e0c11";
-const systemLines = [
-  { time: "2026-11-21T10:18:41.112Z", type: "platform.start", record: { requestId: id, version: "$LATEST" } },
-  {
-    time: "2026-11-21T10:18:41.131Z",
-    type: "platform.report",
-    record: {
-      requestId: id,
-      metrics: { durationMs: 18.345, billedDurationMs: 19, memorySizeMB: 512, maxMemoryUsedMB: 101 },
-      status: "success",
-    },
-  },
-];
-const SYSTEM_BYTES = systemLines.reduce((sum, line) => sum + JSON.stringify(line).length + 26, 0);
+const SYSTEM_BYTES = 429;
 
 interface CallOf {
   what: string;
@@ -63,28 +52,28 @@ interface CallOf {
 
 /** Returns the lines for the calls of one function: Lambda, DynamoDB, SQS and logs. */
 function linesOf({ what, file, usage, calls, waits = usage.waits, elsewhereMs = 0 }: CallOf, config: Config): Line[] {
-  const setup = setupOf(config, file);
-  const gbSeconds = (setup.memoryMb / 1024) * (billedMs(usage, waits, elsewhereMs, setup, config) / 1000);
-  const logBytes = usage.logBytes + (setup.hasSystemLines ? SYSTEM_BYTES : 0);
+  const memoryMb = config.memoryMb(file);
+  const gbSeconds = (memoryMb / 1024) * (billedMs(usage, waits, elsewhereMs, memoryMb, config) / 1000);
+  const logBytes = usage.logBytes + (config.hasSystemLines ? SYSTEM_BYTES : 0);
   return [
-    { what: `${what}: calls`, price: "invocation", units: calls },
-    { what: `${what}: time`, price: setup.cpu === "arm" ? "armSecond" : "x86Second", units: calls * gbSeconds },
-    { what: `${what}: reads`, price: "read", units: calls * usage.reads },
-    { what: `${what}: writes`, price: "write", units: calls * usage.writes },
-    { what: `${what}: index writes`, price: "write", units: calls * usage.indexWrites },
-    { what: `${what}: queue requests`, price: "queueRequest", units: calls * usage.queueRequests },
-    { what: `${what}: log lines`, price: "logByte", units: calls * logBytes },
+    line(`${what}: calls`, "invocation", calls),
+    line(`${what}: time`, config.cpu === "arm" ? "armSecond" : "x86Second", calls * gbSeconds),
+    line(`${what}: reads`, "read", calls * usage.reads),
+    line(`${what}: writes`, "write", calls * usage.writes),
+    line(`${what}: index writes`, "write", calls * usage.indexWrites),
+    line(`${what}: queue requests`, "queueRequest", calls * usage.queueRequests),
+    line(`${what}: log lines`, "logByte", calls * logBytes),
   ];
 }
 
 /** Returns the bill of a million requests. */
 export function requestLines(units: RequestUnits, config: Config): Line[] {
   return [
-    { what: "API Gateway", price: "apiRequest", units: MILLION },
+    line("API Gateway", "apiRequest", MILLION),
     ...linesOf({ what: "authorizer", file: "auth/authorizer", usage: units.authorizer, calls: MILLION }, config),
     ...linesOf({ what: "endpoint", file: PRICED_FILE, usage: units.endpoint, calls: MILLION }, config),
-    { what: "access log", price: "logByte", units: MILLION * units.accessLogBytes },
-    { what: "responses", price: "byteOut", units: MILLION * units.responseBytes },
+    line("access log", "logByte", MILLION * units.accessLogBytes),
+    line("responses", "byteOut", MILLION * units.responseBytes),
   ];
 }
 
@@ -107,49 +96,32 @@ function found<Item>(items: Item[], is: (item: Item) => boolean): Item {
 export function deliveryLines(units: Units, { webhooks, batch, isRowFirst }: DeliveryMix, config: Config): Line[] {
   const fanOut = found(units.fanOut, (each) => each.events === batch && each.webhooks === webhooks).usage;
   const alone = found(units.fanOut, (each) => each.events === 1 && each.webhooks === webhooks).usage;
-  const send = found(units.send, ({ messages }) => messages === batch).usage;
-  const used = isRowFirst ? units.rowFirst : { fanOut, send };
+  const carried = found(units.send, ({ messages }) => messages === batch).usage;
+  const used = isRowFirst ? units.rowFirst : { fanOut, send: carried };
   // In a batch only concurrent calls can be counted, not which of them wait for each other. With the row first, fan-out
   // also waits for its insert, and the sender for its claim.
   const moreWaits = isRowFirst ? 1 : 0;
   const events = MILLION / webhooks;
+  const calls = events / batch;
+  const waits = alone.waits + moreWaits;
+  const send: CallOf = {
+    ...{ what: "send", file: isRowFirst ? "attempts/send-slow" : "attempts/send", usage: used.send },
+    ...{ calls: MILLION / batch, waits: sendAlone(units).waits + moreWaits, elsewhereMs: config.receiverMs },
+  };
   return [
     ...eventLines(events, batch),
-    ...linesOf(
-      {
-        what: "fan-out",
-        file: "deliveries/fan-out",
-        usage: used.fanOut,
-        calls: events / batch,
-        waits: alone.waits + moreWaits,
-      },
-      config,
-    ),
-    { what: "deliveries queue: received, deleted", price: "queueRequest", units: (2 * MILLION) / batch },
-    {
-      what: "deliveries queue: fair",
-      price: "fairQueueRequest",
-      units: (events / batch) * used.fanOut.queueRequests + (2 * MILLION) / batch,
-    },
-    ...linesOf(
-      {
-        what: "send",
-        file: isRowFirst ? "attempts/send-slow" : "attempts/send",
-        usage: used.send,
-        calls: MILLION / batch,
-        waits: sendAlone(units).waits + moreWaits,
-        elsewhereMs: config.receiverMs,
-      },
-      config,
-    ),
-    { what: "requests to receivers", price: "byteOut", units: MILLION * units.sizes.requestBytes },
+    ...linesOf({ what: "fan-out", file: "deliveries/fan-out", usage: used.fanOut, calls, waits }, config),
+    line("deliveries queue: received, deleted", "queueRequest", (2 * MILLION) / batch),
+    line("deliveries queue: fair", "fairQueueRequest", calls * used.fanOut.queueRequests + (2 * MILLION) / batch),
+    ...linesOf(send, config),
+    line("requests to receivers", "byteOut", MILLION * units.sizes.requestBytes),
   ];
 }
 
 /** The pipeline sends events one by one and without a group id, so the price of fair queues does not apply. */
 const eventLines = (events: number, batch: number): Line[] => [
-  { what: "events queue: sent", price: "queueRequest", units: events },
-  { what: "events queue: received, deleted", price: "queueRequest", units: (2 * events) / batch },
+  line("events queue: sent", "queueRequest", events),
+  line("events queue: received, deleted", "queueRequest", (2 * events) / batch),
 ];
 
 /** Returns the bill of a million deliveries that are parked while the receiver is down, and sent when it is back. */
@@ -161,14 +133,14 @@ export function parkedLines({ parking, sizes }: Units, config: Config): Line[] {
     ...linesOf({ what: "fan-out", file: "deliveries/fan-out", usage: parking.fanOut, calls: MILLION / 10 }, config),
     // A drain sends ten deliveries at once.
     ...wakeUpLines(usage, calls, (rows / 10) * config.receiverMs, config),
-    { what: "requests to receivers", price: "byteOut", units: MILLION * sizes.requestBytes },
+    line("requests to receivers", "byteOut", MILLION * sizes.requestBytes),
   ];
 }
 
 /** Returns the bill of wake-up calls, each alone in its batch. */
 const wakeUpLines = (usage: Usage, calls: number, elsewhereMs: number, config: Config): Line[] => [
-  { what: "slow queue: received, deleted", price: "queueRequest", units: 2 * calls },
-  { what: "slow queue: fair", price: "fairQueueRequest", units: (2 + usage.queueRequests) * calls },
+  line("slow queue: received, deleted", "queueRequest", 2 * calls),
+  line("slow queue: fair", "fairQueueRequest", (2 + usage.queueRequests) * calls),
   ...linesOf({ what: "drain", file: "attempts/send-slow", usage, calls, elsewhereMs }, config),
 ];
 
@@ -189,9 +161,9 @@ export function failureLines(units: Units, share: number, attempts: "one" | "all
   const deliveries = share * MILLION;
   const attempt = (usage: Usage, what: string): Line[] => [
     ...linesOf({ what, file: "attempts/send", usage, calls: deliveries, elsewhereMs: config.receiverMs }, config),
-    { what: `${what}: received, deleted`, price: "queueRequest", units: 2 * deliveries },
-    { what: `${what}: fair`, price: "fairQueueRequest", units: (2 + usage.queueRequests) * deliveries },
-    { what: `${what}: sent`, price: "byteOut", units: deliveries * units.sizes.requestBytes },
+    line(`${what}: received, deleted`, "queueRequest", 2 * deliveries),
+    line(`${what}: fair`, "fairQueueRequest", (2 + usage.queueRequests) * deliveries),
+    line(`${what}: sent`, "byteOut", deliveries * units.sizes.requestBytes),
   ];
   const swept = attempts === "all" ? DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length : 0;
   const sweep = found(units.sweep, ({ rows }) => rows > 0);
@@ -201,10 +173,10 @@ export function failureLines(units: Units, share: number, attempts: "one" | "all
   const sweptQueueRequests = swept * deliveries * perRow("queueRequests");
   return [
     ...made.flatMap((usage, index) => attempt(usage, `attempt ${index + 1}`)),
-    { what: "sweep: writes", price: "write", units: swept * deliveries * perRow("writes") },
-    { what: "sweep: index writes", price: "write", units: swept * deliveries * perRow("indexWrites") },
-    { what: "sweep: queue requests", price: "queueRequest", units: sweptQueueRequests },
-    { what: "sweep: fair", price: "fairQueueRequest", units: sweptQueueRequests },
+    line("sweep: writes", "write", swept * deliveries * perRow("writes")),
+    line("sweep: index writes", "write", swept * deliveries * perRow("indexWrites")),
+    line("sweep: queue requests", "queueRequest", sweptQueueRequests),
+    line("sweep: fair", "fairQueueRequest", sweptQueueRequests),
     ...negative(attempt(sendAlone(units), "no success at the first attempt")),
   ];
 }
@@ -221,15 +193,11 @@ export function idleLines({ stage, sweep }: Units, config: Config): Line[] {
   // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
   const polls = stage.pollers.length * 5 * (SECONDS_A_MONTH / 20);
   return [
-    {
-      what: `${stage.alarms} alarms on ${stage.alarmMetrics} metrics`,
-      price: "alarmMetric",
-      units: stage.alarmMetrics,
-    },
-    { what: "dashboard", price: "dashboard", units: stage.dashboards },
-    { what: "metrics of the sweep", price: "customMetric", units: stage.idleMetrics },
-    { what: "polls of idle queues", price: "queueRequest", units: polls },
-    { what: "JWT secret", price: "secret", units: stage.secrets },
+    line(`${stage.alarms} alarms on ${stage.alarmMetrics} metrics`, "alarmMetric", stage.alarmMetrics),
+    line("dashboard", "dashboard", stage.dashboards),
+    line("metrics of the sweep", "customMetric", stage.idleMetrics),
+    line("polls of idle queues", "queueRequest", polls),
+    line("JWT secret", "secret", stage.secrets),
     ...linesOf({ what: "sweep", file: "deliveries/sweep", usage, calls: runs }, config),
   ];
 }
@@ -392,11 +360,6 @@ function plainTotals(units: Units): { request: number; delivery: number } {
   };
 }
 
-/** Upper bounds of the prices, in dollars per million. */
-const BOUNDS = { request: 4.8, delivery: 2.95, deliveryOfTen: 1.85 };
-/** Upper bounds of the writes to tables and indexes per delivery. */
-const WRITE_BOUNDS = { delivery: 2, deliveryOfTen: 1.1 };
-
 /** Returns the writes to tables and indexes per delivery, the row of the event included. */
 const writesPerDelivery = (units: Units, mix: DeliveryMix): number =>
   deliveryLines(units, mix, asDeployed(units))
@@ -404,24 +367,19 @@ const writesPerDelivery = (units: Units, mix: DeliveryMix): number =>
     .reduce((sum, line) => sum + line.units, 0) / MILLION;
 
 export function targetsOf(units: Units): Target[] {
-  const target = (name: string, value: number, bound: number): Target => ({ name, value, bound });
-  return [
-    target("request with a JWT, $ per million", priceOf(units, "jwt"), BOUNDS.request),
-    target("request with a key, $ per million", priceOf(units, "key"), BOUNDS.request),
-    target("delivery, 1 webhook per event, $ per million", happy(units), BOUNDS.delivery),
-    target("delivery, 10 webhooks per event, $ per million", happy(units, TEN), BOUNDS.deliveryOfTen),
-    target(
-      "delivery, 1 webhook per event, table and index writes",
-      writesPerDelivery(units, HAPPY),
-      WRITE_BOUNDS.delivery,
-    ),
-    target(
-      "delivery, 10 webhooks per event, table and index writes",
-      writesPerDelivery(units, TEN),
-      WRITE_BOUNDS.deliveryOfTen,
-    ),
+  const [one, ten] = ["delivery, 1 webhook per event", "delivery, 10 webhooks per event"];
+  const bounds: [name: string, value: number, bound: number][] = [
+    ["request with a JWT, $ per million", priceOf(units, "jwt"), 4.8],
+    ["request with a key, $ per million", priceOf(units, "key"), 4.8],
+    [`${one}, $ per million`, happy(units), 2.95],
+    [`${ten}, $ per million`, happy(units, TEN), 1.85],
+    [`${one}, table and index writes`, writesPerDelivery(units, HAPPY), 2],
+    [`${ten}, table and index writes`, writesPerDelivery(units, TEN), 1.1],
   ];
+  return bounds.map(([name, value, bound]) => ({ name, value, bound }));
 }
+
+const table = (title: string, columns: string[], rows: string[][]): Table => ({ title, columns, rows });
 
 export function tablesOf(units: Units): Table[] {
   const config = asDeployed(units);
@@ -429,6 +387,13 @@ export function tablesOf(units: Units): Table[] {
   const one = failureLines(units, 0.05, "one", config);
   const all = failureLines(units, 0.05, "all", config);
   const parked = parkedLines(units, config);
+  const succeeds = happy(units);
+  const moreThan = (what: string, more: number) => [[what, money(succeeds + more), money(more)]];
+  const { stage, sizes } = units;
+  const kept = { event: keptBytes(sizes.eventRowBytes), delivery: keptBytes(sizes.succeededRowBytes) };
+  const firewall = dollarsFor("webAcl", 1) + dollarsFor("webAclRule", stage.firewallRules);
+  const allMetrics = dollarsFor("customMetric", stage.allMetrics - stage.idleMetrics);
+  const idle = idleLines(units, config);
   return [
     withFirewall(
       breakdown("A million requests", {
@@ -443,96 +408,62 @@ export function tablesOf(units: Units): Table[] {
       "1 webhook, quiet queue": deliveryLines(units, QUIET, config),
       "1 slow webhook per event": deliveryLines(units, { ...HAPPY, isRowFirst: true }, config),
     }),
-    {
-      title: "A million deliveries with failures, 1 webhook per event",
-      columns: ["", "$ per million", "more than without failures"],
-      rows: [
-        ["all succeed at the first attempt", money(happy(units)), ""],
-        ["5 % fail once", money(happy(units) + dollars(one)), money(dollars(one))],
-        [
-          `5 % fail ${units.failedAttempts.length} times and are given up`,
-          money(happy(units) + dollars(all)),
-          money(dollars(all)),
-        ],
-        [
-          "all are parked while the receiver is down, and sent when it is back",
-          money(dollars(parked)),
-          money(dollars(parked) - happy(units)),
-        ],
+    table(
+      "A million deliveries with failures, 1 webhook per event",
+      ["", "$ per million", "more than without failures"],
+      [
+        ["all succeed at the first attempt", money(succeeds), ""],
+        ...moreThan("5 % fail once", dollars(one)),
+        ...moreThan(`5 % fail ${units.failedAttempts.length} times and are given up`, dollars(all)),
+        ...moreThan("all are parked while the receiver is down, and sent when it is back", dollars(parked) - succeeds),
       ],
-    },
-    {
-      title: "Savings compared with the simple design, $ per million",
-      columns: ["choice", "request with a key", "delivery", ""],
-      rows: [
+    ),
+    table(
+      "Savings compared with the simple design, $ per million",
+      ["choice", "request with a key", "delivery", ""],
+      [
         ...savingRows({ ...setLevers(units), ...doneLevers(units) }, texts.savings),
         ["simple design, total", money(plain.request), money(plain.delivery), "one webhook per event"],
-        ["this service", money(priceOf(units, "key")), money(happy(units)), ""],
+        ["this service", money(priceOf(units, "key")), money(succeeds), ""],
       ],
-    },
-    {
-      title: "Further possible savings, $ per million",
-      columns: ["change", "request with a key", "delivery", ""],
-      rows: savingRows(largestFirst(leversLeft(units)), texts.further),
-    },
-    {
-      title: "Prices under other assumptions, $ per million",
-      columns: ["", "request with a key", "delivery", "delivery, quiet queue"],
-      rows: sensitivity(units),
-    },
-    {
-      title: "An idle stage, per month",
-      columns: ["", "$"],
-      rows: [
-        ...merged(idleLines(units, config)).map(([what, value]) => [what, money(value)]),
-        ["all", money(dollars(idleLines(units, config)))],
-        [
-          `with the firewall, as in prod: the web ACL and ${units.stage.firewallRules} rules`,
-          `+ ${money(dollarsFor("webAcl", 1) + dollarsFor("webAclRule", units.stage.firewallRules))}`,
-        ],
+    ),
+    table(
+      "Further possible savings, $ per million",
+      ["change", "request with a key", "delivery", ""],
+      savingRows(largestFirst(leversLeft(units)), texts.further),
+    ),
+    table(
+      "Prices under other assumptions, $ per million",
+      ["", "request with a key", "delivery", "delivery, quiet queue"],
+      sensitivity(units),
+    ),
+    table(
+      "An idle stage, per month",
+      ["", "$"],
+      [
+        ...merged(idle).map(([what, value]) => [what, money(value)]),
+        ["all", money(dollars(idle))],
+        [`with the firewall, as in prod: the web ACL and ${stage.firewallRules} rules`, `+ ${money(firewall)}`],
         ...inUse(units).map(([what, value]) => [what, `+ ${money(value)}`]),
-        [
-          `in full use: all ${units.stage.allMetrics} metrics instead of ${units.stage.idleMetrics}`,
-          `+ ${money(dollarsFor("customMetric", units.stage.allMetrics - units.stage.idleMetrics))}`,
-        ],
+        [`in full use: all ${stage.allMetrics} metrics instead of ${stage.idleMetrics}`, `+ ${money(allMetrics)}`],
       ],
-    },
-    {
-      title: "Storage of a million deliveries, $ per month",
-      columns: ["", "$"],
-      rows: [
-        ...[1, 10].map((webhooks) => [
-          `rows of the events, kept for 30 days, ${counted(webhooks, "webhook")} per event`,
-          money(dollarsFor("tableStorage", keptBytes(units.sizes.eventRowBytes) / webhooks)),
-        ]),
+    ),
+    table(
+      "Storage of a million deliveries, $ per month",
+      ["", "$"],
+      [
+        ["rows of the events, kept for 30 days, 1 webhook per event", money(dollarsFor("tableStorage", kept.event))],
         [
-          "rows of the deliveries, kept for 30 days",
-          money(dollarsFor("tableStorage", keptBytes(units.sizes.succeededRowBytes))),
+          "rows of the events, kept for 30 days, 10 webhooks per event",
+          money(dollarsFor("tableStorage", kept.event / 10)),
         ],
+        ["rows of the deliveries, kept for 30 days", money(dollarsFor("tableStorage", kept.delivery))],
         [
           "continuous backup of both, 1 webhook per event",
-          money(
-            dollarsFor(
-              "pointInTimeRecovery",
-              keptBytes(units.sizes.eventRowBytes) + keptBytes(units.sizes.succeededRowBytes),
-            ),
-          ),
+          money(dollarsFor("pointInTimeRecovery", kept.event + kept.delivery)),
         ],
       ],
-    },
-    {
-      title: "Hosted services, a million deliveries per month",
-      columns: ["", "$ per month", "$ per further million", "counts", "source"],
-      rows: hosted.map(({ name, does, monthlyDollars, included = 0, perMillion, counts, source, evidence }) => [
-        `${name} (${does})`,
-        monthlyDollars === undefined || perMillion === undefined
-          ? `${monthlyDollars === undefined ? "not verified" : `${monthlyDollars} and more`}`
-          : money(monthlyDollars + (perMillion * Math.max(0, MILLION - included)) / MILLION),
-        perMillion === undefined ? "not verified" : money(perMillion),
-        counts,
-        evidence === "not verified" ? `${source} (not verified)` : source,
-      ]),
-    },
+    ),
   ];
 }
 
@@ -561,8 +492,6 @@ function inUse(units: Units): [string, number][] {
 /** Returns the storage of a million rows. DynamoDB adds 100 bytes to the size of each stored item. */
 const keptBytes = (rowBytes: number): number => MILLION * (rowBytes + 100);
 
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
-
 function sensitivity(units: Units): string[][] {
   const rowFor = (name: string, changes: Partial<Assumptions>) => {
     const config = asDeployed(units, changes);
@@ -576,17 +505,11 @@ function sensitivity(units: Units): string[][] {
     ];
   };
   const { cpuFactor, waitMs, receiverMs, coldShare, coldMs } = assumed;
+  const times = `${waitMs} ms per wait for AWS, ${receiverMs} ms per receiver, ${coldShare * 100} % cold starts of ${coldMs} ms`;
+  const none = { cpuFactor: 1, waitMs: 0, receiverMs: 0, coldShare: 0 };
   return [
-    rowFor(
-      `assumed: CPU × ${cpuFactor}, ${waitMs} ms per wait for AWS, ${receiverMs} ms per receiver, ${coldShare * 100} % cold starts of ${coldMs} ms`,
-      {},
-    ),
-    rowFor("lower bound: CPU time as measured here, no waits", {
-      cpuFactor: 1,
-      waitMs: 0,
-      receiverMs: 0,
-      coldShare: 0,
-    }),
+    rowFor(`assumed: CPU × ${cpuFactor}, ${times}`, {}),
+    rowFor("lower bound: CPU time as measured here, no waits", none),
     rowFor("CPU × 4", { cpuFactor: 4 }),
     rowFor("20 ms per wait for AWS", { waitMs: 20 }),
     rowFor("receivers respond in 1 s", { receiverMs: 1_000 }),

@@ -4,7 +4,7 @@ import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts"
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
-import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU, setupOf } from "./billed-time.ts";
+import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./billed-time.ts";
 import type { Table } from "./harness.ts";
 import { type LaneOptions, type Outcome, simulate } from "./simulation.ts";
 import texts from "./texts.json" with { type: "json" };
@@ -81,7 +81,7 @@ function capacityOf(units: Units, given: Assumptions) {
   const warm = { ...given, coldShare: 0 };
   /** Milliseconds of a call of a function. */
   const msOf = (file: WorkerRow["file"], usage: Usage, waits: number, receiverMs = 0) =>
-    billedMs(usage, waits, receiverMs, setupOf(config, file), warm);
+    billedMs(usage, waits, receiverMs, config.memoryMb(file), warm);
   return {
     ...{ fanOut, alone, send, sendAlone, swept, idle, msOf },
     sendMs: (receiverMs: number) => msOf("attempts/send", send, sendAlone.waits, receiverMs),
@@ -290,7 +290,7 @@ export function frontDoorTable(units: Units): Table {
   const request = units.requests.find(({ credential }) => credential === "key");
   if (!request) throw new Error("bench/units.json has no request with a key");
   const msOf = (file: string, usage: Usage) =>
-    billedMs(usage, usage.waits, 0, setupOf(config, file), { ...assumed, coldShare: 0 });
+    billedMs(usage, usage.waits, 0, config.memoryMb(file), { ...assumed, coldShare: 0 });
   const authorizerMs = msOf("auth/authorizer", request.authorizer);
   const endpointMs = msOf("projects/list", request.endpoint);
   const forAuthorizer = reserved["auth/authorizer"] ?? quotas.concurrency;
