@@ -32,7 +32,7 @@ export interface Plan {
 }
 
 const full: Plan = {
-  forMs: 220_000,
+  forMs: 200_000,
   kills: 100,
   events: 10_000,
   minUpMs: 200,
