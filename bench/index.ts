@@ -44,17 +44,22 @@ const fileOfResult = (name: BenchName): string => join(resultsFolder, `${name}.j
 /**
  * Runs a benchmark in its own process, so that it does not inherit settings, clients or compiled code. The process ends with
  * this one, even after kill -9, and what it started ends with it.
+ * @param maxMs time limit, if it is lower than that of the benchmark
  * @returns its targets; `wrong` after an error, which was printed; `late` when it was stopped because of its time limit
  */
-export async function runBench(name: BenchName): Promise<Target[] | "wrong" | "late"> {
+export async function runBench(
+  name: BenchName,
+  maxMs = Number.POSITIVE_INFINITY,
+): Promise<Target[] | "wrong" | "late"> {
   const endsWithParent = join(root, "test/support/ends-with-parent.cjs");
   const child = spawn(process.execPath, ["--require", endsWithParent, import.meta.filename, "--here", name], {
     stdio: ["pipe", "inherit", "inherit"],
   });
-  const late = setTimeout(() => child.kill("SIGKILL"), limitSeconds[name] * 1000);
+  const limitMs = Math.min(limitSeconds[name] * 1000, maxMs);
+  const late = setTimeout(() => child.kill("SIGKILL"), limitMs);
   const [code, signal] = await once(child, "exit");
   clearTimeout(late);
-  if (signal) console.error(`${name} did not end within ${limitSeconds[name]} s and was stopped.`);
+  if (signal) console.error(`${name} did not end within ${figure(limitMs / 1000)} s and was stopped.`);
   if (code !== 0) return signal ? "late" : "wrong";
   const { targets }: Result = JSON.parse(readFileSync(fileOfResult(name), "utf8"));
   return targets;
