@@ -1,3 +1,4 @@
+import { platform } from "../access/actor.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
 import { fields, parse, userId } from "../schema/input.ts";
@@ -37,7 +38,7 @@ export async function handler(input: unknown): Promise<{ revoked: number }> {
 /** @returns false when a concurrent request has deleted the key */
 async function isRemoved(userId: string, id: string): Promise<boolean> {
   try {
-    await apiKeys.remove(userId, id);
+    await apiKeys.remove(userId, id, platform, "revoked_by_platform");
     return true;
   } catch (error) {
     if (error instanceof ApiError && error.code === "not_found") return false;

@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
-import { eventNames, parseJsonExactly } from "../deployments/deployment-event.ts";
+import { parseJsonExactly } from "../deployments/deployment-event.ts";
+import { webhookEventNames } from "../deployments/webhook-event.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, isoTime, uuid } from "../schema/input.ts";
 import { page, pageFields } from "../schema/page.ts";
@@ -75,5 +76,5 @@ export const replayInput = (now: Date) =>
 
 /** Body of a test delivery: the event to simulate. */
 export const testDeliveryInput = fields({
-  event: z._default(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`), "deploy.succeeded"),
+  event: z._default(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`), "deploy.succeeded"),
 });

@@ -94,6 +94,7 @@ export const endpoints = [
         userApiKeys: ["PutItem", "UpdateItem"],
         projects: ["Query"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
         idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
@@ -122,9 +123,10 @@ export const endpoints = [
     permission: "keys:write",
     uses: {
       tables: {
-        apiKeys: ["DeleteItem"],
+        apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
   },
@@ -161,6 +163,7 @@ export const endpoints = [
         apiKeys: ["BatchGetItem", "DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
     // A hundred keys of one user are removed one after the other.
@@ -237,7 +240,14 @@ export const endpoints = [
     file: "webhooks/update",
     access: "admin",
     permission: "webhooks:write",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem", "UpdateItem"], auditEvents: ["PutItem"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
+      },
+    },
   },
   {
     method: "POST",
@@ -372,9 +382,10 @@ export const endpoints = [
       tables: {
         projects: ["GetItem", "DeleteItem"],
         serviceAccounts: ["UpdateItem", "DeleteItem"],
-        apiKeys: ["DeleteItem"],
+        apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
     // A hundred keys are deleted one after the other.
@@ -394,6 +405,7 @@ export const endpoints = [
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
         idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
@@ -423,9 +435,10 @@ export const endpoints = [
       tables: {
         projects: ["GetItem"],
         serviceAccounts: ["GetItem"],
-        apiKeys: ["DeleteItem"],
+        apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
   },

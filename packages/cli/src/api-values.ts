@@ -1,14 +1,30 @@
-import type { DeliveryStatus, EventName, Permission, TrustedWorkflow } from "../../client/src/client.ts";
+import type {
+  DeliveryStatus,
+  EventName,
+  Permission,
+  TrustedWorkflow,
+  WebhookEventName,
+} from "../../client/src/client.ts";
 
 /* Lists of the API's values. The compiler reports a value that the API has and a list lacks. */
 
 const listOf = <Value extends string>(values: Record<Value, true>): Value[] => Object.keys(values) as Value[];
 
+/** The events of deployments, in the feed. */
 export const eventNames = listOf({
   "deploy.started": true,
   "deploy.succeeded": true,
   "deploy.failed": true,
 } satisfies Record<EventName, true>);
+
+/** The events that a webhook can subscribe to. */
+export const webhookEventNames = listOf({
+  "deploy.started": true,
+  "deploy.succeeded": true,
+  "deploy.failed": true,
+  "webhook.failing": true,
+  "webhook.disabled": true,
+} satisfies Record<WebhookEventName, true>);
 
 export const deliveryStatuses = listOf({
   pending: true,

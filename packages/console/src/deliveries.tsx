@@ -140,7 +140,7 @@ export function DeliveryList({ webhookRef, isAdmin, canRecover, openId }: Delive
                   {delivery.test && <span class="chip">test</span>}
                 </td>
                 <td class="deployment">
-                  <code class="fine">{delivery.deployment_id}</code>
+                  {delivery.deployment_id !== null && <code class="fine">{delivery.deployment_id}</code>}
                 </td>
                 <td data-label="attempts">
                   <span class="number">{delivery.attempt_count}</span>

@@ -62,10 +62,14 @@ function Content({ delivery }: { delivery: DeliveryWithAttempts }) {
         <dd>
           <code>{delivery.id}</code>
         </dd>
-        <dt>Deployment</dt>
-        <dd>
-          <code>{delivery.deployment_id}</code>
-        </dd>
+        {delivery.deployment_id !== null && (
+          <>
+            <dt>Deployment</dt>
+            <dd>
+              <code>{delivery.deployment_id}</code>
+            </dd>
+          </>
+        )}
         <dt>Created</dt>
         <dd>
           <Time at={delivery.created_at} /> {delivery.test && <span class="chip">test</span>}

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { CreatedWebhook, EventName } from "../../client/src/client.ts";
+import type { CreatedWebhook, EventName, WebhookEventName } from "../../client/src/client.ts";
 import {
   ActionButton,
   Badge,
@@ -126,7 +126,7 @@ interface CreateWebhookDialogProps {
 
 function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDialogProps) {
   const [url, setUrl] = useState("");
-  const [events, setEvents] = useState<EventName[]>(["deploy.succeeded", "deploy.failed"]);
+  const [events, setEvents] = useState<WebhookEventName[]>(["deploy.succeeded", "deploy.failed"]);
   const create = useAction(async (client) =>
     onCreated(await client.createWebhook(projectId, { url: url.trim(), events })),
   );

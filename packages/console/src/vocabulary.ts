@@ -1,4 +1,11 @@
-import type { Attempt, DeliveryStatus, EventName, Project, Webhook } from "../../client/src/client.ts";
+import type {
+  Attempt,
+  DeliveryStatus,
+  EventName,
+  Project,
+  Webhook,
+  WebhookEventName,
+} from "../../client/src/client.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
 
@@ -10,7 +17,17 @@ export const eventMeanings = {
   "deploy.failed": "the build or the health check failed",
 } satisfies Record<EventName, string>;
 
+/** The events of deployments. */
 export const eventNames = keysOf(eventMeanings);
+
+export const webhookEventMeanings = {
+  ...eventMeanings,
+  "webhook.failing": "another webhook of the project has been failing for 30 minutes",
+  "webhook.disabled": "another webhook of the project was disabled",
+} satisfies Record<WebhookEventName, string>;
+
+/** The events that a webhook can subscribe to. */
+export const webhookEventNames = keysOf(webhookEventMeanings);
 
 export type Tone = "good" | "bad" | "warning" | "neutral";
 

@@ -25,7 +25,7 @@ import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { useNow } from "./use-now.ts";
 import { Verify } from "./verify.tsx";
-import { eventNames } from "./vocabulary.ts";
+import { webhookEventNames } from "./vocabulary.ts";
 
 const WEBHOOK_INTERVAL_MS = 5_000;
 
@@ -295,7 +295,7 @@ function SendTestDialog({
   return (
     <FormDialog title="Send a test delivery" action={send} verb="Send test" onClose={onClose}>
       <p>Sends a signed sample event now, without retries. It is also sent if the webhook is disabled.</p>
-      <RadioGroup legend="Event" values={eventNames} chosen={name} onChange={setName} />
+      <RadioGroup legend="Event" values={webhookEventNames} chosen={name} onChange={setName} />
     </FormDialog>
   );
 }

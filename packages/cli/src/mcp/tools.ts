@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Attempt, Client, DeliveryWithAttempts } from "../../../client/src/client.ts";
-import { deliveryStatuses, eventNames } from "../api-values.ts";
+import { deliveryStatuses, webhookEventNames } from "../api-values.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { findDelivery, findProject, newestDeliveries, webhooksOf } from "../find.ts";
 import { jsonText } from "../terminal.ts";
@@ -49,7 +49,7 @@ const deliveryRecord = z.looseObject({
   id: z.string(),
   webhook_id: z.string(),
   event: z.string(),
-  deployment_id: z.string(),
+  deployment_id: z.nullable(z.string()),
   status: z.string(),
   test: z.boolean(),
   created_at: z.string(),
@@ -101,7 +101,7 @@ export const tools: Tool[] = [
     input: z.object({
       project,
       url: z.string().describe("The URL of the receiver: https, with a public host."),
-      events: z.array(z.enum(eventNames)).min(1).describe("The events to receive."),
+      events: z.array(z.enum(webhookEventNames)).min(1).describe("The events to receive."),
     }),
     output: z.object({ webhook: webhookRecord.extend({ secret: z.string() }) }),
     run: async (api, input) => {
