@@ -29,7 +29,8 @@ export async function findDue(
     new QueryCommand({
       TableName: tableName("notifications"),
       ConsistentRead: true,
-      KeyConditionExpression: "shard = :shard AND due < :bound",
+      KeyConditionExpression: "#shard = :shard AND due < :bound",
+      ExpressionAttributeNames: { "#shard": "shard" },
       ExpressionAttributeValues: { ":shard": String(shard), ":bound": dueBound(now) },
       Limit: limit,
       ...(after !== undefined && { ExclusiveStartKey: { shard: String(shard), due: after } }),
