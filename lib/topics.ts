@@ -1,4 +1,3 @@
-import { Alias } from "aws-cdk-lib/aws-kms";
 import * as sns from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
 import { type TopicKey, type TopicRow, topics } from "../functions/manifest/topics.ts";
@@ -16,14 +15,14 @@ export type Topics = Record<TopicKey, { topic: sns.Topic; key?: KmsKey }>;
  */
 export function createTopics(scope: Construct, stage: Stage, key?: KmsKey): Topics {
   const folder = new Construct(scope, "Topics");
-  const masterKey = key ?? Alias.fromAliasName(folder, "SnsKey", "alias/aws/sns");
   const created = Object.entries<TopicRow>(topics).map(([name, row]) => {
     const topic = new sns.Topic(folder, constructId(name), {
       topicName: deployedName(stage, row.name),
       displayName: `Deployment webhooks, ${stage.name}`,
       enforceSSL: true,
-      masterKey,
+      ...(key && { masterKey: key }),
     });
+    if (!key) (topic.node.defaultChild as sns.CfnTopic).kmsMasterKeyId = "alias/aws/sns";
     return [name, { topic, ...(key && { key }) }];
   });
   return Object.fromEntries(created) as Topics;

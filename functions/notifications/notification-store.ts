@@ -29,17 +29,16 @@ export async function findDue(
     new QueryCommand({
       TableName: tableName("notifications"),
       ConsistentRead: true,
-      KeyConditionExpression: "#shard = :shard AND due < :bound",
-      ExpressionAttributeNames: { "#shard": "shard" },
+      KeyConditionExpression: "due_shard = :shard AND due < :bound",
       ExpressionAttributeValues: { ":shard": String(shard), ":bound": dueBound(now) },
       Limit: limit,
-      ...(after !== undefined && { ExclusiveStartKey: { shard: String(shard), due: after } }),
+      ...(after !== undefined && { ExclusiveStartKey: { due_shard: String(shard), due: after } }),
     }),
   );
   return { rows: (Items ?? []) as Notification[], ...(LastEvaluatedKey && { next: LastEvaluatedKey.due as string }) };
 }
 
 /** Deletes a notification that is published, or no longer true. Does nothing if another run has deleted it. */
-export async function remove({ shard, due }: Pick<Notification, "shard" | "due">): Promise<void> {
-  await dynamo().send(new DeleteCommand({ TableName: tableName("notifications"), Key: { shard, due } }));
+export async function remove({ due_shard, due }: Pick<Notification, "due_shard" | "due">): Promise<void> {
+  await dynamo().send(new DeleteCommand({ TableName: tableName("notifications"), Key: { due_shard, due } }));
 }

@@ -71,7 +71,7 @@ export type NotificationInput = HealthInput | KeyInput;
 
 /** A row of the `notifications` table. */
 export type Notification = NotificationInput & {
-  shard: string;
+  due_shard: string;
   /** Due time and id: rows are in order of their due time. */
   due: string;
   due_at: string;
@@ -99,7 +99,7 @@ function shardOf(owner: string): string {
 export function createNotification(input: NotificationInput, dueAt: Date, random: Buffer): Notification {
   const id = timeOrderedUuid(dueAt.getTime(), random);
   const due_at = dueAt.toISOString();
-  return { ...input, shard: shardOf(ownerOf(input)), due: `${due_at}#${id}`, due_at, id, timestamp: due_at };
+  return { ...input, due_shard: shardOf(ownerOf(input)), due: `${due_at}#${id}`, due_at, id, timestamp: due_at };
 }
 
 /** Upper bound of the sort keys of the rows that are due: `$` is the character after `#`. */

@@ -43,6 +43,7 @@ const usersOfDeliveries = [
   "deliveries/fan-out",
   "deliveries/get",
   "deliveries/list",
+  "deliveries/publish-notifications",
   "deliveries/recover",
   "deliveries/redeliver",
   "deliveries/replay",

@@ -44,8 +44,7 @@ export async function notifications(): Promise<Notification[]> {
         new QueryCommand({
           TableName: tableName("notifications"),
           ConsistentRead: true,
-          KeyConditionExpression: "#shard = :shard",
-          ExpressionAttributeNames: { "#shard": "shard" },
+          KeyConditionExpression: "due_shard = :shard",
           ExpressionAttributeValues: { ":shard": String(shard) },
         }),
       ),

@@ -185,7 +185,7 @@ test("a flood of one owner does not use up the run: others of its shard are publ
     new Date(Date.now() - 1_000),
     randomBytes(16),
   );
-  const beside = { ...other, shard: first.shard };
+  const beside = { ...other, due_shard: first.due_shard };
   await dynamo().send(new PutCommand({ TableName: tableName("notifications"), Item: beside }));
   await run();
   expect(await notificationsAbout("flooded")).toEqual([]);

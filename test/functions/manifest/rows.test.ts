@@ -161,7 +161,7 @@ test("each table has its keys, indexes and ttl", () => {
       sortKey: "id",
       ttl: "expires_at",
     },
-    notifications: { env: "NOTIFICATIONS_TABLE", name: "notifications", partitionKey: "shard", sortKey: "due" },
+    notifications: { env: "NOTIFICATIONS_TABLE", name: "notifications", partitionKey: "due_shard", sortKey: "due" },
     trustedWorkflows: {
       env: "TRUSTED_WORKFLOWS_TABLE",
       name: "trusted-workflows",

@@ -22,7 +22,7 @@ test("the row is in order of its due time, and its time is that of the change", 
 
 test("the rows of one owner are in one shard, those of many owners in all", () => {
   const shardOf = (user_id: string) =>
-    createNotification({ type: "api_key.expiring", data: { ...key, user_id } }, at, random).shard;
+    createNotification({ type: "api_key.expiring", data: { ...key, user_id } }, at, random).due_shard;
   expect(shardOf("user-1")).toBe(shardOf("user-1"));
   const shards = new Set(Array.from({ length: 200 }, (_, index) => shardOf(`user-${index}`)));
   expect([...shards].sort()).toEqual(Array.from({ length: NOTIFICATION_SHARDS }, (_, shard) => String(shard)));

@@ -89,8 +89,14 @@ test.each([
 });
 
 test.each([
-  ["deploy.paused", "Valid events: deploy.started, deploy.succeeded, deploy.failed."],
-  ["deploy.failed,", "Valid events: deploy.started, deploy.succeeded, deploy.failed."],
+  [
+    "deploy.paused",
+    "Valid events: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
+  ],
+  [
+    "deploy.failed,",
+    "Valid events: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
+  ],
   ["https://example.com/", "Pass the URL before --events."],
 ])("collectEvents rejects %s", (text, message) => {
   expect(() => collectEvents(text)).toThrow(message);
