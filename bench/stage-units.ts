@@ -107,8 +107,8 @@ export function countStage(): StageUnits {
     dashboards: all("AWS::CloudWatch::Dashboard").length,
     secrets: all("AWS::SecretsManager::Secret").length,
     firewallRules: all("AWS::WAFv2::WebACL").flatMap(({ Rules }) => Rules).length,
-    // The sweep writes these each minute.
-    idleMetrics: [metrics.sweepLag, metrics.redriven].length,
+    // The sweep and the worker for notifications write these each minute.
+    idleMetrics: [metrics.sweepLag, metrics.redriven, metrics.notificationLag].length,
     allMetrics: perMetric.reduce((sum, count) => sum + count, 0),
     tableUses: rows.reduce((sum, { uses }) => sum + Object.keys(uses.tables ?? {}).length, 0),
     queueProducers: rows.reduce(

@@ -6,6 +6,7 @@ import { writeFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { SNSClient } from "@aws-sdk/client-sns";
 import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent } from "aws-lambda";
@@ -13,7 +14,7 @@ import { startDynamo } from "../bin/local/engines.ts";
 import { createGateway } from "../bin/local/gateway.ts";
 import { fromSources, invoke, type LambdaHandler } from "../bin/local/lambda.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { createQueues, createTables } from "../bin/local/resources.ts";
+import { createQueues, createTables, createTopics } from "../bin/local/resources.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import { createDelivery, type Delivery, DUE_SHARDS, type PendingDelivery } from "../functions/deliveries/delivery.ts";
@@ -319,6 +320,8 @@ export async function prepare(): Promise<void> {
     process.env,
     await createTables(dynamo(), prefix),
     await createQueues(sqs(), { prefix, urlOf }),
+    // The embedded SQS engine speaks SNS too.
+    await createTopics(new SNSClient({ endpoint: process.env.AWS_ENDPOINT_URL_SQS ?? "" }), prefix),
     { JWT_SECRET: process.env.JWT_SECRET ?? randomBytes(32).toString("hex"), STAGE: "prod" },
     // Allows receivers on this machine, with plain http.
     { WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8,::1/128" },
