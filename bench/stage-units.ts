@@ -81,8 +81,8 @@ export function countStage() {
     secrets: all("AWS::SecretsManager::Secret").length,
     /** A managed rule group counts as one rule. */
     firewallRules: all("AWS::WAFv2::WebACL").flatMap(({ Rules }) => Rules).length,
-    // The sweep writes these each minute.
-    idleMetrics: [metrics.sweepLag, metrics.redriven].length,
+    // The sweep and the worker for notifications write these each minute.
+    idleMetrics: [metrics.sweepLag, metrics.redriven, metrics.notificationLag].length,
     /** All custom metrics that a stage may write. */
     allMetrics: perMetric.reduce((sum, count) => sum + count, 0),
     /** Pairs of a function and a table that it uses. */

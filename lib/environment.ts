@@ -1,6 +1,7 @@
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { queues as queueRows } from "../functions/manifest/queues.ts";
 import { tables as tableRows } from "../functions/manifest/tables.ts";
+import { topics as topicRows } from "../functions/manifest/topics.ts";
 import { type StageResources, tablesOf } from "./grants.ts";
 import type { Stage } from "./stage.ts";
 
@@ -35,13 +36,14 @@ export function environmentFor({ file, uses, environment }: FunctionInputs, stag
   return Object.fromEntries(set);
 }
 
-/** Names of tables and URLs of queues. The authorizer gets the ARN of the JWT secret in jwt-secret.ts. */
-function locationsOf(uses: Grants, { tables, queues }: StageResources): Variables {
-  const { sendsTo = [], rejectsTo = [] } = uses;
+/** Names of tables, URLs of queues and ARNs of topics. The authorizer gets the ARN of the JWT secret in jwt-secret.ts. */
+function locationsOf(uses: Grants, { tables, queues, topics }: StageResources): Variables {
+  const { sendsTo = [], rejectsTo = [], publishesTo = [] } = uses;
   return Object.fromEntries([
     ...tablesOf(uses).map((key) => [tableRows[key].env, tables[key].tableName]),
     ...sendsTo.map((key) => [queueRows[key].env, queues[key].queue.queueUrl]),
     ...rejectsTo.map((key) => [queueRows[key].deadLetterEnv, queues[key].deadLetters.queueUrl]),
+    ...publishesTo.map((key) => [topicRows[key].env, topics[key].topic.topicArn]),
   ]);
 }
 

@@ -6,11 +6,13 @@ import { type TableKey, type TableRow, tables as tableRows } from "../functions/
 import { workers } from "../functions/manifest/workers.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
+import type { Topics } from "./topics.ts";
 
-/** The tables and queues of a stage, to which the `uses` of a row refers. */
+/** The tables, queues and topics of a stage, to which the `uses` of a row refers. */
 export interface StageResources {
   tables: Tables;
   queues: Queues;
+  topics: Topics;
 }
 
 /** What the grants of a function follow from. */
@@ -39,12 +41,13 @@ export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
  * read the JWT secret is granted in jwt-secret.ts.
  */
 export function statementsFor(uses: Grants, data: StageResources): PolicyStatement[] {
-  const { tables = {}, queries = [], sendsTo = [], rejectsTo = [] } = uses;
+  const { tables = {}, queries = [], sendsTo = [], rejectsTo = [], publishesTo = [] } = uses;
   return [
     ...tableKeys(tables).map((key) => tableStatement(key, tables[key] ?? [], data.tables[key].tableArn)),
     ...queries.map((index) => allow(["dynamodb:Query"], [indexArn(index, data)])),
     ...sendsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].queue.queueArn])),
     ...rejectsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].deadLetters.queueArn])),
+    ...publishesTo.map((key) => allow(["sns:Publish"], [data.topics[key].topic.topicArn])),
   ];
 }
 

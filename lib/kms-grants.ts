@@ -11,9 +11,9 @@ const forReading = ["kms:Decrypt", "kms:DescribeKey"];
 const forWriting = ["kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo"];
 const forReceiving = ["kms:Decrypt"];
 
-/** Returns the statements on KMS keys that a function needs for its tables and queues; empty without customer keys. */
+/** Returns the statements on KMS keys that a function needs for its tables, queues and topics; empty without customer keys. */
 export function kmsStatementsFor(uses: Grants, data: StageResources): PolicyStatement[] {
-  const { tables = {}, sendsTo = [], rejectsTo = [] } = uses;
+  const { tables = {}, sendsTo = [], rejectsTo = [], publishesTo = [] } = uses;
   const tablesByKey = Map.groupBy(tablesOf(uses), (table) => data.tables[table].encryptionKey?.keyArn);
   const onTables = [...tablesByKey].flatMap(([arn, names]) => {
     if (arn === undefined) return [];
@@ -24,7 +24,12 @@ export function kmsStatementsFor(uses: Grants, data: StageResources): PolicyStat
     ...sendsTo.map((key) => data.queues[key].queue.encryptionMasterKey),
     ...rejectsTo.map((key) => data.queues[key].deadLetters.encryptionMasterKey),
   ].flatMap((key) => key?.keyArn ?? []);
-  return [...onTables, ...[...new Set(queueKeys)].map((arn) => allowThrough(actionsForSending, arn, "sqs"))];
+  const topicKeys = publishesTo.flatMap((name) => data.topics[name].key?.keyArn ?? []);
+  return [
+    ...onTables,
+    ...[...new Set(queueKeys)].map((arn) => allowThrough(actionsForSending, arn, "sqs")),
+    ...[...new Set(topicKeys)].map((arn) => allowThrough(actionsForSending, arn, "sns")),
+  ];
 }
 
 /** Returns the statements that the event source mapping of a function needs to decrypt the messages of a queue. */

@@ -15,6 +15,7 @@ import { protectSecrets } from "./secret-tables.ts";
 import type { StageContext } from "./service-function.ts";
 import type { Stage } from "./stage.ts";
 import { createTables } from "./tables.ts";
+import { createTopics } from "./topics.ts";
 import { createWorkers } from "./workers.ts";
 
 export interface ServiceStackProps {
@@ -28,7 +29,7 @@ export interface ServiceStackProps {
 }
 
 /**
- * The whole service in one stage. Tables, queues, functions, routes and permissions follow from the rows in
+ * The whole service in one stage. Tables, queues, topics, functions, routes and permissions follow from the rows in
  * functions/manifest/.
  */
 export class ServiceStack extends Stack {
@@ -41,7 +42,8 @@ export class ServiceStack extends Stack {
     const key = createKmsKey(this, stage);
     const tables = createTables(this, stage, key);
     const queues = createQueues(this, stage, key);
-    const context: StageContext = { stage, code, key, data: { tables, queues } };
+    const topics = createTopics(this, stage, key);
+    const context: StageContext = { stage, code, key, data: { tables, queues, topics } };
 
     const workers = createWorkers(this, context);
     const jwtSecret = createJwtSecret(this, stage, key);
@@ -61,6 +63,7 @@ export class ServiceStack extends Stack {
       EventsQueueUrl: queues.events.queue.queueUrl,
       JwtSecretArn: jwtSecret.secretArn,
       AlarmTopicArn: alarms.topic.topicArn,
+      NotificationsTopicArn: topics.notifications.topic.topicArn,
       DashboardUrl: dashboardUrl(dashboard),
     });
     for (const [name, table] of Object.entries(tables)) {

@@ -139,7 +139,7 @@ const floors = [
   ["schema"],
   ["receivers", "access", "deployments"],
   ["http"],
-  ["audit"],
+  ["audit", "notifications"],
   ["api-keys", "trusted-workflows", "webhooks"],
   ["projects", "deliveries", "auth", "service-accounts"],
   ["certifications"],
@@ -162,8 +162,8 @@ test.each(floors.flat())("functions/%s imports only from folders on lower floors
   expect(offenders(inFolder(`functions/${room}`), isForbidden)).toEqual([]);
 });
 
-test("only stores, queue modules, the due index and platform/aws.ts import the AWS SDK", () => {
-  const mayUseSdk = /(-store|-queue|-index|-dlq|platform\/aws)\.ts$/;
+test("only stores, queue modules, the due index, the topic and platform/aws.ts import the AWS SDK", () => {
+  const mayUseSdk = /(-store|-queue|-index|-dlq|-topic|platform\/aws)\.ts$/;
   const others = inFolder("functions").filter(({ path }) => !mayUseSdk.test(path));
   expect(offenders(others, (name) => /^@(aws-sdk|smithy)\//.test(name))).toEqual([]);
 });
@@ -190,6 +190,8 @@ const pure = [
   "deliveries/delivery-stats",
   "deliveries/waiting",
   "deployments/deployment-event",
+  "deployments/webhook-event",
+  "notifications/notification",
   "platform/backoff",
   "platform/metrics",
   "receivers/failure-hints",
@@ -207,7 +209,7 @@ const pure = [
 
 test.each(pure)("%s does not use a clock, randomness, a store or the SDK", (path) => {
   const isImpure = (name: string) =>
-    /-(store|queue|index|dlq)\.ts$|platform\/(aws|env|log)\.ts$|^@(aws-sdk|smithy)\//.test(name);
+    /-(store|queue|index|dlq|topic)\.ts$|platform\/(aws|env|log)\.ts$|^@(aws-sdk|smithy)\//.test(name);
   const file = read(path);
   expect(offenders([file], isImpure)).toEqual([]);
   expect(file.source).not.toMatch(/Date\.now|new Date\(\)|Math\.random|randomBytes|randomUUID|performance\.now/);

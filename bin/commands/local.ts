@@ -25,6 +25,7 @@ Prints addresses, a token and commands to try. Its last line is "ready <base URL
     "OIDC_ISSUERS",
     "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_ENDPOINT_URL_SQS",
+    "AWS_ENDPOINT_URL_SNS",
   ),
   examples: ["npm start", "PORT=8080 DATA_DIR=.local/second npm start", "RETRY_SCHEDULE=1,2,4 npm start"],
 };

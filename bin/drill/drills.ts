@@ -148,6 +148,13 @@ export const drills = {
     waitMinutes: 15,
     disturbs: true,
   },
+  "notifications-late": {
+    proof: "metric",
+    does: "writes NotificationLag = 1,000 every minute; a real fault would delay notifications",
+    costs: graphs,
+    fault: metricValues("notificationLag", 1_000),
+    waitMinutes: 30,
+  },
   "api-errors": {
     proof: "state",
     does: "a real fault would need an endpoint that responds with 5xx",

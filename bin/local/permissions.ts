@@ -3,8 +3,9 @@ import { endpoints } from "../../functions/manifest/endpoints.ts";
 import type { Grants } from "../../functions/manifest/grants-schema.ts";
 import { deadLetterName, type QueueRow, queues } from "../../functions/manifest/queues.ts";
 import { type TableKey, type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { type TopicRow, topics } from "../../functions/manifest/topics.ts";
 import { workers } from "../../functions/manifest/workers.ts";
-import { dynamo, secretsManager, sqs } from "../../functions/platform/aws.ts";
+import { dynamo, secretsManager, sns, sqs } from "../../functions/platform/aws.ts";
 
 /*
  * IAM in a local run: a function may make the calls that its row grants and reads the names of those resources; any other
@@ -70,17 +71,19 @@ interface Resource {
 const tableResource = ({ name, env }: TableRow): Resource => ({ name: `table ${name}`, env });
 const queueResource = ({ name, env }: QueueRow): Resource => ({ name: `queue ${name}`, env });
 const deadLetters = (row: QueueRow): Resource => ({ name: `queue ${deadLetterName(row)}`, env: row.deadLetterEnv });
+const topicResource = ({ name, env }: TopicRow): Resource => ({ name: `topic ${name}`, env });
 const jwtSecret: Resource = { name: "secret JwtSecret", env: "JWT_SECRET_ARN" };
 
 const resources: Resource[] = [
   ...Object.values(tables).map(tableResource),
   ...Object.values(queues).flatMap((row) => [queueResource(row), deadLetters(row)]),
+  ...Object.values(topics).map(topicResource),
   jwtSecret,
 ];
 
 /** Lists what a row grants: an action on a resource, or on a part of it such as an index. */
 function grantsOf(uses: Grants): { action: string; resource: Resource; part?: string }[] {
-  const { sendsTo = [], rejectsTo = [], queries = [], reads = [] } = uses;
+  const { sendsTo = [], rejectsTo = [], publishesTo = [], queries = [], reads = [] } = uses;
   return [
     ...Object.entries(uses.tables ?? {}).flatMap(([key, actions]) =>
       actions.map((action) => ({ action: `dynamodb:${action}`, resource: tableResource(tables[key as TableKey]) })),
@@ -91,6 +94,7 @@ function grantsOf(uses: Grants): { action: string; resource: Resource; part?: st
     }),
     ...sendsTo.map((key) => ({ action: "sqs:SendMessage", resource: queueResource(queues[key]) })),
     ...rejectsTo.map((key) => ({ action: "sqs:SendMessage", resource: deadLetters(queues[key]) })),
+    ...publishesTo.map((key) => ({ action: "sns:Publish", resource: topicResource(topics[key]) })),
     ...reads.map(() => ({ action: "secretsmanager:GetSecretValue", resource: jwtSecret })),
   ];
 }
@@ -122,6 +126,7 @@ function enforce(): void {
   const first = { step: "initialize", priority: "high", name: "permissions" } as const;
   dynamo().middlewareStack.add(checked(tableRights), first);
   sqs().middlewareStack.add(checked(queueRights), first);
+  sns().middlewareStack.add(checked(topicRights), first);
   secretsManager().middlewareStack.add(checked(secretRights), first);
   environment = process.env;
   process.env = new Proxy(environment, { get: (_, name) => readVariable(String(name)) });
@@ -200,6 +205,10 @@ const itemAction = (kind: string): string => `${kind}Item`;
 /** A batch call needs the right of the single call. */
 function queueRights(operation: string, { QueueUrl }: { QueueUrl?: string }): Right[] {
   return [`sqs:${operation.replace(/Batch$/, "")} on ${resourceAt(QueueUrl)}`];
+}
+
+function topicRights(operation: string, { TopicArn }: { TopicArn?: string }): Right[] {
+  return [`sns:${operation} on ${resourceAt(TopicArn)}`];
 }
 
 function secretRights(operation: string, { SecretId }: { SecretId?: string }): Right[] {

@@ -5,6 +5,7 @@ import {
   ResourceInUseException,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
+import { CreateTopicCommand, type SNSClient } from "@aws-sdk/client-sns";
 import { CreateQueueCommand, GetQueueAttributesCommand, type SQSClient } from "@aws-sdk/client-sqs";
 import {
   deadLetterMaxMessageBytes,
@@ -13,9 +14,10 @@ import {
   retentionSeconds,
 } from "../../functions/manifest/queues.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { topics } from "../../functions/manifest/topics.ts";
 
 /*
- * Creates the tables and queues of the manifest's rows on any engine. An existing one is left as it is.
+ * Creates the tables, queues and topics of the manifest's rows on any engine. An existing one is left as it is.
  */
 
 /**
@@ -101,4 +103,17 @@ export async function createQueues(
     });
   }
   return env;
+}
+
+/**
+ * Creates all topics.
+ * @param prefix of each topic's name; empty = none
+ * @returns the environment variables with the topics' ARNs, which the functions read
+ */
+export async function createTopics(client: SNSClient, prefix = ""): Promise<Record<string, string>> {
+  const created = Object.values(topics).map(async ({ env, name }) => {
+    const { TopicArn = "" } = await client.send(new CreateTopicCommand({ Name: `${prefix}${name}` }));
+    return [env, TopicArn];
+  });
+  return Object.fromEntries(await Promise.all(created));
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ChangeMessageVisibilityCommand, SQSClient } from "@aws-sdk/client-sqs";
 import type { FauxqsServer } from "fauxqs";
 import { queues } from "../../functions/manifest/queues.ts";
-import { dynamo, sqs } from "../../functions/platform/aws.ts";
+import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { consolePages } from "./console.ts";
 import { type Engine, portInUse, startDynamo, startSqs } from "./engines.ts";
@@ -13,7 +13,7 @@ import { type EventSources, startEventSources } from "./event-sources.ts";
 import { createGateway } from "./gateway.ts";
 import { homePage } from "./home-page.ts";
 import { fromSources, type LoadHandler } from "./lambda.ts";
-import { createQueues, createTables } from "./resources.ts";
+import { createQueues, createTables, createTopics } from "./resources.ts";
 import { findRunning, publishRunning, unpublishRunning } from "./running-service.ts";
 import { allowsLocalReceivers, type LocalSettings, protectFiles, setFunctionDefaults } from "./settings.ts";
 import { StartError } from "./start-error.ts";
@@ -79,6 +79,11 @@ export async function startService(settings: LocalSettings, options: Options = {
     );
     await sqsEngine.releaseInFlight?.();
 
+    const snsEngine = await snsFor(settings, sqsEngine);
+    stops.push(snsEngine.stop);
+    process.env.AWS_ENDPOINT_URL_SNS = snsEngine.endpoint;
+    Object.assign(process.env, await withEngine("SNS", snsEngine, () => createTopics(sns())));
+
     const eventSources: EventSources = await startEventSources(
       new SQSClient({ requestHandler: POLL_TIMEOUTS }),
       load,
@@ -127,6 +132,13 @@ async function sqsFor({ sqsEndpoint, sqsPort, dataDir }: LocalSettings): Promise
   const { endpoint, server, stop } = await startSqs(sqsPort, dataDir);
   const urlOf = (name: string) => `${endpoint}/000000000000/${name}`;
   return { endpoint, stop, urlOf, releaseInFlight: () => releaseInFlight(server, urlOf) };
+}
+
+/** Returns the SNS engine: the embedded SQS engine speaks SNS too. Without it, SNS gets one of its own. */
+async function snsFor({ snsEndpoint, sqsEndpoint }: LocalSettings, { endpoint }: QueueEngine): Promise<Engine> {
+  const stop = async () => {};
+  if (snsEndpoint !== undefined) return { endpoint: snsEndpoint, stop };
+  return sqsEndpoint === undefined ? { endpoint, stop } : startSqs(0, undefined);
 }
 
 /**

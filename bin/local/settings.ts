@@ -34,6 +34,7 @@ export interface LocalSettings {
   /** URL of an engine to use instead of the embedded one; undefined = the embedded one. */
   dynamoEndpoint: string | undefined;
   sqsEndpoint: string | undefined;
+  snsEndpoint: string | undefined;
   /** Max deliveries per call of the sender. */
   deliveryBatchSize: number;
 }
@@ -58,6 +59,7 @@ export const settingsHelp = {
   OIDC_ISSUERS: "CI systems whose workflows may call the API, as JSON (default: none)",
   AWS_ENDPOINT_URL_DYNAMODB: "URL of a DynamoDB engine to use instead of the embedded one",
   AWS_ENDPOINT_URL_SQS: "URL of an SQS engine to use instead of the embedded one",
+  AWS_ENDPOINT_URL_SNS: "URL of an SNS engine to use instead of the embedded one",
 };
 
 /** The rows of a help page for some of the settings. */
@@ -75,6 +77,7 @@ export function readSettings(env = process.env): LocalSettings {
     isSecretGiven: Boolean(env.JWT_SECRET),
     dynamoEndpoint: readEndpoint("AWS_ENDPOINT_URL_DYNAMODB", env.AWS_ENDPOINT_URL_DYNAMODB),
     sqsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SQS", env.AWS_ENDPOINT_URL_SQS),
+    snsEndpoint: readEndpoint("AWS_ENDPOINT_URL_SNS", env.AWS_ENDPOINT_URL_SNS),
     deliveryBatchSize: readBatchSize("DELIVERY_BATCH_SIZE", env.DELIVERY_BATCH_SIZE),
   };
   hs256Key(settings.jwtSecret, "JWT_SECRET");

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
-import { eventNames } from "../../functions/deployments/deployment-event.ts";
-import { eventDescriptions, payloadSchemas } from "../../functions/deployments/event-payload.ts";
+import { webhookEventDescriptions, webhookPayloadSchemas } from "../../functions/deployments/event-payload.ts";
+import { type WebhookEventName, webhookEventNames } from "../../functions/deployments/webhook-event.ts";
 import type { ParamOf } from "../../functions/http/define-endpoint.ts";
 import { type Access, type EndpointRow, endpoints, workflowPermissions } from "../../functions/manifest/endpoints.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
@@ -56,7 +56,7 @@ export async function openApiDocument(version: string): Promise<Json> {
     security: defaultSecurity,
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
-    webhooks: Object.fromEntries(eventNames.map((name) => [name, { post: webhookOf(name) }])),
+    webhooks: Object.fromEntries(webhookEventNames.map((name) => [name, { post: webhookOf(name) }])),
     components: {
       schemas: componentSchemas(),
       responses: Object.fromEntries(errorResponses),
@@ -342,13 +342,13 @@ function errorExample(code: ErrorCode): Json {
 }
 
 /** Describes the request that receivers get for an event. */
-function webhookOf(name: (typeof eventNames)[number]): Json {
+function webhookOf(name: WebhookEventName): Json {
   const { body, headers: example } = exampleRequest(name);
-  const schema = outputSchema(payloadSchemas[name]);
+  const schema = outputSchema(webhookPayloadSchemas[name]);
   return {
     operationId: `on${pascalCase(name)}`,
     tags: ["Events"],
-    summary: `${name}: ${eventDescriptions[name]}`,
+    summary: `${name}: ${webhookEventDescriptions[name]}`,
     description: deliveryDescription,
     security: [],
     parameters: receiverHeaders.map(({ name: header, required = true, ...rest }) => ({

@@ -9,7 +9,8 @@ import * as deliveries from "../../functions/deliveries/delivery-presenter.ts";
 import { statsOf, statsRange } from "../../functions/deliveries/delivery-stats.ts";
 import { toRecord } from "../../functions/deliveries/event-presenter.ts";
 import { createDeploymentEvent, type EventName, eventIdOf } from "../../functions/deployments/deployment-event.ts";
-import { sampleEvent } from "../../functions/deployments/sample-event.ts";
+import { sampleEvent, sampleWebhookEvent } from "../../functions/deployments/sample-event.ts";
+import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
 import { addSeconds } from "../../functions/platform/time.ts";
 import { timeOrderedUuid } from "../../functions/platform/uuid.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
@@ -166,9 +167,12 @@ export const examples = {
 };
 
 /** Returns an example of the request that a receiver gets: the body as sent, and the headers that depend on it. */
-export function exampleRequest(name: EventName): { body: string; headers: Record<string, string> } {
-  const { body } = eventOf(name);
-  const { id } = createDelivery(eventOf(name), webhook, now, GRACE_SECONDS);
+export function exampleRequest(name: WebhookEventName): { body: string; headers: Record<string, string> } {
+  const ofDeployment = name.startsWith("deploy.");
+  const about = idOf(ofDeployment ? name : "other webhook");
+  const event = sampleWebhookEvent(name, { projectId: project.id, id: about, now });
+  const { body } = event;
+  const { id } = createDelivery(event, webhook, now, GRACE_SECONDS);
   const signatures = signatureHeaders({ deliveryId: id, at: now, body }, secret, [
     webhooks.generateSecret(bytes("before", 48)),
   ]);

@@ -10,7 +10,11 @@ import {
 } from "../../functions/deliveries/delivery-response-schema.ts";
 import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
 import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
-import { eventNameSchema, payloadSchemas } from "../../functions/deployments/event-payload.ts";
+import {
+  eventNameSchema,
+  webhookEventNameSchema,
+  webhookPayloadSchemas,
+} from "../../functions/deployments/event-payload.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { displayName, isoTime, timeText, uuid } from "../../functions/schema/input.ts";
 import { trustedWorkflowSchema } from "../../functions/trusted-workflows/trusted-workflow-response-schema.ts";
@@ -49,7 +53,8 @@ const namedSchemas: Record<string, Schema> = {
   AuditEvent: auditEventSchema,
   DeploymentEvent: eventRecordSchema,
   EventName: eventNameSchema,
-  ...Object.fromEntries(Object.entries(payloadSchemas).map(([event, schema]) => [pascalCase(event), schema])),
+  WebhookEventName: webhookEventNameSchema,
+  ...Object.fromEntries(Object.entries(webhookPayloadSchemas).map(([event, schema]) => [pascalCase(event), schema])),
 };
 
 /** `deploy.started` → `DeployStarted` */

@@ -3,6 +3,8 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform, system } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
+import { type RevocationReason, remindersOf } from "../notifications/notification.ts";
+import { notificationPut } from "../notifications/notification-store.ts";
 import {
   batchGet,
   ConditionsFailedError,
@@ -51,8 +53,29 @@ const audit = (action: AuditAction, by: Actor, { user_id, id, project_id }: KeyR
     details: { ...details },
   });
 
+/** Returns the reminders of a key that expires, for the transaction that creates it. */
+const reminders = (apiKey: ApiKey): Record<string, TransactItem> =>
+  Object.fromEntries(
+    remindersOf(apiKey, new Date(apiKey.created_at)).map(({ input, dueAt }) => [
+      `reminder ${dueAt.toISOString()}`,
+      notificationPut(input, dueAt),
+    ]),
+  );
+
+/** Returns the notification that a secret of a key ended, for its transaction. @param record undefined = not known */
+function revocation(
+  { id, user_id, project_id }: KeyRef,
+  record: ApiKey | undefined,
+  reason: RevocationReason,
+  secret: "current" | "earlier",
+): TransactItem {
+  const { name = null, key_prefix = null } = record ?? {};
+  const data = { api_key_id: id, user_id, name, key_prefix, reason, secret };
+  return notificationPut({ type: "api_key.revoked", ...(project_id !== undefined && { project_id }), data });
+}
+
 /**
- * Stores a new key.
+ * Stores a new key, with the reminders of its expiry.
  * @param by absent = the platform
  * @param more items to write in the same transaction
  * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
@@ -83,6 +106,7 @@ export async function insert(
       },
       entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash, project_id } } },
       audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
+      ...reminders(apiKey),
       ...more,
     });
   } catch (error) {
@@ -297,23 +321,28 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
   });
 }
 
-/** Why a key was removed. `deleted`: a request of its user. `leaked`: someone else presented it. */
-export type RemovalReason = "deleted" | "leaked" | "service_account_deleted";
-
 /**
- * Deletes a key with its earlier secrets. After this returns, requests with any of them are rejected.
+ * Deletes a key with its earlier secrets, and notifies its owner. After this returns, requests with any of them are rejected.
  * @throws ApiError `not_found` when the user has no key with this id
  */
 export async function remove(
   userId: string,
   id: string,
   by: Actor = platform,
-  reason: RemovalReason = "deleted",
+  reason: RevocationReason = "deleted",
 ): Promise<void> {
-  await changeKey(userId, id, async (entry) => ((await isRemoved(entry, by, reason)) ? entry : undefined));
+  await changeKey(userId, id, async (entry) => {
+    const record = await findByHash(entry.key_hash);
+    return (await isRemoved(entry, record, by, reason)) ? entry : undefined;
+  });
 }
 
-const isRemoved = (entry: KeyEntry, by: Actor, reason: RemovalReason): Promise<boolean> =>
+const isRemoved = (
+  entry: KeyEntry,
+  record: ApiKey | undefined,
+  by: Actor,
+  reason: RevocationReason,
+): Promise<boolean> =>
   isWritten({
     entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...isUnchanged(entry) } },
     record: { Delete: recordKey(entry.key_hash) },
@@ -326,6 +355,7 @@ const isRemoved = (entry: KeyEntry, by: Actor, reason: RemovalReason): Promise<b
       },
     },
     audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
+    notification: revocation(entry, record, reason, "current"),
   });
 
 /** Users whose keys are removed at the same time. */
@@ -336,7 +366,7 @@ const PARALLEL_USERS = 10;
  * whole key. After this returns, requests with them are rejected.
  * @param hashes up to 100
  */
-export async function removeByHash(hashes: string[], reason: RemovalReason): Promise<void> {
+export async function removeByHash(hashes: string[], reason: RevocationReason): Promise<void> {
   if (hashes.length === 0) return;
   const table = tableName("apiKeys");
   const { [table]: found = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
@@ -347,13 +377,14 @@ export async function removeByHash(hashes: string[], reason: RemovalReason): Pro
   });
 }
 
-async function removeSecret({ user_id, id, key_hash }: ApiKey, reason: RemovalReason): Promise<void> {
+async function removeSecret(record: ApiKey, reason: RevocationReason): Promise<void> {
+  const { user_id, id, key_hash } = record;
   try {
     await changeKey(user_id, id, async (entry) => {
       const isEnded =
         entry.key_hash === key_hash
-          ? await isRemoved(entry, system, reason)
-          : await isEarlierRemoved(entry, key_hash, reason);
+          ? await isRemoved(entry, record, system, reason)
+          : await isEarlierRemoved(entry, record, reason);
       return isEnded ? entry : undefined;
     });
     log.info("api key removed", { user_id, key_id: id, reason });
@@ -366,7 +397,8 @@ async function removeSecret({ user_id, id, key_hash }: ApiKey, reason: RemovalRe
 const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === "not_found";
 
 /** @returns true also when another request has ended the secret: then nothing is written, and nothing is logged */
-async function isEarlierRemoved(entry: KeyEntry, keyHash: string, reason: RemovalReason): Promise<boolean> {
+async function isEarlierRemoved(entry: KeyEntry, record: ApiKey, reason: RevocationReason): Promise<boolean> {
+  const keyHash = record.key_hash;
   if (!entry.earlier?.some(({ key_hash }) => key_hash === keyHash)) return true;
   return isWritten({
     entry: {
@@ -378,6 +410,7 @@ async function isEarlierRemoved(entry: KeyEntry, keyHash: string, reason: Remova
     },
     record: { Delete: { ...recordKey(keyHash), ConditionExpression: "attribute_exists(key_hash)" } },
     audit: audit("api_key.earlier_ended", system, entry, { reason }),
+    notification: revocation(entry, record, reason, "earlier"),
   });
 }
 
@@ -407,11 +440,7 @@ export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSi
  * other. After this returns, requests with them are rejected. Idempotent.
  * @returns the number of keys that this call has deleted, without those that a concurrent request has deleted
  */
-export async function removeAll(
-  userId: string,
-  by: Actor = platform,
-  reason: RemovalReason = "deleted",
-): Promise<number> {
+export async function removeAll(userId: string, by: Actor, reason: RevocationReason): Promise<number> {
   let removed = 0;
   for (const id of await idsOf(userId)) {
     try {

@@ -1,3 +1,4 @@
+import { platform } from "../access/actor.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
 import { fields, parse, userId } from "../schema/input.ts";
@@ -27,7 +28,7 @@ export async function handler(input: unknown): Promise<{ revoked: number }> {
         `${revoked} keys were deleted, and new ones are created meanwhile. End the user's sessions, then repeat the call.`,
       );
     }
-    revoked += await apiKeys.removeAll(user_id);
+    revoked += await apiKeys.removeAll(user_id, platform, "revoked_by_platform");
   }
   log.info("api keys revoked", { user_id, revoked });
   return { revoked };

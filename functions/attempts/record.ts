@@ -10,6 +10,7 @@ import {
 import { enqueue, enqueueUnrecorded, laneOf, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import { scheduleDrain } from "../deliveries/parking-store.ts";
+import { isNewlyFailingForLong } from "../notifications/notification.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
@@ -126,7 +127,7 @@ function logAttempt(completed: CompletedAttempt, effects: AttemptEffects): void 
   const { delivery, attempt, hasWaited, isDrain } = completed;
   const { project_id, webhook_id, id, event, deployment_id } = delivery;
   const { number, trigger, duration_ms, request_count, status_code, error_code } = attempt;
-  const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id };
+  const ids = { project_id, webhook_id, delivery_id: id, event, deployment_id: deployment_id ?? undefined };
   const outcome = error_code ?? "succeeded";
   const fields = { attempt: number, trigger, outcome, duration_ms, request_count, status_code };
   log.info("attempt", { ...ids, ...fields }, attemptMetrics(delivery, attempt, hasWaited || isDrain, effects));
@@ -204,7 +205,7 @@ const hasNewRequest = ({ status, requested_at }: Delivery, read: Delivery): bool
   status === "pending" && requested_at !== read.requested_at;
 
 /**
- * Updates the webhook's health and enqueues the next attempt.
+ * Updates the webhook's health, enqueues the next attempt and notifies the owners of what they should know.
  * @returns whether the webhook was disabled
  */
 async function applyConsequences(
@@ -222,9 +223,9 @@ async function applyConsequences(
   if (error_code !== undefined && !delivery.test && webhook.failing_since === undefined) {
     await webhooks.markFailing(webhook, at, { at, error_code, status_code, detail });
   }
-  if (decision.kind === "give_up") {
-    if (!decision.disable) return false;
-    return await webhooks.disable(webhook, decision.disable, decidedAt.toISOString());
+  const failure = { status_code: status_code ?? null, error_code: error_code ?? null };
+  if (decision.kind === "give_up" && decision.disable) {
+    return await webhooks.disable(webhook, decision.disable, decidedAt.toISOString(), failure);
   }
   if (isDecisive && next.status === "pending") {
     const { nextAttemptAt, due } = next;
@@ -232,6 +233,10 @@ async function applyConsequences(
       { ...delivery, attempt_count: attempt.number, next_attempt_at: nextAttemptAt, due_at: due.due_at },
       webhook,
     );
+  }
+  // Last, so that an error does not delay the next attempt. If it is lost, a later failure notices it again.
+  if (!delivery.test && isNewlyFailingForLong(webhook, decidedAt)) {
+    await webhooks.notifyFailing(webhook, failure, decidedAt.toISOString());
   }
   return false;
 }

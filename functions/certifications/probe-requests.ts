@@ -1,4 +1,4 @@
-import { sampleEvent } from "../deployments/sample-event.ts";
+import { sampleWebhookEvent } from "../deployments/sample-event.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { Probe } from "./certification.ts";
@@ -65,7 +65,8 @@ function signed(
 const eventOf = ({ events: [event = "deploy.succeeded"] }: Pick<Webhook, "events">) => event;
 
 function payloadOf({ certificationId, webhook, now, randomId }: ProbeInputs) {
-  const sample = sampleEvent(eventOf(webhook), { projectId: webhook.project_id, deploymentId: randomId(), now });
+  const { body } = sampleWebhookEvent(eventOf(webhook), { projectId: webhook.project_id, id: randomId(), now });
+  const sample = JSON.parse(body);
   return { ...sample, data: { ...sample.data, test: true, certification_id: certificationId } };
 }
 

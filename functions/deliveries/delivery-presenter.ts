@@ -1,5 +1,6 @@
 import * as z from "zod/mini";
-import { eventNames, parseJsonExactly } from "../deployments/deployment-event.ts";
+import { parseJsonExactly } from "../deployments/deployment-event.ts";
+import { webhookEventNames } from "../deployments/webhook-event.ts";
 import { failureCodes } from "../receivers/failure-code.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
 import { fields, isoTime, timeText, uuid } from "../schema/input.ts";
@@ -60,7 +61,7 @@ const listRange = "must be later than since";
 export const listQuery = z.pipe(
   page(
     fields({
-      event: z.optional(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`)),
+      event: z.optional(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`)),
       status: z.optional(z.enum(deliveryStatuses, `must be one of ${deliveryStatuses.join(", ")}`)),
       deployment_id: z.optional(uuid),
       error_code: z.optional(z.enum(failureCodes, `must be one of ${failureCodes.join(", ")}`)),
@@ -120,5 +121,5 @@ export const replayInput = (now: Date) =>
 
 /** Body of a test delivery: the event to simulate. */
 export const testDeliveryInput = fields({
-  event: z._default(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`), "deploy.succeeded"),
+  event: z._default(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`), "deploy.succeeded"),
 });

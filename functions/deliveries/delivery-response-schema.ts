@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { eventNameSchema, payloadSchema } from "../deployments/event-payload.ts";
+import { webhookEventNameSchema, webhookPayloadSchema } from "../deployments/event-payload.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { count, type FieldsOf, flag, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import { failureMeanings } from "../webhooks/webhook-response-schema.ts";
@@ -11,8 +11,8 @@ import type { WaitingFor } from "./waiting.ts";
 const inList = {
   id: id("The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt."),
   webhook_id: id("The webhook that receives the delivery."),
-  event: eventNameSchema,
-  deployment_id: id("The deployment that the event is about."),
+  event: webhookEventNameSchema,
+  deployment_id: z.nullable(id("The deployment that the event is about; null = the event is not about a deployment.")),
   status: oneOf<DeliveryStatus>("The status of the delivery.", {
     pending: "an attempt is due now, or at `next_attempt_at`",
     succeeded: "the receiver returned 2xx",
@@ -75,7 +75,7 @@ export const attemptSchema = z.strictObject({
 /** A delivery with its payload and attempts. */
 export const deliveryDetailSchema = z.strictObject({
   ...inList,
-  payload: payloadSchema,
+  payload: webhookPayloadSchema,
   attempts: z.array(attemptSchema).check(z.describe("The attempts so far, oldest first.")),
 } satisfies FieldsOf<ShownDelivery>);
 

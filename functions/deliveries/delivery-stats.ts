@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { EventName } from "../deployments/deployment-event.ts";
+import type { WebhookEventName } from "../deployments/webhook-event.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { fields } from "../schema/input.ts";
 
@@ -43,7 +43,7 @@ export function statsRange(window: StatsWindow, now: Date): StatsRange {
 
 /** A delivery with its attempts, as far as the statistics need them. */
 export interface CountedDelivery {
-  event: EventName;
+  event: WebhookEventName;
   /** Present for a test delivery, which is not counted: its data is a sample. */
   test?: boolean;
   attempts?: readonly CountedAttempt[];

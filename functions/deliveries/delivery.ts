@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { type DeploymentEvent, deliveryIdOf, type EventName } from "../deployments/deployment-event.ts";
+import { deliveryIdOf } from "../deployments/deployment-event.ts";
+import type { WebhookEvent, WebhookEventName } from "../deployments/webhook-event.ts";
 import { addSeconds } from "../platform/time.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -25,8 +26,9 @@ export interface Delivery {
   webhook_id: string;
   id: string;
   project_id: string;
-  event: EventName;
-  deployment_id: string;
+  event: WebhookEventName;
+  /** null = the event is not about a deployment. */
+  deployment_id: string | null;
   /** The request body, byte for byte the same at every attempt. */
   body: string;
   status: DeliveryStatus;
@@ -118,7 +120,7 @@ export function dueAt(now: Date, afterSeconds: number, graceSeconds: number): st
  * @param trigger `test` for a test delivery
  */
 export function createDelivery(
-  event: DeploymentEvent,
+  event: WebhookEvent,
   webhook: Pick<Webhook, "id">,
   now: Date,
   graceSeconds: number,

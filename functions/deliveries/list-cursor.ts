@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { EventName } from "../deployments/deployment-event.ts";
+import type { WebhookEventName } from "../deployments/webhook-event.ts";
 import { canonicalUuid, timeOfId } from "../platform/uuid.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { invalidField } from "../schema/input.ts";
@@ -16,7 +16,7 @@ export const listCursorRule = "must come from the Link header of a page of the s
 
 /** Which deliveries to list. Absent = all. */
 export interface DeliveryFilters {
-  event?: EventName | undefined;
+  event?: WebhookEventName | undefined;
   status?: DeliveryStatus | undefined;
   deployment_id?: string | undefined;
   /** Of the last attempt, while the delivery has not succeeded. */

@@ -1,4 +1,4 @@
-import type { DeploymentEvent } from "../deployments/deployment-event.ts";
+import type { WebhookEvent } from "../deployments/webhook-event.ts";
 import { settings } from "../platform/env.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
@@ -22,16 +22,17 @@ const DUPLICATE_DELAY_SECONDS = 30;
  * cases the row comes first. A row that exists already was inserted for the same event before: its message is enqueued,
  * or the sweep will enqueue it.
  * @param isNew false when the event was handed over before, so that a message may exist that carries the delivery
+ * @param delaySeconds of the message for a row
  * @returns the message to send, or the row that needs none; empty when the row existed
  */
 export async function planDelivery(
-  event: DeploymentEvent,
+  event: WebhookEvent,
   webhook: Webhook,
   receivedAt: Date,
   isNew: boolean,
+  delaySeconds = isNew ? 0 : DUPLICATE_DELAY_SECONDS,
 ): Promise<Outgoing[]> {
   const now = new Date();
-  const delaySeconds = isNew ? 0 : DUPLICATE_DELAY_SECONDS;
   const created = createDelivery(event, webhook, now, settings.deliveryGraceSeconds() + delaySeconds);
   const delivery = { ...created, event_received_at: receivedAt.toISOString() };
   if (holdsDeliveries(webhook)) {

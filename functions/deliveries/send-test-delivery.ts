@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createDeploymentEvent } from "../deployments/deployment-event.ts";
-import { sampleEvent } from "../deployments/sample-event.ts";
+import { sampleWebhookEvent } from "../deployments/sample-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
@@ -18,8 +17,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);
     await chargeRequest(webhook.project_id, "test", now);
-    const sample = sampleEvent(input.event, { projectId: webhook.project_id, deploymentId: randomUUID(), now });
-    const event = createDeploymentEvent(sample);
+    const event = sampleWebhookEvent(input.event, { projectId: webhook.project_id, id: randomUUID(), now });
     const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
     await deliveries.insert(delivery);
     await enqueue([delivery], { lane: laneOf(webhook) });

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { eventNameSchema } from "../deployments/event-payload.ts";
+import { webhookEventNameSchema } from "../deployments/event-payload.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { count, type FieldsOf, flag, instant, oneOf } from "../schema/response-schema.ts";
 import { failureMeanings } from "../webhooks/webhook-response-schema.ts";
@@ -55,7 +55,7 @@ export const statsSchema = z.strictObject({
       ),
   ),
   by_event: z
-    .array(z.strictObject({ event: eventNameSchema, ...counts } satisfies FieldsOf<Stats["by_event"][number]>))
+    .array(z.strictObject({ event: webhookEventNameSchema, ...counts } satisfies FieldsOf<Stats["by_event"][number]>))
     .check(z.describe("The attempts by event, the most first.")),
   by_error: z
     .array(

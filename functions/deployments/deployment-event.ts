@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import { isTime, orRequired, uuid } from "../schema/input.ts";
 
-/** All event names. A new name does not compile until its rules, description, payload schema and sample are added. */
+/** The names of deployment events, which the pipeline sends. A new name does not compile until its rules, description, payload schema and sample are added. */
 export const eventNames = ["deploy.started", "deploy.succeeded", "deploy.failed"] as const;
 export type EventName = (typeof eventNames)[number];
 
@@ -110,7 +110,10 @@ export const eventIdOf = ({ timestamp, digest }: DeploymentEvent): string =>
  * Returns the id of the delivery of an event to a webhook. Equal events have equal ids, so that a duplicate event or a
  * retry after a crash creates no second delivery. Ids sort by the time of the event.
  */
-export function deliveryIdOf({ timestamp, digest }: DeploymentEvent, webhookId: string): string {
+export function deliveryIdOf(
+  { timestamp, digest }: Pick<DeploymentEvent, "timestamp" | "digest">,
+  webhookId: string,
+): string {
   const hash = createHash("sha256").update(digest).update(webhookId).digest();
   return timeOrderedUuid(Math.max(0, Date.parse(timestamp)), hash);
 }

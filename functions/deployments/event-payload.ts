@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
-import { type FieldsOf, HTTP_URL_PATTERN, id, oneOf, text } from "../schema/response-schema.ts";
+import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import type { DeploymentEvent, EventName } from "./deployment-event.ts";
+import type { HealthEventName, WebhookEvent, WebhookEventName } from "./webhook-event.ts";
 
 /* Schemas of the payload that is sent to receivers, one for each event. */
 
@@ -10,7 +11,19 @@ export const eventDescriptions: Record<EventName, string> = {
   "deploy.failed": "the build or a health check failed",
 };
 
-export const eventNameSchema = oneOf<EventName>("Name of the event.", eventDescriptions);
+export const eventNameSchema = oneOf<EventName>("Name of the deployment event.", eventDescriptions);
+
+export const healthEventDescriptions: Record<HealthEventName, string> = {
+  "webhook.failing": "another webhook of the project has been failing for 30 minutes",
+  "webhook.disabled": "another webhook of the project was disabled",
+};
+
+export const webhookEventDescriptions: Record<WebhookEventName, string> = {
+  ...eventDescriptions,
+  ...healthEventDescriptions,
+};
+
+export const webhookEventNameSchema = oneOf<WebhookEventName>("Name of the event.", webhookEventDescriptions);
 
 type Payload = Pick<DeploymentEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
 
@@ -44,8 +57,59 @@ export const payloadSchemas = {
 
 type PayloadSchema = (typeof payloadSchemas)[EventName];
 
-/** The payload of any event. A new event in `payloadSchemas` is included automatically. */
+/** The payload of any deployment event. A new event in `payloadSchemas` is included automatically. */
 export const payloadSchema = z.discriminatedUnion(
   "event",
   Object.values(payloadSchemas) as [PayloadSchema, ...PayloadSchema[]],
+);
+
+type HealthPayload = Pick<WebhookEvent, "event" | "project_id" | "deployment_id" | "timestamp"> & { data: object };
+
+const aboutWebhook = {
+  webhook_id: id("Id of the webhook. A webhook is never notified about itself."),
+  host: text(
+    "Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token.",
+  ),
+  failing_since: z.nullable(instant("Time of the first failure after the last success; null = it was not failing.")),
+  status_code: z.nullable(
+    z.int().check(z.describe("Status code of the last response; null when none arrived or no attempt led to this.")),
+  ),
+  error_code: z.nullable(
+    text("Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this."),
+  ),
+};
+
+const healthPayloadOf = <Data extends z.ZodMiniType<object>>(event: HealthEventName, data: Data) =>
+  z.strictObject({
+    event: z.literal(event).check(z.describe("Name of the event.")),
+    project_id: id("Id of the project."),
+    deployment_id: z.nullable(id("Always null: the event is not about a deployment.")),
+    timestamp: text("Time of the event, ISO 8601 in UTC.", { format: "date-time" }),
+    data,
+  } satisfies FieldsOf<HealthPayload>);
+
+/** The payload of each event about a webhook, by its name. */
+export const healthPayloadSchemas = {
+  "webhook.failing": healthPayloadOf("webhook.failing", z.strictObject(aboutWebhook)),
+  "webhook.disabled": healthPayloadOf(
+    "webhook.disabled",
+    z.strictObject({
+      ...aboutWebhook,
+      reason: oneOf<"gone" | "failing" | "manual">("Why it was disabled.", {
+        gone: "its receiver responded with 410",
+        failing: "no delivery succeeded for days",
+        manual: "disabled by a user",
+      }),
+    }),
+  ),
+} satisfies Record<HealthEventName, z.ZodMiniType<HealthPayload>>;
+
+/** The payload of each event that a webhook can subscribe to, by its name. */
+export const webhookPayloadSchemas = { ...payloadSchemas, ...healthPayloadSchemas };
+
+type WebhookPayloadSchema = (typeof webhookPayloadSchemas)[WebhookEventName];
+
+export const webhookPayloadSchema = z.discriminatedUnion(
+  "event",
+  Object.values(webhookPayloadSchemas) as [WebhookPayloadSchema, ...WebhookPayloadSchema[]],
 );

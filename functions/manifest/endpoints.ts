@@ -94,6 +94,7 @@ export const endpoints = [
         userApiKeys: ["PutItem", "UpdateItem"],
         projects: ["Query"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
         idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
@@ -122,9 +123,10 @@ export const endpoints = [
     permission: "keys:write",
     uses: {
       tables: {
-        apiKeys: ["DeleteItem"],
+        apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
   },
@@ -161,6 +163,7 @@ export const endpoints = [
         apiKeys: ["BatchGetItem", "DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
     // A hundred keys of one user are removed one after the other.
@@ -251,6 +254,7 @@ export const endpoints = [
         webhooks: ["GetItem", "UpdateItem"],
         deliveries: ["Query"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
   },
@@ -420,9 +424,10 @@ export const endpoints = [
       tables: {
         projects: ["GetItem", "DeleteItem"],
         serviceAccounts: ["GetItem", "UpdateItem", "DeleteItem"],
-        apiKeys: ["DeleteItem"],
+        apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
     // A hundred keys are deleted one after the other.
@@ -442,6 +447,7 @@ export const endpoints = [
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
         idempotencyKeys: ["GetItem", "PutItem"],
       },
     },
@@ -503,9 +509,10 @@ export const endpoints = [
       tables: {
         projects: ["GetItem"],
         serviceAccounts: ["GetItem"],
-        apiKeys: ["DeleteItem"],
+        apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
   },

@@ -1,5 +1,6 @@
 import type { QueueKey } from "./queues.ts";
 import type { TableKey, tables } from "./tables.ts";
+import type { TopicKey } from "./topics.ts";
 
 /**
  * The DynamoDB actions that can be granted on a table, by their IAM names. A transaction needs the actions of its
@@ -29,6 +30,8 @@ export interface Grants {
   sendsTo?: readonly QueueKey[];
   /** Queues whose dead-letter queue the function sends invalid messages to. */
   rejectsTo?: readonly QueueKey[];
+  /** Topics that the function publishes to. */
+  publishesTo?: readonly TopicKey[];
   /** Secrets that the function reads. */
   reads?: readonly SecretKey[];
 }

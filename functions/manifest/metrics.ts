@@ -52,6 +52,11 @@ export const metrics = {
    * error emits it, so that missing data means that no run succeeded.
    */
   sweepLag: { name: "SweepLag", unit: "Seconds" },
+  /**
+   * By how much the longest overdue notification was late when it was read, 0 when none was due. Every run without an
+   * error of a read emits it, so that missing data means that no run succeeded.
+   */
+  notificationLag: { name: "NotificationLag", unit: "Seconds" },
   /** Rows that the sweep enqueued: retries beyond the maximum delay of SQS, and rows whose message was lost. */
   redriven: { name: "Redriven", unit: "Count" },
 } as const satisfies Record<string, MetricRow>;

@@ -81,6 +81,11 @@ export const tables = {
     ttl: "expires_at",
   },
   /**
+   * Notifications for owners that are not published yet, in order of their due time, by shard. Written in the transaction
+   * of the change, deleted when they are published: no expiry time, so that none is lost.
+   */
+  notifications: { env: "NOTIFICATIONS_TABLE", name: "notifications", partitionKey: "due_shard", sortKey: "due" },
+  /**
    * Workflows of CI systems that projects trust. Each one is stored twice: in the list of its repository, of which the
    * authorizer reads one page per request, and in the list of its project.
    */

@@ -40,6 +40,7 @@ const sending = {
     webhooks: ["BatchGetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
     auditEvents: ["PutItem"],
+    notifications: ["PutItem"],
   },
   sendsTo: ["deliveries", "slowDeliveries"],
 } as const satisfies Grants;
@@ -104,6 +105,23 @@ export const workers = [
     },
   },
   {
+    file: "deliveries/publish-notifications",
+    trigger: { kind: "everyMinutes", minutes: 1 },
+    timeoutSeconds: 55,
+    memoryMb: 256,
+    uses: {
+      tables: {
+        notifications: ["Query", "DeleteItem"],
+        apiKeys: ["GetItem"],
+        userApiKeys: ["GetItem"],
+        webhooks: ["Query"],
+        deliveries: ["PutItem", "UpdateItem"],
+      },
+      sendsTo: ["deliveries", "slowDeliveries"],
+      publishesTo: ["notifications"],
+    },
+  },
+  {
     file: "deliveries/replay",
     trigger: { kind: "invoke" },
     // The AWS CLI waits for a response for a minute.
@@ -150,6 +168,7 @@ export const workers = [
         userApiKeys: ["PutItem", "UpdateItem"],
         projects: ["Query"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
   },
@@ -161,9 +180,10 @@ export const workers = [
     memoryMb: 256,
     uses: {
       tables: {
-        apiKeys: ["DeleteItem"],
+        apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
+        notifications: ["PutItem"],
       },
     },
   },

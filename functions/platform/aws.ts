@@ -9,6 +9,7 @@ import {
   ResourceNotFoundException,
   SecretsManagerClient,
 } from "@aws-sdk/client-secrets-manager";
+import { SNSClient } from "@aws-sdk/client-sns";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import {
   BatchGetCommand,
@@ -33,6 +34,7 @@ const requestHandler = { connectionTimeout: 3_000, requestTimeout: 3_000, throwO
 
 let documents: DynamoDBDocumentClient | undefined;
 let queueClient: SQSClient | undefined;
+let topicClient: SNSClient | undefined;
 let secrets: SecretsManagerClient | undefined;
 
 export function dynamo(): DynamoDBDocumentClient {
@@ -45,6 +47,11 @@ export function dynamo(): DynamoDBDocumentClient {
 export function sqs(): SQSClient {
   queueClient ??= new SQSClient({ requestHandler });
   return queueClient;
+}
+
+export function sns(): SNSClient {
+  topicClient ??= new SNSClient({ requestHandler });
+  return topicClient;
 }
 
 export function secretsManager(): SecretsManagerClient {

@@ -1,5 +1,6 @@
 import { type QueueKey, queues } from "../manifest/queues.ts";
 import { type TableKey, tables } from "../manifest/tables.ts";
+import { type TopicKey, topics } from "../manifest/topics.ts";
 import { SettingError } from "./errors.ts";
 
 /*
@@ -42,6 +43,7 @@ function flag(name: string): boolean {
 
 export const tableName = (table: TableKey): string => required(tables[table].env);
 export const queueUrl = (queue: QueueKey): string => required(queues[queue].env);
+export const topicArn = (topic: TopicKey): string => required(topics[topic].env);
 export const deadLetterUrl = (queue: QueueKey): string => required(queues[queue].deadLetterEnv);
 
 const DEFAULT_LAST_USED_RESOLUTION_SECONDS = 60;

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { eventNameSchema } from "../deployments/event-payload.ts";
+import { webhookEventNameSchema } from "../deployments/event-payload.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "../schema/response-schema.ts";
 import { OPEN_AFTER_SECONDS } from "./circuit-breaker.ts";
@@ -10,7 +10,7 @@ const base = {
   id: id("Id of the webhook, as used in paths."),
   project_id: id("Id of the project whose events are sent."),
   url: text("URL that events are sent to, as a POST request.", { pattern: HTTP_URL_PATTERN }),
-  events: z.array(eventNameSchema).check(z.describe("The events that are sent.")),
+  events: z.array(webhookEventNameSchema).check(z.describe("The events that are sent.")),
   created_at: instant("Time of creation."),
 };
 

@@ -4,6 +4,8 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform, system } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
+import type { HealthInput, LastFailure } from "../notifications/notification.ts";
+import { notificationPut } from "../notifications/notification-store.ts";
 import {
   ConditionsFailedError,
   dynamo,
@@ -25,7 +27,7 @@ import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type Webho
 const COUNTER = "#count";
 
 /** The fields that senders write while a receiver fails. */
-const failureState = ["failing_since", "probe_at", "last_error", "change_id"];
+const failureState = ["failing_since", "failing_notified_at", "probe_at", "last_error", "change_id"];
 
 const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
@@ -37,6 +39,23 @@ export const webhookAudit = (
   { project_id, id }: Pick<Webhook, "project_id" | "id">,
   details: Record<string, unknown> = {},
 ): TransactItem => auditPut({ scope: `project:${project_id}`, action, actor, resource_id: id, details });
+
+const NO_ATTEMPT: LastFailure = { status_code: null, error_code: null };
+
+/** Returns what a notification says about a webhook: of its URL the host only, because path and query often have a token. */
+const aboutWebhook = ({ id, url, failing_since }: Webhook, { status_code, error_code }: LastFailure) => ({
+  webhook_id: id,
+  host: new URL(url).host,
+  failing_since: failing_since ?? null,
+  status_code,
+  error_code,
+});
+
+/** Returns the notification that a webhook is disabled, for the transaction that disables it. */
+function disabledNotification(webhook: Webhook, reason: DisabledReason, failure: LastFailure): TransactItem {
+  const data: HealthInput["data"] = { ...aboutWebhook(webhook, failure), reason };
+  return notificationPut({ type: "webhook.disabled", project_id: webhook.project_id, data });
+}
 
 /**
  * Stores a new webhook and its secret.
@@ -210,10 +229,11 @@ export async function get(projectId: string, id: string): Promise<Webhook> {
 /**
  * Changes the given fields of a webhook. Enabling a disabled webhook clears the reason for disabling; that or another
  * URL clears the failure state. The same URL, or enabling an enabled webhook, does not: it would close the circuit to a
- * receiver that is down. Disabling a disabled webhook keeps its time and reason.
+ * receiver that is down. Disabling a disabled webhook keeps its time and reason, and notifies no one again.
  * @param at time of the change in ISO 8601
  * @param by absent = the platform
- * @throws ApiError `not_found` when the project has no webhook with this id
+ * @throws ApiError `not_found` when the project has no webhook with this id, `service_unavailable` when other requests
+ * keep changing it
  */
 export async function update(
   projectId: string,
@@ -223,8 +243,10 @@ export async function update(
   by: Actor = platform,
 ): Promise<Webhook> {
   const change = { projectId, id, patch, at, by };
-  const isCleared = await updateAndClear(change);
-  const isUpdated = isCleared || (await updateWhen("", change, []));
+  const isUpdated =
+    patch.enabled === false
+      ? await updateDisabled(change)
+      : (await updateAndClear(change)) || (await updateWhen("", change, []));
   const webhook = isUpdated ? await find(projectId, id) : undefined;
   if (!webhook) throw webhookNotFound();
   return webhook;
@@ -236,6 +258,32 @@ interface RequestedChange {
   patch: WebhookPatch;
   at: string;
   by: Actor;
+}
+
+/** Upper bound on the tries of a change while other requests change the same webhook. */
+const MAX_RACES = 10;
+
+/**
+ * Changes a webhook that is disabled after the change. Only the change that disables it writes a notification, so the
+ * webhook must be as it was read.
+ * @returns false when the webhook does not exist
+ */
+async function updateDisabled(change: RequestedChange): Promise<boolean> {
+  const { projectId, id, patch } = change;
+  for (let races = 0; races < MAX_RACES; races++) {
+    const before = await find(projectId, id);
+    if (!before) return false;
+    const isDisabled = before.disabled_at !== undefined;
+    const condition = ` AND attribute_${isDisabled ? "" : "not_"}exists(disabled_at) AND #url = :seen`;
+    const hasOtherUrl = patch.url !== undefined && patch.url !== before.url;
+    const cleared = hasOtherUrl ? [...failureState, "slow_since"] : [];
+    const more: Record<string, TransactItem> = isDisabled
+      ? {}
+      : { notification: disabledNotification(before, "manual", NO_ATTEMPT) };
+    if (await updateWhen(condition, change, cleared, { more, seenUrl: before.url })) return true;
+  }
+  const headers = { "Retry-After": "1" };
+  throw new ApiError("service_unavailable", "Other requests keep changing this webhook. Try again.", { headers });
 }
 
 /** @returns false when the patch has no other URL and does not enable a disabled webhook */
@@ -251,11 +299,16 @@ async function updateAndClear(change: RequestedChange): Promise<boolean> {
   return updateWhen(` AND (${conditions.join(" OR ")})`, change, cleared);
 }
 
-/** @returns false when the condition failed */
+/**
+ * @param seenUrl value of `:seen` in the condition
+ * @param more items to write in the same transaction
+ * @returns false when the condition failed
+ */
 async function updateWhen(
   condition: string,
   { projectId, id, patch, at, by }: RequestedChange,
   cleared: string[],
+  { seenUrl, more = {} }: { seenUrl?: string; more?: Record<string, TransactItem> } = {},
 ): Promise<boolean> {
   const { url, events, enabled } = patch;
   const set = [
@@ -279,10 +332,11 @@ async function updateWhen(
           ...webhookKey(projectId, id),
           UpdateExpression: clauses.join(" "),
           ConditionExpression: `attribute_exists(id)${condition}`,
-          ...(url !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
+          ...((url ?? seenUrl) !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
           ...(set.length > 0 && {
             ExpressionAttributeValues: {
               ":url": url,
+              ":seen": seenUrl,
               ":events": events,
               ":by": by.user_id,
               ...(enabled === false && { ":at": at, ":manual": reason }),
@@ -291,6 +345,7 @@ async function updateWhen(
         },
       },
       audit: webhookAudit("webhook.updated", by, { project_id: projectId, id }, detailsOf(patch)),
+      ...more,
     });
     return true;
   } catch (error) {
@@ -374,12 +429,47 @@ export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boole
 }
 
 /**
- * Disables a webhook. Later deliveries are stored with the status `held`.
+ * Notifies the owners of a webhook that has been failing for long, once until its next success.
+ * @param webhook its state at the time of the failure
+ * @returns whether this call notified them: false also when a delivery has succeeded since, or the URL has changed
+ */
+export async function notifyFailing(webhook: Webhook, failure: LastFailure, at: string): Promise<boolean> {
+  const { project_id, id, url, failing_since } = webhook;
+  const data: HealthInput["data"] = aboutWebhook(webhook, failure);
+  try {
+    await transact({
+      webhook: {
+        Update: {
+          ...webhookKey(project_id, id),
+          UpdateExpression: "SET failing_notified_at = :at",
+          ConditionExpression:
+            "failing_since = :since AND #url = :url AND attribute_not_exists(failing_notified_at) AND attribute_not_exists(disabled_at)",
+          ExpressionAttributeNames: { "#url": "url" },
+          ExpressionAttributeValues: { ":at": at, ":since": failing_since, ":url": url },
+        },
+      },
+      notification: notificationPut({ type: "webhook.failing", project_id, data }),
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof ConditionsFailedError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Disables a webhook, and notifies its owners. Later deliveries are stored with the status `held`.
  * @param webhook its state at the time of the failure: it is not disabled if its URL has changed since, nor, for the
  * reason `failing`, if a delivery has succeeded since
+ * @param failure absent = no attempt led to it
  * @returns whether this call disabled it
  */
-export async function disable(webhook: Webhook, reason: DisabledReason, at: string): Promise<boolean> {
+export async function disable(
+  webhook: Webhook,
+  reason: DisabledReason,
+  at: string,
+  failure = NO_ATTEMPT,
+): Promise<boolean> {
   const { project_id, id, url, failing_since } = webhook;
   const isStillFailing = reason === "failing" && failing_since !== undefined;
   const isEnabledAtSameUrl = "attribute_exists(id) AND attribute_not_exists(disabled_at) AND #url = :url";
@@ -400,6 +490,7 @@ export async function disable(webhook: Webhook, reason: DisabledReason, at: stri
         },
       },
       audit: webhookAudit("webhook.disabled", system, webhook, { reason }),
+      notification: disabledNotification(webhook, reason, failure),
     });
     return true;
   } catch (error) {

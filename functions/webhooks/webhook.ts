@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { type EventName, eventNames } from "../deployments/deployment-event.ts";
+import { type WebhookEventName, webhookEventNames } from "../deployments/webhook-event.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Cidr } from "../receivers/receiver-address.ts";
 import { normalizedUrl, validateReceiverUrl } from "../receivers/receiver-url.ts";
@@ -10,7 +10,7 @@ export interface Webhook {
   id: string;
   project_id: string;
   url: string;
-  events: EventName[];
+  events: WebhookEventName[];
   created_at: string;
   /** Time of disabling; absent = enabled. */
   disabled_at?: string;
@@ -19,6 +19,8 @@ export interface Webhook {
   suspended_at?: string;
   /** Time of the first failure after the last success; absent = not failing. */
   failing_since?: string;
+  /** When its owners were notified that it is failing; absent = they were not, or it is not failing. */
+  failing_notified_at?: string;
   /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
   probe_at?: string;
   /** The failure that began `failing_since`; absent when it is not failing, or not known. */
@@ -43,12 +45,12 @@ export const MAX_WEBHOOKS_PER_PROJECT = 20;
 const eventList = z.pipe(
   z
     .array(
-      z.enum(eventNames, orRequired(`must be one of ${eventNames.join(", ")}`)),
+      z.enum(webhookEventNames, orRequired(`must be one of ${webhookEventNames.join(", ")}`)),
       orRequired("must be an array of event names"),
     )
     .check(z.minLength(1, "must name at least one event"), z.maxLength(100, "must not repeat events")),
   // Duplicates are accepted and removed.
-  z.transform((names: EventName[]) => [...new Set(names)]),
+  z.transform((names: WebhookEventName[]) => [...new Set(names)]),
 );
 
 /** The output is the URL as it is requested, so that responses show where deliveries go. */

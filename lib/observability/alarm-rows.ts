@@ -34,6 +34,7 @@ export function alarmRows(monitored: MonitoredResources): AlarmRow[] {
     ...queueAlarms(monitored),
     ...deliveryAlarms(monitored),
     ...sweepAlarms(monitored),
+    ...notificationAlarms(monitored),
     ...apiAlarms(monitored),
     ...functionErrorAlarms(monitored),
     ...capacityAlarms(monitored),
@@ -219,6 +220,22 @@ function sweepAlarms({ stage }: MonitoredResources): AlarmRow[] {
   ];
 }
 
+function notificationAlarms({ stage }: MonitoredResources): AlarmRow[] {
+  return [
+    {
+      id: "notifications-late",
+      severity: "ticket",
+      meaning:
+        "Owners are notified more than fifteen minutes late, or not at all: of failing webhooks, and of keys that end.",
+      // Only a run that reads every shard writes its lag, so missing data means that no run succeeded.
+      metric: ownMetric(stage, "notificationLag", { statistic: MAXIMUM, period: FIVE_MINUTES }),
+      when: { atLeast: 900 },
+      periods: 3,
+      isMissingDataBad: true,
+    },
+  ];
+}
+
 function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
   const { deploymentStage } = api;
   const authorizer = functionFor(functions, "auth/authorizer");
@@ -280,7 +297,8 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
     {
       id: "delivery-errors",
       severity: "page",
-      meaning: "The fan-out, a sender or the sweep crashes: deliveries are minutes late and may arrive twice.",
+      meaning:
+        "The fan-out, a sender or a scheduled function crashes: deliveries are minutes late and may arrive twice.",
       metric: sum(errorsOf(pipeline.map(({ file }) => file))),
       when: { atLeast: 5 },
       periods: 2,

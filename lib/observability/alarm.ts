@@ -18,6 +18,7 @@ export type AlarmId =
   | "first-attempts-slow"
   | "sweep-late"
   | "sweep-not-running"
+  | "notifications-late"
   | "api-errors"
   | "api-slow"
   | "authorizer-errors"

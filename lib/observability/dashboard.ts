@@ -82,10 +82,17 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
         "Function throttles",
         workers.map(({ file }) => functionFor(functions, file).metricThrottles({ label: file, period: MINUTE })),
       ),
-      graph("Sweep", [perMinute(stage, "sweepLag", "Maximum", "lag")], {
-        unit: "s",
-        right: [perMinute(stage, "redriven", "Sum", "deliveries enqueued")],
-      }),
+      graph(
+        "Sweep and notifications",
+        [
+          perMinute(stage, "sweepLag", "Maximum", "sweep lag"),
+          perMinute(stage, "notificationLag", "Maximum", "notification lag"),
+        ],
+        {
+          unit: "s",
+          right: [perMinute(stage, "redriven", "Sum", "deliveries enqueued")],
+        },
+      ),
     ],
     [
       graph("Dead letters", [

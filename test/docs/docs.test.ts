@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { DEFAULT_SCHEDULE } from "../../functions/attempts/retry.ts";
-import { eventNames } from "../../functions/deployments/deployment-event.ts";
+import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { settings } from "../../functions/platform/env.ts";
 import { statusByCode } from "../../functions/platform/errors.ts";
@@ -89,6 +89,7 @@ const localSettings = [
   ...["JWT_MAX_LIFETIME_SECONDS", "JWT_CLOCK_SKEW_SECONDS", "JWKS_ISSUER", "JWKS_URI", "JWKS_AUDIENCE"],
   ...["JWT_REQUIRES_ISSUED_AT", "JWKS_SHARES_USERS", "OIDC_ISSUERS"],
   ...["CORS_ORIGINS", "DELIVERY_BATCH_SIZE", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_SQS"],
+  "AWS_ENDPOINT_URL_SNS",
 ];
 
 test.each(localSettings)("docs/configuration.md lists the local setting %s", (name) => {
@@ -100,13 +101,13 @@ test("docs/configuration.md lists every variable that a function reads", () => {
   const source = page("functions/platform/env.ts") + page("bin/local/settings.ts");
   // Set by the stack or the local run, not by a person.
   const isInternal =
-    /^(STAGE|AWS_REGION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|.*_TABLE|.*QUEUE_URL.*)$/;
+    /^(STAGE|AWS_REGION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|.*_TABLE|.*_TOPIC_ARN|.*QUEUE_URL.*)$/;
   const names = new Set([...source.matchAll(/"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|PORT)"/g)].map(([, name = ""]) => name));
   const unlisted = [...names].filter((name) => !isInternal.test(name) && !localSettings.includes(name));
   expect(unlisted).toEqual([]);
 });
 
-test.each([...eventNames])("docs/webhooks.md describes the event %s", (name) => {
+test.each([...webhookEventNames])("docs/webhooks.md describes the event %s", (name) => {
   expect(lists("docs/webhooks.md", name)).toBe(true);
 });
 

@@ -45,6 +45,7 @@ const usersOfDeliveries = [
   "deliveries/get-stats",
   "deliveries/list",
   "deliveries/list-of-project",
+  "deliveries/publish-notifications",
   "deliveries/recover",
   "deliveries/redeliver",
   "deliveries/replay",

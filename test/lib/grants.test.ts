@@ -3,6 +3,7 @@ import { endpoints } from "../../functions/manifest/endpoints.ts";
 import type { Grants, IndexKey } from "../../functions/manifest/grants-schema.ts";
 import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { topics } from "../../functions/manifest/topics.ts";
 import { type Trigger, workers } from "../../functions/manifest/workers.ts";
 import { dev, type Json, only } from "./synthesized.ts";
 
@@ -39,6 +40,12 @@ test("a function that writes signing secrets without reading them cannot read th
   }
 });
 
+test("only the worker for it publishes to the topic of notifications", () => {
+  expect(functionsWith((grant) => grant.startsWith("sns:"))).toEqual({
+    "deliveries/publish-notifications": ["sns:Publish on topic deployment-webhooks-dev-notifications"],
+  });
+});
+
 test("only the authorizer reads the JWT secret", () => {
   expect(functionsWith((grant) => grant.startsWith("secretsmanager:"))).toEqual({
     "auth/authorizer": ["secretsmanager:GetSecretValue on secret JwtSecret"],
@@ -67,8 +74,15 @@ test("each function that uses the table of API keys has only the actions it need
     "api-keys/create": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/provision": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/list": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
-    "api-keys/revoke-all": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
+    "api-keys/delete": [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "api-keys/revoke-all": [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "deliveries/publish-notifications": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/get-current": ["dynamodb:GetItem on table deployment-webhooks-dev-api-keys"],
     "api-keys/update": [
       "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
@@ -96,8 +110,14 @@ test("each function that uses the table of API keys has only the actions it need
       "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
       "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
     ],
-    "service-accounts/delete-api-key": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
-    "service-accounts/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
+    "service-accounts/delete-api-key": [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "service-accounts/delete": [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+    ],
   });
 });
 
@@ -124,6 +144,7 @@ test("no function may scan a table, administer resources or use other services",
     "logs:CreateLogStream",
     "logs:PutLogEvents",
     "secretsmanager:GetSecretValue",
+    "sns:Publish",
     "sqs:DeleteMessage",
     "sqs:GetQueueAttributes",
     "sqs:ReceiveMessage",
@@ -183,7 +204,7 @@ const queueOf = (key: string) => queueRows[key] as QueueRow;
 const partsOf = (index: IndexKey) => index.split("/") as [table: string, index: string];
 
 const fromUses = (uses: Grants) =>
-  [...allowedCallsOf(uses)].map((call) => call.replace(/ (table|queue) /, " $1 deployment-webhooks-dev-"));
+  [...allowedCallsOf(uses)].map((call) => call.replace(/ (table|queue|topic) /, " $1 deployment-webhooks-dev-"));
 
 /** Permissions that the event source mapping of a consumer needs. */
 function fromTrigger(trigger: Trigger | undefined): string[] {
@@ -196,15 +217,24 @@ function fromTrigger(trigger: Trigger | undefined): string[] {
 const locationVariables = [
   ...Object.values(tableRows).map(({ env }) => env),
   ...Object.values(queueRows).flatMap(({ env, deadLetterEnv }) => [env, deadLetterEnv]),
+  ...Object.values(topics).map(({ env }) => env),
   "JWT_SECRET_ARN",
 ];
 
-function variablesOf({ tables = {}, queries = [], sendsTo = [], rejectsTo = [], reads = [] }: Grants): string[] {
+function variablesOf({
+  tables = {},
+  queries = [],
+  sendsTo = [],
+  rejectsTo = [],
+  publishesTo = [],
+  reads = [],
+}: Grants): string[] {
   const tableKeys = new Set([...Object.keys(tables), ...queries.map(partsOf).map(([table]) => table)]);
   return [
     ...[...tableKeys].map((key) => tableOf(key).env),
     ...sendsTo.map((key) => queueOf(key).env),
     ...rejectsTo.map((key) => queueOf(key).deadLetterEnv),
+    ...publishesTo.map((key) => topics[key].env),
     ...reads.map(() => "JWT_SECRET_ARN"),
   ];
 }

@@ -16,7 +16,7 @@ describe.each([
   ["an existing key", existing, (key: Json) => expect(key).toBe(keyArn)],
   ["a key of the stack", created, (key: Json) => expect(created.target(key).Type).toBe("AWS::KMS::Key")],
 ])("%s", (_, stack, expectKey) => {
-  test("encrypts every table, queue and log group, and the secret", () => {
+  test("encrypts every table, queue and log group, the secret and the topic of notifications", () => {
     const tables = stack.all("AWS::DynamoDB::Table");
     const queues = stack.all("AWS::SQS::Queue");
     const logs = stack.all("AWS::Logs::LogGroup");
@@ -24,13 +24,15 @@ describe.each([
     for (const { Properties } of tables) expectKey(Properties.SSESpecification.KMSMasterKeyId);
     for (const { Properties } of queues) expectKey(Properties.KmsMasterKeyId);
     for (const { Properties } of logs) expectKey(Properties.KmsKeyId);
+    const [topic] = stack.all("AWS::SNS::Topic").filter(({ Properties }) => Properties.TopicName !== undefined);
+    expectKey(topic?.Properties.KmsMasterKeyId);
     expectKey(only(stack.all("AWS::SecretsManager::Secret")).Properties.KmsKeyId);
   });
 });
 
 /** Returns the permissions on the key that a function needs, by the documentation of each AWS service. */
 function neededBy(row: EndpointRow | WorkerRow): string[] {
-  const { tables = {}, sendsTo = [], rejectsTo = [], reads = [], queries = [] } = row.uses;
+  const { tables = {}, sendsTo = [], rejectsTo = [], publishesTo = [], reads = [], queries = [] } = row.uses;
   const actions = Object.values(tables).flat();
   const writes = actions.some((action) => ["PutItem", "UpdateItem", "DeleteItem"].includes(action));
   const receives = "trigger" in row && row.trigger.kind === "queue";
@@ -43,6 +45,8 @@ function neededBy(row: EndpointRow | WorkerRow): string[] {
   }
   if (sendsTo.length + rejectsTo.length > 0)
     for (const action of ["Decrypt", "GenerateDataKey"]) needed.add(`${action} via sqs`);
+  // https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+  if (publishesTo.length > 0) for (const action of ["Decrypt", "GenerateDataKey"]) needed.add(`${action} via sns`);
   if (receives) needed.add("Decrypt via sqs");
   if (reads.length > 0) needed.add("Decrypt via secretsmanager");
   return [...needed].sort();

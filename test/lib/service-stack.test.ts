@@ -49,6 +49,8 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "EventsTableName",
     "IdempotencyKeysTableName",
     "JwtSecretArn",
+    "NotificationsTableName",
+    "NotificationsTopicArn",
     "ProjectsRemoveMemberFunctionName",
     "ProjectsSuspendFunctionName",
     "ProjectsTableName",
@@ -62,6 +64,9 @@ test("the outputs are those that operators and the rest of the platform use", ()
   ]);
   expect(dev.target(dev.outputs.EventsQueueUrl.Value).Properties.QueueName).toBe(
     "deployment-webhooks-dev-deployment-events",
+  );
+  expect(dev.target(dev.outputs.NotificationsTopicArn.Value).Properties.TopicName).toBe(
+    "deployment-webhooks-dev-notifications",
   );
   expect(dev.target(dev.outputs.ProjectsUpsertMemberFunctionName.Value).id).toBe(
     dev.functionFor("projects/upsert-member").id,

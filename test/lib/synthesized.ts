@@ -92,6 +92,8 @@ export class SynthesizedStack {
         return `table ${Properties.TableName}${path}`;
       case "AWS::SQS::Queue":
         return `queue ${Properties.QueueName}`;
+      case "AWS::SNS::Topic":
+        return `topic ${Properties.TopicName}`;
       case "AWS::SecretsManager::Secret":
         return `secret ${id.replace(/[0-9A-F]{8}$/, "")}`;
       case "AWS::Logs::LogGroup":

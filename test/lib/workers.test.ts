@@ -27,6 +27,7 @@ const expected: Record<string, Expected> = {
     consumes: ["deployment-webhooks-dev-deliveries-slow", 10, 100],
   },
   "deliveries/sweep": { timeoutSeconds: 55, memoryMb: 512, schedule: "rate(1 minute)" },
+  "deliveries/publish-notifications": { timeoutSeconds: 55, memoryMb: 256, schedule: "rate(1 minute)" },
   "deliveries/replay": { timeoutSeconds: 55, memoryMb: 512 },
   "projects/upsert-member": { timeoutSeconds: 10, memoryMb: 256 },
   "projects/remove-member": { timeoutSeconds: 10, memoryMb: 256 },
@@ -92,14 +93,21 @@ test("the consumer of a queue reports the messages that failed, and only those a
   for (const { Properties } of mappings) expect(Properties.FunctionResponseTypes).toEqual(["ReportBatchItemFailures"]);
 });
 
-test("a missed run of the sweep is not retried", () => {
-  expect(only(dev.all("AWS::Events::Rule")).Properties).toMatchObject({
-    State: "ENABLED",
-    Targets: [{ RetryPolicy: { MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 } }],
-  });
-  const { Properties } = only(dev.all("AWS::Lambda::EventInvokeConfig"));
-  expect(Properties).toMatchObject({ MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 });
-  expect(Properties.FunctionName.Ref).toBe(dev.functionFor("deliveries/sweep").id);
+test("a missed run of a scheduled function is not retried", () => {
+  const scheduled = ["deliveries/sweep", "deliveries/publish-notifications"].map((file) => dev.functionFor(file).id);
+  const rules = dev.all("AWS::Events::Rule").map(({ Properties }) => Properties);
+  expect(rules).toHaveLength(scheduled.length);
+  for (const rule of rules) {
+    expect(rule).toMatchObject({
+      State: "ENABLED",
+      Targets: [{ RetryPolicy: { MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 } }],
+    });
+  }
+  const configs = dev.all("AWS::Lambda::EventInvokeConfig").map(({ Properties }) => Properties);
+  for (const config of configs) {
+    expect(config).toMatchObject({ MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 });
+  }
+  expect(configs.map(({ FunctionName }) => FunctionName.Ref).sort()).toEqual(scheduled.sort());
 });
 
 test("only the senders, which retry through their own queues, are exempt from Lambda's loop detection", () => {

@@ -246,6 +246,7 @@ export class AwsAccount {
     if (metric.MetricName === "ApproximateNumberOfMessagesVisible") return [waiting];
     if (metric.MetricName === "ApproximateAgeOfOldestMessage") return [waiting > 0 ? 601 : 0];
     if (metric.MetricName === "SweepLag" && this.isSweepEnabled) return [...written, 0];
+    if (metric.MetricName === "NotificationLag") return [...written, 0];
     return written;
   }
 

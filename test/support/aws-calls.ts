@@ -1,4 +1,4 @@
-import { dynamo, sqs } from "../../functions/platform/aws.ts";
+import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
 
 /** A call from the functions to AWS, before the SDK processes it. */
 export interface AwsCall {
@@ -42,6 +42,8 @@ export const interceptDynamo = (interceptor: Interceptor): void =>
   intercept(dynamo().middlewareStack as unknown as Stack, interceptor);
 export const interceptSqs = (interceptor: Interceptor): void =>
   intercept(sqs().middlewareStack as unknown as Stack, interceptor);
+export const interceptSns = (interceptor: Interceptor): void =>
+  intercept(sns().middlewareStack as unknown as Stack, interceptor);
 
 /**
  * Loses the response to the next request of a command to DynamoDB: the write takes effect, and the SDK, which cannot

@@ -66,7 +66,11 @@ export async function startCrashRig(
   };
   const upstream = { dynamo: dynamoEngine.endpoint, sqs: sqsEngine.endpoint, hasVisibleMessages };
   const proxy = await startFaultProxy(upstream, shortPollMs);
-  const endpoints = { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint, AWS_ENDPOINT_URL_SQS: proxy.endpoint };
+  const endpoints = {
+    AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
+    AWS_ENDPOINT_URL_SQS: proxy.endpoint,
+    AWS_ENDPOINT_URL_SNS: sqsEngine.endpoint,
+  };
   const dataDirs = Array.from({ length: processes }, freshDataDir);
   const children: ChildProcess[] = [];
   const startChild = async (DATA_DIR: string, index: number) => {

@@ -11,7 +11,8 @@ import {
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
 import { findDue } from "../../functions/deliveries/due-index.ts";
 import type { WakeUp } from "../../functions/deliveries/parking-store.ts";
-import { type EventName, parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env.ts";
@@ -32,7 +33,7 @@ export async function prepareDeliveries(): Promise<void> {
 export async function givenWebhook({
   url = "http://127.0.0.1:1/",
   projectId = randomUUID() as string,
-  events = ["deploy.started"] as EventName[],
+  events = ["deploy.started"] as WebhookEventName[],
 } = {}): Promise<{ webhook: Webhook; secret: string }> {
   const created = createWebhook({ url, events }, projectId, new Date(), randomBytes(48));
   await webhooks.insert(created.webhook, created.secret);

@@ -16,6 +16,7 @@ import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
 import { interceptDynamo, isHold } from "./aws-calls.ts";
 import { changeWebhook, eventOf, givenDelivery, publish, rowOf, rowsOf, takeMessages } from "./deliveries.ts";
 import { eventually } from "./eventually.ts";
+import { notificationsAbout } from "./notifications.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { errorOf, newScenario, type Scenario } from "./scenario.ts";
 import { send, type TestService } from "./service.ts";
@@ -79,7 +80,8 @@ async function callEveryEndpoint(service: TestService): Promise<void> {
     };
     const accounts = `/v1/projects/${projectId}/service-accounts`;
     const account = (await api.post(accounts, { name: "deploy", role: "viewer" })).body.data;
-    const accountKey = (await api.post(`${accounts}/${account.id}/api-keys`, { name: "ci" })).body.data;
+    const expires_at = secondsFromNow(90 * 86_400);
+    const accountKey = (await api.post(`${accounts}/${account.id}/api-keys`, { name: "ci", expires_at })).body.data;
     const idsOfAccount = { ...ids, service_account_id: account.id, id: accountKey.id };
     for (const method of ["GET", "POST", "PATCH", "DELETE"] as const) {
       // From the longest path to the shortest, so that a delivery is deleted before its webhook.
@@ -136,8 +138,13 @@ async function useKeys(service: TestService): Promise<void> {
     await expectStatus(api.post("/v1/credentials/revoke", { credentials: [credential] }), 202);
   }
   await expectStatus(api.delete(`/v1/api-keys/${narrow.id}`), 204);
+  // Its reminder is due at once: the key is read, and the reminder published.
+  const soon = new Date(Date.now() + 24 * 3600_000 + 2_000).toISOString();
+  const expiring = (await api.post("/v1/api-keys", { name: "expiring", expires_at: soon })).body.data;
+  await eventually(async () => expect(await notificationsAbout(expiring.id)).toEqual([]));
+  await expectStatus(api.delete(`/v1/api-keys/${expiring.id}`), 204);
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
-  await call<{ key: string }>("api-keys/provision", partner);
+  await call<{ key: string }>("api-keys/provision", { ...partner, expires_at: secondsFromNow(90 * 86_400) });
   const provisioned = await call<{ key: string }>("api-keys/provision", { user_id: userId, name: "partner" });
   await expectStatus(service.as(key).post("/v1/api-keys", { name: "more" }), 403);
   for (const credential of [key, provisioned.key]) {
@@ -303,6 +310,7 @@ const pipeline = [
   queueForBusyWebhook,
   useSlowWebhook,
   drainParking,
+  notifyOwners,
   removeWakeUp,
   sweepLostMessage,
   enableDuringFanOut,
@@ -474,6 +482,29 @@ async function drainParking(service: TestService): Promise<void> {
     const delivery = await parked(webhook);
     await ensureWakeUp(webhook, new Date());
     await untilStatus(delivery, "cancelled");
+  });
+}
+
+/** A webhook is disabled, for which others of the project have a subscription: healthy, slow, disabled and enabled again. */
+async function notifyOwners(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
+    const others: Scenario["webhook"][] = [];
+    for (let count = 0; count < 3; count++) {
+      const body = { url: receiver.url, events: ["webhook.disabled"] };
+      others.push((await api.post(`/v1/projects/${projectId}/webhooks`, body)).body.data);
+    }
+    const [, slow, disabled] = others as [Scenario["webhook"], Scenario["webhook"], Scenario["webhook"]];
+    await changeWebhook(slow, { slow_since: secondsFromNow(0) });
+    await changeWebhook(disabled, { disabled_at: secondsFromNow(0) });
+    interceptDynamo(async (call, send) => {
+      if (isHold(call) && JSON.stringify(call.input).includes(disabled.id)) {
+        await api.patch(`/v1/projects/${projectId}/webhooks/${disabled.id}`, { enabled: true });
+      }
+      return send();
+    });
+    await expectStatus(api.patch(path, { enabled: false }), 200);
+    for (const other of others) await untilAll(other, ["succeeded"]);
+    await untilAll(webhook, []);
   });
 }
 

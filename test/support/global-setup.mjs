@@ -13,6 +13,7 @@ export default async function globalSetup() {
   const sqs = await startSqs(0, undefined);
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamo.endpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqs.endpoint;
+  process.env.AWS_ENDPOINT_URL_SNS = sqs.endpoint;
   process.env.AWS_REGION = "us-east-1";
   process.env.AWS_ACCESS_KEY_ID = "test";
   process.env.AWS_SECRET_ACCESS_KEY = "test";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { EventName } from "../../functions/deployments/deployment-event.ts";
+import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
 import type { Api, Response, TestService } from "./service.ts";
 
@@ -24,7 +24,7 @@ export interface Scenario {
 /** Creates a project with members and a webhook that has these fields. */
 export async function newScenario(
   service: TestService,
-  { url = "https://example.com/hook", events = ["deploy.started"] as EventName[] } = {},
+  { url = "https://example.com/hook", events = ["deploy.started"] as WebhookEventName[] } = {},
 ): Promise<Scenario> {
   const [admin, viewer, otherUser] = [service.user(), service.user(), service.user()];
   const projectId = await service.project(admin.userId);

@@ -4,6 +4,7 @@ import type {
   EventName,
   Permission,
   TrustedWorkflow,
+  WebhookEventName,
   WebhookStats,
 } from "../../client/src/client.ts";
 
@@ -11,11 +12,21 @@ import type {
 
 const listOf = <Value extends string>(values: Record<Value, true>): Value[] => Object.keys(values) as Value[];
 
+/** The events of deployments, in the feed. */
 export const eventNames = listOf({
   "deploy.started": true,
   "deploy.succeeded": true,
   "deploy.failed": true,
 } satisfies Record<EventName, true>);
+
+/** The events that a webhook can subscribe to. */
+export const webhookEventNames = listOf({
+  "deploy.started": true,
+  "deploy.succeeded": true,
+  "deploy.failed": true,
+  "webhook.failing": true,
+  "webhook.disabled": true,
+} satisfies Record<WebhookEventName, true>);
 
 export const deliveryStatuses = listOf({
   pending: true,

@@ -3,12 +3,12 @@ import type {
   Client,
   DeliveryQuery,
   DeliveryStatus,
-  EventName,
   Recovered,
+  WebhookEventName,
   WebhookRef,
 } from "../../client/src/client.ts";
 import { connect, signedIn } from "./api.ts";
-import { type DeliveryErrorCode, deliveryErrorCodes, deliveryStatuses, eventNames } from "./api-values.ts";
+import { type DeliveryErrorCode, deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "./api-values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
@@ -44,7 +44,7 @@ const webhookOptions = (command: Command, defaultWebhooks: string): Command =>
 
 interface ListOptions extends Options {
   status?: DeliveryStatus;
-  event?: EventName;
+  event?: WebhookEventName;
   deployment?: string;
   error?: DeliveryErrorCode;
   since?: string;
@@ -62,7 +62,7 @@ export function addDeliveries(program: Command): void {
     .summary("list deliveries, newest first")
     .description("Lists deliveries, newest first.")
     .addOption(new Option("--status <status>", "only deliveries with this status").choices(deliveryStatuses))
-    .addOption(new Option("--event <event>", "only deliveries of this event").choices(eventNames))
+    .addOption(new Option("--event <event>", "only deliveries of this event").choices(webhookEventNames))
     .option("--deployment <id>", "only deliveries of events of this deployment")
     .addOption(
       new Option("--error <code>", "only those not succeeded whose last attempt failed for this reason").choices(

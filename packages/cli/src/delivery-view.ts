@@ -95,7 +95,7 @@ export function deliveryPage(delivery: DeliveryWithAttempts): string {
     ["id", id],
     ["webhook", webhook_id],
     ["event", test ? `${event} (test)` : event],
-    ["deployment", deployment_id],
+    ["deployment", deployment_id ?? undefined],
     ["status", statusCell(delivery)],
     ["created", `${created_at} (${relativeTime(created_at)})`],
     ["next attempt", next_attempt_at === null ? undefined : `${next_attempt_at} (${relativeTime(next_attempt_at)})`],

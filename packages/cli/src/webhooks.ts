@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Client, EventName, Webhook, WebhookRef } from "../../client/src/client.ts";
+import type { Client, Webhook, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
 import { signedIn } from "./api.ts";
-import { eventNames, type StatsWindow, statsWindows } from "./api-values.ts";
+import { type StatsWindow, statsWindows, webhookEventNames } from "./api-values.ts";
 import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject, findWebhook, requireFullId } from "./find.ts";
@@ -16,20 +16,22 @@ const project = ["--project <id or name>", "default: your only project"] as cons
 
 const eventsOption = () =>
   new Option("--events <names...>", "the events to receive; separated by spaces or commas, or repeated")
-    .choices(eventNames)
+    .choices(webhookEventNames)
     .argParser(collectEvents);
 
 /** Accepts `--events a b`, `--events a,b` and `--events a --events b`. @throws InvalidArgumentError for an unknown event */
-export function collectEvents(text: string, previous: EventName[] = []): EventName[] {
+export function collectEvents(text: string, previous: WebhookEventName[] = []): WebhookEventName[] {
   const names = text.split(",").map((name) => eventName(name.trim()));
   return [...new Set([...previous, ...names])];
 }
 
-function eventName(text: string): EventName {
-  const name = eventNames.find((known) => known === text);
+function eventName(text: string): WebhookEventName {
+  const name = webhookEventNames.find((known) => known === text);
   if (name !== undefined) return name;
   const isUrl = text.includes("://");
-  throw new InvalidArgumentError(isUrl ? "Pass the URL before --events." : `Valid events: ${eventNames.join(", ")}.`);
+  throw new InvalidArgumentError(
+    isUrl ? "Pass the URL before --events." : `Valid events: ${webhookEventNames.join(", ")}.`,
+  );
 }
 
 const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
@@ -72,7 +74,7 @@ export function addWebhooks(program: Command): void {
       `\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
     .action(async (url: string, _options, command: Command) => {
-      const { json, ...options }: InProject & OnceOptions & { events: EventName[] } = command.optsWithGlobals();
+      const { json, ...options }: InProject & OnceOptions & { events: WebhookEventName[] } = command.optsWithGlobals();
       const api = await signedIn(options);
       const projectId = await findProject(api, options.project);
       const created = await api.createWebhook(projectId, { url, events: options.events }, onceOf(options));
@@ -143,7 +145,7 @@ export function addWebhooks(program: Command): void {
     .option("--disable", "stop sending; new events are held")
     .option(...project)
     .action(async (id: string | undefined, _options, command: Command) => {
-      const options: InProject & { url?: string; events?: EventName[]; enable?: boolean; disable?: boolean } =
+      const options: InProject & { url?: string; events?: WebhookEventName[]; enable?: boolean; disable?: boolean } =
         command.optsWithGlobals();
       if (options.enable && options.disable) throw usageError("Pass --enable or --disable, not both.");
       const changes: Parameters<Client["updateWebhook"]>[1] = {
@@ -210,11 +212,11 @@ export function addWebhooks(program: Command): void {
       "Sends a sample event to a webhook, with a single attempt, even if it is disabled. Exit code 1 if it fails.",
     )
     .argument(...webhookId)
-    .addOption(new Option("--event <name>", "the sample event").choices(eventNames).default("deploy.succeeded"))
+    .addOption(new Option("--event <name>", "the sample event").choices(webhookEventNames).default("deploy.succeeded"))
     .option("--no-wait", "do not wait for the outcome")
     .option(...project)
     .action(async (id: string | undefined, _options, command: Command) => {
-      const options: InProject & { event: EventName; wait: boolean } = command.optsWithGlobals();
+      const options: InProject & { event: WebhookEventName; wait: boolean } = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, id);
       const delivery = await api.sendTestDelivery(webhook, { event: options.event });
       if (options.wait) return awaitOutcome(api, webhook, delivery, options.json);

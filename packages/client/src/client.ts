@@ -19,6 +19,7 @@ export type DeliveryStatus = Delivery["status"];
 export type DeliveryWithAttempts = Schemas["DeliveryWithAttempts"];
 export type DeploymentEvent = Schemas["DeploymentEvent"];
 export type EventName = Schemas["EventName"];
+export type WebhookEventName = Schemas["WebhookEventName"];
 export type Project = Schemas["Project"];
 export type Recovered = Schemas["Recovered"];
 export type RotatedWebhook = Schemas["RotatedWebhook"];

@@ -774,6 +774,50 @@ export interface webhooks {
     patch?: never;
     trace?: never;
   };
+  "webhook.failing": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * webhook.failing: another webhook of the project has been failing for 30 minutes
+     * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
+     *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
+     *     responses lead to retries for 27 hours.
+     */
+    post: operations["onWebhookFailing"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "webhook.disabled": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * webhook.disabled: another webhook of the project was disabled
+     * @description Sent to every webhook that subscribes to the event, signed, at least once. Requests with the same `X-Service-Delivery` are
+     *     the same delivery. Verify a signature over the raw body, before parsing it, and respond with 2xx within 15 seconds. Other
+     *     responses lead to retries for 27 hours.
+     */
+    post: operations["onWebhookDisabled"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export interface components {
   schemas: {
@@ -898,7 +942,7 @@ export interface components {
       /** @description URL that events are sent to, as a POST request. */
       url: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["EventName"][];
+      events: components["schemas"]["WebhookEventName"][];
       /**
        * Format: date-time
        * @description Time of creation.
@@ -921,7 +965,7 @@ export interface components {
       /** @description URL that events are sent to, as a POST request. */
       url: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["EventName"][];
+      events: components["schemas"]["WebhookEventName"][];
       /**
        * Format: date-time
        * @description Time of creation.
@@ -959,7 +1003,7 @@ export interface components {
       /** @description URL that events are sent to, as a POST request. */
       url: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["EventName"][];
+      events: components["schemas"]["WebhookEventName"][];
       /**
        * Format: date-time
        * @description Time of creation.
@@ -1098,7 +1142,7 @@ export interface components {
       } | null;
       /** @description The attempts by event, the most first. */
       by_event: {
-        event: components["schemas"]["EventName"];
+        event: components["schemas"]["WebhookEventName"];
         /** @description The number of attempts. */
         attempts: number;
         /** @description The number of them that succeeded. */
@@ -1162,7 +1206,7 @@ export interface components {
       /** @description URL that events are sent to, as a POST request. */
       url: string;
       /** @description The events that are sent. */
-      events: components["schemas"]["EventName"][];
+      events: components["schemas"]["WebhookEventName"][];
       /**
        * Format: date-time
        * @description Time of creation.
@@ -1212,12 +1256,12 @@ export interface components {
        * @description The webhook that receives the delivery.
        */
       webhook_id: string;
-      event: components["schemas"]["EventName"];
+      event: components["schemas"]["WebhookEventName"];
       /**
        * Format: uuid
-       * @description The deployment that the event is about.
+       * @description The deployment that the event is about; null = the event is not about a deployment.
        */
-      deployment_id: string;
+      deployment_id: string | null;
       /**
        * @description The status of the delivery.
        *
@@ -1265,12 +1309,12 @@ export interface components {
        * @description The webhook that receives the delivery.
        */
       webhook_id: string;
-      event: components["schemas"]["EventName"];
+      event: components["schemas"]["WebhookEventName"];
       /**
        * Format: uuid
-       * @description The deployment that the event is about.
+       * @description The deployment that the event is about; null = the event is not about a deployment.
        */
-      deployment_id: string;
+      deployment_id: string | null;
       /**
        * @description The status of the delivery.
        *
@@ -1309,7 +1353,9 @@ export interface components {
       payload:
         | components["schemas"]["DeployStarted"]
         | components["schemas"]["DeploySucceeded"]
-        | components["schemas"]["DeployFailed"];
+        | components["schemas"]["DeployFailed"]
+        | components["schemas"]["WebhookFailing"]
+        | components["schemas"]["WebhookDisabled"];
       /** @description The attempts so far, oldest first. */
       attempts: components["schemas"]["Attempt"][];
     };
@@ -1629,7 +1675,7 @@ export interface components {
         | components["schemas"]["DeployFailed"];
     };
     /**
-     * @description Name of the event.
+     * @description Name of the deployment event.
      *
      *     - `deploy.started`: a build has started
      *     - `deploy.succeeded`: the deployment is live and healthy
@@ -1637,6 +1683,17 @@ export interface components {
      * @enum {string}
      */
     EventName: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+    /**
+     * @description Name of the event.
+     *
+     *     - `deploy.started`: a build has started
+     *     - `deploy.succeeded`: the deployment is live and healthy
+     *     - `deploy.failed`: the build or a health check failed
+     *     - `webhook.failing`: another webhook of the project has been failing for 30 minutes
+     *     - `webhook.disabled`: another webhook of the project was disabled
+     * @enum {string}
+     */
+    WebhookEventName: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
     DeployStarted: {
       /**
        * @description Name of the event.
@@ -1721,6 +1778,95 @@ export interface components {
       /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
       data: {
         [key: string]: unknown;
+      };
+    };
+    WebhookFailing: {
+      /**
+       * @description Name of the event.
+       * @constant
+       */
+      event: "webhook.failing";
+      /**
+       * Format: uuid
+       * @description Id of the project.
+       */
+      project_id: string;
+      /**
+       * Format: uuid
+       * @description Always null: the event is not about a deployment.
+       */
+      deployment_id: string | null;
+      /**
+       * Format: date-time
+       * @description Time of the event, ISO 8601 in UTC.
+       */
+      timestamp: string;
+      data: {
+        /**
+         * Format: uuid
+         * @description Id of the webhook. A webhook is never notified about itself.
+         */
+        webhook_id: string;
+        /** @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token. */
+        host: string;
+        /**
+         * Format: date-time
+         * @description Time of the first failure after the last success; null = it was not failing.
+         */
+        failing_since: string | null;
+        /** @description Status code of the last response; null when none arrived or no attempt led to this. */
+        status_code: number | null;
+        /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
+        error_code: string | null;
+      };
+    };
+    WebhookDisabled: {
+      /**
+       * @description Name of the event.
+       * @constant
+       */
+      event: "webhook.disabled";
+      /**
+       * Format: uuid
+       * @description Id of the project.
+       */
+      project_id: string;
+      /**
+       * Format: uuid
+       * @description Always null: the event is not about a deployment.
+       */
+      deployment_id: string | null;
+      /**
+       * Format: date-time
+       * @description Time of the event, ISO 8601 in UTC.
+       */
+      timestamp: string;
+      data: {
+        /**
+         * Format: uuid
+         * @description Id of the webhook. A webhook is never notified about itself.
+         */
+        webhook_id: string;
+        /** @description Host of its URL, with the port if it is not the usual one. Path and query are left out: they often have a token. */
+        host: string;
+        /**
+         * Format: date-time
+         * @description Time of the first failure after the last success; null = it was not failing.
+         */
+        failing_since: string | null;
+        /** @description Status code of the last response; null when none arrived or no attempt led to this. */
+        status_code: number | null;
+        /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
+        error_code: string | null;
+        /**
+         * @description Why it was disabled.
+         *
+         *     - `gone`: its receiver responded with 410
+         *     - `failing`: no delivery succeeded for days
+         *     - `manual`: disabled by a user
+         * @enum {string}
+         */
+        reason: "gone" | "failing" | "manual";
       };
     };
   };
@@ -3005,7 +3151,7 @@ export interface operations {
     parameters: {
       query?: {
         /** @description Only deliveries of this event. */
-        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
         /** @description Only deliveries with this status. */
         status?: "pending" | "succeeded" | "failed" | "held" | "cancelled";
         /** @description Only deliveries of events of this deployment. */
@@ -3171,7 +3317,7 @@ export interface operations {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
           /** @description The events to send. */
-          events: ("deploy.started" | "deploy.succeeded" | "deploy.failed")[];
+          events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
         };
       };
     };
@@ -3342,7 +3488,7 @@ export interface operations {
           /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
           /** @description The events to send. */
-          events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed")[];
+          events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
           /** @description `false` disables the webhook, `true` enables it. */
           enabled?: boolean;
         };
@@ -3589,7 +3735,7 @@ export interface operations {
            * @default deploy.succeeded
            * @enum {string}
            */
-          event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+          event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
         };
       };
     };
@@ -3809,7 +3955,7 @@ export interface operations {
     parameters: {
       query?: {
         /** @description Only deliveries of this event. */
-        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed";
+        event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
         /** @description Only deliveries with this status. */
         status?: "pending" | "succeeded" | "failed" | "held" | "cancelled";
         /** @description Only deliveries of events of this deployment. */
@@ -5202,6 +5348,203 @@ export interface operations {
          *     }
          */
         "application/json": components["schemas"]["DeployFailed"];
+      };
+    };
+    responses: {
+      /** @description Gone: the webhook is disabled. */
+      410: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Received: the delivery succeeds. */
+      "2XX": {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Not received: the delivery is retried on schedule. */
+      "4XX": {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Not received: the delivery is retried on schedule. */
+      "5XX": {
+        headers: {
+          /** @description Postpones the next attempt. Applies to every response other than 2xx, up to 12 hours, if it is longer than the schedule. */
+          "Retry-After"?: number;
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+    };
+  };
+  onWebhookFailing: {
+    parameters: {
+      query?: never;
+      header: {
+        /** @description The sender. */
+        "User-Agent": "Deployment-Webhooks/1.0";
+        /**
+         * @description The event name, as in the body.
+         * @example webhook.failing
+         */
+        "X-Service-Event": "webhook.failing";
+        /**
+         * @description Id of the delivery, the same for every attempt.
+         * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
+         */
+        "X-Service-Delivery": string;
+        /**
+         * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
+         * @example sha256=7f267a56b6455cf148ea9deb86b07cc84d096052e31fdce34d6056710b6a2e6d
+         */
+        "X-Service-Signature": string;
+        /**
+         * @description During a rotation: the same HMAC with each previous secret that is still valid, newest first.
+         * @example sha256=d8f8ca114f66e512d1a0fe0c3fbc4f6634725f5aada20debfca02f7dee8dabef
+         */
+        "X-Service-Signature-Previous"?: string;
+        /**
+         * @description Standard Webhooks: equal to `X-Service-Delivery`.
+         * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
+         */
+        "webhook-id": string;
+        /**
+         * @description Standard Webhooks: time of the attempt, in seconds since 1970.
+         * @example 1795233869
+         */
+        "webhook-timestamp": string;
+        /**
+         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64.
+         * @example v1,r3Z1bk3ZY4/B9Vp3ea65rMlIGDnbLryvbNJL2BIYn3E= v1,sCmhNrPQp4Nu4mvyrFn72VCZ+uDkWEa9UIv28pdUWO0=
+         */
+        "webhook-signature": string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "event": "webhook.failing",
+         *       "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+         *       "deployment_id": null,
+         *       "timestamp": "2026-11-21T04:04:29.027Z",
+         *       "data": {
+         *         "webhook_id": "01a1fc46-ece3-7041-a6b8-beacdb749213",
+         *         "host": "example.com",
+         *         "failing_since": "2026-11-21T03:34:29.027Z",
+         *         "status_code": 500,
+         *         "error_code": "http_status"
+         *       }
+         *     }
+         */
+        "application/json": components["schemas"]["WebhookFailing"];
+      };
+    };
+    responses: {
+      /** @description Gone: the webhook is disabled. */
+      410: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Received: the delivery succeeds. */
+      "2XX": {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Not received: the delivery is retried on schedule. */
+      "4XX": {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      /** @description Not received: the delivery is retried on schedule. */
+      "5XX": {
+        headers: {
+          /** @description Postpones the next attempt. Applies to every response other than 2xx, up to 12 hours, if it is longer than the schedule. */
+          "Retry-After"?: number;
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+    };
+  };
+  onWebhookDisabled: {
+    parameters: {
+      query?: never;
+      header: {
+        /** @description The sender. */
+        "User-Agent": "Deployment-Webhooks/1.0";
+        /**
+         * @description The event name, as in the body.
+         * @example webhook.disabled
+         */
+        "X-Service-Event": "webhook.disabled";
+        /**
+         * @description Id of the delivery, the same for every attempt.
+         * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
+         */
+        "X-Service-Delivery": string;
+        /**
+         * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
+         * @example sha256=9b257c37a38edc4c0b7a580c02beb37b2aa9b7cd5e9f03f86224842ebb556666
+         */
+        "X-Service-Signature": string;
+        /**
+         * @description During a rotation: the same HMAC with each previous secret that is still valid, newest first.
+         * @example sha256=b4ba16fb0a45f27f60bf798efda6dc92b43e47f4b7a834cf1181ae7b892ac0c2
+         */
+        "X-Service-Signature-Previous"?: string;
+        /**
+         * @description Standard Webhooks: equal to `X-Service-Delivery`.
+         * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
+         */
+        "webhook-id": string;
+        /**
+         * @description Standard Webhooks: time of the attempt, in seconds since 1970.
+         * @example 1795233869
+         */
+        "webhook-timestamp": string;
+        /**
+         * @description Standard Webhooks: HMAC-SHA256 of `id.timestamp.body` in base64, one for each valid secret, newest first. The key is the part of the secret after `whsec_`, decoded from base64.
+         * @example v1,ygLhzWKLMyJBl0wmmaVNm2F7DsPsN3AEmx+AJfeTKaY= v1,zaFuKqdONhmEtuDg2ZfKPuIdw+uBIovMGI2inc4Mke4=
+         */
+        "webhook-signature": string;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "event": "webhook.disabled",
+         *       "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
+         *       "deployment_id": null,
+         *       "timestamp": "2026-11-21T04:04:29.027Z",
+         *       "data": {
+         *         "webhook_id": "01a1fc46-ece3-7041-a6b8-beacdb749213",
+         *         "host": "example.com",
+         *         "failing_since": "2026-11-21T03:34:29.027Z",
+         *         "status_code": 500,
+         *         "error_code": "http_status",
+         *         "reason": "failing"
+         *       }
+         *     }
+         */
+        "application/json": components["schemas"]["WebhookDisabled"];
       };
     };
     responses: {

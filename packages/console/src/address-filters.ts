@@ -1,6 +1,6 @@
-import type { DeliveryStatus, EventName } from "../../client/src/client.ts";
+import type { DeliveryStatus, EventName, WebhookEventName } from "../../client/src/client.ts";
 import type { Query } from "./route.ts";
-import { deliveryStatuses, type ErrorCode, errorCodes, eventNames } from "./vocabulary.ts";
+import { deliveryStatuses, type ErrorCode, errorCodes, eventNames, webhookEventNames } from "./vocabulary.ts";
 
 /* The filters of lists, as an address contains them. They have the names and the values of the API's query parameters. */
 
@@ -9,7 +9,9 @@ export interface EventFilters {
   deployment_id?: string;
 }
 
-export interface DeliveryFilters extends EventFilters {
+export interface DeliveryFilters {
+  event?: WebhookEventName;
+  deployment_id?: string;
   status?: DeliveryStatus;
   error_code?: ErrorCode;
   /** Start of the period in which the deliveries were created, ISO 8601 in UTC. */
@@ -22,7 +24,8 @@ export interface DeliveryFilters extends EventFilters {
 export function deliveryFiltersOf(query: Query): DeliveryFilters {
   return defined({
     status: oneOf(deliveryStatuses, query.status),
-    ...eventFiltersOf(query),
+    event: oneOf(webhookEventNames, query.event),
+    deployment_id: idOf(query.deployment_id),
     error_code: oneOf(errorCodes, query.error_code),
     since: instantOf(query.since),
     until: instantOf(query.until),

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import type { DeliveryStatus, EventName, WebhookInList } from "../../client/src/client.ts";
+import type { DeliveryStatus, WebhookEventName, WebhookInList } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
 import { isOutage } from "./outage.ts";
 import { useSignedIn } from "./signed-in.ts";
@@ -10,10 +10,10 @@ import { useNow } from "./use-now.ts";
 import {
   type DisabledReason,
   disabledReasons,
-  eventMeanings,
-  eventNames,
   statusTones,
   type Tone,
+  webhookEventMeanings,
+  webhookEventNames,
 } from "./vocabulary.ts";
 
 /* Components that several screens share. */
@@ -58,7 +58,7 @@ export function WebhookBadge({ webhook: { enabled, disabled_reason, suspended_at
   return <Badge tone="bad">{disabledReasons[disabled_reason]?.badge ?? `disabled: ${disabled_reason}`}</Badge>;
 }
 
-export function Events({ names }: { names: EventName[] }) {
+export function Events({ names }: { names: WebhookEventName[] }) {
   return (
     <span class="events">
       {names.map((name) => (
@@ -309,24 +309,24 @@ export function RadioGroup<Value extends string>({
 }
 
 interface EventCheckboxesProps {
-  chosen: EventName[];
-  onChange(names: EventName[]): void;
+  chosen: WebhookEventName[];
+  onChange(names: WebhookEventName[]): void;
 }
 
 export function EventCheckboxes({ chosen, onChange }: EventCheckboxesProps) {
   return (
     <fieldset class="field">
       <legend>Events</legend>
-      {eventNames.map((name) => (
+      {webhookEventNames.map((name) => (
         <label class="option" key={name}>
           <input
             type="checkbox"
             checked={chosen.includes(name)}
             onChange={({ currentTarget: { checked } }) =>
-              onChange(eventNames.filter((each) => (each === name ? checked : chosen.includes(each))))
+              onChange(webhookEventNames.filter((each) => (each === name ? checked : chosen.includes(each))))
             }
           />
-          <code>{name}</code> <span class="fine">{eventMeanings[name]}</span>
+          <code>{name}</code> <span class="fine">{webhookEventMeanings[name]}</span>
         </label>
       ))}
     </fieldset>

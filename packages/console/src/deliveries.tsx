@@ -145,7 +145,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
                 </td>
                 {urls && <td class="webhook">{urls.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>}
                 <td class="deployment">
-                  <code class="fine">{delivery.deployment_id}</code>
+                  {delivery.deployment_id !== null && <code class="fine">{delivery.deployment_id}</code>}
                 </td>
                 <td class="waits" data-label="attempts">
                   <span class="number">{delivery.attempt_count}</span>

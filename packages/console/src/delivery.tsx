@@ -75,10 +75,15 @@ function Content({ delivery, url }: ContentProps) {
         <dd>
           <code>{delivery.id}</code> <CopyButton text={delivery.id} label="Copy delivery id" />
         </dd>
-        <dt>Deployment</dt>
-        <dd>
-          <code>{delivery.deployment_id}</code> <CopyButton text={delivery.deployment_id} label="Copy deployment id" />
-        </dd>
+        {delivery.deployment_id !== null && (
+          <>
+            <dt>Deployment</dt>
+            <dd>
+              <code>{delivery.deployment_id}</code>{" "}
+              <CopyButton text={delivery.deployment_id} label="Copy deployment id" />
+            </dd>
+          </>
+        )}
         <dt>Created</dt>
         <dd>
           <Time at={delivery.created_at} /> {delivery.test && <span class="chip">test</span>}

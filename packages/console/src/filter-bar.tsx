@@ -2,7 +2,14 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { type DeliveryFilters, type EventFilters, idOf } from "./address-filters.ts";
 import { withQuery } from "./route.ts";
-import { deliveryStatuses, type ErrorCode, errorCodes, errorMeanings, eventNames } from "./vocabulary.ts";
+import {
+  deliveryStatuses,
+  type ErrorCode,
+  errorCodes,
+  errorMeanings,
+  eventNames,
+  webhookEventNames,
+} from "./vocabulary.ts";
 
 /* The filters of a list. They are kept in the address, so that a link, a reload and the back button keep them. */
 
@@ -19,7 +26,7 @@ export function DeliveryFilterBar({ href, filters, children }: BarProps<Delivery
   return (
     <search class="filters" aria-label="Filter deliveries">
       <Select label="Status" values={deliveryStatuses} value={filters.status} onChange={(status) => set({ status })} />
-      <Select label="Event" values={eventNames} value={filters.event} onChange={(event) => set({ event })} />
+      <Select label="Event" values={webhookEventNames} value={filters.event} onChange={(event) => set({ event })} />
       <DeploymentSearch value={filters.deployment_id} onChange={(deployment_id) => set({ deployment_id })} />
       <details open={hasMore}>
         <summary>More filters</summary>

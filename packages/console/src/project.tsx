@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { CreatedWebhook, EventName } from "../../client/src/client.ts";
+import type { CreatedWebhook, WebhookEventName } from "../../client/src/client.ts";
 import {
   Badge,
   EmptyState,
@@ -153,7 +153,7 @@ interface CreateWebhookDialogProps {
 
 function CreateWebhookDialog({ projectId, onClose, onCreated }: CreateWebhookDialogProps) {
   const [url, setUrl] = useState("");
-  const [events, setEvents] = useState<EventName[]>(["deploy.succeeded", "deploy.failed"]);
+  const [events, setEvents] = useState<WebhookEventName[]>(["deploy.succeeded", "deploy.failed"]);
   const create = useAction(async (client) =>
     onCreated(await client.createWebhook(projectId, { url: url.trim(), events })),
   );

@@ -6,6 +6,7 @@ import type {
   EventName,
   Project,
   Webhook,
+  WebhookEventName,
 } from "../../client/src/client.ts";
 import type { DeploymentState } from "./deployment-timeline.ts";
 
@@ -19,7 +20,17 @@ export const eventMeanings = {
   "deploy.failed": "the build or the health check failed",
 } satisfies Record<EventName, string>;
 
+/** The events of deployments. */
 export const eventNames = keysOf(eventMeanings);
+
+export const webhookEventMeanings = {
+  ...eventMeanings,
+  "webhook.failing": "another webhook of the project has been failing for 30 minutes",
+  "webhook.disabled": "another webhook of the project was disabled",
+} satisfies Record<WebhookEventName, string>;
+
+/** The events that a webhook can subscribe to. */
+export const webhookEventNames = keysOf(webhookEventMeanings);
 
 export type ErrorCode = NonNullable<Attempt["error_code"]>;
 

@@ -37,7 +37,7 @@ import { Tabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { useNow } from "./use-now.ts";
-import { eventNames } from "./vocabulary.ts";
+import { webhookEventNames } from "./vocabulary.ts";
 
 const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
 const Verify = lazy(async () => (await import("./verify.tsx")).Verify);
@@ -328,7 +328,7 @@ function SendTestDialog({
   return (
     <FormDialog title="Send a test delivery" action={send} verb="Send test" onClose={onClose}>
       <p>Sends a signed sample event now, without retries. It is also sent if the webhook is disabled.</p>
-      <RadioGroup legend="Event" values={eventNames} chosen={name} onChange={setName} />
+      <RadioGroup legend="Event" values={webhookEventNames} chosen={name} onChange={setName} />
     </FormDialog>
   );
 }

@@ -1,7 +1,7 @@
 import { DescribeTableCommand, DescribeTimeToLiveCommand } from "@aws-sdk/client-dynamodb";
 import { GetQueueAttributesCommand } from "@aws-sdk/client-sqs";
-import { createQueues, createTables } from "../../../bin/local/resources.ts";
-import { dynamo, sqs } from "../../../functions/platform/aws.ts";
+import { createQueues, createTables, createTopics } from "../../../bin/local/resources.ts";
+import { dynamo, sns, sqs } from "../../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, tableName } from "../../../functions/platform/env.ts";
 import { freshResources } from "../../support/resources.ts";
 
@@ -66,4 +66,7 @@ test("creating them again changes nothing", async () => {
   const queues = await createQueues(sqs(), options);
   expect(await createQueues(sqs(), options)).toEqual(queues);
   expect(queues.EVENTS_QUEUE_URL).toMatch(/\/again-deployment-events$/);
+  const topics = await createTopics(sns(), "again-");
+  expect(await createTopics(sns(), "again-")).toEqual(topics);
+  expect(topics).toEqual({ NOTIFICATIONS_TOPIC_ARN: expect.stringMatching(/^arn:aws:sns:.*:again-notifications$/) });
 });

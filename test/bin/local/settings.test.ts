@@ -29,6 +29,7 @@ test("without any setting the ports are 3000 and 3001, and the engines are embed
     isSecretGiven: false,
     dynamoEndpoint: undefined,
     sqsEndpoint: undefined,
+    snsEndpoint: undefined,
     deliveryBatchSize: 1,
   });
   expect(read({ PORT: "0", SQS_PORT: "65535", AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:4566//" })).toMatchObject({

@@ -14,6 +14,7 @@ import {
   insert,
   list,
   remove,
+  removeByHash,
   rename,
   roll,
   updateLastUsed,
@@ -21,6 +22,7 @@ import {
 import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
+import { notificationsAbout } from "../../support/notifications.ts";
 import { freshResources } from "../../support/resources.ts";
 
 beforeAll(freshResources);
@@ -222,4 +224,47 @@ test("concurrent rolls, renames and deletes lose nothing and leave no secret tha
     },
   );
   await fc.assert(rounds, { numRuns: 25, seed: 20_261_122 });
+});
+
+describe("notifications", () => {
+  const reasonsOf = async ({ id }: ApiKey) =>
+    (await notificationsAbout(id)).flatMap(({ data }) => ("secret" in data ? [`${data.reason} ${data.secret}`] : []));
+
+  test("a key that ends has one, which names it and says why", async () => {
+    const key = newKey("user-notified");
+    await insert(key);
+    await rename(key.user_id, key.id, "renamed");
+    const removals = Array.from({ length: 3 }, () => remove(key.user_id, key.id).catch(() => "gone before"));
+    expect((await Promise.all(removals)).filter((result) => result === undefined)).toHaveLength(1);
+    const { id, user_id, key_prefix } = key;
+    expect((await notificationsAbout(id)).map(({ type, data }) => ({ type, data }))).toEqual([
+      {
+        type: "api_key.revoked",
+        data: { api_key_id: id, user_id, name: "renamed", key_prefix, reason: "deleted", secret: "current" },
+      },
+    ]);
+    expect(JSON.stringify(await notificationsAbout(id))).not.toContain(key.key_hash);
+  });
+
+  test("a leaked earlier secret has one of its own, reported once however often it is presented", async () => {
+    const key = newKey("user-leaked");
+    await insert(key);
+    const toNext = (current: ApiKey) => rollApiKey(current, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+    const { apiKey } = await roll(key.user_id, key.id, new Date(), 600, toNext);
+    await Promise.all([removeByHash([key.key_hash], "leaked"), removeByHash([key.key_hash], "leaked")]);
+    expect(await reasonsOf(key)).toEqual(["leaked earlier"]);
+    await removeByHash([key.key_hash, apiKey.key_hash], "leaked");
+    expect((await reasonsOf(key)).sort()).toEqual(["leaked current", "leaked earlier"]);
+  });
+
+  test("a key without an expiry time has no reminder, and one with it those that are in the future", async () => {
+    const days = async (lifetimeDays?: number) => {
+      const expires_at = lifetimeDays && new Date(Date.now() + lifetimeDays * 86_400_000);
+      const input = { name: "ci", ...(expires_at && { expires_at }) };
+      const { apiKey } = createApiKey("user-reminded", input, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+      await insert(apiKey);
+      return (await notificationsAbout(apiKey.id)).map(({ data }) => "days_left" in data && data.days_left);
+    };
+    expect([await days(), await days(0.5), await days(7), await days(90)]).toEqual([[], [], [1], [30, 7, 1]]);
+  });
 });

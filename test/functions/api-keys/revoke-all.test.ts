@@ -6,6 +6,7 @@ import { handler as revokeAll } from "../../../functions/api-keys/revoke-all.ts"
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { failDynamo, interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
+import { notifications } from "../../support/notifications.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -141,4 +142,14 @@ test.each([
     code: "validation_error",
     details: [{ path, message: expect.any(String) }],
   });
+});
+
+test("notifies the owner of each key that the platform revoked it", async () => {
+  const user = service.user();
+  await givenKeys(user, 2);
+  await revokeAll({ user_id: user.userId });
+  const reasons = (await notifications()).flatMap(({ data }) =>
+    "reason" in data && "user_id" in data && data.user_id === user.userId ? [data.reason] : [],
+  );
+  expect(reasons).toEqual(["revoked_by_platform", "revoked_by_platform"]);
 });

@@ -17,6 +17,7 @@ import {
   sqsEvent,
   takeDueAttempts,
 } from "../../support/deliveries.ts";
+import { notificationsAbout } from "../../support/notifications.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
 /* How attempts change the health of a webhook, and when they disable it. */
@@ -240,4 +241,49 @@ test.each([500, 410])("a webhook that is deleted while it returns %i is not recr
   await makeAttempt(dueAttempt(delivery));
   expect(receiver.received).toHaveLength(1);
   expect(await webhookNow()).toBeUndefined();
+});
+
+test("two senders that get 410 at once disable the webhook and notify its owners once", async () => {
+  const rows = [delivery, await givenDelivery(webhook)];
+  receiver.respondWith(async (_, response) => {
+    // Neither is answered before both requests have arrived.
+    await receiver.waitFor(2);
+    response.writeHead(410).end();
+  });
+  await Promise.all(rows.map((row) => makeAttempt(dueAttempt(row))));
+  expect(await Promise.all(rows.map(rowOf))).toMatchObject([{ status: "failed" }, { status: "failed" }]);
+  expect(await notificationsAbout(webhook.id)).toMatchObject([
+    { type: "webhook.disabled", data: { reason: "gone", status_code: 410, error_code: "http_status" } },
+  ]);
+});
+
+test.each([
+  ["for 29 minutes", 29, {}, []],
+  ["for 31 minutes", 31, {}, ["webhook.failing"]],
+  ["for 31 minutes, and its owners know it", 31, { failing_notified_at: daysAgo(0) }, []],
+])(
+  "the owners of a webhook that fails %s are notified at a failed probe: case %#",
+  async (_, minutes, state, types) => {
+    await changeWebhook(webhook, { failing_since: daysAgo(minutes / 1440), ...state });
+    receiver.respondWith(503);
+    await probe(delivery);
+    await probe(delivery, 2);
+    expect((await notificationsAbout(webhook.id)).map(({ type }) => type)).toEqual(types);
+    expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 2 });
+  },
+);
+
+test("a success after 31 minutes of failures notifies no one, and the next outage is a new one", async () => {
+  await changeWebhook(webhook, { failing_since: daysAgo(31 / 1440), failing_notified_at: daysAgo(1 / 1440) });
+  await probe(delivery);
+  expect(await notificationsAbout(webhook.id)).toEqual([]);
+  expect(await webhookNow()).not.toHaveProperty("failing_notified_at");
+});
+
+test("a failed test delivery does not notify that a webhook is failing", async () => {
+  await changeWebhook(webhook, { failing_since: daysAgo(31 / 1440) });
+  receiver.respondWith(503);
+  const sample = await givenDelivery(webhook, { test: true, trigger: "test" });
+  await makeAttempt(dueAttempt(sample));
+  expect(await notificationsAbout(webhook.id)).toEqual([]);
 });

@@ -18,6 +18,7 @@ import {
 } from "../../../functions/manifest/queues.ts";
 import { cors, securityHeaders } from "../../../functions/manifest/response-headers.ts";
 import { type TableRow, tables } from "../../../functions/manifest/tables.ts";
+import { type TopicRow, topics } from "../../../functions/manifest/topics.ts";
 import { type Trigger, type WorkerRow, workers } from "../../../functions/manifest/workers.ts";
 
 /*
@@ -166,6 +167,7 @@ test("each table has its keys, indexes and ttl", () => {
       sortKey: "id",
       ttl: "expires_at",
     },
+    notifications: { env: "NOTIFICATIONS_TABLE", name: "notifications", partitionKey: "due_shard", sortKey: "due" },
     trustedWorkflows: {
       env: "TRUSTED_WORKFLOWS_TABLE",
       name: "trusted-workflows",
@@ -204,6 +206,12 @@ test("each queue has its visibility timeout, maxReceives, message size and reten
   });
 });
 
+test("each topic has its name", () => {
+  expect(topics).toEqual<Record<keyof typeof topics, TopicRow>>({
+    notifications: { env: "NOTIFICATIONS_TOPIC_ARN", name: "notifications" },
+  });
+});
+
 test("each worker has its trigger, timeout and memory", () => {
   const table = workerRows.map(({ file, trigger, timeoutSeconds, memoryMb }) => ({
     file,
@@ -228,6 +236,11 @@ test("each worker has its trigger, timeout and memory", () => {
       limits: "60 s, 256 MB",
     },
     { file: "deliveries/sweep", trigger: { kind: "everyMinutes", minutes: 1 }, limits: "55 s, 512 MB" },
+    {
+      file: "deliveries/publish-notifications",
+      trigger: { kind: "everyMinutes", minutes: 1 },
+      limits: "55 s, 256 MB",
+    },
     { file: "deliveries/replay", trigger: { kind: "invoke" }, limits: "55 s, 512 MB" },
     { file: "projects/upsert-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
     { file: "projects/remove-member", trigger: { kind: "invoke" }, limits: "10 s, 256 MB" },
@@ -310,6 +323,7 @@ test("each metric has its name, unit and dimension", () => {
     failedMessageAge: { name: "FailedMessageAge", unit: "Seconds" },
     rejectedEvents: { name: "RejectedEvents", unit: "Count" },
     sweepLag: { name: "SweepLag", unit: "Seconds" },
+    notificationLag: { name: "NotificationLag", unit: "Seconds" },
     redriven: { name: "Redriven", unit: "Count" },
   });
 });

@@ -1,6 +1,7 @@
 import { type QueueKey, queues } from "../../../functions/manifest/queues.ts";
 import { type TableKey, tables } from "../../../functions/manifest/tables.ts";
-import { deadLetterUrl, queueUrl, settings, tableName } from "../../../functions/platform/env.ts";
+import { type TopicKey, topics } from "../../../functions/manifest/topics.ts";
+import { deadLetterUrl, queueUrl, settings, tableName, topicArn } from "../../../functions/platform/env.ts";
 import { SettingError } from "../../../functions/platform/errors.ts";
 
 const before = { ...process.env };
@@ -15,10 +16,11 @@ const names: [string, () => string][] = [
     [env, () => queueUrl(key as QueueKey)],
     [deadLetterEnv, () => deadLetterUrl(key as QueueKey)],
   ]),
+  ...Object.entries(topics).map(([key, { env }]): [string, () => string] => [env, () => topicArn(key as TopicKey)]),
 ];
 
-test("there are eighteen names: twelve tables, three queues, three dead-letter queues", () => {
-  expect(new Set(names.map(([name]) => name)).size).toBe(18);
+test("there are twenty names: thirteen tables, three queues, three dead-letter queues, one topic", () => {
+  expect(new Set(names.map(([name]) => name)).size).toBe(20);
 });
 
 test.each(names)("%s is read on each call, and a missing value throws an error with the name", (name, read) => {

@@ -2,6 +2,7 @@ import { DeleteCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { notificationsAbout } from "../../support/notifications.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
@@ -123,4 +124,13 @@ test("returns 404 for the service account of another project, which stays", asyn
   const [one, other] = [await newServiceAccount(service), await newServiceAccount(service)];
   expect((await other.admin.api.delete(`${other.accounts}/${one.accountId}`)).status).toBe(404);
   expect((await one.admin.api.get(one.accounts)).body.data).toHaveLength(1);
+});
+
+test("notifies the project of each key that ends with it", async () => {
+  const { admin, path, createKey, projectId } = await newServiceAccount(service);
+  const key = await createKey();
+  await admin.api.delete(path);
+  expect(await notificationsAbout(key.id)).toMatchObject([
+    { type: "api_key.revoked", project_id: projectId, data: { reason: "service_account_deleted", name: "ci" } },
+  ]);
 });

@@ -11,11 +11,13 @@ import {
   insert,
   list,
   markFailing,
+  notifyFailing,
   remove,
   update,
 } from "../../../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, findSecrets } from "../../support/deliveries.ts";
+import { notificationsAbout } from "../../support/notifications.ts";
 import { freshResources } from "../../support/resources.ts";
 
 /* The writes of the senders: each has a condition, because senders run concurrently with each other and with users. */
@@ -215,3 +217,88 @@ async function countOf({ project_id }: Webhook): Promise<unknown> {
   const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("webhooks"), Key, ConsistentRead: true }));
   return Item?.webhook_count;
 }
+
+describe("notifications", () => {
+  const failure = { status_code: 500, error_code: "http_status" } as const;
+  const typesAbout = async ({ id }: Webhook) => (await notificationsAbout(id)).map(({ type }) => type);
+
+  test("senders that disable a webhook at the same time write one", async () => {
+    const { webhook } = await givenWebhook();
+    const calls = Array.from({ length: 8 }, (_, index) => disable(webhook, index % 2 ? "gone" : "failing", first));
+    expect((await Promise.all(calls)).filter((isDisabled) => isDisabled)).toHaveLength(1);
+    expect(await typesAbout(webhook)).toEqual(["webhook.disabled"]);
+  });
+
+  test("a webhook that is disabled when the response is lost has one", async () => {
+    const { webhook } = await givenWebhook();
+    const sent = loseNextResponse("TransactWriteItemsCommand");
+    expect(await disable(webhook, "gone", first)).toBe(true);
+    expect(sent.requests).toBe(2);
+    expect(await typesAbout(webhook)).toEqual(["webhook.disabled"]);
+  });
+
+  test("a failed write writes none", async () => {
+    const { webhook } = await givenWebhook();
+    await changeWebhook(webhook, { url: otherUrl });
+    await disable(webhook, "gone", first);
+    await notifyFailing({ ...webhook, failing_since: first }, failure, second);
+    expect(await typesAbout(webhook)).toEqual([]);
+  });
+
+  test("users who disable a webhook at the same time, one with another URL too, write one", async () => {
+    const { webhook, stored } = await givenWebhook();
+    const patches = [{ enabled: false }, { enabled: false, url: otherUrl }, { enabled: false }, { enabled: false }];
+    await Promise.all(patches.map((patch) => update(webhook.project_id, webhook.id, patch, first)));
+    expect(await stored()).toMatchObject({ disabled_at: first, url: otherUrl });
+    expect(await notificationsAbout(webhook.id)).toMatchObject([
+      { type: "webhook.disabled", data: { reason: "manual", status_code: null, error_code: null } },
+    ]);
+  });
+
+  test("disabling writes one each time, enabling and other changes of a disabled webhook write none", async () => {
+    const { webhook, stored } = await givenWebhook();
+    const change = (patch: Parameters<typeof update>[2]) => update(webhook.project_id, webhook.id, patch, first);
+    await change({ events: ["deploy.started"] });
+    await change({ enabled: true });
+    expect(await typesAbout(webhook)).toEqual([]);
+    await change({ enabled: false });
+    await change({ enabled: false });
+    await change({ enabled: false, url: otherUrl });
+    expect(await typesAbout(webhook)).toHaveLength(1);
+    expect(await stored()).toMatchObject({ disabled_at: first, url: otherUrl });
+    await change({ enabled: true });
+    await change({ enabled: false });
+    expect(await typesAbout(webhook)).toHaveLength(2);
+  });
+
+  test("a user and a sender that disable a webhook at the same time write one", async () => {
+    const { webhook } = await givenWebhook();
+    await Promise.all([
+      update(webhook.project_id, webhook.id, { enabled: false }, first),
+      disable(webhook, "gone", second),
+    ]);
+    expect(await typesAbout(webhook)).toHaveLength(1);
+  });
+
+  test("a webhook that has failed for long has one until its next success, from whichever sender", async () => {
+    const { webhook } = await givenWebhook();
+    await markFailing(webhook, first);
+    const failing = { ...webhook, failing_since: first };
+    const noticed = await Promise.all(Array.from({ length: 6 }, () => notifyFailing(failing, failure, second)));
+    expect(noticed.filter((isFirst) => isFirst)).toHaveLength(1);
+    expect(await notificationsAbout(webhook.id)).toMatchObject([
+      { type: "webhook.failing", data: { host: "example.com", failing_since: first, ...failure } },
+    ]);
+    await clearFailing(failing);
+    expect(await notifyFailing(failing, failure, second)).toBe(false);
+    await markFailing(webhook, second);
+    expect(await notifyFailing({ ...webhook, failing_since: second }, failure, second)).toBe(true);
+    expect(await typesAbout(webhook)).toHaveLength(2);
+  });
+
+  test("a disabled webhook is not reported as failing", async () => {
+    const { webhook } = await givenWebhook();
+    await changeWebhook(webhook, { failing_since: first, disabled_at: second });
+    expect(await notifyFailing({ ...webhook, failing_since: first }, failure, second)).toBe(false);
+  });
+});

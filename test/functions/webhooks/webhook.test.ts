@@ -1,4 +1,4 @@
-import { eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { parse } from "../../../functions/schema/input.ts";
 import type { Health } from "../../../functions/webhooks/health.ts";
 import {
@@ -82,7 +82,7 @@ test.each([
   expect(parse(input, { url, events })).toEqual({ url, events: expected });
 });
 
-const EVENT = `must be one of ${eventNames.join(", ")}`;
+const EVENT = `must be one of ${webhookEventNames.join(", ")}`;
 const ARRAY = "must be an array of event names";
 
 test.each([

@@ -120,6 +120,12 @@ const expected = {
     missingData: "breaching",
     section: "sweep-not-running",
   },
+  "ticket-notifications-late": {
+    reads: "Maximum of NotificationLag {stage=prod}",
+    fires: ">= 900, for 3 x 300 s",
+    missingData: "breaching",
+    section: "notifications-late",
+  },
   "page-api-errors": {
     reads: {
       expression: "IF(errors >= 5, 100 * errors / requests, 0)",
@@ -158,11 +164,12 @@ const expected = {
   },
   "page-delivery-errors": {
     reads: {
-      expression: "m0 + m1 + m2 + m3",
+      expression: "m0 + m1 + m2 + m3 + m4",
       m0: "Sum of Errors {FunctionName=deliveries/fan-out}",
       m1: "Sum of Errors {FunctionName=attempts/send}",
       m2: "Sum of Errors {FunctionName=attempts/send-slow}",
       m3: "Sum of Errors {FunctionName=deliveries/sweep}",
+      m4: "Sum of Errors {FunctionName=deliveries/publish-notifications}",
     },
     fires: ">= 5, for 2 x 300 s",
     missingData: "notBreaching",
@@ -177,12 +184,13 @@ const expected = {
   },
   "page-function-throttles": {
     reads: {
-      expression: "m0 + m1 + m2 + m3 + m4",
+      expression: "m0 + m1 + m2 + m3 + m4 + m5",
       m0: "Sum of Throttles {FunctionName=auth/authorizer}",
       m1: "Sum of Throttles {FunctionName=deliveries/fan-out}",
       m2: "Sum of Throttles {FunctionName=attempts/send}",
       m3: "Sum of Throttles {FunctionName=attempts/send-slow}",
       m4: "Sum of Throttles {FunctionName=deliveries/sweep}",
+      m5: "Sum of Throttles {FunctionName=deliveries/publish-notifications}",
     },
     fires: ">= 10, for 1 x 300 s",
     missingData: "notBreaching",
@@ -276,11 +284,15 @@ const publishedByAws = [
   "AWS/SQS NumberOfMessagesReceived QueueName",
 ];
 
+/** Returns the topic of the alarms. That of the notifications has a name. */
+const alarmTopicOf = (stack: SynthesizedStack) =>
+  only(stack.all("AWS::SNS::Topic").filter(({ Properties }) => Properties.TopicName === undefined));
+
 describe.each(alarms.map((alarm) => [nameOf(alarm), alarm] as const))("%s", (name, alarm) => {
   const { AlarmDescription, AlarmActions, OKActions, ActionsEnabled } = alarm.Properties;
 
   test("notifies the topic when it begins and when it ends", () => {
-    const topic = only(prod.all("AWS::SNS::Topic"));
+    const topic = alarmTopicOf(prod);
     expect(AlarmActions).toEqual([{ Ref: topic.id }]);
     expect(OKActions).toEqual([{ Ref: topic.id }]);
     expect(ActionsEnabled).not.toBe(false);
@@ -318,7 +330,10 @@ describe("the topic", () => {
   const every = new SynthesizedStack("everyOption");
 
   test("accepts alarms of this account, and nothing without TLS", () => {
-    const { Statement } = only(prod.all("AWS::SNS::TopicPolicy")).Properties.PolicyDocument;
+    const policies = prod.all("AWS::SNS::TopicPolicy").map(({ Properties }) => Properties);
+    const { Statement } = only(
+      policies.filter(({ Topics: [topic] }) => topic.Ref === alarmTopicOf(prod).id),
+    ).PolicyDocument;
     expect(Statement).toMatchObject([
       { Effect: "Deny", Principal: "*", Condition: { Bool: { "aws:SecureTransport": "false" } } },
       {
@@ -335,7 +350,7 @@ describe("the topic", () => {
     expect(only(every.all("AWS::SNS::Subscription")).Properties).toMatchObject({
       Protocol: "email",
       Endpoint: "ops@example.com",
-      TopicArn: { Ref: only(every.all("AWS::SNS::Topic")).id },
+      TopicArn: { Ref: alarmTopicOf(every).id },
     });
   });
 });

@@ -118,8 +118,8 @@ const lines = {
     "Maximum ApproximateNumberOfMessagesNotVisible",
     "Maximum ApproximateNumberOfMessagesDelayed",
   ],
-  "Function throttles": Array(11).fill("Sum Throttles"),
-  Sweep: ["Maximum SweepLag", "Sum Redriven"],
+  "Function throttles": Array(12).fill("Sum Throttles"),
+  "Sweep and notifications": ["Maximum SweepLag", "Maximum NotificationLag", "Sum Redriven"],
   "Dead letters": [
     ...Array(3).fill("Maximum ApproximateNumberOfMessagesVisible"),
     "Sum RejectedEvents",
@@ -131,8 +131,8 @@ const lines = {
   "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
   Requests: ["SampleCount Count", "Sum 4XXError", "Sum 5XXError"],
   Latency: ["p50 Latency", "p99 Latency"],
-  "Read units": Array(12).fill("Sum ConsumedReadCapacityUnits"),
-  "Write units": Array(12).fill("Sum ConsumedWriteCapacityUnits"),
+  "Read units": Array(13).fill("Sum ConsumedReadCapacityUnits"),
+  "Write units": Array(13).fill("Sum ConsumedWriteCapacityUnits"),
   "Concurrent executions": ["Maximum ClaimedAccountConcurrency", ...Array(3).fill("Maximum ConcurrentExecutions")],
 };
 

@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { permissions } from "../../../functions/manifest/endpoints.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
 import { readDuration } from "../../../packages/cli/src/deployments.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { collectEvents } from "../../../packages/cli/src/webhooks.ts";
-import type { EventName } from "../../../packages/client/src/client.ts";
+import type { WebhookEventName } from "../../../packages/client/src/client.ts";
 
 /* Default values of options, and the values that they accept. */
 
@@ -15,7 +16,7 @@ const allCommands = (command: Command, path = ""): [string, Command][] => [
 ];
 
 test("options have these defaults and choices", () => {
-  const events = [...eventNames];
+  const events = [...webhookEventNames];
   const rows = allCommands(createProgram()).flatMap(([path, { options }]) =>
     options.flatMap(({ long, defaultValue, argChoices }) =>
       defaultValue === undefined && argChoices === undefined ? [] : [[`${path} ${long}`, defaultValue, argChoices]],
@@ -45,7 +46,7 @@ test("options have these defaults and choices", () => {
     ["deliveries recover --status", undefined, ["failed", "held"]],
     ["deliveries tail --last", "5", undefined],
     ["deployments wait --timeout", "20m", undefined],
-    ["deployments watch --event", undefined, events],
+    ["deployments watch --event", undefined, [...eventNames]],
     ["deployments watch --last", "5", undefined],
     ["workflows trust --issuer", "github", undefined],
     [
@@ -104,14 +105,20 @@ test.each([
   ],
   [["deploy.failed", "deploy.failed,deploy.failed"], ["deploy.failed"]],
 ])("collectEvents of %j is %j", (values, events) => {
-  expect(values.reduce<EventName[] | undefined>((names, text) => collectEvents(text, names), undefined)).toEqual(
+  expect(values.reduce<WebhookEventName[] | undefined>((names, text) => collectEvents(text, names), undefined)).toEqual(
     events,
   );
 });
 
 test.each([
-  ["deploy.paused", "Valid events: deploy.started, deploy.succeeded, deploy.failed."],
-  ["deploy.failed,", "Valid events: deploy.started, deploy.succeeded, deploy.failed."],
+  [
+    "deploy.paused",
+    "Valid events: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
+  ],
+  [
+    "deploy.failed,",
+    "Valid events: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
+  ],
   ["https://example.com/", "Pass the URL before --events."],
 ])("collectEvents rejects %s", (text, message) => {
   expect(() => collectEvents(text)).toThrow(message);

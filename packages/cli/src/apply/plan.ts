@@ -1,4 +1,4 @@
-import type { EventName, WebhookInList } from "../../../client/src/client.ts";
+import type { WebhookEventName, WebhookInList } from "../../../client/src/client.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { matchKey } from "./match-key.ts";
 import type { DeclaredWebhook } from "./webhooks-file.ts";
@@ -7,7 +7,7 @@ import type { DeclaredWebhook } from "./webhooks-file.ts";
 
 /** The fields of a webhook that change. */
 export interface FieldChanges {
-  events?: { from: EventName[]; to: EventName[] };
+  events?: { from: WebhookEventName[]; to: WebhookEventName[] };
   enabled?: { from: boolean; to: boolean };
 }
 

@@ -1,12 +1,14 @@
 import { parse, YAMLParseError } from "yaml";
 import * as z from "zod";
-import { eventNames } from "../api-values.ts";
+import { webhookEventNames } from "../api-values.ts";
 import { usageError } from "../exit-codes.ts";
 import { matchKey } from "./match-key.ts";
 
 const webhook = z.strictObject({
   url: z.string().refine(URL.canParse, "must be an absolute URL"),
-  events: z.array(z.enum(eventNames, `must be one of ${eventNames.join(", ")}`)).min(1, "must name at least one event"),
+  events: z
+    .array(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`))
+    .min(1, "must name at least one event"),
   /** Absent: a new webhook is enabled, and the state of an existing one is left as it is. */
   enabled: z.boolean("must be true or false").optional(),
 });

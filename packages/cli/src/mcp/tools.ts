@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import type { Attempt, Client, DeliveryWithAttempts, EventName, Permission } from "../../../client/src/client.ts";
-import { deliveryStatuses, eventNames } from "../api-values.ts";
+import { deliveryStatuses, webhookEventNames } from "../api-values.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { findDelivery, findProject, findScope, findWebhook, newestDeliveries, webhooksOf } from "../find.ts";
 import { jsonText } from "../terminal.ts";
@@ -53,7 +53,7 @@ const deliveryRecord = z.looseObject({
   id: z.string(),
   webhook_id: z.string(),
   event: z.string(),
-  deployment_id: z.string(),
+  deployment_id: z.nullable(z.string()),
   status: z.string(),
   test: z.boolean(),
   created_at: z.string(),
@@ -107,7 +107,7 @@ export const tools: Tool[] = [
     input: z.strictObject({
       project,
       url: z.string().describe("The URL of the receiver: https, with a public host."),
-      events: z.array(z.enum(eventNames)).min(1).describe("The events to receive."),
+      events: z.array(z.enum(webhookEventNames)).min(1).describe("The events to receive."),
     }),
     output: z.object({ webhook: webhookRecord.extend({ secret: z.string() }), untrusted }),
     run: async (api, input) => {

@@ -1,0 +1,338 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
+import { API_KEY_RANDOM_BYTES, type ApiKey, createApiKey } from "../../../functions/api-keys/api-key.ts";
+import * as apiKeys from "../../../functions/api-keys/api-key-store.ts";
+import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
+import { handler } from "../../../functions/deliveries/publish-notifications.ts";
+import type { WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
+import { createNotification } from "../../../functions/notifications/notification.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { logSink } from "../../../functions/platform/log.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { failDynamo, interceptSns, isCall, restoreAws } from "../../support/aws-calls.ts";
+import {
+  changeWebhook,
+  eventOf,
+  givenWebhook,
+  pipelineBatch,
+  prepareDeliveries,
+  rowsOf,
+  takeDeliveryMessages,
+  takeMessages,
+} from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { fakeDate } from "../../support/fake-date.ts";
+import { type Mail, notificationsAbout, subscribeToTopic } from "../../support/notifications.ts";
+import { startReceiver } from "../../support/receiver.ts";
+import { newScenario } from "../../support/scenario.ts";
+import { startTestService } from "../../support/service.ts";
+
+const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
+const run = (context = enoughTime) => handler({}, context);
+const both: WebhookEventName[] = ["webhook.failing", "webhook.disabled"];
+const gone = { status_code: 410, error_code: "http_status" } as const;
+
+let takeMail: () => Promise<Mail[]>;
+beforeAll(async () => {
+  await prepareDeliveries();
+  takeMail = await subscribeToTopic();
+});
+afterEach(async () => {
+  restoreAws();
+  jest.useRealTimers();
+  await run();
+  await takeMail();
+  await takeDeliveryMessages();
+});
+
+/** Creates a webhook that is to be disabled and others in its project. */
+async function givenProject(...others: WebhookEventName[][]): Promise<{ webhook: Webhook; others: Webhook[] }> {
+  const projectId = randomUUID();
+  const url = "https://user-token.example.com:8443/path-token?query-token=1";
+  const { webhook } = await givenWebhook({ projectId, url, events: ["deploy.started", ...both] });
+  const rest: Webhook[] = [];
+  for (const events of others) rest.push((await givenWebhook({ projectId, events })).webhook);
+  return { webhook, others: rest };
+}
+
+const disable = async (webhook: Webhook) => webhooks.disable(webhook, "gone", new Date().toISOString(), gone);
+
+test("a disabled webhook is published to the webhooks that subscribe to it, and to the topic", async () => {
+  const { webhook, others } = await givenProject(["webhook.disabled"], ["deploy.started"], ["webhook.failing"], both);
+  await disable(webhook);
+  const [row] = await notificationsAbout(webhook.id);
+  await run();
+  const deliveries = await Promise.all(others.map(rowsOf));
+  expect(deliveries.map((rows) => rows.length)).toEqual([1, 0, 0, 1]);
+  const data = {
+    webhook_id: webhook.id,
+    host: "user-token.example.com:8443",
+    failing_since: null,
+    status_code: 410,
+    error_code: "http_status",
+    reason: "gone",
+  };
+  const { project_id } = webhook;
+  const [delivery] = deliveries[0] ?? [];
+  expect(delivery).toMatchObject({ status: "pending", event: "webhook.disabled", deployment_id: null, project_id });
+  const { timestamp } = row ?? {};
+  expect(JSON.parse(delivery?.body ?? "")).toEqual({
+    event: "webhook.disabled",
+    project_id,
+    deployment_id: null,
+    timestamp,
+    data,
+  });
+  expect(await takeMail()).toEqual([
+    {
+      subject: `webhook.disabled in project ${project_id}`,
+      attributes: { type: "webhook.disabled", project_id },
+      message: { id: row?.id, type: "webhook.disabled", project_id, timestamp, data },
+    },
+  ]);
+  expect(await notificationsAbout(webhook.id)).toEqual([]);
+  // Their messages are enqueued at once.
+  const sent = (await takeDeliveryMessages()).flatMap((message) => ("webhook_id" in message ? message.webhook_id : []));
+  expect(sent.sort()).toEqual([others[0]?.id, others[3]?.id].sort());
+});
+
+test("a webhook is not notified about itself, and not in another project", async () => {
+  const { webhook } = await givenProject();
+  const { webhook: foreign } = await givenWebhook({ events: both });
+  await disable(webhook);
+  await run();
+  expect([await rowsOf(webhook), await rowsOf(foreign)]).toEqual([[], []]);
+  expect(await takeMail()).toHaveLength(1);
+});
+
+test.each([
+  ["disabled", { disabled_at: "2026-01-01T00:00:00.000Z" }, "held"],
+  ["of a suspended project", { suspended_at: "2026-01-01T00:00:00.000Z" }, "held"],
+  ["failing", { failing_since: "2026-01-01T00:00:00.000Z" }, "pending"],
+])("a notification for a webhook that is %s is stored as its deliveries are", async (_, state, status) => {
+  const { webhook, others } = await givenProject(both);
+  const [other] = others as [Webhook];
+  await changeWebhook(other, state);
+  await disable(webhook);
+  await run();
+  expect(await rowsOf(other)).toMatchObject([{ status }]);
+});
+
+describe("after a crash", () => {
+  test.each<[string, () => void]>([
+    ["the rows of the deliveries are written", () => interceptSns(() => Promise.reject(new Error("killed")))],
+    ["the message is published", () => failDynamo((call) => isCall(call, "DeleteItem", "notifications"))],
+  ])("that comes when %s, the next run makes the same deliveries and sends the same id", async (_, crash) => {
+    const { webhook, others } = await givenProject(both);
+    const [other] = others as [Webhook];
+    await disable(webhook);
+    crash();
+    await run();
+    const before = await rowsOf(other);
+    expect(await notificationsAbout(webhook.id)).toHaveLength(1);
+    restoreAws();
+    await run();
+    expect(before).toHaveLength(1);
+    expect(await rowsOf(other)).toEqual(before);
+    const ids = new Set((await takeMail()).map(({ message }) => message.id));
+    expect(ids.size).toBe(1);
+    expect(await notificationsAbout(webhook.id)).toEqual([]);
+  });
+
+  test("runs at the same time make one delivery", async () => {
+    const { webhook, others } = await givenProject(both);
+    await disable(webhook);
+    await Promise.all([run(), run(), run()]);
+    expect(await rowsOf(others[0] as Webhook)).toHaveLength(1);
+    expect(await notificationsAbout(webhook.id)).toEqual([]);
+  });
+});
+
+test("a notification that cannot be published does not keep others back", async () => {
+  const [broken, healthy] = [await givenProject(both), await givenProject(both)];
+  for (const { webhook } of [broken, healthy]) await disable(webhook);
+  failDynamo(({ input }) => JSON.stringify(input).includes(broken.webhook.project_id));
+  const errors: unknown[] = [];
+  const write = logSink.write;
+  logSink.write = (level, line) => void (level === "error" && errors.push(line.message));
+  await run();
+  logSink.write = write;
+  expect(errors).toEqual(["notification failed"]);
+  expect(await rowsOf(healthy.others[0] as Webhook)).toHaveLength(1);
+  expect(await notificationsAbout(broken.webhook.id)).toHaveLength(1);
+});
+
+test("a flood of one owner does not use up the run: others of its shard are published beside it", async () => {
+  const { webhook } = await givenProject();
+  const flood = Array.from({ length: 130 }, (_, index) =>
+    createNotification(
+      {
+        type: "webhook.disabled",
+        project_id: webhook.project_id,
+        data: { webhook_id: webhook.id, host: "example.com", failing_since: null, ...gone, reason: "gone" },
+      },
+      new Date(Date.now() - 600_000 + index),
+      randomBytes(16),
+    ),
+  );
+  for (const Item of flood) await dynamo().send(new PutCommand({ TableName: tableName("notifications"), Item }));
+  const [first] = flood as [(typeof flood)[0]];
+  const other = createNotification(
+    { type: "api_key.revoked", project_id: randomUUID(), data: revocation("flooded") },
+    new Date(Date.now() - 1_000),
+    randomBytes(16),
+  );
+  const beside = { ...other, due_shard: first.due_shard };
+  await dynamo().send(new PutCommand({ TableName: tableName("notifications"), Item: beside }));
+  await run();
+  expect(await notificationsAbout("flooded")).toEqual([]);
+  expect(await notificationsAbout(webhook.id)).toHaveLength(30);
+});
+
+const revocation = (api_key_id: string) => ({
+  api_key_id,
+  user_id: "user",
+  name: "ci",
+  key_prefix: "svc_12345678",
+  reason: "deleted" as const,
+  secret: "current" as const,
+});
+
+test("no notification is begun when the time is almost up", async () => {
+  const { webhook } = await givenProject(both);
+  await disable(webhook);
+  await run({ getRemainingTimeInMillis: () => 9_000 });
+  expect(await notificationsAbout(webhook.id)).toHaveLength(1);
+});
+
+describe("clock skew", () => {
+  test("a notification of a function whose clock is ahead waits until it is due, and one whose clock is behind does not", async () => {
+    const [ahead, behind] = [await givenProject(), await givenProject()];
+    const clock = fakeDate();
+    clock.advance(120);
+    await disable(ahead.webhook);
+    clock.advance(-240);
+    await disable(behind.webhook);
+    jest.useRealTimers();
+    await run();
+    expect((await takeMail()).map(({ message }) => message.data)).toMatchObject([{ webhook_id: behind.webhook.id }]);
+    fakeDate().advance(121);
+    await run();
+    expect((await takeMail()).map(({ message }) => message.data)).toMatchObject([{ webhook_id: ahead.webhook.id }]);
+  });
+});
+
+describe("reminders of a key", () => {
+  const DAY_SECONDS = 24 * 3600;
+
+  async function givenKey(days: number): Promise<ApiKey> {
+    const expires_at = new Date(Date.now() + days * DAY_SECONDS * 1000);
+    const input = { name: "ci", expires_at };
+    const { apiKey } = createApiKey(`user-${randomUUID()}`, input, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
+    await apiKeys.insert(apiKey);
+    return apiKey;
+  }
+
+  const daysLeft = (mail: Mail[]) =>
+    mail.map(({ message }) => message.data).map((data) => "days_left" in data && data.days_left);
+
+  test("are published 30, 7 and 1 days before it expires, with its name of then", async () => {
+    const clock = fakeDate();
+    const apiKey = await givenKey(31);
+    await apiKeys.rename(apiKey.user_id, apiKey.id, "new name");
+    const seen: unknown[] = [];
+    for (const [days, seconds] of [
+      [0, 0],
+      [1, 0],
+      [22, 0],
+      [1, 0],
+      [5, 0],
+      [1, 1],
+      [1, 0],
+    ] as const) {
+      clock.advance(days * DAY_SECONDS + seconds);
+      await run();
+      seen.push(daysLeft(await takeMail()));
+    }
+    expect(seen).toEqual([[], [30], [], [7], [], [1], []]);
+    expect(await notificationsAbout(apiKey.id)).toEqual([]);
+  });
+
+  test("tell the key, and no secret", async () => {
+    const clock = fakeDate();
+    const apiKey = await givenKey(2);
+    clock.advance(DAY_SECONDS);
+    await run();
+    const [mail] = await takeMail();
+    const { id, user_id, name, key_prefix, expires_at } = apiKey;
+    expect(mail).toMatchObject({ subject: "api_key.expiring", attributes: { type: "api_key.expiring" } });
+    expect(mail?.message).toEqual({
+      id: expect.any(String),
+      type: "api_key.expiring",
+      project_id: null,
+      timestamp: new Date().toISOString(),
+      data: { api_key_id: id, user_id, name, key_prefix, expires_at, days_left: 1 },
+    });
+  });
+
+  test("are dropped when the key is deleted before, or has expired", async () => {
+    const clock = fakeDate();
+    const [deleted, expired] = [await givenKey(2), await givenKey(2)];
+    await apiKeys.remove(deleted.user_id, deleted.id);
+    await run();
+    await takeMail();
+    clock.advance(2 * DAY_SECONDS);
+    await run();
+    expect(await takeMail()).toEqual([]);
+    expect([...(await notificationsAbout(deleted.id)), ...(await notificationsAbout(expired.id))]).toEqual([]);
+  });
+});
+
+test("every run emits by how much the longest overdue notification is late", async () => {
+  const lags: unknown[] = [];
+  const write = logSink.write;
+  logSink.write = (_level, line) => void (line.message === "notifications" && lags.push(line.NotificationLag));
+  await run();
+  const { webhook } = await givenProject();
+  await disable(webhook);
+  const clock = fakeDate();
+  clock.advance(60);
+  await run();
+  failDynamo((call) => isCall(call, "Query", "notifications"));
+  await expect(run()).rejects.toThrow();
+  logSink.write = write;
+  expect(lags).toEqual([0, expect.closeTo(60, 0)]);
+});
+
+test("the pipeline cannot send an event about a webhook", async () => {
+  const { others } = await givenProject(both);
+  const [other] = others as [Webhook];
+  const batch = pipelineBatch(eventOf(other.project_id, { event: "webhook.disabled" }));
+  expect(await fanOut(batch)).toEqual({ batchItemFailures: [] });
+  expect(await takeMessages("events", "dead letters")).toMatchObject([
+    { reason: expect.stringMatching(/^event must be/) },
+  ]);
+  expect(await rowsOf(other)).toEqual([]);
+});
+
+test("a webhook that its receiver disables with 410 is announced to another webhook of the project", async () => {
+  const service = await startTestService({ deliver: true });
+  const [failing, other] = [await startReceiver(), await startReceiver()];
+  failing.respondWith(410);
+  const { api, path, projectId, webhook } = await newScenario(service, { url: failing.url, events: ["deploy.failed"] });
+  await api.post(`/v1/projects/${projectId}/webhooks`, { url: other.url, events: ["webhook.disabled"] });
+  await api.post(`${path}/test`, { event: "deploy.failed" });
+  await other.waitFor(1);
+  const [{ headers, body }] = other.received as [(typeof other.received)[0]];
+  expect(headers).toMatchObject({ "x-service-event": "webhook.disabled" });
+  expect(JSON.parse(body)).toMatchObject({ deployment_id: null, data: { webhook_id: webhook.id, reason: "gone" } });
+  await eventually(async () => expect((await api.get(path)).body.data.disabled_reason).toBe("gone"));
+  const feed = await api.get(`/v1/projects/${projectId}/events`);
+  expect(feed.body.data).toEqual([]);
+  expect(failing.received).toHaveLength(1);
+  await service.stop();
+  for (const receiver of [failing, other]) await receiver.close();
+});
