@@ -1,6 +1,12 @@
 import { type EventName, eventNames, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
-import { eventDescriptions, payloadSchema, payloadSchemas } from "../../../functions/deployments/event-payload.ts";
-import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
+import {
+  eventDescriptions,
+  payloadSchema,
+  payloadSchemas,
+  webhookPayloadSchemas,
+} from "../../../functions/deployments/event-payload.ts";
+import { sampleEvent, sampleWebhookEvent } from "../../../functions/deployments/sample-event.ts";
+import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const projectId = "01930000-0000-7000-8000-00000000d301";
@@ -47,3 +53,16 @@ test("the sample of deploy.succeeded contains the given URL", () => {
   const { data } = sampleEvent("deploy.succeeded", { projectId, deploymentId, now, url: "https://app.example.com" });
   expect(data).toEqual({ url: "https://app.example.com", status: "running" });
 });
+
+test.each(webhookEventNames)(
+  "the sample of %s for a test delivery matches its payload schema, and no other",
+  (name) => {
+    const sample = sampleWebhookEvent(name, { projectId, id: deploymentId, now });
+    const body = JSON.parse(sample.body);
+    expect(webhookPayloadSchemas[name].parse(body)).toEqual(body);
+    expect(body.deployment_id).toBe(name.startsWith("deploy.") ? deploymentId : null);
+    for (const other of webhookEventNames.filter((each) => each !== name)) {
+      expect(webhookPayloadSchemas[other].safeParse(body).success).toBe(false);
+    }
+  },
+);
