@@ -84,8 +84,7 @@ export const suppressions: readonly Suppression[] = [
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR3",
-    reason:
-      "The API's access log contains the calls of the console. Downloads of public files are not worth logging.",
+    reason: "The API's access log contains the calls of the console. Downloads of public files are not worth logging.",
   },
   {
     id: "AwsSolutions::AwsSolutions-CFR4",

@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { eventDescriptions, payloadSchemas } from "../../functions/deployments/event-payload.ts";
 import type { ParamOf } from "../../functions/http/define-endpoint.ts";
-import { type Access, type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import { type Access, type EndpointRow, endpoints, workflowPermissions } from "../../functions/manifest/endpoints.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 import { errorResponseSchema } from "../../functions/schema/response-schema.ts";
@@ -53,7 +53,7 @@ export async function openApiDocument(version: string): Promise<Json> {
       },
       { url: "http://127.0.0.1:3000", description: "`npm start` on this machine." },
     ],
-    security: [{ jwt: [] }, { apiKey: [] }, { workflow: [] }],
+    security: defaultSecurity,
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
     webhooks: Object.fromEntries(eventNames.map((name) => [name, { post: webhookOf(name) }])),
@@ -124,6 +124,17 @@ const accessNotes: Record<Access, string> = {
     "Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.",
 };
 
+/** What most operations accept. */
+const defaultSecurity = [{ jwt: [] }, { apiKey: [] }, { workflow: [] }];
+
+/** Returns the credentials that an operation accepts, if they are not those of most. */
+function securityOf(row: EndpointRow): { security?: object[] } {
+  if (row.access === "anyone") return { security: [] };
+  if (needsSession(row)) return { security: [{ jwt: [] }] };
+  const isForWorkflows = row.permission === "none" || workflowPermissions.some((name) => name === row.permission);
+  return isForWorkflows ? {} : { security: [{ jwt: [] }, { apiKey: [] }] };
+}
+
 const needsSession = ({ access }: EndpointRow): boolean => access === "session" || access === "admin_session";
 
 const permissionNote = ({ permission }: EndpointRow): string =>
@@ -163,8 +174,7 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     description:
       [description, throttleNote(row), accessNotes[row.access], permissionNote(row)].filter(Boolean).join(" ") ||
       summary,
-    ...(row.access === "anyone" && { security: [] }),
-    ...(needsSession(row) && { security: [{ jwt: [] }] }),
+    ...securityOf(row),
     ...((parameters || row.repeatReturns) && {
       parameters: [...(parameters ? queryParameters(parameters) : []), ...(row.repeatReturns ? [idempotencyKey] : [])],
     }),

@@ -1,5 +1,6 @@
+import { MAX_PROJECTS_PER_CREDENTIAL } from "../../functions/access/identity.ts";
 import { MAX_EARLIER_KEYS, MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
-import { MAX_PROJECTS_PER_KEY, MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
+import { MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
 import {
   apiKeySchema,
   createdApiKeySchema,
@@ -140,10 +141,28 @@ const keyFields = {
   },
   project_ids: {
     minItems: 1,
-    maxItems: MAX_PROJECTS_PER_KEY,
-    description: "The projects that the key can see, 1 to 20 of its user. Default: all.",
+    maxItems: MAX_PROJECTS_PER_CREDENTIAL,
+    description: `The projects that the key can see, 1 to ${MAX_PROJECTS_PER_CREDENTIAL} of its user. Default: all.`,
   },
   expires_at: { description: "The moment at which the key ends, at most 366 days ahead. Default: never." },
+};
+
+/* Keys of users and of service accounts are renamed and rolled in the same way. */
+
+const renameFields = { name: { ...name, description: `The label shown in lists. ${name.description}` } };
+
+const rollDescription =
+  "Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; " +
+  `after it, it is rejected like a deleted one. At most ${MAX_EARLIER_KEYS} earlier keys stay valid: a further roll ends the ` +
+  "oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled.";
+
+const rollFields = {
+  overlap_seconds: {
+    type: "integer",
+    minimum: 0,
+    maximum: 604_800,
+    description: "Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.",
+  },
 };
 
 /** Keyed by `file` of the endpoint's row. A row without an entry does not compile. */
@@ -190,7 +209,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "API keys",
     summary: "Rename an API key",
     description: "A key can rename itself; one with `permissions` or `project_ids` only itself.",
-    fields: { name: { ...name, description: `The label shown in lists. ${name.description}` } },
+    fields: renameFields,
     example: { name: "ci of the shop" },
     response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
   },
@@ -198,18 +217,8 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     id: "rollApiKey",
     tag: "API keys",
     summary: "Replace the secret of an API key",
-    description:
-      "Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; " +
-      `after it, it is rejected like a deleted one. At most ${MAX_EARLIER_KEYS} earlier keys stay valid: a further roll ends the ` +
-      "oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled.",
-    fields: {
-      overlap_seconds: {
-        type: "integer",
-        minimum: 0,
-        maximum: 604_800,
-        description: "Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.",
-      },
-    },
+    description: rollDescription,
+    fields: rollFields,
     example: { overlap_seconds: 3600 },
     response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["conflict"],
@@ -503,6 +512,24 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
     },
     response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
+  },
+  "service-accounts/update-api-key": {
+    id: "updateServiceAccountApiKey",
+    tag: "Service accounts",
+    summary: "Rename an API key of a service account",
+    fields: renameFields,
+    example: { name: "ci of the shop" },
+    response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
+  },
+  "service-accounts/roll-api-key": {
+    id: "rollServiceAccountApiKey",
+    tag: "Service accounts",
+    summary: "Replace the secret of an API key of a service account",
+    description: rollDescription,
+    fields: rollFields,
+    example: { overlap_seconds: 3600 },
+    response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
+    errors: ["conflict"],
   },
   "service-accounts/delete-api-key": {
     id: "deleteServiceAccountApiKey",

@@ -5,8 +5,9 @@ usage() {
   cat << 'END'
 Usage: STAGE=prod docs/runbook/delete-api-key.sh USER_ID KEY_ID
 
-Deletes all items of the key, those of earlier secrets too, and decrements the owner's key count, in one transaction. It
-changes nothing if the key does not exist, or is rolled or deleted in the meantime.
+Deletes all items of the key, those of earlier secrets too, and decrements the owner's key count, in one transaction. The
+audit log of the owner shows it, for a service account that of its project. It changes nothing if the key does not exist, or
+is rolled or deleted in the meantime.
 END
 }
 
@@ -17,12 +18,15 @@ case "${1:-} $#" in
 esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
 entry="{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"$2\"}}"
-read -ra hashes <<< "$(aws dynamodb get-item --table-name "$STACK-user-api-keys" --consistent-read --key "$entry" \
-  --query 'Item.[key_hash.S, earlier.L[].M.key_hash.S || `[]`][]' --output text)"
-if [ "${hashes[0]:-None}" = None ]; then
+read -ra found <<< "$(aws dynamodb get-item --table-name "$STACK-user-api-keys" --consistent-read --key "$entry" \
+  --query 'Item.[project_id.S || `"user"`, key_hash.S, earlier.L[].M.key_hash.S || `[]`][]' --output text)"
+project=${found[0]:-None} hashes=("${found[@]:1}")
+if [ "$project" = None ]; then
   echo "The user $1 has no API key $2." >&2
   exit 1
 fi
+scope=project:$project
+if [ "$project" = user ]; then scope=user:$1; fi
 records=
 for hash in "${hashes[@]}"; do
   records+="{\"Delete\":{\"TableName\":\"$STACK-api-keys\",\"Key\":{\"key_hash\":{\"S\":\"$hash\"}}}},"
@@ -30,5 +34,6 @@ done
 aws dynamodb transact-write-items --transact-items "[
   $records
   {\"Delete\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":$entry,\"ConditionExpression\":\"key_hash = :seen\",\"ExpressionAttributeValues\":{\":seen\":{\"S\":\"${hashes[0]}\"}}}},
-  {\"Update\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"#count\"}},\"UpdateExpression\":\"ADD key_count :minusOne\",\"ExpressionAttributeValues\":{\":minusOne\":{\"N\":\"-1\"}}}}
+  {\"Update\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"#count\"}},\"UpdateExpression\":\"ADD key_count :minusOne\",\"ExpressionAttributeValues\":{\":minusOne\":{\"N\":\"-1\"}}}},
+  $(audit_put "$scope" api_key.deleted "$2")
 ]"

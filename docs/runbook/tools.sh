@@ -65,6 +65,19 @@ invoke() (
   [ "$failed" = None ] || { echo "invoke: $name failed." >&2; exit 1; }
 )
 
+# audit_put SCOPE ACTION RESOURCE [DETAILS]: prints the item of a transaction that writes an event of the platform to the audit
+# log, for example: audit_put project:<project> webhook.disabled <webhook> '{"reason":{"S":"manual"}}'
+audit_put() {
+  local now random time
+  now=$(date -u +%s)
+  random=$(od -An -N10 -tx1 /dev/urandom | tr -d ' \n')
+  time=$(printf '%012x' $((now * 1000))) # of a UUIDv7, by which the log is ordered
+  printf '{"Put":{"TableName":"%s","Item":{"scope":{"S":%s},"id":{"S":"%s"},"at":{"S":"%s"},"action":{"S":"%s"},' \
+    "$STACK-audit-events" "$(json "$1")" "${time:0:8}-${time:8}-7${random:0:3}-8${random:3:3}-${random:6:12}" "$(date -u +%FT%T.000Z)" "$2"
+  printf '"actor":{"M":{"type":{"S":"platform"}}},"resource_id":{"S":"%s"},"details":{"M":%s},"expires_at":{"N":"%s"}}}}' \
+    "$3" "${4:-{\}}" $((now + 400 * 86400))
+}
+
 # table_state TABLE: prints the status of a table, or GONE if it does not exist
 table_state() {
   local reply

@@ -12,17 +12,24 @@ export interface Identity {
   authType: "jwt" | "api_key" | "workflow";
   /** Id of the API key; absent for a JWT. */
   keyId?: string | undefined;
+  /** Prefix of the secret that was sent, which may be an earlier one of the key; absent for a JWT. */
+  keyPrefix?: string | undefined;
   /** The permissions of a narrow credential; absent = all of the user. */
   permissions?: string[] | undefined;
   /** The only projects that a narrow credential can see; absent = all of the user. */
   projectIds?: string[] | undefined;
   /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. An earlier key ends with its overlap. */
   expiresAt?: string | undefined;
+  /** Issuer and numeric id of the repository of a workflow: `<iss>#<id>`. Absent for a user. */
+  repositoryId?: string | undefined;
   /** Where a workflow runs, for logs: name of the repository, ref and id of the run. Absent unless the token names them. */
   repository?: string | undefined;
   ref?: string | undefined;
   runId?: string | undefined;
 }
+
+/** Upper bound on `projectIds`: more would not fit into the context that the authorizer passes to the endpoints. */
+export const MAX_PROJECTS_PER_CREDENTIAL = 20;
 
 /** Beginnings of user ids that this service gives itself. No identity provider can sign in such a user. */
 export const reservedUserIds = { workflow: "workflow:", serviceAccount: "service-account:" } as const;
@@ -37,9 +44,11 @@ export const identityContext = z.object({
   userId: z.string(),
   authType: z.enum(["jwt", "api_key", "workflow"]),
   keyId: z.optional(z.string()),
+  keyPrefix: z.optional(z.string()),
   permissions: z.optional(words),
   projectIds: z.optional(words),
   expiresAt: z.optional(z.string()),
+  repositoryId: z.optional(z.string()),
   repository: z.optional(z.string()),
   ref: z.optional(z.string()),
   runId: z.optional(z.string()),
@@ -56,7 +65,12 @@ export function toContext({ permissions, projectIds, ...identity }: Identity): R
 export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
   permissions !== undefined || projectIds !== undefined;
 
-const SERVICE_ACCOUNT = "service-account:";
+/**
+ * Returns whose requests an `Idempotency-Key` tells apart: those of a user, or those of the workflows of a repository in a
+ * project. The trust that lets a workflow in is no part of it: a repeat is one, whichever trusts were added or deleted since.
+ */
+export const idempotencyScopeOf = ({ userId, repositoryId }: Identity, projectId: string | undefined): string =>
+  repositoryId === undefined ? userId : `${reservedUserIds.workflow}${repositoryId}#${projectId ?? ""}`;
 
 /** Returns the user id of a service account. No identity provider may issue it: see auth/jwt-claims.ts. */
-export const serviceAccountUserId = (id: string): string => SERVICE_ACCOUNT + id;
+export const serviceAccountUserId = (id: string): string => reservedUserIds.serviceAccount + id;

@@ -1,18 +1,17 @@
 import * as z from "zod/mini";
+import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import { personId } from "../access/person-id.ts";
 import { permissions } from "../manifest/endpoints.ts";
 import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, uuid } from "../schema/input.ts";
 
 /* The inputs of the endpoints for keys. A module of its own: the authorizer does not load it. */
 
-/** More would not fit into the context that the authorizer passes to the endpoints. */
-export const MAX_PROJECTS_PER_KEY = 20;
 const keyFields = {
   name: displayName,
   permissions: z.optional(
     setOf(z.enum(permissions, orRequired(`must be one of ${permissions.join(", ")}`)), permissions.length),
   ),
-  project_ids: z.optional(setOf(uuid, MAX_PROJECTS_PER_KEY)),
+  project_ids: z.optional(setOf(uuid, MAX_PROJECTS_PER_CREDENTIAL)),
   expires_at: z.optional(isoTime),
 };
 

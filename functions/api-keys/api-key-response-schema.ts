@@ -59,12 +59,24 @@ export const currentCredentialSchema = z.strictObject({
     workflow: "a workflow of a CI system",
   }),
   user_id: text("Id of the user for whom it acts. A workflow acts for itself, as `workflow:<id of the trust>`."),
-  api_key: z.nullable(z.strictObject({ id: base.id, name: base.name, key_prefix: base.key_prefix })),
+  api_key: z.nullable(
+    z.strictObject({
+      id: base.id,
+      name: base.name,
+      key_prefix: text("The first 12 characters of the key that was sent, which may be an earlier one after a roll.", {
+        pattern: "^svc_[0-9a-f]{8}$",
+      }),
+    }),
+  ),
   permissions: z.nullable(z.array(z.string())).check(z.describe("What it may do; null = all that its user may.")),
   project_ids: z
     .nullable(z.array(id("Id of a project.")))
     .check(z.describe("The projects that it can see; null = all of its user.")),
-  expires_at: z.nullable(instant("The first moment at which it is rejected; null = no end set by the service.")),
+  expires_at: z.nullable(
+    instant(
+      "The first moment at which it is rejected, for an earlier key at the latest the end of its overlap; null = no end set by the service.",
+    ),
+  ),
 } satisfies FieldsOf<ReturnType<typeof toCurrent>>);
 
 /** The answer to a call that ends leaked credentials. */

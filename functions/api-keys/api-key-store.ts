@@ -403,15 +403,25 @@ export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSi
 }
 
 /**
- * Deletes all keys that a user has now, one after the other. After this returns, requests with them are rejected.
- * Idempotent.
+ * Deletes all keys that a user has now, one after the other: concurrent transactions on the counter of the user cancel each
+ * other. After this returns, requests with them are rejected. Idempotent.
+ * @returns the number of keys that this call has deleted, without those that a concurrent request has deleted
  */
-export async function removeAll(userId: string, by: Actor, reason: RemovalReason): Promise<void> {
+export async function removeAll(
+  userId: string,
+  by: Actor = platform,
+  reason: RemovalReason = "deleted",
+): Promise<number> {
+  let removed = 0;
   for (const id of await idsOf(userId)) {
-    await remove(userId, id, by, reason).catch((error: unknown) => {
+    try {
+      await remove(userId, id, by, reason);
+      removed += 1;
+    } catch (error) {
       if (!isNotFound(error)) throw error;
-    });
+    }
   }
+  return removed;
 }
 
 /** Returns the item that deletes the counter of a user without keys, so that nothing of that user is left. */

@@ -228,11 +228,11 @@ export type CreatedApiKey = ReturnType<typeof toCreated>;
  * Returns what a credential may do. `null` = not limited: all permissions, all projects, no end that the service sets.
  * @param apiKey absent for a JWT
  */
-export function toCurrent({ userId, authType, ...limits }: Identity, apiKey: ApiKey | undefined) {
+export function toCurrent({ userId, authType, keyPrefix, ...limits }: Identity, apiKey: ApiKey | undefined) {
   return {
     type: authType,
     user_id: userId,
-    api_key: apiKey ? { id: apiKey.id, name: apiKey.name, key_prefix: apiKey.key_prefix } : null,
+    api_key: apiKey ? { id: apiKey.id, name: apiKey.name, key_prefix: keyPrefix ?? apiKey.key_prefix } : null,
     permissions: limits.permissions ?? null,
     project_ids: limits.projectIds ?? null,
     expires_at: limits.expiresAt ?? null,

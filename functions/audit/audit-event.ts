@@ -16,6 +16,7 @@ export const auditActions = [
   "member.updated",
   "member.removed",
   "service_account.created",
+  "service_account.removal_begun",
   "service_account.deleted",
   "project.suspended",
   "project.resumed",

@@ -71,11 +71,12 @@ async function identifyByKey(token: string, event: APIGatewayRequestAuthorizerEv
       .updateLastUsed(apiKey, lastUse(event, now), AbortSignal.timeout(1_000))
       .catch((error: unknown) => log.error("last_used_at not written", error, { key_id: apiKey.id }));
   }
-  const { user_id, id, permissions, project_ids } = apiKey;
+  const { user_id, id, key_prefix, permissions, project_ids } = apiKey;
   return {
     userId: user_id,
     authType: "api_key",
     keyId: id,
+    keyPrefix: key_prefix,
     permissions,
     projectIds: project_ids,
     expiresAt: endOf(apiKey),

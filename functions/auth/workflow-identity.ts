@@ -1,8 +1,9 @@
 import { type Identity, reservedUserIds } from "../access/identity.ts";
 import { ApiError } from "../platform/errors.ts";
+import type { TrustedWorkflow } from "../trusted-workflows/trusted-workflow.ts";
 import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.ts";
 import { repositoryClaimOf, workflowFromClaims } from "../trusted-workflows/workflow-claims.ts";
-import { grantOf, isTrusted, type Workflow } from "../trusted-workflows/workflow-grant.ts";
+import { grantIn, grantWithoutProject, isTrusted, type Workflow } from "../trusted-workflows/workflow-grant.ts";
 import type { WorkflowIssuer } from "../trusted-workflows/workflow-issuer.ts";
 import { readHeader } from "./compact-jwt.ts";
 import { checkTimes, invalidClaim, invalidToken, tokenExpired } from "./jwt-claims.ts";
@@ -12,7 +13,8 @@ import { claimRules, verifyWithPublicKeys } from "./verify-jwt.ts";
 const ALGORITHMS = ["RS256", "ES256"];
 
 /**
- * Verifies the token of a workflow, and returns what the projects that trust it allow. Reads once.
+ * Verifies the token of a workflow, and returns what the projects that trust it allow. Reads once; a second time only
+ * for a project that does not trust the workflow.
  * @param projectId the project in the path of the request; undefined = none
  * @throws ApiError `invalid_token` or `token_expired`; `workflow_not_trusted` when no project trusts the repository, or
  *   none with this ref and environment
@@ -26,17 +28,17 @@ export async function identifyWorkflow(
 ): Promise<Identity> {
   const workflow = await verifyWorkflow(token, issuer, now);
   const repository = { issuer_url: issuer.issuer, repository_id: workflow.repositoryId };
-  const trusts = await trustedWorkflows.listOfRepository(repository, projectId);
-  const grant = grantOf(
-    trusts.filter((trust) => isTrusted(workflow, trust)),
-    projectId,
-  );
+  const matching = (trusts: TrustedWorkflow[]) => trusts.filter((trust) => isTrusted(workflow, trust));
+  const requested = projectId === undefined ? [] : await trustedWorkflows.listOfRepositoryIn(projectId, repository);
+  const grant =
+    grantIn(matching(requested)) ?? grantWithoutProject(matching(await trustedWorkflows.listOfRepository(repository)));
   if (grant === undefined) throw notTrusted(issuer, workflow);
   return {
     userId: reservedUserIds.workflow + grant.trustId,
     authType: "workflow",
     permissions: grant.permissions,
     projectIds: grant.projectIds,
+    repositoryId: `${issuer.issuer}#${workflow.repositoryId}`,
     repository: workflow.repository,
     ref: workflow.ref,
     runId: workflow.runId,

@@ -14,6 +14,9 @@ export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{w
     const after = cursor && readListCursor(cursor, listed);
     const { items, lastId } = await listPage([webhook.id], { filters, limit, after });
     const nextCursor = lastId && listCursor(lastId, listed);
-    return okPage(items.map((delivery) => toListItem(delivery, webhook, now)), { requestUrl, query, nextCursor });
+    return okPage(
+      items.map((delivery) => toListItem(delivery, webhook, now)),
+      { requestUrl, query, nextCursor },
+    );
   },
 });

@@ -2,7 +2,7 @@ import middy from "@middy/core";
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
 import type * as z from "zod/mini";
 import { type Actor, actorOf, system } from "../access/actor.ts";
-import { type Identity, identityContext } from "../access/identity.ts";
+import { type Identity, idempotencyScopeOf, identityContext } from "../access/identity.ts";
 import { requireAccess } from "../access/require-access.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
@@ -13,7 +13,8 @@ import { log } from "../platform/log.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
 import { parse } from "../schema/input.ts";
 import { corsHeaders } from "./cors.ts";
-import { findEarlier, outcomePut, type RepeatableRequest, repeatableRequest } from "./idempotency-store.ts";
+import { repeatableRequest } from "./idempotency-store.ts";
+import { outcomeItems, type Repeated, runOnce } from "./run-once.ts";
 
 /*
  * The code that all endpoints share: access checks, ids, the JSON body, the `data` envelope, headers and errors. The
@@ -52,7 +53,7 @@ interface EndpointRequest<Params extends string, Input, Query, Caller> {
    * without the header `Idempotency-Key`.
    * @param response what the endpoint returns
    */
-  onceOnly(response: { id: string; secret?: string; key?: string }): Record<string, TransactItem>;
+  onceOnly(response: Repeated): Record<string, TransactItem>;
   now: Date;
 }
 
@@ -129,7 +130,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
     const body = (schema && parse(schema, readJson(event))) as z.output<Schema>;
     const now = new Date();
     const header = isRepeatable ? headerOf(event.headers, "idempotency-key") : undefined;
-    const userId = identity?.userId ?? "";
+    const userId = identity ? idempotencyScopeOf(identity, params.project_id) : "";
     const request = repeatableRequest(header, { userId, route: `${method} ${event.path}`, input: body });
     const call = () =>
       run({
@@ -139,12 +140,10 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
         requestUrl: requestUrl(event),
         identity: identity as CallerOf<R>,
         actor: identity ? actorOf(identity, event.requestContext) : system,
-        onceOnly(created): Record<string, TransactItem> {
-          return request ? { outcome: outcomePut(request, outcomeOf(created), now) } : {};
-        },
+        onceOnly: (repeated) => outcomeItems(request, repeated, now),
         now,
       });
-    const response = request ? await runOnce(request, now, call) : await call();
+    const response = await runOnce(request, now, call, created);
     if (method !== "GET") logWrite({ method, path }, params, identity, response);
     const { statusCode, data, headers } = response;
     return { statusCode, body: data === undefined ? "" : JSON.stringify({ data }), ...(headers && { headers }) };
@@ -155,28 +154,6 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
     log.scope({ request_id: event.requestContext.requestId }, () => handler(event, context));
   // The OpenAPI document is generated from these schemas.
   return Object.assign(lambda, { input, query });
-}
-
-/** Returns what is stored for repeats: only the id of a record with a secret. */
-const outcomeOf = (data: { id: string; secret?: string; key?: string }) =>
-  data.secret === undefined && data.key === undefined ? { created_id: data.id, data } : { created_id: data.id };
-
-/** Runs a request unless the same one has succeeded already. */
-async function runOnce(
-  request: RepeatableRequest,
-  now: Date,
-  run: () => Promise<EndpointResponse>,
-): Promise<EndpointResponse> {
-  const earlier = await findEarlier(request, now);
-  if (earlier) return created(earlier);
-  try {
-    return await run();
-  } catch (error) {
-    // A concurrent request with the same key was faster: its outcome is the answer, whatever failed here.
-    const faster = await findEarlier(request, now);
-    if (faster) return created(faster);
-    throw error;
-  }
 }
 
 /** Logs one line per successful write: the audit trail of keys, webhooks and secrets. */

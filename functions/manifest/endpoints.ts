@@ -419,7 +419,7 @@ export const endpoints = [
     uses: {
       tables: {
         projects: ["GetItem", "DeleteItem"],
-        serviceAccounts: ["UpdateItem", "DeleteItem"],
+        serviceAccounts: ["GetItem", "UpdateItem", "DeleteItem"],
         apiKeys: ["DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
@@ -458,6 +458,38 @@ export const endpoints = [
         serviceAccounts: ["GetItem"],
         apiKeys: ["BatchGetItem"],
         userApiKeys: ["Query"],
+      },
+    },
+  },
+  {
+    method: "PATCH",
+    path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}",
+    file: "service-accounts/update-api-key",
+    access: "admin",
+    permission: "service-accounts:write",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        serviceAccounts: ["GetItem"],
+        apiKeys: ["GetItem", "UpdateItem"],
+        userApiKeys: ["GetItem"],
+        auditEvents: ["PutItem"],
+      },
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}/roll",
+    file: "service-accounts/roll-api-key",
+    access: "admin_session",
+    permission: "none",
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        serviceAccounts: ["GetItem"],
+        apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"],
+        userApiKeys: ["GetItem", "UpdateItem"],
+        auditEvents: ["PutItem"],
       },
     },
   },

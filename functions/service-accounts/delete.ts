@@ -9,7 +9,7 @@ import * as serviceAccounts from "./service-account-store.ts";
  */
 export const handler = defineEndpoint("DELETE /v1/projects/{project_id}/service-accounts/{service_account_id}", {
   async run({ params: { project_id, service_account_id }, actor, now }) {
-    await serviceAccounts.beginRemoval(project_id, service_account_id, now.toISOString());
+    await serviceAccounts.beginRemoval(project_id, service_account_id, now.toISOString(), actor);
     await apiKeys.removeAll(serviceAccountUserId(service_account_id), actor, "service_account_deleted");
     await serviceAccounts.endRemoval(project_id, service_account_id, actor);
     return noContent();

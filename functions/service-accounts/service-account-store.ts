@@ -120,17 +120,17 @@ export async function insertKey(
 
 /**
  * Begins the removal of a service account: ends its membership, so that its keys can do nothing from the next request on,
- * and no key is created after this. Idempotent.
+ * and no key is created after this. Does nothing if the removal has begun.
  * @throws ApiError `not_found` when the project has no service account with this id
  */
-export async function beginRemoval(projectId: string, id: string, at: string): Promise<void> {
+export async function beginRemoval(projectId: string, id: string, at: string, by: Actor): Promise<void> {
   try {
     await transact({
       account: {
         Update: {
           ...accountKey(projectId, id),
-          UpdateExpression: "SET removing_at = if_not_exists(removing_at, :at)",
-          ConditionExpression: "attribute_exists(id)",
+          UpdateExpression: "SET removing_at = :at",
+          ConditionExpression: "attribute_exists(id) AND attribute_not_exists(removing_at)",
           ExpressionAttributeValues: { ":at": at },
         },
       },
@@ -140,10 +140,11 @@ export async function beginRemoval(projectId: string, id: string, at: string): P
           Key: { user_id: serviceAccountUserId(id), project_id: projectId },
         },
       },
+      audit: audit("service_account.removal_begun", by, projectId, id),
     });
   } catch (error) {
-    if (error instanceof ConditionsFailedError) throw notFound(error);
-    throw error;
+    if (!(error instanceof ConditionsFailedError)) throw error;
+    await requireAccount(projectId, id);
   }
 }
 

@@ -2,12 +2,8 @@ import { randomBytes } from "node:crypto";
 import { membershipOf } from "../access/membership-store.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
 import { invalidField } from "../schema/input.ts";
-import {
-  createTrustedWorkflow,
-  TRUSTED_WORKFLOW_RANDOM_BYTES,
-  toResponse,
-  trustedWorkflowInput,
-} from "./trusted-workflow.ts";
+import { createTrustedWorkflow, TRUSTED_WORKFLOW_RANDOM_BYTES, toResponse } from "./trusted-workflow.ts";
+import { trustedWorkflowInput } from "./trusted-workflow-input.ts";
 import * as trustedWorkflows from "./trusted-workflow-store.ts";
 import type { WorkflowIssuer } from "./workflow-issuer.ts";
 import { workflowIssuers } from "./workflow-issuers.ts";

@@ -1,5 +1,6 @@
 import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import type { Actor } from "../access/actor.ts";
+import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { batchGet, ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
@@ -8,23 +9,34 @@ import { ApiError } from "../platform/errors.ts";
 import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT, type TrustedWorkflow } from "./trusted-workflow.ts";
 
 /*
- * A trust consists of two items, written in one transaction and never changed: one in the list of its repository, which
- * the authorizer reads, and one in the list of its project. All reads are strongly consistent, so a change applies from
- * the next request on.
+ * A trust consists of three items, written in one transaction and never changed: one in the list of its project, and two in
+ * lists of its repository, which the authorizer reads: by project, and by age. All reads are strongly consistent, so a change
+ * applies from the next request on.
  */
 
 /** Sort key of the item of a project that counts its trusts and holds its name. It sorts before all ids. */
 const PROJECT = "#project";
 
-type RepositoryOf = Pick<TrustedWorkflow, "issuer_url" | "repository_id">;
+type Repository = Pick<TrustedWorkflow, "issuer_url" | "repository_id">;
 
 const projectKey = (project_id: string, entry: string) => ({ listed_under: `project#${project_id}`, entry });
 
-const repositoryList = ({ issuer_url, repository_id }: RepositoryOf) => `repository#${issuer_url}#${repository_id}`;
+const repositoryKey = ({ issuer_url, repository_id }: Repository, entry: string) => ({
+  listed_under: `repository#${issuer_url}#${repository_id}`,
+  entry,
+});
 
-const repositoryKey = (trust: RepositoryOf & Pick<TrustedWorkflow, "project_id" | "id">) => ({
-  listed_under: repositoryList(trust),
-  entry: `${trust.project_id}#${trust.id}`,
+const repositoryByAgeKey = ({ issuer_url, repository_id }: Repository, entry: string) => ({
+  listed_under: `repository-by-age#${issuer_url}#${repository_id}`,
+  entry,
+});
+
+/** Returns the keys of all items of a trust. */
+const keysOf = (trust: Repository & Pick<TrustedWorkflow, "project_id" | "id">) => ({
+  ofProject: projectKey(trust.project_id, trust.id),
+  ofRepository: repositoryKey(trust, `${trust.project_id}#${trust.id}`),
+  // Ids are time-ordered.
+  ofRepositoryByAge: repositoryByAgeKey(trust, trust.id),
 });
 
 /**
@@ -41,6 +53,7 @@ export async function insert(
 ): Promise<void> {
   const TableName = tableName("trustedWorkflows");
   const { id, project_id } = trust;
+  const keys = keysOf(trust);
   try {
     await transact({
       counter: {
@@ -58,8 +71,9 @@ export async function insert(
           },
         },
       },
-      ofProject: { Put: { TableName, Item: { ...projectKey(trust.project_id, trust.id), ...trust } } },
-      ofRepository: { Put: { TableName, Item: { ...repositoryKey(trust), ...trust } } },
+      ofProject: { Put: { TableName, Item: { ...keys.ofProject, ...trust } } },
+      ofRepository: { Put: { TableName, Item: { ...keys.ofRepository, ...trust } } },
+      ofRepositoryByAge: { Put: { TableName, Item: { ...keys.ofRepositoryByAge, ...trust } } },
       audit: auditPut({
         scope: `project:${project_id}`,
         action: "trusted_workflow.created",
@@ -106,34 +120,48 @@ export async function list(projectId: string): Promise<TrustedWorkflow[]> {
   return (Items ?? []) as TrustedWorkflow[];
 }
 
-/** Upper bound on the trusts that are read for a request: strangers may trust any repository in their own projects. */
-export const MAX_READ_TRUSTS = 100;
+/**
+ * Upper bound on the trusts of a repository that are read for a request without a project: strangers may trust any
+ * repository in their own projects. A project has at most 50, so to fill this takes 20 projects.
+ */
+export const MAX_READ_TRUSTS = MAX_PROJECTS_PER_CREDENTIAL * MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
+
+/** Returns the trusts of a repository in one project, also those for other refs and environments. One read. */
+export async function listOfRepositoryIn(projectId: string, repository: Repository): Promise<TrustedWorkflow[]> {
+  const { listed_under, entry } = repositoryKey(repository, `${projectId}#`);
+  const { Items } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("trustedWorkflows"),
+      ConsistentRead: true,
+      KeyConditionExpression: "listed_under = :repository AND begins_with(entry, :project)",
+      ExpressionAttributeValues: { ":repository": listed_under, ":project": entry },
+    }),
+  );
+  return (Items ?? []) as TrustedWorkflow[];
+}
 
 /**
- * Returns trusts of a repository in all projects, including those for other refs and environments. One read: the
- * authorizer calls it on every request of a workflow. Only when a repository has more than `MAX_READ_TRUSTS`, a second read
- * makes sure that those of the requested project are found.
- * @param projectId the requested project; undefined = none
+ * Returns the trusts of a repository in all projects, also those for other refs and environments: the oldest
+ * `MAX_READ_TRUSTS`, oldest first, so that a trust is not hidden by those that strangers add later. One read for each MB.
  */
-export async function listOfRepository(
-  repository: RepositoryOf,
-  projectId: string | undefined,
-): Promise<TrustedWorkflow[]> {
-  const read = (condition: string, values: Record<string, string> = {}) =>
-    dynamo().send(
+export async function listOfRepository(repository: Repository): Promise<TrustedWorkflow[]> {
+  const trusts: TrustedWorkflow[] = [];
+  let next: Record<string, unknown> | undefined;
+  do {
+    const { Items = [], LastEvaluatedKey } = await dynamo().send(
       new QueryCommand({
         TableName: tableName("trustedWorkflows"),
         ConsistentRead: true,
-        Limit: MAX_READ_TRUSTS,
-        KeyConditionExpression: `listed_under = :repository${condition}`,
-        ExpressionAttributeValues: { ":repository": repositoryList(repository), ...values },
+        Limit: MAX_READ_TRUSTS - trusts.length,
+        KeyConditionExpression: "listed_under = :repository",
+        ExpressionAttributeValues: { ":repository": repositoryByAgeKey(repository, "").listed_under },
+        ExclusiveStartKey: next,
       }),
     );
-  const { Items = [], LastEvaluatedKey } = await read("");
-  if (LastEvaluatedKey === undefined || projectId === undefined) return Items as TrustedWorkflow[];
-  const { Items: ofProject = [] } = await read(" AND begins_with(entry, :project)", { ":project": `${projectId}#` });
-  const others = Items.filter(({ project_id }) => project_id !== projectId);
-  return [...ofProject, ...others] as TrustedWorkflow[];
+    trusts.push(...(Items as TrustedWorkflow[]));
+    next = LastEvaluatedKey;
+  } while (next !== undefined && trusts.length < MAX_READ_TRUSTS);
+  return trusts;
 }
 
 /**
@@ -164,10 +192,12 @@ export async function remove(projectId: string, id: string, by: Actor): Promise<
   const { Item } = await dynamo().send(new GetCommand({ TableName, Key, ConsistentRead: true }));
   if (!Item) throw notFound();
   const trust = Item as TrustedWorkflow;
+  const keys = keysOf(trust);
   try {
     await transact({
       ofProject: { Delete: { TableName, Key, ConditionExpression: "attribute_exists(entry)" } },
-      ofRepository: { Delete: { TableName, Key: repositoryKey(trust) } },
+      ofRepository: { Delete: { TableName, Key: keys.ofRepository } },
+      ofRepositoryByAge: { Delete: { TableName, Key: keys.ofRepositoryByAge } },
       counter: {
         Update: {
           TableName,

@@ -1,8 +1,7 @@
-import * as z from "zod/mini";
-import { type WorkflowPermission, workflowPermissions } from "../manifest/endpoints.ts";
+import type { WorkflowPermission } from "../manifest/endpoints.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
-import { displayName, fields, orRequired, printableText, setOf } from "../schema/input.ts";
-import { ISSUER_NAME, type WorkflowIssuer } from "./workflow-issuer.ts";
+import type { TrustedWorkflowInput } from "./trusted-workflow-input.ts";
+import type { WorkflowIssuer } from "./workflow-issuer.ts";
 
 /** A workflow of a CI system that may act in a project. A workflow without a stored secret: its token is the credential. */
 export interface TrustedWorkflow {
@@ -27,39 +26,6 @@ export interface TrustedWorkflow {
 }
 
 export const MAX_TRUSTED_WORKFLOWS_PER_PROJECT = 50;
-const MAX_CLAIM_CHARACTERS = 255;
-
-/**
- * A numeric id of a repository or its owner, as text. A name is not accepted: when a repository is renamed or deleted,
- * someone else may take its name.
- */
-const numericId = z
-  .string(orRequired("must be a string of digits"))
-  .check(z.regex(/^[1-9]\d{0,19}$/, "must be the numeric id as a string of digits, because a name can be taken over"));
-
-const exactText = printableText.check(
-  z.minLength(1, "must not be empty"),
-  z.maxLength(MAX_CLAIM_CHARACTERS, `must be at most ${MAX_CLAIM_CHARACTERS} characters long`),
-);
-
-// https://git-scm.com/docs/git-check-ref-format: the wildcards are not allowed in a ref.
-const REF = /^refs\/[^*?[]+$/;
-
-export const trustedWorkflowInput = fields({
-  name: z.optional(displayName),
-  issuer: z.string(orRequired("must be a string")).check(z.regex(ISSUER_NAME, "must be the name of an issuer")),
-  repository_id: numericId,
-  repository_owner_id: z.optional(numericId),
-  ref: z.optional(
-    exactText.check(z.regex(REF, "must be a full ref such as refs/heads/main; wildcards are not accepted")),
-  ),
-  environment: z.optional(exactText),
-  permissions: setOf(
-    z.enum(workflowPermissions, orRequired(`must be one of ${workflowPermissions.join(", ")}`)),
-    workflowPermissions.length,
-  ),
-});
-export type TrustedWorkflowInput = z.infer<typeof trustedWorkflowInput>;
 
 export const TRUSTED_WORKFLOW_RANDOM_BYTES = 16;
 

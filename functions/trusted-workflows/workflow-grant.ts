@@ -1,3 +1,4 @@
+import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import { type WorkflowPermission, workflowPermissions } from "../manifest/endpoints.ts";
 import type { TrustedWorkflow } from "./trusted-workflow.ts";
 
@@ -31,32 +32,37 @@ export interface Grant {
   permissions: WorkflowPermission[];
 }
 
-/** More would not fit into the context that the authorizer passes to the endpoints. */
-const MAX_PROJECTS = 20;
+/**
+ * Returns what the trusts of one project allow: their permissions are added up.
+ * @param trusts those of the requested project that the workflow matches
+ * @returns undefined when there are none
+ */
+export function grantIn(trusts: TrustedWorkflow[]): Grant | undefined {
+  return grantFrom([trusts]);
+}
 
 /**
- * Returns what the trusts of a workflow allow it in a request.
- *
- * The trusts of the requested project decide alone: their permissions are added up. A request without a project in its
- * path, or for a project that does not trust the workflow, is made in all projects that let it list them, with the
- * permissions that each of these gives. A stranger can trust any repository, so a trust that gives less than that must
- * not take anything away.
- * @param trusts all trusts that the workflow matches
- * @param projectId the project in the path; undefined = none
- * @returns undefined when there are no trusts
+ * Returns what a request may do that names no project, or one that does not trust the workflow. It is made in the projects
+ * that let the workflow list them, with the permissions that each of these gives. A stranger can trust any repository, so a
+ * trust that gives less than that must not take anything away, and of too many projects those with the oldest trusts stay.
+ * @param trusts those of all projects that the workflow matches, oldest first
+ * @returns undefined when there are none
  */
-export function grantOf(trusts: TrustedWorkflow[], projectId: string | undefined): Grant | undefined {
-  const byProject = Map.groupBy(trusts, ({ project_id }) => project_id);
-  const requested = projectId === undefined ? undefined : byProject.get(projectId);
-  const groups = [...byProject.values()];
+export function grantWithoutProject(trusts: TrustedWorkflow[]): Grant | undefined {
+  const groups = [...Map.groupBy(trusts, ({ project_id }) => project_id).values()];
   const listing = groups.filter((group) => group.some(({ permissions }) => permissions.includes("projects:read")));
-  const chosen = requested ? [requested] : (listing.length > 0 ? listing : groups).slice(0, MAX_PROJECTS);
-  const oldest = chosen.flat().toSorted((a, b) => (a.id < b.id ? -1 : 1))[0];
+  const chosen = (listing.length > 0 ? listing : groups).slice(0, MAX_PROJECTS_PER_CREDENTIAL);
+  return grantFrom(chosen);
+}
+
+/** @param projects the trusts of each project @returns undefined when there are none */
+function grantFrom(projects: TrustedWorkflow[][]): Grant | undefined {
+  const [oldest] = projects.flat().toSorted((a, b) => (a.id < b.id ? -1 : 1));
   if (oldest === undefined) return undefined;
-  const permissionsOf = chosen.map((group) => new Set(group.flatMap(({ permissions }) => permissions)));
+  const permissionsOf = projects.map((group) => new Set(group.flatMap(({ permissions }) => permissions)));
   return {
     trustId: oldest.id,
-    projectIds: chosen.flatMap(([first]) => first?.project_id ?? []),
+    projectIds: projects.flatMap(([first]) => first?.project_id ?? []),
     permissions: workflowPermissions.filter((name) => permissionsOf.every((names) => names.has(name))),
   };
 }

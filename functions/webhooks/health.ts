@@ -61,10 +61,13 @@ export interface HealthReads {
 
 /** Derives the health of a webhook. */
 export function healthOf(webhook: WebhookState, { attempts, hasParked }: HealthReads, now: Date): Health {
+  const { state, since, next_probe_at } = stateOf(webhook, hasParked, now);
   return {
-    ...stateOf(webhook, hasParked, now),
+    state,
+    since,
     last_success_at: latest(attempts.filter(({ error_code }) => error_code === undefined))?.at ?? null,
     last_error: lastErrorOf(webhook, attempts),
+    next_probe_at,
   };
 }
 

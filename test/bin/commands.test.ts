@@ -187,8 +187,16 @@ test("project and event print how to start the service when none is running", as
   }
 });
 
+interface Shown {
+  health: { last_success_at: string | null };
+}
+
 test("demo shows every step on the running service, and deletes what it created", async () => {
-  const webhooks = async () => (await call(run.token, `/v1/projects/${run.projectId}/webhooks`)).body.data;
+  const webhooks = async () => {
+    const { body } = await call(run.token, `/v1/projects/${run.projectId}/webhooks`);
+    // The demo's event is a further success of the webhooks that exist.
+    return body.data.map(({ health: { last_success_at, ...health }, ...webhook }: Shown) => ({ ...webhook, health }));
+  };
   const before = await webhooks();
   const { code, stdout, stderr } = await runCommand("demo", [], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -189,7 +189,7 @@ async function existingIds(operation: Operation): Promise<Record<string, string>
   if (id === "deleteServiceAccount") {
     return { ...ids, service_account_id: (await api.post(accounts, contractAccount)).body.data.id };
   }
-  if (id === "deleteServiceAccountApiKey") {
+  if (isOfAccountKey(operation)) {
     const keys = `${accounts}/${ids.service_account_id}/api-keys`;
     return { ...ids, id: (await api.post(keys, { name: "to go" })).body.data.id };
   }
@@ -204,6 +204,7 @@ async function existingIds(operation: Operation): Promise<Record<string, string>
   return { ...ids, webhook_id: body.data.id };
 }
 
+const isOfAccountKey = ({ path }: Operation): boolean => path.includes("{service_account_id}/api-keys/{id}");
 const isOfKey = ({ path }: Operation): boolean => path.startsWith("/v1/api-keys/{id}");
 
 /** Deletes what a request created, or what was created for it, so that later requests stay below the limits. */
@@ -214,9 +215,9 @@ async function cleanUp(
   response: Response,
 ): Promise<void> {
   const { id } = operation;
-  const isKey = isOfKey(operation);
+  const isKey = isOfKey(operation) || isOfAccountKey(operation);
   const authorization = response.status === 201 ? fixture.authorizations[caller] : `Bearer ${fixture.token}`;
-  const kind = isKey ? "ApiKey" : id.slice(6);
+  const kind = isOfKey(operation) ? "ApiKey" : isOfAccountKey(operation) ? "ServiceAccountApiKey" : id.slice(6);
   const { project_id, service_account_id } = fixture.ids;
   const accounts = `/v1/projects/${project_id}/service-accounts`;
   const [list, idName = ""] =
@@ -322,7 +323,8 @@ function withoutOpaqueFields({ id }: Operation, schema: Json): Json {
 const successOf = ({ definition }: Operation): number =>
   Number(Object.keys(definition.responses).find((status) => status.startsWith("2")));
 
-const acceptsKeys = ({ definition }: Operation) => definition.security === undefined;
+const acceptsKeys = ({ definition }: Operation) =>
+  (definition.security ?? document.security).some((scheme: Json) => "apiKey" in scheme);
 const rows: readonly EndpointRow[] = endpoints;
 const rowOf = ({ method, path }: Operation) => rows.find((row) => row.method === method && row.path === path);
 const requiresAdmin = (operation: Operation) => /^admin/.test(rowOf(operation)?.access ?? "");
@@ -657,7 +659,14 @@ describe("limits and states", () => {
     await changeKey(key, "expires_at", new Date(0).toISOString());
     const response = await api.post(`/v1/api-keys/${id}/roll`, {});
     expectDocumented(operation("rollApiKey"), response);
-    expect(response.status).toBe(409);
+    const { project_id, service_account_id } = fixture.ids;
+    const keys = `/v1/projects/${project_id}/service-accounts/${service_account_id}/api-keys`;
+    const admin = service.as(fixture.token);
+    const ofAccount = (await admin.post(keys, { name: "expired" })).body.data;
+    await changeKey(ofAccount.key, "expires_at", new Date(0).toISOString());
+    const second = await admin.post(`${keys}/${ofAccount.id}/roll`, {});
+    expectDocumented(operation("rollServiceAccountApiKey"), second);
+    expect([response.status, second.status]).toEqual([409, 409]);
   });
 
   test("revoking credentials returns a documented 503 while the table is not available", async () => {

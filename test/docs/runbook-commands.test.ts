@@ -1,7 +1,10 @@
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { platform } from "../../functions/access/actor.ts";
+import { type AuditInput, createAuditEvent } from "../../functions/audit/audit-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { suspensionInput } from "../../functions/projects/suspend.ts";
@@ -612,8 +615,45 @@ const deleteKey = (hashes: string) =>
     setup: `extra() { if [ "$2" = get-item ]; then echo "${hashes}"; else printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; fi; }`,
   });
 
+/** The write of an event of the platform, as the functions store it. */
+const auditPut = (scope: string, action: string, resource: string, details: object = {}) => ({
+  Put: {
+    TableName: "deployment-webhooks-prod-audit-events",
+    Item: {
+      scope: { S: scope },
+      id: { S: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) },
+      at: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
+      action: { S: action },
+      actor: { M: { type: { S: "platform" } } },
+      resource_id: { S: resource },
+      details: { M: details },
+      expires_at: { N: expect.stringMatching(/^\d{10}$/) },
+    },
+  },
+});
+
+test("the audit events that scripts write have the fields of those that functions write", () => {
+  const { Put } = auditPut("user:user-1", "api_key.deleted", "key-1");
+  const input: AuditInput = { scope: "user:u", action: "api_key.deleted", actor: platform, resource_id: "k" };
+  const event = createAuditEvent(input, new Date(), randomBytes(16));
+  expect(Object.keys(Put.Item).sort()).toEqual(Object.keys(event).sort());
+  const { stdout } = run(". docs/runbook/tools.sh; audit_put user:u api_key.deleted k");
+  const { id, expires_at } = JSON.parse(stdout).Put.Item;
+  // Both within a minute: the ids are in the order of time.
+  expect(Math.abs(Number.parseInt(id.S.slice(0, 8), 16) - Number.parseInt(event.id.slice(0, 8), 16))).toBeLessThan(2);
+  expect(Math.abs(expires_at.N - event.expires_at)).toBeLessThan(60);
+});
+
+test("deleting a key of a service account is shown in the audit log of its project", () => {
+  const { code, written } = deleteKey("project-1\thash-1");
+  expect(code).toBe(0);
+  const items = JSON.parse(written[0] ?? "");
+  expect(items[0].Delete.Key).toEqual({ key_hash: { S: "hash-1" } });
+  expect(items.at(-1)).toEqual(auditPut("project:project-1", "api_key.deleted", "key-1"));
+});
+
 test("deleting an API key deletes its items, also of earlier secrets, and decrements the count, in one transaction", () => {
-  const { code, calls, written } = deleteKey("hash-1\thash-2");
+  const { code, calls, written } = deleteKey("user\thash-1\thash-2");
   expect(code).toBe(0);
   expect(calls[0]).toMatch(/^dynamodb get-item --table-name deployment-webhooks-prod-user-api-keys --consistent-read /);
   expect(calls[1]).toMatch(/^dynamodb transact-write-items --transact-items /);
@@ -640,6 +680,7 @@ test("deleting an API key deletes its items, also of earlier secrets, and decrem
         ExpressionAttributeValues: { ":minusOne": { N: "-1" } },
       },
     },
+    auditPut("user:user-1", "api_key.deleted", "key-1"),
   ]);
 });
 
@@ -649,15 +690,26 @@ test("deleting an API key that does not exist changes nothing", () => {
   expect(stderr).toBe("The user user-1 has no API key key-1.\n");
 });
 
-test("disabling a webhook changes only one that exists and is enabled", () => {
-  const { code, calls } = run(`${script("disable-webhook.sh")} project-1 webhook-1`);
+test("disabling a webhook changes only one that exists and is enabled, and writes an audit event with it", () => {
+  const setup = `extra() { printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; }`;
+  const { code, calls, written } = run(`${script("disable-webhook.sh")} project-1 webhook-1`, { setup });
   expect(code).toBe(0);
-  expect(calls).toEqual([
-    expect.stringMatching(/^dynamodb update-item --table-name deployment-webhooks-prod-webhooks /),
+  expect(calls[0]).toMatch(/^dynamodb transact-write-items --transact-items /);
+  expect(JSON.parse(written[0] ?? "")).toEqual([
+    {
+      Update: {
+        TableName: "deployment-webhooks-prod-webhooks",
+        Key: { project_id: { S: "project-1" }, id: { S: "webhook-1" } },
+        UpdateExpression: "SET disabled_at = :at, disabled_reason = :manual",
+        ConditionExpression: "attribute_exists(id) AND attribute_not_exists(disabled_at)",
+        ExpressionAttributeValues: {
+          ":at": { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
+          ":manual": { S: "manual" },
+        },
+      },
+    },
+    auditPut("project:project-1", "webhook.disabled", "webhook-1", { reason: { S: "manual" } }),
   ]);
-  expect(calls[0]).toContain('--key {"project_id":{"S":"project-1"},"id":{"S":"webhook-1"}}');
-  expect(calls[0]).toContain("attribute_exists(id) AND attribute_not_exists(disabled_at)");
-  expect(calls[0]).toMatch(/":at":\{"S":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z"\},":manual":\{"S":"manual"\}/);
 });
 
 describe("setting the throttle", () => {

@@ -80,7 +80,7 @@ test("an IP address is blocked above the limit of the endpoints with a throttle,
 test("the limit of the endpoints with a throttle is lower than each of their throttles in a minute", () => {
   const rows: readonly EndpointRow[] = endpoints;
   const rates = rows.flatMap(({ throttle }) => (throttle ? [throttle.requestsPerSecond] : []));
-  expect(rates).toHaveLength(4);
+  expect(rates).toHaveLength(5);
   for (const rate of rates) expect(throttledAddress.Statement.RateBasedStatement.Limit).toBeLessThan(60 * rate);
 });
 
@@ -88,6 +88,7 @@ const throttledPath: Json = throttledAddress.Statement.RateBasedStatement.ScopeD
 
 test.each([
   ["/prod/v1/projects/1/webhooks/2/test", true],
+  ["/prod/v1/projects/1/webhooks/2/certify", true],
   ["/prod/v1/projects/1/webhooks/2/deliveries/3/redeliver", true],
   ["/v1/projects/1/webhooks/2/recover", true],
   ["/v1/projects/1/webhooks/2/recover/", true],

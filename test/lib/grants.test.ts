@@ -86,6 +86,16 @@ test("each function that uses the table of API keys has only the actions it need
     ],
     "service-accounts/create-api-key": ["dynamodb:PutItem on table deployment-webhooks-dev-api-keys"],
     "service-accounts/list-api-keys": ["dynamodb:BatchGetItem on table deployment-webhooks-dev-api-keys"],
+    "service-accounts/update-api-key": [
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
+    "service-accounts/roll-api-key": [
+      "dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:GetItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:PutItem on table deployment-webhooks-dev-api-keys",
+      "dynamodb:UpdateItem on table deployment-webhooks-dev-api-keys",
+    ],
     "service-accounts/delete-api-key": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
     "service-accounts/delete": ["dynamodb:DeleteItem on table deployment-webhooks-dev-api-keys"],
   });

@@ -19,6 +19,7 @@ import { eventually } from "./eventually.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
 import { errorOf, newScenario, type Scenario } from "./scenario.ts";
 import { send, type TestService } from "./service.ts";
+import { newServiceAccount } from "./service-accounts.ts";
 import { validBodyOf } from "./valid-bodies.ts";
 
 /*
@@ -42,6 +43,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     useProjects,
     suspendProject,
     useWorkflows,
+    useServiceAccounts,
     useWebhooks,
     reachCaps,
     redeliverAndRecover,
@@ -147,6 +149,16 @@ async function useKeys(service: TestService): Promise<void> {
   for (const credential of [key, provisioned.key, "svc_malformed", "no.jwt.atall"]) {
     await expectStatus(service.as(credential).get("/v1/api-keys"), 401);
   }
+}
+
+async function useServiceAccounts(service: TestService): Promise<void> {
+  const { admin, path, createKey } = await newServiceAccount(service);
+  const { id } = await createKey();
+  for (const overlap_seconds of [600, 0]) {
+    await expectStatus(admin.api.post(`${path}/api-keys/${id}/roll`, { overlap_seconds }), 200);
+  }
+  await expectStatus(admin.api.delete(path), 204);
+  await expectStatus(admin.api.delete(path), 404);
 }
 
 async function useProjects(service: TestService): Promise<void> {

@@ -35,7 +35,8 @@ export function deliveryTable(deliveries: Delivery[]): string {
     statusCell(delivery),
     relativeTime(delivery.created_at),
     String(delivery.attempt_count),
-    waitText(delivery) ?? "",
+    // The column is named next.
+    waitText(delivery)?.replace(/^next /, "") ?? "",
     delivery.webhook_id,
   ]);
   // The most important first, because a narrow terminal does not show the last ones.

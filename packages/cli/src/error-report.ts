@@ -116,8 +116,9 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   project_suspended: "Ask the operator of the platform why. Deliveries are held until the suspension ends",
   not_found: "List what exists: svc projects list, svc keys list, svc webhooks list, svc deliveries list",
   conflict: "Show the state of the webhook: svc webhooks show <id>. Enable it: svc webhooks update <id> --enable",
-  already_created: undefined,
-  idempotency_key_reused: undefined,
+  already_created:
+    "If its secret is lost, replace it: svc keys roll, svc service-accounts roll-key, svc webhooks rotate",
+  idempotency_key_reused: "Pass another --idempotency-key, or repeat the first command unchanged.",
   api_key_limit_reached: "Delete a key that is no longer needed: svc keys list",
   trusted_workflow_limit_reached: "Delete a trust that is no longer needed: svc workflows list",
   webhook_limit_reached: "Delete a webhook that is no longer needed: svc webhooks list",

@@ -11,7 +11,7 @@ import { relativeTime, table } from "./table.ts";
 /** The options that narrow a key. */
 export interface LimitOptions {
   permission?: Permission[];
-  expiresIn?: string;
+  expires?: string;
 }
 
 /** Accepts `--permission a b` and `--permission a,b`. */
@@ -25,7 +25,7 @@ export const limitOptions = (command: Command): Command =>
           ...text.split(",").map(permission),
         ]),
     )
-    .option("--expires-in <duration>", "when the key ends: 12h, 90d, at most 366d; default: never");
+    .option("--expires <duration>", "when the key ends: 12h, 90d, at most 366d; default: never");
 
 function permission(text: string): Permission {
   const name = permissions.find((known) => known === text);
@@ -34,19 +34,35 @@ function permission(text: string): Permission {
 }
 
 /** Converts the options to the limits of a new key. @throws CommandError when the duration is not valid */
-export function limitsOf({ permission, expiresIn }: LimitOptions, now: Date): Omit<CreateApiKey, "name"> {
-  const seconds = expiresIn === undefined ? undefined : readDuration(expiresIn);
-  if (expiresIn !== undefined && seconds === undefined) {
-    throw usageError(
-      `${expiresIn} is not a valid duration.`,
-      "Pass a number and a unit, for example --expires-in 90d.",
-    );
+export function limitsOf({ permission, expires }: LimitOptions, now: Date): Omit<CreateApiKey, "name"> {
+  const seconds = expires === undefined ? undefined : readDuration(expires);
+  if (expires !== undefined && seconds === undefined) {
+    throw usageError(`${expires} is not a valid duration.`, "Pass a number and a unit, for example --expires 90d.");
   }
   return {
     ...(permission && { permissions: permission }),
     ...(seconds !== undefined && { expires_at: new Date(now.getTime() + seconds * 1000).toISOString() }),
   };
 }
+
+export const overlapOption = [
+  "--overlap <duration>",
+  "how long the earlier key stays valid: 0, 12h, at most 7d",
+  "1d",
+] as const;
+
+/** Converts the option to seconds. A number alone is in seconds, as in svc webhooks rotate. @throws CommandError */
+export function overlapSecondsOf(overlap: string): number {
+  const seconds = readDuration(/^\d+$/.test(overlap) ? `${overlap}s` : overlap);
+  if (seconds === undefined) throw usageError(`${overlap} is not a valid duration.`, "Pass 0, 12h or 7d.");
+  return seconds;
+}
+
+/** What follows for the earlier key. */
+export const rolledNote = (id: string, overlap: string): string => {
+  const end = overlapSecondsOf(overlap) === 0 ? "has ended" : `ends in ${overlap}`;
+  return `Rolled the key ${id}. Save the new one now: it is not shown again. The earlier one ${end}.`;
+};
 
 /** Finds the projects by id or name. @returns undefined when none is passed */
 export async function projectIdsOf(api: Client, projects: string[] | undefined): Promise<string[] | undefined> {

@@ -2,11 +2,20 @@ import type { Command } from "commander";
 import { whoami } from "./account.ts";
 import { connect, signedIn } from "./api.ts";
 import { readConfig } from "./config.ts";
-import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import { requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
-import { keyTable, type LimitOptions, limitOptions, limitsOf, projectIdsOf } from "./key-options.ts";
+import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
+import {
+  keyTable,
+  type LimitOptions,
+  limitOptions,
+  limitsOf,
+  overlapOption,
+  overlapSecondsOf,
+  projectIdsOf,
+  rolledNote,
+} from "./key-options.ts";
 import { baseUrlOf } from "./session.ts";
 import { confirm, jsonText, note, print, readStdin } from "./terminal.ts";
 
@@ -24,16 +33,19 @@ export function addKeys(program: Command): void {
       .argument("<name>", "what the key is for, 1-100 characters")
       .option("--project <ids or names...>", "the projects that the key can see; default: all of yours"),
   )
+    .option(...onceOption)
     .addHelpText(
       "after",
-      `\nExamples:\n  $ svc keys create "CI of the shop" --permission deliveries:read --project shop --expires-in 90d\n  $ SVC_API_KEY=$(svc keys create ci)   # stdout contains only the key`,
+      `\nExamples:\n  $ svc keys create "CI of the shop" --permission deliveries:read --project shop --expires 90d\n  $ SVC_API_KEY=$(svc keys create ci)   # stdout contains only the key`,
     )
     .action(async (name: string, _options, command: Command) => {
-      const { json, ...options }: Globals & LimitOptions & { project?: string[] } = command.optsWithGlobals();
+      const { json, ...options }: Globals & LimitOptions & OnceOptions & { project?: string[] } =
+        command.optsWithGlobals();
       const limits = limitsOf(options, new Date());
       const api = await signedIn(options);
       const project_ids = await projectIdsOf(api, options.project);
-      const key = await api.createApiKey({ name, ...limits, ...(project_ids && { project_ids }) });
+      const body = { name, ...limits, ...(project_ids && { project_ids }) };
+      const key = await api.createApiKey(body, onceOf(options));
       note(`Created the key ${key.id}. Save it now: it is not shown again. Delete it with: svc keys delete ${key.id}`);
       print(json ? jsonText(key) : key.key);
     });
@@ -77,19 +89,16 @@ export function addKeys(program: Command): void {
       "Replaces the secret of an API key and prints the new one, only once. Id, name and limits stay. Requires a JWT.",
     )
     .argument("<id>", "the full id of the key")
-    .option("--overlap <duration>", "how long the earlier key stays valid: 0, 12h, at most 7d", "1d")
+    .option(...overlapOption)
     .addHelpText(
       "after",
       "\nExamples:\n  $ svc keys roll <id>\n  $ svc keys roll <id> --overlap 0   # ends all earlier keys now",
     )
     .action(async (id: string, { overlap }: { overlap: string }, command: Command) => {
       const { json, ...globals }: Globals = command.optsWithGlobals();
-      // A number alone is in seconds, as in svc webhooks rotate.
-      const overlap_seconds = readDuration(/^\d+$/.test(overlap) ? `${overlap}s` : overlap);
-      if (overlap_seconds === undefined) throw usageError(`${overlap} is not a valid duration.`, "Pass 0, 12h or 7d.");
+      const overlap_seconds = overlapSecondsOf(overlap);
       const rolled = await (await signedIn(globals)).rollApiKey(requireFullId(id), { overlap_seconds });
-      const end = overlap_seconds === 0 ? "has ended" : `ends in ${overlap}`;
-      note(`Rolled the key ${rolled.id}. Save the new one now: it is not shown again. The earlier one ${end}.`);
+      note(rolledNote(rolled.id, overlap));
       print(json ? jsonText(rolled) : rolled.key);
     });
 

@@ -3,7 +3,16 @@ import type { Client } from "../../client/src/client.ts";
 import { signedIn } from "./api.ts";
 import { findProject, requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
-import { keyTable, type LimitOptions, limitOptions, limitsOf } from "./key-options.ts";
+import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
+import {
+  keyTable,
+  type LimitOptions,
+  limitOptions,
+  limitsOf,
+  overlapOption,
+  overlapSecondsOf,
+  rolledNote,
+} from "./key-options.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
 
@@ -35,10 +44,11 @@ export function addServiceAccounts(program: Command): void {
       new Option("--role <role>", "its role in the project").choices(["admin", "viewer"]).makeOptionMandatory(),
     )
     .option(...project)
+    .option(...onceOption)
     .action(async (name: string, _options, command: Command) => {
-      const { json, ...options }: InProject & { role: "admin" | "viewer" } = command.optsWithGlobals();
+      const { json, ...options }: InProject & OnceOptions & { role: "admin" | "viewer" } = command.optsWithGlobals();
       const { api, projectId } = await inProject(options);
-      const created = await api.createServiceAccount(projectId, { name, role: options.role });
+      const created = await api.createServiceAccount(projectId, { name, role: options.role }, onceOf(options));
       note(`Created the service account. Create a key for it: svc service-accounts create-key ${created.id} <name>`);
       print(json ? jsonText(created) : created.id);
     });
@@ -81,13 +91,15 @@ export function addServiceAccounts(program: Command): void {
       .description("Creates an API key for a service account and prints it, only once. Requires a JWT of an admin.")
       .argument(...account)
       .argument("<name>", "what the key is for, 1-100 characters")
-      .option(...project),
+      .option(...project)
+      .option(...onceOption),
   ).action(async (id: string, name: string, _options, command: Command) => {
-    const { json, ...options }: InProject & LimitOptions = command.optsWithGlobals();
+    const { json, ...options }: InProject & LimitOptions & OnceOptions = command.optsWithGlobals();
     const serviceAccountId = requireFullId(id);
     const limits = limitsOf(options, new Date());
     const { api, projectId } = await inProject(options);
-    const key = await api.createServiceAccountApiKey({ projectId, serviceAccountId }, { name, ...limits });
+    const ref = { projectId, serviceAccountId };
+    const key = await api.createServiceAccountApiKey(ref, { name, ...limits }, onceOf(options));
     note(`Created the key ${key.id}. Save it now: it is not shown again.`);
     print(json ? jsonText(key) : key.key);
   });
@@ -106,6 +118,43 @@ export function addServiceAccounts(program: Command): void {
       if (json) return print(jsonText(list));
       if (list.length === 0) return note("The service account has no API keys.");
       print(keyTable(list));
+    });
+
+  accounts
+    .command("rename-key")
+    .summary("rename a key of a service account")
+    .description("Changes the name of an API key of a service account.")
+    .argument(...account)
+    .argument("<id>", "the full id of the key")
+    .argument("<name>", "the new name, 1-100 characters")
+    .option(...project)
+    .action(async (accountId: string, id: string, name: string, _options, command: Command) => {
+      const { json, ...options }: InProject = command.optsWithGlobals();
+      const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
+      const { api, projectId } = await inProject(options);
+      const renamed = await api.updateServiceAccountApiKey({ projectId, serviceAccountId }, fullId, { name });
+      note(`Renamed the key ${renamed.id}.`);
+      if (json) print(jsonText(renamed));
+    });
+
+  accounts
+    .command("roll-key")
+    .summary("replace a key of a service account; the new one is shown only once")
+    .description(
+      "Replaces the secret of an API key of a service account and prints the new one, only once. Id, name and limits stay. Requires a JWT of an admin.",
+    )
+    .argument(...account)
+    .argument("<id>", "the full id of the key")
+    .option(...overlapOption)
+    .option(...project)
+    .action(async (accountId: string, id: string, _options, command: Command) => {
+      const { json, ...options }: InProject & { overlap: string } = command.optsWithGlobals();
+      const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
+      const overlap_seconds = overlapSecondsOf(options.overlap);
+      const { api, projectId } = await inProject(options);
+      const rolled = await api.rollServiceAccountApiKey({ projectId, serviceAccountId }, fullId, { overlap_seconds });
+      note(rolledNote(rolled.id, options.overlap));
+      print(json ? jsonText(rolled) : rolled.key);
     });
 
   accounts

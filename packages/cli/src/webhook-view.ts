@@ -110,7 +110,8 @@ export function statsPage(stats: WebhookStats, width = process.stdout.columns ||
   const minutes = (stats.bucket_seconds * stats.buckets.length) / buckets.length / 60;
   const length = minutes < 120 ? `${Math.round(minutes)} min` : `${Math.round(minutes / 60)} h`;
   const highest = Math.max(...buckets.map((bucket) => bucket.attempts));
-  const slowest = Math.max(...buckets.map(({ p95_ms }) => p95_ms ?? 0));
+  const p95s = buckets.map(({ p95_ms }) => p95_ms);
+  const slowest = Math.max(...p95s.map((value) => value ?? 0));
   const page = facts([
     ["window", `${window}, since ${since}`],
     ["attempts", success_rate === null ? "none" : `${attempts}, ${succeeded} succeeded (${percent(success_rate)})`],
@@ -139,14 +140,8 @@ export function statsPage(stats: WebhookStats, width = process.stdout.columns ||
         style: "red",
       },
     ],
-    [
-      "p95",
-      bars(
-        buckets.map(({ p95_ms }) => p95_ms),
-        slowest,
-      ),
-    ],
-    ["", `oldest first; one bar: ${length}; highest: ${highest} attempts, ${millis(slowest)}`],
+    ["p95", response_ms ? bars(p95s, slowest) : undefined],
+    ["", `oldest first; one bar: ${length}; highest: ${highest} attempts${response_ms ? `, ${millis(slowest)}` : ""}`],
   ]);
   const byEvent = by_event.map((each) => [each.event, String(each.attempts), String(each.succeeded)]);
   const byError = by_error.map((each) => [each.error_code, String(each.attempts)]);

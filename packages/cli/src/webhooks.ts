@@ -6,6 +6,7 @@ import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject, findWebhook, requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
+import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
@@ -65,15 +66,16 @@ export function addWebhooks(program: Command): void {
     .argument("<url>", "https://…; a local service also accepts http://127.0.0.1")
     .addOption(eventsOption().makeOptionMandatory())
     .option(...project)
+    .option(...onceOption)
     .addHelpText(
       "after",
       `\nExamples:\n  $ svc webhooks create https://example.com/hook --events deploy.succeeded deploy.failed\n  $ svc webhooks create http://127.0.0.1:4000/ --events deploy.failed > secret.txt   # stdout contains only the secret`,
     )
     .action(async (url: string, _options, command: Command) => {
-      const { json, ...options }: InProject & { events: EventName[] } = command.optsWithGlobals();
+      const { json, ...options }: InProject & OnceOptions & { events: EventName[] } = command.optsWithGlobals();
       const api = await signedIn(options);
       const projectId = await findProject(api, options.project);
-      const created = await api.createWebhook(projectId, { url, events: options.events });
+      const created = await api.createWebhook(projectId, { url, events: options.events }, onceOf(options));
       note(
         `Created the webhook ${created.id}. Save its secret now: it is not shown again. Test it with: svc webhooks test ${created.id}`,
       );

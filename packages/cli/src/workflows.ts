@@ -4,6 +4,7 @@ import { signedIn } from "./api.ts";
 import { type WorkflowPermission, workflowPermissions } from "./api-values.ts";
 import { findProject, requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
+import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
 
@@ -29,7 +30,7 @@ interface InProject extends Globals {
   project?: string;
 }
 
-interface TrustOptions extends InProject {
+interface TrustOptions extends InProject, OnceOptions {
   issuer: string;
   ownerId?: string;
   ref?: string;
@@ -68,6 +69,7 @@ export function addWorkflows(program: Command): void {
     .option("--name <name>", "what the trust is for, 1-100 characters")
     .addOption(permissionOption())
     .option(...project)
+    .option(...onceOption)
     .addHelpText("after", trustHelp)
     .action(async (repositoryId: string, _options, command: Command) => {
       const { json, ...options }: TrustOptions = command.optsWithGlobals();
@@ -75,6 +77,7 @@ export function addWorkflows(program: Command): void {
       const trust = await api.createTrustedWorkflow(
         await findProject(api, options.project),
         bodyOf(repositoryId, options),
+        onceOf(options),
       );
       note(
         `Trusted the workflow. Its jobs send their OIDC token in "Authorization: Bearer". End it with: svc workflows untrust ${trust.id}`,

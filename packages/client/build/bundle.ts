@@ -47,7 +47,7 @@ function emitTypes(): void {
   });
   // tsc keeps ".ts" in the imports of declaration files, which a consumer's compiler does not resolve.
   const { diagnostics } = program.emit(undefined, (path, text) =>
-    writeFileSync(path, text.replaceAll(/(?<=from "\.\/\w+)(\.d)?\.ts(?=")/g, ".js")),
+    writeFileSync(path, text.replaceAll(/(?<=from "\.\/[\w/-]+)(\.d)?\.ts(?=")/g, ".js")),
   );
   const errors = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
   const host = { getCanonicalFileName: String, getCurrentDirectory: () => root, getNewLine: () => "\n" };

@@ -48,6 +48,16 @@ export interface WebhookRef {
   webhookId: string;
 }
 
+/** Options of the methods that create something. */
+export interface CreateOptions {
+  /**
+   * A value of your own, 1 to 255 ASCII characters without spaces, that makes it safe to repeat the call: for 24 hours, a
+   * repeat creates nothing. It returns the same record, or throws an ApiError `already_created` with the id in its details
+   * if the record has a secret, which is returned only once. The call is then retried after a 503 too. Default: none.
+   */
+  idempotencyKey?: string;
+}
+
 export interface DeliveryPage {
   items: Delivery[];
   /** Absent on the last page. */
@@ -98,10 +108,10 @@ export interface ClientOptions {
   /** Aborts requests and waits: the methods throw its reason. */
   signal?: AbortSignal;
   /**
-   * Decides whether a request is retried after a 429 or a 503. Default: every request after a 429, and all but POST after a
-   * 503, because the service may have processed it.
+   * Decides whether a request is retried after a 429 or a 503. Default: every request after a 429, and after a 503 all but a
+   * POST without an `idempotencyKey`, because the service may have processed it.
    */
-  mayRetry?: (response: { method: string; status: number }) => boolean;
+  mayRetry?: (response: { method: string; status: number; isRepeatable: boolean }) => boolean;
   /** Called before each wait for a retry, with the length of the wait in seconds. */
   onWait?: (seconds: number) => void;
   /** Parses the JSON of responses. Default: JSON.parse, which rounds numbers that a double cannot hold. */
@@ -110,6 +120,8 @@ export interface ClientOptions {
   onResponse?: (response: { method: string; url: string; status: number; requestId: string | undefined }) => void;
   fetch?: typeof fetch;
 }
+
+const IDEMPOTENCY_KEY = "Idempotency-Key";
 
 type BodyOf<Id extends keyof operations> = operations[Id] extends {
   requestBody?: { content: { "application/json": infer Body } };
@@ -147,6 +159,19 @@ export function createClient(options: ClientOptions) {
     return (bodies.get((await result).response) as { data: Data }).data;
   }
 
+  /** Iterates over the items of all pages. @param cursor the start of the first page; undefined = the first one of the list */
+  async function* eachItem<Item>(
+    cursor: string | undefined,
+    request: (query: { cursor?: string }) => Promise<{ data?: { data: Item[] }; response: Response }>,
+  ): AsyncGenerator<Item, void, void> {
+    let next = cursor;
+    do {
+      const result = request(next === undefined ? {} : { cursor: next });
+      yield* await data(result);
+      next = linkedCursor((await result).response.headers, "next");
+    } while (next !== undefined);
+  }
+
   const ofKey = (id: string) => ({ params: { path: { id } } });
   const pathOf = ({ projectId, webhookId }: WebhookRef) => ({ project_id: projectId, webhook_id: webhookId });
   const inProject = (projectId: string) => ({ params: { path: { project_id: projectId } } });
@@ -159,6 +184,13 @@ export function createClient(options: ClientOptions) {
     params: { path: { project_id: projectId, service_account_id: serviceAccountId } },
   });
 
+  const ofAccountKey = (account: ServiceAccountRef, id: string) => ({
+    params: { path: { ...ofAccount(account).params.path, id } },
+  });
+
+  const once = ({ idempotencyKey }: CreateOptions) =>
+    idempotencyKey === undefined ? {} : { headers: { [IDEMPOTENCY_KEY]: idempotencyKey } };
+
   const accountsPath = "/v1/projects/{project_id}/service-accounts";
   const accountPath = `${accountsPath}/{service_account_id}` as const;
   const webhooksPath = "/v1/projects/{project_id}/webhooks";
@@ -169,7 +201,8 @@ export function createClient(options: ClientOptions) {
   const workflowsPath = "/v1/projects/{project_id}/trusted-workflows";
 
   const client = {
-    createApiKey: (body: BodyOf<"createApiKey">) => data(http.POST("/v1/api-keys", { body })),
+    createApiKey: (body: BodyOf<"createApiKey">, create: CreateOptions = {}) =>
+      data(http.POST("/v1/api-keys", { body, ...once(create) })),
     listApiKeys: (query: KeyQuery = {}) => data(http.GET("/v1/api-keys", { params: { query } })),
     getCurrentCredential: () => data(http.GET("/v1/api-keys/current")),
     updateApiKey: (id: string, body: BodyOf<"updateApiKey">) =>
@@ -180,23 +213,25 @@ export function createClient(options: ClientOptions) {
     revokeCredentials: (body: BodyOf<"revokeCredentials">) => data(http.POST("/v1/credentials/revoke", { body })),
     deleteApiKey: async (id: string) => void (await http.DELETE("/v1/api-keys/{id}", ofKey(id))),
 
-    createServiceAccount: (projectId: string, body: BodyOf<"createServiceAccount">) =>
-      data(http.POST(accountsPath, { ...inProject(projectId), body })),
+    createServiceAccount: (projectId: string, body: BodyOf<"createServiceAccount">, create: CreateOptions = {}) =>
+      data(http.POST(accountsPath, { ...inProject(projectId), body, ...once(create) })),
     listServiceAccounts: (projectId: string) => data(http.GET(accountsPath, inProject(projectId))),
     /** Deletes its keys too. */
     deleteServiceAccount: async (account: ServiceAccountRef) =>
       void (await http.DELETE(accountPath, ofAccount(account))),
-    createServiceAccountApiKey: (account: ServiceAccountRef, body: CreateApiKey) =>
-      data(http.POST(`${accountPath}/api-keys`, { ...ofAccount(account), body })),
+    createServiceAccountApiKey: (account: ServiceAccountRef, body: CreateApiKey, create: CreateOptions = {}) =>
+      data(http.POST(`${accountPath}/api-keys`, { ...ofAccount(account), body, ...once(create) })),
     listServiceAccountApiKeys: (account: ServiceAccountRef, query: KeyQuery = {}) =>
       data(http.GET(`${accountPath}/api-keys`, { params: { ...ofAccount(account).params, query } })),
-    deleteServiceAccountApiKey: async (account: ServiceAccountRef, id: string) => {
-      const path = { ...ofAccount(account).params.path, id };
-      await http.DELETE(`${accountPath}/api-keys/{id}`, { params: { path } });
-    },
+    updateServiceAccountApiKey: (account: ServiceAccountRef, id: string, body: BodyOf<"updateServiceAccountApiKey">) =>
+      data(http.PATCH(`${accountPath}/api-keys/{id}`, { ...ofAccountKey(account, id), body })),
+    rollServiceAccountApiKey: (account: ServiceAccountRef, id: string, body: BodyOf<"rollServiceAccountApiKey"> = {}) =>
+      data(http.POST(`${accountPath}/api-keys/{id}/roll`, { ...ofAccountKey(account, id), body })),
+    deleteServiceAccountApiKey: async (account: ServiceAccountRef, id: string) =>
+      void (await http.DELETE(`${accountPath}/api-keys/{id}`, ofAccountKey(account, id))),
 
-    createTrustedWorkflow: (projectId: string, body: BodyOf<"createTrustedWorkflow">) =>
-      data(http.POST(workflowsPath, { ...inProject(projectId), body })),
+    createTrustedWorkflow: (projectId: string, body: BodyOf<"createTrustedWorkflow">, create: CreateOptions = {}) =>
+      data(http.POST(workflowsPath, { ...inProject(projectId), body, ...once(create) })),
     listTrustedWorkflows: (projectId: string) => data(http.GET(workflowsPath, inProject(projectId))),
     deleteTrustedWorkflow: async (projectId: string, id: string) =>
       void (await http.DELETE(`${workflowsPath}/{trusted_workflow_id}`, {
@@ -205,6 +240,9 @@ export function createClient(options: ClientOptions) {
 
     /** Returns the newest entries: what was done to the caller's keys. */
     listAuditEvents: (query: AuditQuery = {}) => data(http.GET("/v1/audit-events", { params: { query } })),
+    /** Iterates over what was done to the caller's keys, newest first. Requests each page when it is needed. */
+    eachAuditEvent: (query: AuditQuery = {}) =>
+      eachItem(query.cursor, (cursor) => http.GET("/v1/audit-events", { params: { query: { ...query, ...cursor } } })),
     /** Returns the newest entries: what was done in a project. */
     listProjectAuditEvents: (projectId: string, query: AuditQuery = {}) =>
       data(http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } })),
@@ -219,6 +257,13 @@ export function createClient(options: ClientOptions) {
       const nextCursor = linkedCursor((await result).response.headers, "next");
       return nextCursor === undefined ? { items } : { items, nextCursor };
     },
+    /** Iterates over what was done in a project, newest first. Requests each page when it is needed. */
+    eachProjectAuditEvent: (projectId: string, query: AuditQuery = {}) =>
+      eachItem(query.cursor, (cursor) =>
+        http.GET("/v1/projects/{project_id}/audit-events", {
+          params: { path: { project_id: projectId }, query: { ...query, ...cursor } },
+        }),
+      ),
 
     listProjects: () => data(http.GET("/v1/projects")),
 
@@ -269,8 +314,8 @@ export function createClient(options: ClientOptions) {
       }
     },
 
-    createWebhook: (projectId: string, body: BodyOf<"createWebhook">) =>
-      data(http.POST(webhooksPath, { ...inProject(projectId), body })),
+    createWebhook: (projectId: string, body: BodyOf<"createWebhook">, create: CreateOptions = {}) =>
+      data(http.POST(webhooksPath, { ...inProject(projectId), body, ...once(create) })),
     listWebhooks: (projectId: string) => data(http.GET(webhooksPath, inProject(projectId))),
     getWebhook: (webhook: WebhookRef) => data(http.GET(webhookPath, ofWebhook(webhook))),
     updateWebhook: (webhook: WebhookRef, body: BodyOf<"updateWebhook">) =>
@@ -391,7 +436,9 @@ async function send(request: Request, options: ClientOptions): Promise<RawRespon
       throw new NetworkError(
         `${request.method} ${request.url} returned ${status}, and the response is not from this API.`,
       );
-    const isRetryable = (status === 429 || status === 503) && mayRetry({ method: request.method, status });
+    const isRepeatable = request.method !== "POST" || request.headers.has(IDEMPOTENCY_KEY);
+    const isRetryable =
+      (status === 429 || status === 503) && mayRetry({ method: request.method, status, isRepeatable });
     const minSeconds = Math.max(error.retryAfterSeconds ?? 0, 2 ** retries);
     if (!isRetryable || retries === maxRetries || minSeconds > maxWaitSeconds) throw error;
     mayBeProcessed ||= status === 503;
@@ -402,8 +449,8 @@ async function send(request: Request, options: ClientOptions): Promise<RawRespon
 }
 
 /** A 429 rejects a request before it is processed. A request that got a 503 may have been processed. */
-const mayRetryByDefault = ({ method, status }: { method: string; status: number }) =>
-  status === 429 || method !== "POST";
+const mayRetryByDefault = ({ status, isRepeatable }: { status: number; isRepeatable: boolean }) =>
+  status === 429 || isRepeatable;
 
 /** Adds up to half of the wait, so that clients do not retry at the same moment. */
 const withJitter = (seconds: number, random: number) => seconds * (1 + random / 2);

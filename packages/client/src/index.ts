@@ -2,3 +2,4 @@
 
 export * from "./client.ts";
 export * from "./errors.ts";
+export * from "./verify-webhook.ts";

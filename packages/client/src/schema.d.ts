@@ -620,6 +620,37 @@ export interface paths {
     delete: operations["deleteServiceAccountApiKey"];
     options?: never;
     head?: never;
+    /**
+     * Rename an API key of a service account
+     * @description Requires the role `admin` in the project. Permission: `service-accounts:write`.
+     */
+    patch: operations["updateServiceAccountApiKey"];
+    trace?: never;
+  };
+  "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}/roll": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    /**
+     * Replace the secret of an API key of a service account
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; after it, it is rejected like a deleted one. At most 3 earlier keys stay valid: a further roll ends the oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     */
+    post: operations["rollServiceAccountApiKey"];
+    delete?: never;
+    options?: never;
+    head?: never;
     patch?: never;
     trace?: never;
   };
@@ -1498,11 +1529,12 @@ export interface components {
        *     - `webhook.created`: A webhook was created.
        *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
        *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
-       *     - `webhook.disabled`: The service disabled a webhook; `details.reason` says why.
+       *     - `webhook.disabled`: The service or the platform disabled a webhook; `details.reason` says why.
        *     - `webhook.deleted`: A webhook was deleted.
        *     - `member.updated`: The platform added a user to the project, or changed the role.
        *     - `member.removed`: The platform removed a user from the project.
        *     - `service_account.created`: A service account was created.
+       *     - `service_account.removal_begun`: The removal of a service account began: from then on its keys are not accepted in the project.
        *     - `service_account.deleted`: A service account was deleted, with its API keys.
        *     - `project.suspended`: The platform suspended the project.
        *     - `project.resumed`: The platform ended the suspension of the project.
@@ -1524,6 +1556,7 @@ export interface components {
         | "member.updated"
         | "member.removed"
         | "service_account.created"
+        | "service_account.removal_begun"
         | "service_account.deleted"
         | "project.suspended"
         | "project.resumed"
@@ -2613,7 +2646,7 @@ export interface operations {
                 id: string;
                 /** @description Display name of the key. */
                 name: string;
-                /** @description The first 12 characters of the key, to recognize it. */
+                /** @description The first 12 characters of the key that was sent, which may be an earlier one after a roll. */
                 key_prefix: string;
               } | null;
               /** @description What it may do; null = all that its user may. */
@@ -2622,7 +2655,7 @@ export interface operations {
               project_ids: string[] | null;
               /**
                * Format: date-time
-               * @description The first moment at which it is rejected; null = no end set by the service.
+               * @description The first moment at which it is rejected, for an earlier key at the latest the end of its overlap; null = no end set by the service.
                */
               expires_at: string | null;
             };
@@ -3089,9 +3122,9 @@ export interface operations {
            *           "health": {
            *             "state": "healthy",
            *             "since": null,
-           *             "next_probe_at": null,
            *             "last_success_at": "2026-11-21T04:04:30.027Z",
-           *             "last_error": null
+           *             "last_error": null,
+           *             "next_probe_at": null
            *           }
            *         }
            *       ]
@@ -3232,9 +3265,9 @@ export interface operations {
            *         "health": {
            *           "state": "healthy",
            *           "since": null,
-           *           "next_probe_at": null,
            *           "last_success_at": "2026-11-21T04:04:30.027Z",
-           *           "last_error": null
+           *           "last_error": null,
+           *           "next_probe_at": null
            *         }
            *       }
            *     }
@@ -3347,9 +3380,9 @@ export interface operations {
            *         "health": {
            *           "state": "healthy",
            *           "since": null,
-           *           "next_probe_at": null,
            *           "last_success_at": "2026-11-21T04:04:30.027Z",
-           *           "last_error": null
+           *           "last_error": null,
+           *           "next_probe_at": null
            *         }
            *       }
            *     }
@@ -4590,6 +4623,142 @@ export interface operations {
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["ForbiddenOrInsufficientPermission"];
       404: components["responses"]["NotFound"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  updateServiceAccountApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "name": "ci of the shop"
+         *     }
+         */
+        "application/json": {
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
+          name: string;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci of the shop",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "last_used_at": "2026-11-21T04:05:29.027Z",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["ApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrInsufficientPermission"];
+      404: components["responses"]["NotFound"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
+      429: components["responses"]["RateLimited"];
+      500: components["responses"]["InternalError"];
+      503: components["responses"]["ServiceUnavailable"];
+    };
+  };
+  rollServiceAccountApiKey: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        /** @description Id of the project. */
+        project_id: components["parameters"]["project_id"];
+        /** @description Id of the service account. */
+        service_account_id: components["parameters"]["service_account_id"];
+        /** @description Id of the API key. */
+        id: components["parameters"]["id"];
+      };
+      cookie?: never;
+    };
+    requestBody?: {
+      content: {
+        /**
+         * @example {
+         *       "overlap_seconds": 3600
+         *     }
+         */
+        "application/json": {
+          /**
+           * @description Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.
+           * @default 86400
+           */
+          overlap_seconds?: number;
+        };
+      };
+    };
+    responses: {
+      /** @description OK */
+      200: {
+        headers: {
+          "x-request-id": components["headers"]["x-request-id"];
+          "Cache-Control": components["headers"]["Cache-Control"];
+          "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+          "X-Frame-Options": components["headers"]["X-Frame-Options"];
+          "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "data": {
+           *         "id": "01a1fc46-ece3-7548-8530-6787bc3b9962",
+           *         "name": "ci",
+           *         "key": "svc_bea7ab2859e7dcdb406bba1779416e74889c57baa1bc90445607dac20714c3af",
+           *         "key_prefix": "svc_bea7ab28",
+           *         "created_at": "2026-11-21T04:04:29.027Z"
+           *       }
+           *     }
+           */
+          "application/json": {
+            data: components["schemas"]["CreatedApiKey"];
+          };
+        };
+      };
+      400: components["responses"]["BadRequest"];
+      401: components["responses"]["Unauthorized"];
+      403: components["responses"]["ForbiddenOrSessionRequired"];
+      404: components["responses"]["NotFound"];
+      409: components["responses"]["Conflict"];
+      413: components["responses"]["PayloadTooLarge"];
+      415: components["responses"]["UnsupportedMediaType"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
       503: components["responses"]["ServiceUnavailable"];

@@ -21,6 +21,7 @@ const actions = {
   "member.updated": (named, { role }) => `gave the user ${named} the role ${String(role)}`,
   "member.removed": (named) => `removed the user ${named} from the project`,
   "service_account.created": (named, { role }) => `created the service account ${named} with the role ${String(role)}`,
+  "service_account.removal_begun": (named) => `began to delete the service account ${named}, whose keys ended at once`,
   "service_account.deleted": (named) => `deleted the service account ${named} and its API keys`,
   "project.suspended": () => "suspended the project",
   "project.resumed": () => "ended the suspension of the project",

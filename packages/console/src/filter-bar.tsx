@@ -54,7 +54,7 @@ export function EventFilterBar({ href, filters, children }: BarProps<EventFilter
 }
 
 /** Returns a function that opens the list with changed filters. */
-function setterOf<Filters extends object>(href: string, filters: Filters) {
+function setterOf<Filters extends Partial<Record<keyof Filters, string>>>(href: string, filters: Filters) {
   return (changed: { [Name in keyof Filters]?: Filters[Name] | undefined }) => {
     location.hash = withQuery(href, { ...filters, ...changed });
   };

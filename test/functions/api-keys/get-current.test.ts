@@ -35,3 +35,16 @@ test("for a narrow key returns its limits, and needs no permission", async () =>
   const { key } = (await api.post("/v1/api-keys", { name: "ci", ...limits })).body.data;
   expect((await service.as(key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
 });
+
+test("for an earlier secret of a rolled key returns the prefix of that secret and its end", async () => {
+  const { api } = service.user();
+  const earlier = (await api.post("/v1/api-keys", { name: "ci" })).body.data;
+  const next = (await api.post(`/v1/api-keys/${earlier.id}/roll`, { overlap_seconds: 600 })).body.data;
+  const [before, after] = [
+    (await service.as(earlier.key).get("/v1/api-keys/current")).body.data,
+    (await service.as(next.key).get("/v1/api-keys/current")).body.data,
+  ];
+  expect(before.api_key).toEqual({ id: earlier.id, name: "ci", key_prefix: earlier.key_prefix });
+  expect(Date.parse(before.expires_at) - Date.now()).toBeGreaterThan(500_000);
+  expect(after).toMatchObject({ api_key: { key_prefix: next.key_prefix }, expires_at: null });
+});

@@ -96,7 +96,7 @@ describe("the policy", () => {
     expect(await authorizeToken(key)).toEqual({
       principalId: user.userId,
       policyDocument: policy("Allow"),
-      context: { userId: user.userId, authType: "api_key", keyId: id },
+      context: { userId: user.userId, authType: "api_key", keyId: id, keyPrefix: key.slice(0, 12) },
     });
   });
 
@@ -173,6 +173,7 @@ describe("an API key", () => {
       userId: user.userId,
       authType: "api_key",
       keyId: id,
+      keyPrefix: key.slice(0, 12),
       permissions: "keys:read webhooks:read",
       projectIds: projects.join(" "),
       expiresAt: expires_at,

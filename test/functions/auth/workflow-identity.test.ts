@@ -6,7 +6,7 @@ import { logSink } from "../../../functions/platform/log.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { AUDIENCE, type CiSystem, startCiSystem } from "../../support/ci-system.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Api, send, startTestService, type TestService } from "../../support/service.ts";
 
 /* The token of a CI job as a credential. */
 
@@ -22,10 +22,7 @@ beforeAll(async () => {
   elliptic = await startCiSystem("elliptic", { algorithm: "ES256" });
   gitlab = await startCiSystem("gitlab-internal", { claims: "gitlab" });
   service = await startTestService();
-  interceptDynamo(async (call, send) => {
-    if (String(call.input.TableName).endsWith("-trusted-workflows")) reads.push(call);
-    return send();
-  });
+  interceptReads();
 });
 beforeEach(() => {
   reads.length = 0;
@@ -33,6 +30,13 @@ beforeEach(() => {
 afterEach(() => void jest.useRealTimers());
 afterAll(restoreAws);
 afterAll(() => service.stop());
+
+function interceptReads(): void {
+  interceptDynamo(async (call, send) => {
+    if (JSON.stringify(call.input).includes("-trusted-workflows")) reads.push(call);
+    return send();
+  });
+}
 
 interface Trusted {
   admin: ReturnType<TestService["user"]>;
@@ -207,19 +211,114 @@ describe("several trusts", () => {
     expect(projects.map(({ id }) => id).sort()).toEqual(ids);
   });
 
-  test("of strangers do not crowd out the trust of the project: a second read finds it", async () => {
-    const { token, trust } = await givenTrust();
-    // Reads are in the order of the project ids.
-    const last = await givenProject(randomUUID().replace(/^.{8}/, "ffffffff"));
-    await trust({}, last);
-    const fill = async () => {
-      const stranger = await givenProject(randomUUID().replace(/^.{8}/, "00000000"));
-      await Promise.all(Array.from({ length: 50 }, () => trust({ ref: "refs/heads/other" }, stranger)));
+  describe("of strangers", () => {
+    /** Trusts of the repository in projects of strangers, 50 in each, of which the ids sort before all others. */
+    const crowd = async (
+      trust: Awaited<ReturnType<typeof givenTrust>>["trust"],
+      projects: number,
+      body: object = {},
+    ) => {
+      for (let filled = 0; filled < projects; filled++) {
+        const stranger = await givenProject(randomUUID().replace(/^.{8}/, "00000000"));
+        await Promise.all(Array.from({ length: 50 }, () => trust(body, stranger)));
+      }
     };
-    await Promise.all([fill(), fill()]);
-    reads.length = 0;
-    expect(await outcome(service.as(token()).get(last.webhooks))).toBe(200);
-    expect(reads.map(({ input }) => input.Limit)).toEqual([100, 100]);
+    const projectsSeenBy = async (workflow: Api): Promise<string[]> =>
+      (await workflow.get("/v1/projects")).body.data.map(({ id }: { id: string }) => id);
+
+    test("cost a request for the project no further read, however many they are", async () => {
+      const { token, trust, webhooks } = await givenTrust();
+      await crowd(trust, 3);
+      reads.length = 0;
+      expect(await outcome(service.as(token()).get(webhooks))).toBe(200);
+      expect(reads).toHaveLength(1);
+    });
+
+    test("do not hide the project from requests without one, neither 150 later nor 150 earlier trusts", async () => {
+      const { as, trust, projectId } = await givenTrust();
+      await crowd(trust, 3);
+      const last = await givenProject(randomUUID().replace(/^.{8}/, "ffffffff"));
+      await trust({}, last);
+      reads.length = 0;
+      const seen = await projectsSeenBy(as());
+      expect(reads.map(({ input }) => input.Limit)).toEqual([1000, undefined]);
+      expect(seen).toHaveLength(5);
+      expect([seen[0], seen[4]]).toEqual([projectId, last.projectId]);
+      expect((await as().get("/v1/api-keys/current")).body.data.project_ids).toEqual(seen);
+    });
+
+    test("with other refs do not count, and of more than 20 projects those with the oldest trusts are seen", async () => {
+      const { as, trust, projectId } = await givenTrust();
+      await crowd(trust, 2, { ref: "refs/heads/other" });
+      for (let count = 0; count < 25; count++) await trust({}, await givenProject());
+      const seen = await projectsSeenBy(as());
+      expect(seen).toHaveLength(20);
+      expect(seen[0]).toBe(projectId);
+    });
+
+    test("are read page by page when they are larger than a page of DynamoDB", async () => {
+      const { as, trust, projectId } = await givenTrust();
+      const second = await givenProject();
+      await trust({}, second);
+      restoreAws();
+      const keys: unknown[] = [];
+      interceptDynamo(async ({ command, input }, send) => {
+        if (command !== "QueryCommand" || input.Limit === undefined) return send();
+        keys.push(input.ExclusiveStartKey);
+        return send({ ...input, Limit: 1 });
+      });
+      expect(await projectsSeenBy(as())).toEqual([projectId, second.projectId]);
+      expect(keys.length).toBeGreaterThan(1);
+      restoreAws();
+      interceptReads();
+    });
+  });
+
+  test("that are deleted are in no list any more", async () => {
+    const { admin, as, trusts, id, trust, webhooks } = await givenTrust();
+    const second = await givenProject();
+    await trust({}, second);
+    await admin.api.delete(`${trusts}/${id}`);
+    expect((await as().get("/v1/projects")).body.data.map(({ id }: { id: string }) => id)).toEqual([second.projectId]);
+    expect(await outcome(as().get(webhooks))).toBe("404 not_found");
+  });
+});
+
+describe("an Idempotency-Key of a workflow", () => {
+  const create = (token: string, path: string) =>
+    send(`${service.baseUrl}${path}`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${token}`,
+        "content-type": "application/json",
+        "idempotency-key": "run-1",
+      },
+      body: JSON.stringify(webhookInput),
+    });
+  const codes = async (token: string, path: string) => {
+    const { status, body } = await create(token, path);
+    return body.error?.code ?? status;
+  };
+
+  test("stands for the repository and the project, whichever trusts are added and deleted in between", async () => {
+    const { admin, token, trusts, id, trust, webhooks } = await givenTrust();
+    expect(await codes(token(), webhooks)).toBe(201);
+    const newer = (await trust()).body.data.id;
+    expect(await codes(token(), webhooks)).toBe("already_created");
+    await admin.api.delete(`${trusts}/${id}`);
+    expect((await service.as(token()).get("/v1/api-keys/current")).body.data.user_id).toBe(`workflow:${newer}`);
+    expect(await codes(token(), webhooks)).toBe("already_created");
+  });
+
+  test("is independent in another project, and of a workflow of another repository", async () => {
+    const { token, trust, webhooks } = await givenTrust();
+    const elsewhere = await givenProject();
+    await trust({}, elsewhere);
+    const otherRepository = await trust({ repository_id: "77" });
+    expect(otherRepository.status).toBe(201);
+    expect(await codes(token(), webhooks)).toBe(201);
+    expect(await codes(token(), elsewhere.webhooks)).toBe(201);
+    expect(await codes(ci.token({ repository_id: "77" }), webhooks)).toBe(201);
   });
 });
 
@@ -247,7 +346,8 @@ describe("one and the same answer", () => {
       );
       expect(headers.get("www-authenticate")).toContain('error="invalid_token"');
     }
-    expect(reads).toHaveLength(3);
+    // The second read for the project in the path finds whether another one trusts the workflow.
+    expect(reads).toHaveLength(4);
   });
 
   test("is given to a repository with this id of another issuer", async () => {

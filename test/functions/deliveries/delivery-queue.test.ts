@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { createDelivery, type PendingDelivery } from "../../../functions/deliveries/delivery.ts";
 import {
+  type CertifyCall,
   type DeliveryMessage,
   type DueAttempt,
   enqueue,
+  enqueueCertification,
   enqueueFirst,
   enqueueUnrecorded,
   enqueueWakeUps,
@@ -73,6 +75,11 @@ const wakeUpCall = (): WakeUpCall => {
   return { kind: "wake-up", project_id: randomUUID(), webhook_id: randomUUID(), generation: 3 };
 };
 
+const certifyCall = (): CertifyCall => {
+  const ids = { project_id: randomUUID(), webhook_id: randomUUID(), certification_id: randomUUID() };
+  return { kind: "certify", ...ids };
+};
+
 test.each([
   [0, []],
   [1, [1]],
@@ -121,7 +128,7 @@ describe("a message", () => {
   const [row] = newDeliveries(1);
   const due = row && dueOf(row);
   const carried = carriedDelivery();
-  const [unrecorded, call] = [unrecordedOf(carried), wakeUpCall()];
+  const [unrecorded, call, certify] = [unrecordedOf(carried), wakeUpCall(), certifyCall()];
   test.each<[string, () => Promise<unknown>, "deliveries" | "slowDeliveries", DeliveryMessage | undefined, number]>([
     ["of a row", () => enqueue(row ? [row] : []), "deliveries", due, 0],
     ["of a row in the slow lane", () => enqueue(row ? [row] : [], { lane: "slow" }), "slowDeliveries", due, 0],
@@ -135,6 +142,7 @@ describe("a message", () => {
     ["that carries a delivery", () => enqueueFirst([carried]), "deliveries", { kind: "first", delivery: carried }, 0],
     ["of an unrecorded attempt", () => enqueueUnrecorded(unrecorded, 15), "slowDeliveries", unrecorded, 15],
     ["that wakes a webhook", () => enqueueWakeUps([call], 900), "slowDeliveries", call, 900],
+    ["that certifies a receiver", () => enqueueCertification(certify), "slowDeliveries", certify, 0],
   ])(
     "%s is sent to its queue, in the group of its project, and parsed as it was written",
     async (_, send, queue, message, delay) => {
@@ -206,6 +214,11 @@ test("a message that SQS rejects three times is returned to the caller, the othe
   expect(await enqueueUnrecorded(unrecorded, 0)).toBe(true);
   rejectMessages(unrecorded.sending_id);
   expect(await enqueueUnrecorded(unrecorded, 0)).toBe(false);
+  restoreAws();
+  const certify = certifyCall();
+  expect(await enqueueCertification(certify)).toBe(true);
+  rejectMessages(certify.certification_id);
+  expect(await enqueueCertification(certify)).toBe(false);
 });
 
 test("a batch that fails as a whole is returned to the caller, and the next batch is sent", async () => {

@@ -1,6 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
-import { type Attempt, type Delivery, deliveryStatuses, parkingShardOf } from "../../../functions/deliveries/delivery.ts";
+import {
+  type Attempt,
+  type Delivery,
+  deliveryStatuses,
+  parkingShardOf,
+} from "../../../functions/deliveries/delivery.ts";
 import { listCursor } from "../../../functions/deliveries/list-cursor.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";

@@ -15,6 +15,8 @@ let service: TestService;
 let admin: ReturnType<TestService["user"]>;
 /** The ids for the paths: a project with its webhook and service account, and a key. */
 let ids: Record<string, string>;
+/** A key of the service account. */
+let accountKeyId: string;
 const logged: string[] = [];
 
 beforeAll(async () => {
@@ -28,6 +30,7 @@ beforeAll(async () => {
   const accounts = `/v1/projects/${project_id}/service-accounts`;
   const service_account_id = (await admin.api.post(accounts, account)).body.data.id;
   const key = await admin.api.post("/v1/api-keys", { name: "ci" });
+  accountKeyId = (await admin.api.post(`${accounts}/${service_account_id}/api-keys`, { name: "ci" })).body.data.id;
   ids = { project_id, webhook_id: body.data.id, service_account_id, id: key.body.data.id };
 });
 beforeEach(() => void logged.splice(0));
@@ -35,9 +38,12 @@ afterEach(restoreAws);
 afterAll(() => service.stop());
 
 const KB = 1024;
+const idsOf = ({ path }: Pick<EndpointRow, "path">): Record<string, string> =>
+  path.includes("{service_account_id}") ? { ...ids, id: accountKeyId } : ids;
+
 function post({ method, path }: EndpointRow, body: string | Buffer, contentType?: string): Promise<Response> {
   const headers: Record<string, string> = contentType === undefined ? {} : { "content-type": contentType };
-  return send(service.baseUrl + path.replaceAll(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? ""), {
+  return send(service.baseUrl + path.replaceAll(/\{(\w+)\}/g, (_, name: string) => idsOf({ path })[name] ?? ""), {
     method,
     // For a body of bytes, `fetch` adds no content type.
     body: new Uint8Array(Buffer.from(body)),
@@ -162,7 +168,7 @@ describe.each(rowsWithBody)("the body of $method $path", (row) => {
   test("may be base64-encoded by the gateway, and is measured after decoding", async () => {
     const handler = (await fromSources(row.file)) as typeof createKey;
     const encoded = (text: string) => ({ body: Buffer.from(text).toString("base64"), isBase64Encoded: true });
-    const pathParameters = ids;
+    const pathParameters = idsOf(row);
     const accepted = await invoke(handler, { ...encoded(valid.padEnd(64 * KB)), pathParameters });
     expect(accepted.statusCode).toBe(successStatus);
     expect((await invoke(handler, { ...encoded(valid.padEnd(64 * KB + 1)), pathParameters })).statusCode).toBe(413);

@@ -5,9 +5,15 @@ import { json } from "node:stream/consumers";
 import { PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
-import { type EndpointRow, endpoints, permissions } from "../../../functions/manifest/endpoints.ts";
+import {
+  type EndpointRow,
+  endpoints,
+  permissions,
+  workflowPermissions,
+} from "../../../functions/manifest/endpoints.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import { document } from "../../support/api-contract.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
 import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
 import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
@@ -27,6 +33,8 @@ const rowsWithParams = rows.filter(({ path }) => path.includes("{"));
 const needsSession = ({ access }: EndpointRow) => access === "session" || access === "admin_session";
 const needsAdmin = ({ access }: EndpointRow) => access === "admin" || access === "admin_session";
 
+const isForWorkflows = ({ permission }: EndpointRow) => workflowPermissions.some((name) => name === permission);
+
 const namesMoreThanProject = ({ path }: EndpointRow) => path.replace("{project_id}", "").includes("{");
 
 let service: TestService;
@@ -36,8 +44,11 @@ let adminKey: string;
 let viewer: ReturnType<TestService["user"]>;
 let deletedKey: string;
 let rolledKey: string;
+let overlappingKey: string;
+let overlappedKey: string;
 let leakedKey: string;
 let expiredKey: string;
+let accountKey: string;
 let ci: CiSystem;
 
 beforeAll(async () => {
@@ -54,20 +65,37 @@ beforeAll(async () => {
   const rolled = (await admin.api.post("/v1/api-keys", { name: "rolled" })).body.data;
   expect((await admin.api.post(`/v1/api-keys/${rolled.id}/roll`, { overlap_seconds: 0 })).status).toBe(200);
   rolledKey = rolled.key;
+  overlappingKey = await keyInOverlap("rolled with an overlap");
+  overlappedKey = await keyInOverlap("rolled, and the overlap is over");
+  await changeKey(overlappedKey, "ends_at", new Date(0).toISOString());
   leakedKey = (await admin.api.post("/v1/api-keys", { name: "leaked" })).body.data.key;
   expect((await admin.api.post("/v1/credentials/revoke", { credentials: [leakedKey] })).status).toBe(202);
   const expired = (await admin.api.post("/v1/api-keys", { name: "expired" })).body.data;
   expiredKey = expired.key;
-  await dynamo().send(
-    new UpdateCommand({
-      TableName: tableName("apiKeys"),
-      Key: { key_hash: hashApiKey(expiredKey) },
-      UpdateExpression: "SET expires_at = :past",
-      ExpressionAttributeValues: { ":past": new Date(0).toISOString() },
-    }),
-  );
+  await changeKey(expiredKey, "expires_at", new Date(0).toISOString());
+  const accounts = `/v1/projects/${project}/service-accounts`;
+  const { id: accountId } = (await admin.api.post(accounts, { name: "deploy", role: "admin" })).body.data;
+  accountKey = (await admin.api.post(`${accounts}/${accountId}/api-keys`, { name: "ci" })).body.data.key;
 });
 afterAll(() => service.stop());
+
+/** Creates a key, rolls it, and returns the earlier secret. */
+async function keyInOverlap(name: string): Promise<string> {
+  const { id, key } = (await admin.api.post("/v1/api-keys", { name })).body.data;
+  expect((await admin.api.post(`/v1/api-keys/${id}/roll`, { overlap_seconds: 3600 })).status).toBe(200);
+  return key;
+}
+
+const changeKey = (key: string, field: string, value: string) =>
+  dynamo().send(
+    new UpdateCommand({
+      TableName: tableName("apiKeys"),
+      Key: { key_hash: hashApiKey(key) },
+      UpdateExpression: "SET #field = :value",
+      ExpressionAttributeNames: { "#field": field },
+      ExpressionAttributeValues: { ":value": value },
+    }),
+  );
 
 /** Returns the path of a row in a project. Other ids do not exist unless `id` is given. */
 const pathOf = ({ path }: EndpointRow, { projectId = project, id = randomUUID() as string } = {}) =>
@@ -125,6 +153,7 @@ const badCredentials: [title: string, code: string, token: () => string][] = [
   ["an API key with a wrong checksum", "invalid_api_key", () => `svc_${randomBytes(32).toString("hex")}`],
   ["a deleted API key", "invalid_api_key", () => deletedKey],
   ["an API key that a roll has replaced", "invalid_api_key", () => rolledKey],
+  ["an earlier API key after its overlap", "invalid_api_key", () => overlappedKey],
   ["an API key that was revoked as leaked", "invalid_api_key", () => leakedKey],
   ["an expired API key", "api_key_expired", () => expiredKey],
   ["an API key in upper case", "invalid_api_key", () => `svc_${adminKey.slice(4).toUpperCase()}`],
@@ -178,6 +207,12 @@ describe.each(closedRows)("$method $path", (row) => {
     const response = await call(row, bearer(adminKey));
     if (needsSession(row)) expectError(response, 403, "session_required");
     else expect([401, 403]).not.toContain(response.status);
+  });
+
+  test("accepts an earlier API key within its overlap like the current one", async () => {
+    const response = await call(row, bearer(overlappingKey));
+    if (needsSession(row)) expectError(response, 403, "session_required");
+    else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
   });
 
   test("returns 401 with a Bearer challenge when the Authorization header is missing", async () => {
@@ -245,6 +280,23 @@ describe.each(rowsOfProjects)("access to the project in $method $path", (row) =>
   });
 });
 
+describe.each(rowsOfProjects)("the key of a service account and $method $path", (row) => {
+  test("is allowed in its project, unless a JWT is required", async () => {
+    const response = await call(row, bearer(accountKey));
+    if (needsSession(row)) expectError(response, 403, "session_required");
+    else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
+  });
+
+  test("gets the 404 of a stranger in another project, also one of the admin who created it", async () => {
+    if (needsSession(row)) return;
+    const path = pathOf(row, { projectId: await service.project(admin.userId) });
+    const response = await call(row, bearer(accountKey), path);
+    expectError(response, 404, "not_found");
+    const stranger = await call(row, bearer(service.user().token), path);
+    expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));
+  });
+});
+
 const rowsWithPermission = rows.filter(({ permission }) => permission !== "none");
 
 describe.each(rowsWithPermission)("a narrow key and $method $path", (row) => {
@@ -288,29 +340,36 @@ describe.each(closedRows)("a trusted workflow and $method $path", (row) => {
   const trusts = () => `/v1/projects/${project}/trusted-workflows`;
   let trustId: string;
   beforeAll(async () => {
-    trustId = (await admin.api.post(trusts(), { ...ci.trust, ref: "refs/heads/main" })).body.data.id;
+    const conditions = { ref: "refs/heads/main", environment: "production", permissions: workflowPermissions };
+    trustId = (await admin.api.post(trusts(), { ...ci.trust, ...conditions })).body.data.id;
   });
+  /** The token of a job that the trust matches, with other claims. */
+  const jobToken = (claims: object = {}) => ci.token({ environment: "production", ...claims });
   afterAll(() => admin.api.delete(`${trusts()}/${trustId}`));
 
-  test("is rejected for another ref and for another repository", async () => {
-    for (const claims of [{ ref: "refs/pull/1/merge" }, { repository_id: "1" }]) {
-      expectError(await call(row, bearer(ci.token(claims))), 401, "workflow_not_trusted");
+  test("is rejected for another ref, another environment and another repository", async () => {
+    const others = [{ ref: "refs/pull/1/merge" }, { environment: "preview" }, { repository_id: "1" }];
+    for (const claims of others) {
+      expectError(await call(row, bearer(jobToken(claims))), 401, "workflow_not_trusted");
     }
   });
 
-  test("needs a permission for a workflow, and no person", async () => {
-    const response = await call(row, bearer(ci.token()));
-    const isGiven = row.permission === "none" || ci.trust.permissions.includes(row.permission);
+  test("needs a permission for a workflow, and no person, and is documented for it unless it always gets 403", async () => {
+    const response = await call(row, bearer(jobToken()));
+    const isGiven = row.permission === "none" || isForWorkflows(row);
     if (needsSession(row)) expectError(response, 403, "session_required");
     else if (!isGiven) expectError(response, 403, "insufficient_permission");
     else expect(response.status).toBe(namesMoreThanProject(row) ? 404 : successStatusOf(row));
+    const { security = document.security } = document.paths[row.path][row.method.toLowerCase()];
+    const isDocumented = security.some((scheme: object) => "workflow" in scheme);
+    expect({ isDocumented }).toEqual({ isDocumented: response.status !== 403 });
   });
 
   test("gets the 404 of a stranger in another project", async () => {
     if (!row.path.includes("{project_id}") || needsSession(row)) return;
-    if (!ci.trust.permissions.includes(row.permission)) return;
+    if (!isForWorkflows(row)) return;
     const path = pathOf(row, { projectId: await service.project(admin.userId) });
-    const response = await call(row, bearer(ci.token()), path);
+    const response = await call(row, bearer(jobToken()), path);
     expectError(response, 404, "not_found");
     const stranger = await call(row, bearer(service.user().token), path);
     expect(withoutRequestId(response)).toEqual(withoutRequestId(stranger));

@@ -69,6 +69,8 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     `DELETE ${accounts}/{service_account_id} -> service-accounts/delete, admin, service-accounts:write, 28 s`,
     `POST ${accountKeys} -> service-accounts/create-api-key, admin_session, none`,
     `GET ${accountKeys} -> service-accounts/list-api-keys, admin, service-accounts:read`,
+    `PATCH ${accountKeys}/{id} -> service-accounts/update-api-key, admin, service-accounts:write`,
+    `POST ${accountKeys}/{id}/roll -> service-accounts/roll-api-key, admin_session, none`,
     `DELETE ${accountKeys}/{id} -> service-accounts/delete-api-key, admin, service-accounts:write`,
     "POST /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/create, admin_session, none",
     "GET /v1/projects/{project_id}/trusted-workflows -> trusted-workflows/list, admin_session, none",

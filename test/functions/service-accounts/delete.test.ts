@@ -51,6 +51,40 @@ test("after a failure its keys can do nothing, and a repetition completes the re
   expect(await everything(accountId)).toEqual([]);
 });
 
+test("a removal that is cut off twice is in the audit log: once begun, and once ended", async () => {
+  const { admin, path, projectId, createKey } = await newServiceAccount(service);
+  const [first, second] = [await createKey(), await createKey()];
+  const actions = async () =>
+    (await admin.api.get(`/v1/projects/${projectId}/audit-events`)).body.data.map(
+      ({ action, resource_id }: Record<string, string>) =>
+        action?.startsWith("api_key") ? `${action} ${resource_id}` : action,
+    );
+  const before = await actions();
+  const cutOffAfter = async (transactions: number) => {
+    let left = transactions;
+    interceptDynamo(async ({ command }, send) => {
+      if (!command.startsWith("TransactWrite")) return send();
+      if (left === 0) throw Object.assign(new Error("connection lost"), { code: "ECONNRESET" });
+      left--;
+      return send();
+    });
+    expect((await admin.api.delete(path)).status).toBe(503);
+    restoreAws();
+  };
+  await cutOffAfter(1);
+  expect(await actions()).toEqual(["service_account.removal_begun", ...before]);
+  // The first transaction of a repetition begins nothing: the removal has begun.
+  await cutOffAfter(2);
+  expect((await admin.api.delete(path)).status).toBe(204);
+  expect(await actions()).toEqual([
+    "service_account.deleted",
+    `api_key.deleted ${second.id}`,
+    `api_key.deleted ${first.id}`,
+    "service_account.removal_begun",
+    ...before,
+  ]);
+});
+
 test("no key survives that is created at the same time", async () => {
   for (let round = 0; round < 3; round++) {
     const { admin, path, accountId, createKey } = await newServiceAccount(service);
@@ -68,9 +102,10 @@ test("the audit log of the project shows the account and its keys", async () => 
   const { id } = await createKey();
   await admin.api.delete(path);
   const { data } = (await admin.api.get(`/v1/projects/${projectId}/audit-events`)).body;
-  expect(data.slice(0, 4)).toMatchObject([
+  expect(data.slice(0, 5)).toMatchObject([
     { action: "service_account.deleted", resource_id: accountId, actor: { user_id: admin.userId } },
     { action: "api_key.deleted", resource_id: id, details: { reason: "service_account_deleted" } },
+    { action: "service_account.removal_begun", resource_id: accountId, actor: { user_id: admin.userId } },
     { action: "api_key.created", resource_id: id, actor: { user_id: admin.userId } },
     { action: "service_account.created", resource_id: accountId, details: { name: "deploy", role: "admin" } },
   ]);

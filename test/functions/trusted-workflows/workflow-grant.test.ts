@@ -1,5 +1,5 @@
 import type { TrustedWorkflow } from "../../../functions/trusted-workflows/trusted-workflow.ts";
-import { grantOf, isTrusted } from "../../../functions/trusted-workflows/workflow-grant.ts";
+import { grantIn, grantWithoutProject, isTrusted } from "../../../functions/trusted-workflows/workflow-grant.ts";
 
 /* Which workflows a trust matches, and what the trusts of a workflow allow. */
 
@@ -42,32 +42,34 @@ describe("the grant", () => {
     trust({ id: "01", project_id: "p2", permissions: ["projects:read", "deliveries:read"] }),
   ];
 
-  test("of a project adds up its trusts, and ignores those of other projects", () => {
-    expect(grantOf(trusts, "p1")).toEqual({
+  test("in a project adds up its trusts", () => {
+    expect(grantIn(trusts.slice(0, 2))).toEqual({
       trustId: "02",
       projectIds: ["p1"],
       permissions: ["projects:read", "webhooks:read", "webhooks:write"],
     });
   });
 
-  test("without a project ignores a stranger's trust that gives less than listing projects", () => {
-    const stranger = trust({ id: "00", project_id: "p9", permissions: ["events:read"] });
-    expect(grantOf([stranger, ...trusts], undefined)).toEqual(grantOf(trusts, undefined));
-    expect(grantOf([stranger], undefined)).toMatchObject({ projectIds: ["p9"], permissions: ["events:read"] });
-  });
-
-  test.each([undefined, "p3"])("for the project %p is what all projects give", (projectId) => {
-    expect(grantOf(trusts, projectId)).toEqual({
+  test("without a project is what all projects give", () => {
+    expect(grantWithoutProject(trusts)).toEqual({
       trustId: "01",
       projectIds: ["p1", "p2"],
       permissions: ["projects:read"],
     });
   });
 
-  test("is for at most 20 projects, and undefined without a trust", () => {
+  test("without a project ignores a stranger's trust that gives less than listing projects", () => {
+    const stranger = trust({ id: "00", project_id: "p9", permissions: ["events:read"] });
+    expect(grantWithoutProject([stranger, ...trusts])).toEqual(grantWithoutProject(trusts));
+    expect(grantWithoutProject([stranger])).toMatchObject({ projectIds: ["p9"], permissions: ["events:read"] });
+  });
+
+  test("without a project is for the 20 projects with the oldest trusts", () => {
     const many = Array.from({ length: 30 }, (_, index) => trust({ project_id: `p${index}` }));
-    expect(grantOf(many, undefined)?.projectIds).toHaveLength(20);
-    expect(grantOf(many, "p29")?.projectIds).toEqual(["p29"]);
-    expect(grantOf([], "p1")).toBeUndefined();
+    expect(grantWithoutProject(many)?.projectIds).toEqual(many.slice(0, 20).map(({ project_id }) => project_id));
+  });
+
+  test("is undefined without a trust", () => {
+    expect([grantIn([]), grantWithoutProject([])]).toEqual([undefined, undefined]);
   });
 });

@@ -102,6 +102,7 @@ test("the script of every shell contains every command", async () => {
       "recover",
       "tail",
       "listen",
+      "trigger",
       "verify",
       "mcp",
     ]) {

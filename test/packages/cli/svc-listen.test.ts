@@ -270,8 +270,8 @@ test("--forward shows a new signing secret, which verifies what it sends, and st
   await publish(event);
   const isForwarded = ({ body }: Received) => body.includes(String(event.deployment_id));
   await eventually(() => expect(receiver.received.find(isForwarded)).toBeDefined());
-  const { headers, body } = receiver.received.find(isForwarded) ?? { headers: {}, body: "" };
-  expect(headers["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
+  const { headers, body = "" } = receiver.received.find(isForwarded) ?? {};
+  expect(headers?.["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
   await eventually(() => expect(listener.stdout()).toMatch(/forwarded {12}200 in/));
   listener.child.kill("SIGINT");
   expect(await listener.ended).toMatchObject({ code: 0 });
@@ -333,10 +333,7 @@ describe("svc trigger", () => {
     const user = { ...env };
     const project = await newProject([{ events: ["deploy.started"] }, { events: ["deploy.started"] }]);
     receiver.respondWith(200);
-    const list = await fetch(`${service.baseUrl}/v1/projects/${project}/webhooks`, {
-      headers: { authorization: `Bearer ${env.SVC_API_KEY}` },
-    });
-    const { data } = await list.json();
+    const { data } = (await service.as(env.SVC_API_KEY ?? "").get(`/v1/projects/${project}/webhooks`)).body;
     const chosen = await runHere(["trigger", "deploy.failed", "--webhook", data[1].id], env);
     expect(chosen).toMatchObject({ code: 0, stdout: expect.stringContaining("deploy.failed"), stderr: "" });
     expect((await runHere(["trigger", "deploy.failed", "--project", project], user)).code).toBe(4);
@@ -350,8 +347,8 @@ describe("svc trigger", () => {
     const sent = await runHere([...args, "--secret", secret], { XDG_CONFIG_HOME: folder });
     expect(sent).toMatchObject({ code: 0, stderr: "" });
     expect(sent.stdout).toMatch(/^delivery {13}[0-9a-f-]{36}\nforwarded {12}201 in \d+ ms\nresponse {13}thanks\n$/);
-    const { headers, body } = receiver.received[length] ?? { headers: {}, body: "" };
-    expect(headers["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
+    const { headers, body = "" } = receiver.received[length] ?? {};
+    expect(headers?.["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
     expect(JSON.parse(body)).toMatchObject({ event: "deploy.succeeded", project_id: projectId });
     const down = ["trigger", "deploy.failed", "--json", "--forward", `http://127.0.0.1:${await freePort()}/`];
     const failed = await runHere(down, { XDG_CONFIG_HOME: folder });

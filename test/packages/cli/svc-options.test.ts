@@ -26,7 +26,9 @@ test("options have these defaults and choices", () => {
     ["keys roll --overlap", "1d", undefined],
     ["service-accounts create --role", undefined, ["admin", "viewer"]],
     ["service-accounts create-key --permission", undefined, [...permissions]],
+    ["service-accounts roll-key --overlap", "1d", undefined],
     ["webhooks create --events", undefined, events],
+    ["webhooks stats --window", "24h", ["24h", "7d"]],
     ["webhooks update --events", undefined, events],
     ["webhooks rotate --overlap", "86400", undefined],
     ["webhooks test --event", "deploy.succeeded", events],
@@ -53,6 +55,19 @@ test("options have these defaults and choices", () => {
     ],
     ["audit --limit", "20", undefined],
     ["listen --events", undefined, events],
+  ]);
+});
+
+test("each command that creates something accepts an idempotency key", () => {
+  const accepting = allCommands(createProgram()).filter(([, { options }]) =>
+    options.some(({ long }) => long === "--idempotency-key"),
+  );
+  expect(accepting.map(([path]) => path)).toEqual([
+    "keys create",
+    "service-accounts create",
+    "service-accounts create-key",
+    "webhooks create",
+    "workflows trust",
   ]);
 });
 

@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { mintToken } from "../../../bin/local/mint-token.ts";
+import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
@@ -300,7 +301,7 @@ describe("keys", () => {
   });
 
   test("create narrows a key, list shows its limits, and whoami with it says what it may do", async () => {
-    const limits = ["--permission", "deliveries:read,webhooks:read", "--project", projectId, "--expires-in", "90d"];
+    const limits = ["--permission", "deliveries:read,webhooks:read", "--project", projectId, "--expires", "90d"];
     const { stdout } = await svc(["keys", "create", "narrow", ...limits], { env: session(), showsSecret: true });
     const narrow = stdout.trim();
     const shown = json(await svc(["whoami", "--json"], { env: { ...env, SVC_API_KEY: narrow } }));
@@ -319,10 +320,21 @@ describe("keys", () => {
 
   test.each([
     [["--permission", "everything"], "Valid permissions"],
-    [["--expires-in", "soon"], "not a valid duration"],
+    [["--expires", "soon"], "not a valid duration"],
   ])("create rejects %j without a request", async (args, message) => {
     const { code, stderr } = await svc(["keys", "create", "x", ...args], { env: session() });
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+
+  test("create with an idempotency key creates nothing again, and says what exists", async () => {
+    const create = (name: string) =>
+      svc(["keys", "create", name, "--idempotency-key", "run-7"], { env: session(), showsSecret: true });
+    const key = (await create("once")).stdout.trim();
+    const { id } = (await service.as(key).get("/v1/api-keys/current")).body.data.api_key;
+    const repeat = await create("once");
+    expect(repeat).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(`already created ${id}`) });
+    expect(repeat.stderr).toContain("svc keys roll");
+    expect((await create("twice")).stderr).toContain("Pass another --idempotency-key");
   });
 
   test("rename changes the name, and roll prints only the new key", async () => {
@@ -369,8 +381,16 @@ describe("service accounts", () => {
     expect((await run(["list"])).stdout).toMatch(/^ID +NAME +ROLE +CREATED\n.+ deploy +viewer/);
     const [listed] = json(await run(["list-keys", id, "--json"]));
     expect(listed).toMatchObject({ name: "ci", permissions: ["webhooks:read"] });
+    const renamed = json(await run(["rename-key", id, listed.id, "deploy job", "--json"]));
+    expect(renamed).toMatchObject({ id: listed.id, name: "deploy job" });
+    const rolled = await run(["roll-key", id, listed.id, "--overlap", "0"], true);
+    expect(rolled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^svc_[0-9a-f]{64}\n$/) });
+    expect(rolled.stderr).toContain("The earlier one has ended.");
+    const webhooks = `/v1/projects/${projectId}/webhooks`;
+    expect((await service.as(accountKey).get(webhooks)).status).toBe(401);
+    expect((await service.as(rolled.stdout.trim()).get(webhooks)).status).toBe(200);
     expect((await run(["delete-key", id, listed.id, "--yes"])).code).toBe(0);
-    expect((await service.as(accountKey).get("/v1/projects")).status).toBe(401);
+    expect((await service.as(rolled.stdout.trim()).get(webhooks)).status).toBe(401);
     expect(await run(["delete", id])).toMatchObject({ code: 2, stderr: expect.stringContaining("Pass --yes") });
     expect((await run(["delete", id, "--yes"])).code).toBe(0);
     expect(await run(["list"])).toMatchObject({ stdout: "", stderr: expect.stringContaining("no service accounts") });
@@ -620,6 +640,29 @@ describe("webhooks", () => {
     });
     const unseen = await svc(["webhooks", "test", "--no-wait"], { env });
     expect(unseen).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w-]{36}\n$/) });
+  });
+
+  test("certify prints a table, and exits with 1 and the hints when a check fails", async () => {
+    const { secret } = await newWebhook();
+    const bad = await svc(["webhooks", "certify"], { env });
+    expect(bad.code).toBe(1);
+    expect(bad.stdout).toMatch(/^CHECK +RESULT +EXPECTED +RESPONSE +TIME\nvalid +passed +2xx +200 +\d+ ms\n/);
+    expect(bad.stdout).toMatch(/\nforged_signature +failed +4xx +200 /);
+    expect(bad.stdout).toContain(
+      "\n\nforged_signature: The receiver accepted a request that was signed with another secret",
+    );
+    receiver.respondWith(({ body, headers }, response) => {
+      let status = 204;
+      try {
+        verifyWebhook({ body, headers, secret });
+      } catch {
+        status = 401;
+      }
+      response.writeHead(status).end();
+    });
+    const good = await svc(["webhooks", "certify", "--json"], { env });
+    expect({ code: good.code, ...json(good) }).toMatchObject({ code: 0, status: "finished", passed: true });
+    expect(good.stderr).toContain("Passed");
   });
 
   test("delete as a viewer exits with 1 and names an admin as the fix", async () => {

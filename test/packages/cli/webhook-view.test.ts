@@ -142,3 +142,9 @@ test("statistics without attempts have no bars and no tables", () => {
   };
   expect(statsPage(none, 80, now)).toBe(`window    24h, since ${stats.since}\nattempts  none`);
 });
+
+test("statistics without a response have no bars for the response time", () => {
+  const silent = buckets.map((bucket) => ({ ...bucket, p50_ms: null, p95_ms: null }));
+  const page = statsPage({ ...stats, response_ms: null, buckets: silent }, 80, now);
+  expect(page).not.toMatch(/p95| ms/);
+});

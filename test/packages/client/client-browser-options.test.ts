@@ -112,6 +112,23 @@ describe("mayRetry", () => {
     expect(read.methods).toEqual(["GET", "GET"]);
   });
 
+  test("defaults to repeat a POST with an idempotency key after a 503, with the same key", async () => {
+    const keys: (string | null)[] = [];
+    const hook = { url: "https://example.com/", events: ["deploy.failed" as const] };
+    const client = createClient({
+      baseUrl: "https://api.example.com",
+      maxWaitSeconds: 2,
+      fetch: async (request) => {
+        keys.push(new Request(request).headers.get("idempotency-key"));
+        return keys.length === 1
+          ? Response.json(error("service_unavailable"), { status: 503 })
+          : Response.json({ data: {} }, { status: 201 });
+      },
+    });
+    await settled(client.createWebhook(place.projectId, hook, { idempotencyKey: "run-1" }));
+    expect(keys).toEqual(["run-1", "run-1"]);
+  });
+
   test("is not called for other errors", async () => {
     const { client, methods } = scripted([{ status: 500, body: error("internal_error") }, ok], {
       mayRetry: () => true,

@@ -30,11 +30,20 @@ test("the tarball contains the bundle and its types, and has no dependencies", (
     "dist/index.d.ts",
     "dist/index.js",
     "dist/schema.d.ts",
+    "dist/verify-webhook.d.ts",
     "package.json",
   ]);
   expect(JSON.parse(readFileSync(join(installed, "package.json"), "utf8")).dependencies).toBeUndefined();
   expect(readFileSync(join(installed, "dist/LICENSES.txt"), "utf8")).toContain("openapi-fetch 0.17.0 (MIT)");
 });
+
+/** A delivery whose signature does not match. */
+const unsigned = {
+  body: "{}",
+  headers: { "x-service-signature": `sha256=${"0".repeat(64)}` },
+  secret: `whsec_${"0".repeat(64)}`,
+  scheme: "body",
+};
 
 test("a program on the Node of the machine imports and uses it", async () => {
   const server = http.createServer((_, response) => response.end('{"data":[{"id":"p-1"}]}')).listen(0, "127.0.0.1");
@@ -42,14 +51,15 @@ test("a program on the Node of the machine imports and uses it", async () => {
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   writeFileSync(
     join(project, "use.js"),
-    `import { ApiError, createClient, NetworkError } from "@deployment-webhooks/client";
+    `import { ApiError, createClient, NetworkError, verifyWebhook } from "@deployment-webhooks/client";
 const client = createClient({ baseUrl: ${JSON.stringify(baseUrl)}, token: "svc_1", signal: new AbortController().signal });
-console.log(JSON.stringify([await client.listProjects(), ApiError.name, NetworkError.name]));`,
+const code = await verifyWebhook(${JSON.stringify(unsigned)}).catch((error) => error.code);
+console.log(JSON.stringify([await client.listProjects(), ApiError.name, NetworkError.name, code]));`,
   );
   const child = spawn(machineNode, ["use.js"], { cwd: project, env: userEnvironment });
   const output = await text(child.stdout);
   server.close().closeAllConnections();
-  expect(JSON.parse(output)).toEqual([[{ id: "p-1" }], "ApiError", "NetworkError"]);
+  expect(JSON.parse(output)).toEqual([[{ id: "p-1" }], "ApiError", "NetworkError", "no_matching_signature"]);
 });
 
 test.each([
@@ -58,11 +68,17 @@ test.each([
 ])("its types compile with module %s and moduleResolution %s", (module, moduleResolution) => {
   writeFileSync(
     join(project, "use.ts"),
-    `import { ApiError, type Client, createClient } from "@deployment-webhooks/client";
+    `import { ApiError, type Client, createClient, verifyWebhook } from "@deployment-webhooks/client";
 const client: Client = createClient({ baseUrl: "https://api.example.com", token: "svc_1" });
 // @ts-expect-error unknown event
 export const wrong = () => client.createWebhook("p", { url: "https://example.com", events: ["deploy.ended"] });
 export const url: Promise<string> = client.getWebhook({ projectId: "p", webhookId: "w" }).then(({ url }) => url);
+export const app = async (body: Uint8Array, headers: Headers): Promise<string | undefined> => {
+  const { payload } = await verifyWebhook({ body, headers, secret: "whsec_1" });
+  return payload.event === "deploy.succeeded" ? payload.data.url : undefined;
+};
+// @ts-expect-error the body is already parsed
+export const parsed = (body: object, headers: Headers) => verifyWebhook({ body, headers, secret: "whsec_1" });
 export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.code === "conflict";
 `,
   );

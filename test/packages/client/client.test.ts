@@ -40,6 +40,32 @@ describe("with the service", () => {
     await receiver.close();
   });
 
+  test("each method that creates something sends the idempotency key, and a repeat creates nothing", async () => {
+    const create = { idempotencyKey: "run-1" };
+    const role = { name: "deploy", role: "viewer" } as const;
+    const account = await client.createServiceAccount(projectId, role, create);
+    expect(await client.createServiceAccount(projectId, role, create)).toEqual(account);
+    const trust = { issuer: "github", repository_id: "1296269", permissions: ["webhooks:read" as const] };
+    const trusted = await client.createTrustedWorkflow(projectId, trust, { idempotencyKey: "run-2" });
+    expect(await client.createTrustedWorkflow(projectId, trust, { idempotencyKey: "run-2" })).toEqual(trusted);
+    const ref = { projectId, serviceAccountId: account.id };
+    const hook = { url: "https://hooks.example.com/once", events: ["deploy.failed" as const] };
+    const withSecret: [key: string, create: (key: string) => Promise<{ id: string }>][] = [
+      ["run-3", (idempotencyKey) => client.createApiKey({ name: "once" }, { idempotencyKey })],
+      ["run-4", (idempotencyKey) => client.createServiceAccountApiKey(ref, { name: "once" }, { idempotencyKey })],
+      ["run-5", (idempotencyKey) => client.createWebhook(projectId, hook, { idempotencyKey })],
+    ];
+    for (const [key, createOnce] of withSecret) {
+      const { id } = await createOnce(key);
+      const details = [{ path: "id", message: id }];
+      await expect(createOnce(key)).rejects.toMatchObject({ code: "already_created", details });
+    }
+    await client.deleteApiKey((await client.listApiKeys())[0]?.id ?? "");
+    await client.deleteWebhook({ projectId, webhookId: (await client.listWebhooks(projectId))[0]?.id ?? "" });
+    await client.deleteTrustedWorkflow(projectId, trusted.id);
+    await client.deleteServiceAccount(ref);
+  });
+
   test("calls the operations of keys and of service accounts", async () => {
     const key = await client.createApiKey({ name: "ci" });
     expect((await client.updateApiKey(key.id, { name: "renamed" })).name).toBe("renamed");
@@ -55,6 +81,9 @@ describe("with the service", () => {
     const account = { projectId, serviceAccountId: id };
     const ofAccount = await client.createServiceAccountApiKey(account, { name: "ci", permissions: ["webhooks:read"] });
     expect(await client.listServiceAccountApiKeys(account)).toMatchObject([{ id: ofAccount.id }]);
+    expect((await client.updateServiceAccountApiKey(account, ofAccount.id, { name: "job" })).name).toBe("job");
+    const next = await client.rollServiceAccountApiKey(account, ofAccount.id, { overlap_seconds: 0 });
+    expect(next).toMatchObject({ id: ofAccount.id, name: "job", permissions: ["webhooks:read"] });
     await client.deleteServiceAccountApiKey(account, ofAccount.id);
     expect(await client.listServiceAccounts(projectId)).toMatchObject([{ id }]);
     await client.deleteServiceAccount(account);
@@ -69,14 +98,24 @@ describe("with the service", () => {
   test("has these methods, each named by an operation or an iteration over one", () => {
     const methods = [
       ...["createApiKey", "listApiKeys", "deleteApiKey", "listProjects", "createWebhook", "listWebhooks", "getWebhook"],
+      "getWebhookStats",
       ...["updateWebhook", "deleteWebhook", "rotateWebhookSecret", "sendTestDelivery", "listDeliveries", "getDelivery"],
       ...["redeliver", "recoverDeliveries", "getCurrentCredential", "updateApiKey", "rollApiKey", "revokeCredentials"],
       ...["createServiceAccount", "listServiceAccounts", "deleteServiceAccount"],
       ...["createServiceAccountApiKey", "listServiceAccountApiKeys", "deleteServiceAccountApiKey"],
+      ...["updateServiceAccountApiKey", "rollServiceAccountApiKey"],
       ...["createTrustedWorkflow", "listTrustedWorkflows", "deleteTrustedWorkflow"],
       ...["listEvents", "listAuditEvents", "listProjectAuditEvents", "listProjectDeliveries"],
+      ...["certifyWebhook", "getCertification"],
     ];
-    const iterations = ["eachDelivery", "eachRecovery", "eachEvent", "followEvents"];
+    const iterations = [
+      "eachDelivery",
+      "eachRecovery",
+      "eachEvent",
+      "eachAuditEvent",
+      "eachProjectAuditEvent",
+      "followEvents",
+    ];
     const ids = operations.map(({ id }) => id);
     expect(Object.keys(client).sort()).toEqual([...methods, ...iterations].sort());
     expect(methods.filter((name) => !ids.includes(name))).toEqual([]);
@@ -117,6 +156,28 @@ describe("with the service", () => {
     expect(await client.redeliver(place, id)).toMatchObject({ id, status: "pending" });
     await isDone(2);
     expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0, complete: true, next_cursor: null });
+  });
+
+  test("certifies a receiver", async () => {
+    const place = await newPlace();
+    const { id, status } = await client.certifyWebhook(place);
+    expect(status).toBe("running");
+    await eventually(async () => expect(await client.getCertification(place, id)).toMatchObject({ passed: false }));
+  });
+
+  test("eachAuditEvent and eachProjectAuditEvent request all pages", async () => {
+    for (const name of ["one", "two", "three"]) await client.createApiKey({ name });
+    const keyEvents = await allResults(client.eachAuditEvent({ limit: 2 }));
+    expect(keyEvents).toEqual(await client.listAuditEvents({ limit: 100 }));
+    expect(keyEvents.length).toBeGreaterThan(2);
+    await newPlace();
+    const ofProject = await allResults(client.eachProjectAuditEvent(projectId, { limit: 1 }));
+    expect(ofProject).toEqual(await client.listProjectAuditEvents(projectId, { limit: 100 }));
+    expect(ofProject.length).toBeGreaterThan(1);
+    for await (const { id } of client.eachAuditEvent({ limit: 1 })) {
+      expect(id).toBe(keyEvents[0]?.id);
+      break;
+    }
   });
 
   test("eachRecovery ends after one call when that is complete", async () => {

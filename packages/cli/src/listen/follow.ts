@@ -1,5 +1,5 @@
 import type { Client, DeploymentEvent, EventName } from "../../../client/src/client.ts";
-import { stringifyExactly } from "../exact-json.ts";
+import { stringifyExactly } from "../../../client/src/exact-json.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { eachNewEvent } from "../follow-events.ts";
 import { jsonText, note, print, printable, styled } from "../terminal.ts";

@@ -33,13 +33,13 @@ export async function forwardDelivery(
   { url, secrets, timeoutMs = TIMEOUT_MS }: Destination,
   stop?: AbortSignal,
 ): Promise<ForwardResult> {
+  const headers = await deliveryHeaders(delivery, secrets, new Date());
   const startedAt = performance.now();
   const durationMs = () => Math.round(performance.now() - startedAt);
   const deadline = AbortSignal.timeout(timeoutMs);
   const signal = stop ? AbortSignal.any([stop, deadline]) : deadline;
   let statusCode: number | null = null;
   try {
-    const headers = deliveryHeaders(delivery, secrets, new Date());
     const response = await post(url, headers, delivery.body, signal);
     statusCode = response.statusCode ?? null;
     const excerpt = (await readStart(response)).subarray(0, MAX_EXCERPT_BYTES).toString("utf8");

@@ -1,5 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
-import { serviceSignature, signatureOf, standardWebhooks } from "../verify/signature-schemes.ts";
+import {
+  type Scheme,
+  serviceSignature,
+  signatureOf,
+  standardWebhooks,
+} from "../../../client/src/verify/signature-schemes.ts";
 
 /* Deliveries as the service sends them, for receivers that the service cannot reach. Pure, except for `generateSecret`. */
 
@@ -27,20 +32,21 @@ export function localDeliveryId(eventId: string): string {
  * @param secrets the current one first; the others sign as during a rotation
  * @param at the time of the request
  */
-export function deliveryHeaders(
+export async function deliveryHeaders(
   { id, event, body }: LocalDelivery,
   [current = "", ...previous]: string[],
   at: Date,
-): Record<string, string> {
-  const input = { id, timestamp: String(Math.floor(at.getTime() / 1000)), body };
-  const older = previous.map((secret) => signatureOf(serviceSignature, secret, input)).join(", ");
-  const all = [current, ...previous].map((secret) => signatureOf(standardWebhooks, secret, input));
+): Promise<Record<string, string>> {
+  const input = { id, timestamp: String(Math.floor(at.getTime() / 1000)), body: Uint8Array.from(body) };
+  const sign = (scheme: Scheme) => (secret: string) => signatureOf(scheme, secret, input);
+  const older = (await Promise.all(previous.map(sign(serviceSignature)))).join(", ");
+  const all = await Promise.all([current, ...previous].map(sign(standardWebhooks)));
   return {
     "Content-Type": "application/json",
     "User-Agent": "Deployment-Webhooks/1.0",
     "X-Service-Event": event,
     "X-Service-Delivery": id,
-    "X-Service-Signature": signatureOf(serviceSignature, current, input),
+    "X-Service-Signature": await signatureOf(serviceSignature, current, input),
     ...(older !== "" && { "X-Service-Signature-Previous": older }),
     "webhook-id": id,
     "webhook-timestamp": input.timestamp,

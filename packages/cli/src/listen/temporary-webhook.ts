@@ -23,7 +23,7 @@ export async function createTemporaryWebhook(
       } catch (error) {
         process.exitCode = exitCodes.failed;
         note(
-          `Could not delete the temporary webhook: ${(error as Error).message} Delete it: svc webhooks delete ${id} --project ${projectId}`,
+          `Could not delete the temporary webhook: ${(error as Error).message} To delete it: svc webhooks delete ${id} --project ${projectId}`,
         );
       }
     },

@@ -94,7 +94,7 @@ function causeOf({ error_code, status_code }: Attempt): string {
 }
 
 /** The hint of a failed attempt, without text of the receiver: the hint of a redirect contains the redirect's target. */
-export function fixFor({ hint, status_code }: Attempt): string {
+export function fixFor({ hint, status_code }: Pick<Attempt, "hint" | "status_code">): string {
   const isRedirect = status_code !== null && status_code >= 300 && status_code < 400;
   if (isRedirect) return "Redirects are not followed: change the webhook's URL to the final URL of the receiver.";
   return hint ?? "The last attempt succeeded.";

@@ -9,19 +9,22 @@ import {
 const secrets = [generateSecret(), generateSecret(), generateSecret()];
 const at = new Date("2026-11-21T04:04:29.999Z");
 
-test.each([1, 2, 3])("deliveryHeaders with %i secrets returns the headers that the service sends", (count) => {
+test.each([1, 2, 3])("deliveryHeaders with %i secrets returns the headers that the service sends", async (count) => {
   const body = '{"event":"deploy.failed","data":{"n":9007199254740993,"text":"é 🚀"}}';
   const id = "01a1fc46-ece3-7718-84b7-ff6464808948";
   const [current = "", ...previous] = secrets.slice(0, count);
-  expect(deliveryHeaders({ id, event: "deploy.failed", body: Buffer.from(body) }, secrets.slice(0, count), at)).toEqual(
-    {
-      "Content-Type": "application/json",
-      "User-Agent": "Deployment-Webhooks/1.0",
-      "X-Service-Event": "deploy.failed",
-      "X-Service-Delivery": id,
-      ...signatureHeaders({ deliveryId: id, at, body }, current, previous),
-    },
+  const sent = await deliveryHeaders(
+    { id, event: "deploy.failed", body: Buffer.from(body) },
+    secrets.slice(0, count),
+    at,
   );
+  expect(sent).toEqual({
+    "Content-Type": "application/json",
+    "User-Agent": "Deployment-Webhooks/1.0",
+    "X-Service-Event": "deploy.failed",
+    "X-Service-Delivery": id,
+    ...signatureHeaders({ deliveryId: id, at, body }, current, previous),
+  });
 });
 
 test("localDeliveryId is a UUID of the event's time, always the same for an event, and another than its id", () => {

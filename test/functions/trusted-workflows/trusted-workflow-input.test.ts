@@ -1,6 +1,6 @@
 import { ApiError } from "../../../functions/platform/errors.ts";
 import { parse } from "../../../functions/schema/input.ts";
-import { trustedWorkflowInput } from "../../../functions/trusted-workflows/trusted-workflow.ts";
+import { trustedWorkflowInput } from "../../../functions/trusted-workflows/trusted-workflow-input.ts";
 
 /* What a trust accepts. */
 
