@@ -22,18 +22,11 @@ export const assumed: Assumptions = { cpuFactor: 1.5, waitMs: 6, receiverMs: 200
 /** https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html: the memory at which a function has one vCPU. */
 export const MB_PER_VCPU = 1769;
 
-/** The configuration of a function that the bill depends on. */
-export interface Setup {
-  memoryMb: number;
-  cpu: "arm" | "x86";
-  /** Whether Lambda writes its own two log lines per call. */
-  hasSystemLines: boolean;
-}
-
-/** The assumptions and the configuration of the priced functions. */
+/** The assumptions, and the configuration of the priced functions that the bill depends on. */
 export type Config = Assumptions & {
   cpu: "arm" | "x86";
   memoryMb(file: string): number;
+  /** Whether Lambda writes its own two log lines per call. */
   hasSystemLines: boolean;
 };
 
@@ -48,18 +41,12 @@ export function asDeployed({ stage }: Units, changes: Partial<Config> = {}): Con
   };
 }
 
-export const setupOf = (config: Config, file: string): Setup => ({
-  memoryMb: config.memoryMb(file),
-  cpu: config.cpu,
-  hasSystemLines: config.hasSystemLines,
-});
-
 /**
  * Computes the billed time of one call, in milliseconds.
  * @param waits number of waits for AWS
  * @param elsewhereMs time that the call waits for receivers
  */
-export function billedMs(usage: Usage, waits: number, elsewhereMs: number, { memoryMb }: Setup, given: Assumptions) {
+export function billedMs(usage: Usage, waits: number, elsewhereMs: number, memoryMb: number, given: Assumptions) {
   const cpuMs = usage.cpuMs * given.cpuFactor * Math.max(1, MB_PER_VCPU / memoryMb);
   return Math.ceil(cpuMs + waits * given.waitMs + elsewhereMs) + given.coldShare * given.coldMs;
 }

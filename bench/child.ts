@@ -20,8 +20,6 @@ interface Options {
   /** Added to the environment of this process. */
   env?: Record<string, string>;
   execArgv?: string[];
-  /** Discards what the process writes to its standard output. */
-  isQuiet?: boolean;
   /** Max wait for a message; 60 s unless given. */
   timeoutMs?: number;
 }
@@ -32,13 +30,13 @@ interface Options {
  */
 export async function startChild<Ready>(
   file: string,
-  { args = [], env = {}, execArgv = [], isQuiet = false, timeoutMs = 60_000 }: Options = {},
+  { args = [], env = {}, execArgv = [], timeoutMs = 60_000 }: Options = {},
 ): Promise<Child<Ready>> {
   const name = [basename(file), ...args].join(" ");
   const child = fork(file, args, {
     execArgv,
     env: { ...process.env, ...env },
-    stdio: ["ignore", isQuiet ? "ignore" : "inherit", "inherit", "ipc"],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const ended = once(child, "exit");
   async function nextMessage<Message>(): Promise<Message> {

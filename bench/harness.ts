@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -43,21 +42,31 @@ export interface Bench {
 
 export const KB = 1024;
 
+/** How long variants run in turns. */
+export interface Rounds {
+  /** No round begins after this many milliseconds. */
+  forMs: number;
+  /** The least number of rounds, whatever they take; three unless given. */
+  min?: number;
+}
+
+const MIN_ROUNDS = 3;
+
 /**
- * Runs variants in turns. The order rotates by one from round to round, so that other load on the machine affects all variants
- * and no variant is always the first.
- * @param rounds three or more
+ * Runs variants in turns until the time is over, so that a slow machine runs fewer rounds and does not take longer. The order
+ * rotates by one from round to round, so that other load on the machine affects all variants and no variant is always the first.
  * @returns one sample per variant and round
  * @throws RangeError for fewer than three rounds
  */
 export async function interleave<V extends string>(
   variants: Record<V, () => Promise<number>>,
-  rounds: number,
+  { forMs, min = MIN_ROUNDS }: Rounds,
 ): Promise<Record<V, number[]>> {
-  if (rounds < 3) throw new RangeError(`${rounds} rounds are too few for a median. Use three or more.`);
+  if (min < MIN_ROUNDS) throw new RangeError(`${min} rounds are too few for a median. Use three or more.`);
   const names = Object.keys(variants) as V[];
   const samples = Object.fromEntries(names.map((name): [V, number[]] => [name, []])) as Record<V, number[]>;
-  for (let round = 0; round < rounds; round++) {
+  const endsAt = performance.now() + forMs;
+  for (let round = 0; round < min || performance.now() < endsAt; round++) {
     const first = round % names.length;
     for (const name of [...names.slice(first), ...names.slice(0, first)]) samples[name].push(await variants[name]());
   }
@@ -125,65 +134,37 @@ export function figure(value: number): string {
 
 export const isMet = ({ value, bound, atLeast }: Target): boolean => (atLeast ? value >= bound : value <= bound);
 
-export interface CpuOptions {
-  /** Overrides variables of this process. */
-  env?: Record<string, string>;
-  cwd?: string;
-  /** Measures until the output matches, and then kills the process. Without it the process ends by itself. */
-  until?: RegExp;
-  timeoutMs?: number;
-}
-
-const DEFAULT_TIMEOUT_MS = 60_000;
+const MAX_PROCESS_MS = 60_000;
+/** Characters of the output in an error: its end has the cause. */
+const MAX_OUTPUT = 2_000;
 
 /**
  * Runs a process and measures its CPU time (user and system) and elapsed time, in milliseconds.
  * @param command the path of a Node binary and its arguments
- * @throws Error with the output of the process when it fails, times out, or ends before `until` matches
+ * @param env overrides variables of this process
+ * @throws Error with the output of the process when it fails or does not end in time
  */
 export async function cpuOf(
   command: string[],
-  { env = {}, cwd, until, timeoutMs = DEFAULT_TIMEOUT_MS }: CpuOptions = {},
+  env: Record<string, string> = {},
+  timeoutMs = MAX_PROCESS_MS,
 ): Promise<{ cpuMs: number; wallMs: number; output: string }> {
   const [binary = "", ...args] = command;
-  const report = ["--require", join(import.meta.dirname, "cpu-report.cjs")];
   const startedAt = performance.now();
-  const child = spawn(binary, until ? args : [...report, ...args], {
+  const child = spawn(binary, ["--require", join(import.meta.dirname, "cpu-report.cjs"), ...args], {
     // Without compiled code of an earlier run, which would hide what a start costs.
     env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1", ...env },
-    ...(cwd !== undefined && { cwd }),
     stdio: ["ignore", "pipe", "pipe", "pipe"],
     timeout: timeoutMs,
     killSignal: "SIGKILL",
   });
   const closed = once(child, "close") as Promise<[number | null, string | null]>;
-  const [, stdout, stderr, reports] = child.stdio as unknown as [null, Readable, Readable, Readable];
-  const errors = text(stderr);
-  const reported = text(reports);
-  let output = "";
-  let reached: { cpuMs: number; wallMs: number } | undefined;
-  stdout.setEncoding("utf8").on("data", (piece: string) => {
-    output += piece;
-    if (reached || !until?.test(output)) return;
-    reached = { cpuMs: cpuSoFarMs(child.pid), wallMs: performance.now() - startedAt };
-    child.kill("SIGKILL");
-  });
+  const [, stdout, stderr, report] = child.stdio as unknown as [null, Readable, Readable, Readable];
+  const [output, errors, cpuMicros] = await Promise.all([text(stdout), text(stderr), text(report)]);
   const [code, signal] = await closed;
-  const wallMs = performance.now() - startedAt;
-  if (reached) return { ...reached, output };
-  if (until || code !== 0) {
-    throw new Error(`${command.join(" ")} ended with ${signal ?? code}:\n${output}${await errors}`);
-  }
-  return { cpuMs: Number(await reported) / 1000, wallMs, output };
-}
-
-/** Returns the CPU time of all threads of a running process. `schedstat` has nanoseconds; `/proc/<pid>/stat` has ticks of 10 ms. */
-function cpuSoFarMs(pid: number | undefined): number {
-  const threads = `/proc/${pid}/task`;
-  const nanoseconds = readdirSync(threads).map((thread) =>
-    Number(readFileSync(join(threads, thread, "schedstat"), "utf8").split(" ")[0]),
-  );
-  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
+  if (code !== 0)
+    throw new Error(`${command.join(" ")} ended with ${signal ?? code}:\n${`${output}${errors}`.slice(-MAX_OUTPUT)}`);
+  return { cpuMs: Number(cpuMicros) / 1000, wallMs: performance.now() - startedAt, output };
 }
 
 const inOrder = (samples: number[]): number[] => [...samples].sort((one, other) => one - other);

@@ -1,100 +1,124 @@
-import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism, cpus } from "node:os";
 import { join } from "node:path";
 import { type Bench, figure, isMet, type Result, type Table, type Target } from "./harness.ts";
 
+/**
+ * The benchmarks and the time limit of each, in seconds: three times what it takes on two free cores. Each is a file in this
+ * folder that exports `bench`.
+ */
+const limitSeconds = {
+  cold: 400,
+  auth: 60,
+  sign: 60,
+  pipe: 150,
+  isolation: 600,
+  scale: 300,
+  cost: 30,
+  revocation: 90,
+  duplicates: 180,
+  clone: 400,
+  kills: 900,
+} as const satisfies Record<string, number>;
+
+export type BenchName = keyof typeof limitSeconds;
+const names = Object.keys(limitSeconds) as BenchName[];
+/** They take minutes, or install packages, and run only when they are named. */
+const namedOnly: readonly BenchName[] = ["kills", "clone"];
+
 const usage = `Usage: npm run bench [-- <name>...]
 
-Runs all benchmarks, or the named ones: size, cold, auth, sign, send, isolation, pipe, scale, cost.
-kills runs only when it is named: it kills the service a hundred times and takes about ten minutes.
+Runs all benchmarks, or the named ones: ${names.join(", ")}.
+These run only when they are named: ${namedOnly.join(", ")}.
 Each prints its tables and targets and saves its figures in .local/bench/<name>.json.
 A missed target is reported and does not fail the run. Wrong results, bundles over budget and
-ledgers that do not balance fail it.`;
-
-/** Each benchmark is a file in this folder that exports `bench`. */
-const names = ["size", "cold", "auth", "sign", "send", "isolation", "pipe", "scale", "cost"];
-/** Benchmarks that run only when they are named. */
-const longNames = ["kills"];
-const knownNames = [...names, ...longNames];
+ledgers that do not balance fail it. npm run promises runs those behind docs/promises.md.`;
 
 const root = join(import.meta.dirname, "..");
 const resultsFolder = join(root, ".local", "bench");
+const fileOfResult = (name: BenchName): string => join(resultsFolder, `${name}.json`);
 
-/** Upper bound for one benchmark. On two cores `isolation` takes three minutes and each other one a minute or two. */
-const TIME_LIMIT_MS = 300_000;
-
-const LONG_TIME_LIMIT_MS = 1_800_000;
-
-const fileOf = (name: string): string => join(import.meta.dirname, `${name}.ts`);
-
-/** Runs a benchmark in its own process, so that it does not inherit settings, clients or compiled code. */
-function runInProcess(name: string): boolean {
-  const { status, signal } = spawnSync(process.execPath, [import.meta.filename, name], {
-    stdio: "inherit",
-    timeout: longNames.includes(name) ? LONG_TIME_LIMIT_MS : TIME_LIMIT_MS,
-    killSignal: "SIGKILL",
+/**
+ * Runs a benchmark in its own process, so that it does not inherit settings, clients or compiled code. The process ends with
+ * this one, even after kill -9, and what it started ends with it.
+ * @param maxMs time limit, if it is lower than that of the benchmark
+ * @returns its targets; `wrong` after an error, which was printed; `late` when it was stopped because of its time limit
+ */
+export async function runBench(
+  name: BenchName,
+  maxMs = Number.POSITIVE_INFINITY,
+): Promise<Target[] | "wrong" | "late"> {
+  const endsWithParent = join(root, "test/support/ends-with-parent.cjs");
+  const child = spawn(process.execPath, ["--require", endsWithParent, import.meta.filename, "--here", name], {
+    stdio: ["pipe", "inherit", "inherit"],
   });
-  if (signal) console.error(`${name} did not end within ${TIME_LIMIT_MS / 1000} s and was stopped.`);
-  return status === 0;
+  const limitMs = Math.min(limitSeconds[name] * 1000, maxMs);
+  const late = setTimeout(() => child.kill("SIGKILL"), limitMs);
+  const [code, signal] = await once(child, "exit");
+  clearTimeout(late);
+  if (signal) console.error(`${name} did not end within ${figure(limitMs / 1000)} s and was stopped.`);
+  if (code !== 0) return signal ? "late" : "wrong";
+  const { targets }: Result = JSON.parse(readFileSync(fileOfResult(name), "utf8"));
+  return targets;
 }
 
-async function run(name: string): Promise<void> {
-  const { bench }: { bench: Bench } = await import(fileOf(name));
+async function runHere(name: string): Promise<void> {
+  const { bench }: { bench: Bench } = await import(`./${name}.ts`);
   console.log(`# ${bench.name}: ${bench.about}\n`);
   const startedAt = performance.now();
   const result = await bench.run();
   const seconds = (performance.now() - startedAt) / 1000;
   for (const table of result.tables) console.log(`${inText(table)}\n`);
   for (const note of result.notes ?? []) console.log(`- ${note}`);
-  for (const target of result.targets) console.log(inLine(target));
+  for (const target of result.targets) console.log(inLine("target", target));
   console.log(`(${figure(seconds)} s)\n`);
-  await save(name, seconds, result);
+  await save(bench.name as BenchName, seconds, result);
 }
 
-const inLine = (target: Target): string => {
+/** Formats a row `<kind> <name> <value> <bound> ok|MISS`. */
+export function inLine(kind: "target" | "promise", target: Target): string {
   const { name, value, bound, unit, atLeast } = target;
   const limit = `${atLeast ? ">=" : "<="} ${bound}${unit ? ` ${unit}` : ""}`;
-  return `target ${name} ${figure(value)} ${limit} ${isMet(target) ? "ok" : "MISS"}`;
-};
+  return `${kind} ${name} ${figure(value)} ${limit} ${isMet(target) ? "ok" : "MISS"}`;
+}
 
 function inText({ title, columns, rows }: Table): string {
   const cells = [columns, ...rows.map((row) => row.map((cell) => (typeof cell === "number" ? figure(cell) : cell)))];
   const widths = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.length ?? 0)));
-  const lines = cells.map((row) =>
-    row
-      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-      .join("  ")
-      .trimEnd(),
-  );
-  return [title, ...lines.map((line) => `  ${line}`)].join("\n");
+  const lines = cells.map((row) => row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  "));
+  return [title, ...lines.map((line) => `  ${line.trimEnd()}`)].join("\n");
 }
 
-async function save(name: string, seconds: number, result: Result): Promise<void> {
+async function save(name: BenchName, seconds: number, result: Result): Promise<void> {
   const machine = { cpu: cpus()[0]?.model ?? "", cores: availableParallelism(), platform: process.platform };
   const run = { name, at: new Date().toISOString(), node: process.version, machine, seconds, ...result };
   await mkdir(resultsFolder, { recursive: true });
-  await writeFile(join(resultsFolder, `${name}.json`), `${JSON.stringify(run, undefined, 2)}\n`);
+  await writeFile(fileOfResult(name), `${JSON.stringify(run, undefined, 2)}\n`);
 }
 
-const requested = process.argv.slice(2);
-const unknown = requested.filter((name) => !knownNames.includes(name));
-const [only] = requested;
-if (requested.includes("--help") || requested.includes("-h")) {
-  console.log(usage);
-} else if (unknown.length > 0) {
-  console.error(`Unknown benchmark: ${unknown.join(", ")}. Choose from: ${knownNames.join(", ")}.`);
-  process.exitCode = 1;
-} else if (requested.length === 1 && only) {
-  await run(only).catch((error: unknown) => {
-    console.error(error);
-    // Ends the processes of the benchmark too: each ends with its parent.
-    process.exit(1);
-  });
-} else {
-  const chosen = (requested.length === 0 ? names : requested).filter((name) => existsSync(fileOf(name)));
-  const failed = chosen.filter((name) => !runInProcess(name));
-  if (failed.length > 0) console.error(`Failed: ${failed.join(", ")}`);
-  process.exitCode = failed.length > 0 ? 1 : 0;
+if (import.meta.main) {
+  const requested = process.argv.slice(2);
+  const isKnown = (name: string): name is BenchName => name in limitSeconds;
+  const unknown = requested.filter((name) => !isKnown(name));
+  if (requested[0] === "--here") {
+    await runHere(requested[1] ?? "").catch((error: unknown) => {
+      console.error(error);
+      // Ends the processes of the benchmark too: each ends with its parent.
+      process.exit(1);
+    });
+  } else if (requested.includes("--help") || requested.includes("-h")) {
+    console.log(usage);
+  } else if (unknown.length > 0) {
+    console.error(`Unknown benchmark: ${unknown.join(", ")}. Choose from: ${names.join(", ")}.`);
+    process.exitCode = 1;
+  } else {
+    const chosen = requested.length > 0 ? requested.filter(isKnown) : names.filter((name) => !namedOnly.includes(name));
+    const failed: string[] = [];
+    for (const name of chosen) if (typeof (await runBench(name)) === "string") failed.push(name);
+    if (failed.length > 0) console.error(`Failed: ${failed.join(", ")}`);
+    process.exitCode = failed.length > 0 ? 1 : 0;
+  }
 }

@@ -1,8 +1,18 @@
 import { withStarted } from "./child.ts";
 import { type Bench, figure, type Result, type Table, type Target } from "./harness.ts";
-import { type Case, cases, type Plan, startSilentDns } from "./isolation/cases.ts";
-import { IN_TIME_MS, type Measured, startTraffic, type Traffic, type Turn } from "./isolation/traffic.ts";
 import { withNewProject } from "./local-service.ts";
+import {
+  type Case,
+  cases,
+  HANGING_CASE,
+  HANGING_SHARE,
+  HANGING_WEBHOOKS,
+  type Plan,
+  startSilentDns,
+} from "./neighbours.ts";
+import { simulate } from "./simulation.ts";
+import { IN_TIME_MS, type Measured, offer, startTraffic, type Traffic, type Turn } from "./traffic.ts";
+import { readUnits } from "./units.ts";
 
 /*
  * Measures how much a project disturbs another one: the latency from an event to its healthy receiver while receivers of the other
@@ -20,8 +30,7 @@ const full: Plan = {
   leadMs: 5_000,
   circuitOpensAfterMs: 31_000,
   backlog: 3_000,
-  backlogReturnsAfterMs: 30_000,
-  tests: 900,
+  floodMs: 5_000,
 };
 
 const P99_BOUND = 2;
@@ -40,18 +49,24 @@ export interface Run {
   name: string;
   alone: Measured;
   disturbed: Measured;
-  /** What the other project did. */
+  /** What the other project did: in words, the requests at its receivers, and for how long. */
   what: string;
+  otherRequests: number;
+  seconds: number;
 }
 
-export function measureIsolation(plan: Plan): Promise<Result> {
+/** @param chosen names of cases; absent means all */
+export function measureIsolation(plan: Plan, chosen = Object.keys(cases)): Promise<Result> {
   return withStarted(async (start) => {
     const alone = await start(startHealthy(plan));
     const runs: Run[] = [];
-    for (const [name, prepare] of Object.entries(cases)) runs.push(await runCase(name, prepare, alone, plan));
+    for (const [name, prepare] of Object.entries(cases)) {
+      if (chosen.includes(name)) runs.push(await runCase(name, prepare, alone, plan));
+    }
+    const hanging = runs.filter(({ name }) => name === HANGING_CASE).map((run) => reproduced(run, plan));
     return {
-      tables: [tableOf(runs)],
-      targets: runs.flatMap(targetsOf),
+      tables: [tableOf(runs), ...hanging.map(({ table }) => table)],
+      targets: [...runs.flatMap(targetsOf), ...hanging.flatMap(({ targets }) => targets)],
       notes: [
         `Two services, one of them without the other project, get ${plan.perSecond} events per second in ${plan.turns} turns of ${plan.turnSeconds} s each.`,
         `Batches of ${BATCH_SIZE} deliveries. Both services share this machine, so CPU time that the other project takes slows both.`,
@@ -68,8 +83,8 @@ export function measureIsolation(plan: Plan): Promise<Result> {
 async function startHealthy({ perSecond }: Plan, settings: Record<string, string> = {}): Promise<Traffic> {
   const traffic = await startTraffic({ DELIVERY_BATCH_SIZE: String(BATCH_SIZE), ...settings });
   try {
-    const warmUp = await traffic.publish(perSecond, WARM_UP_SECONDS);
-    mustArrive(await traffic.arrivalsOf([warmUp], MAX_WAIT_ALONE_MS));
+    const warmUp = await offer(traffic.publish, { perSecond, seconds: WARM_UP_SECONDS });
+    mustArrive(await traffic.journal.arrivalsOf([warmUp], MAX_WAIT_ALONE_MS));
     return traffic;
   } catch (error) {
     await traffic.end();
@@ -91,18 +106,21 @@ function runCase(name: string, prepare: Case, alone: Traffic, plan: Plan): Promi
     const traffic = await start(startHealthy(plan, { DNS_SERVERS: dns.address }));
     const other = await withNewProject(traffic.service);
     const disturbance = await prepare({ plan, other, traffic, dns });
+    const beganAt = performance.now();
     await disturbance.begin();
     const pair = [alone, traffic];
     const turns = new Map(pair.map((each): [Traffic, Turn[]] => [each, []]));
     for (let turn = 0; turn < plan.turns; turn++) {
       for (const each of turn % 2 === 0 ? pair : pair.toReversed()) {
-        turns.get(each)?.push(await each.publish(plan.perSecond, plan.turnSeconds));
+        turns.get(each)?.push(await offer(each.publish, { perSecond: plan.perSecond, seconds: plan.turnSeconds }));
       }
     }
-    const disturbed = await traffic.arrivalsOf(turns.get(traffic) ?? [], plan.maxWaitMs);
-    const undisturbed = await alone.arrivalsOf(turns.get(alone) ?? [], MAX_WAIT_ALONE_MS);
+    const disturbed = await traffic.journal.arrivalsOf(turns.get(traffic) ?? [], plan.maxWaitMs);
+    const undisturbed = await alone.journal.arrivalsOf(turns.get(alone) ?? [], MAX_WAIT_ALONE_MS);
     mustArrive(undisturbed);
-    return { name, alone: undisturbed, disturbed, what: await disturbance.end() };
+    const seconds = (performance.now() - beganAt) / 1000;
+    const otherRequests = traffic.journal.others;
+    return { name, alone: undisturbed, disturbed, what: await disturbance.end(), otherRequests, seconds };
   }).catch((error: unknown) => {
     throw new Error(`${name}: ${(error as Error).message}`, { cause: error });
   });
@@ -153,6 +171,44 @@ function tableOf(runs: Run[]): Table {
 }
 
 export const targetsOf = (run: Run): Target[] => [
-  { name: `isolation.p99, ${run.name}`, value: p99Ratio(run), bound: P99_BOUND },
-  { name: `isolation.throughput, ${run.name}`, value: throughputRatio(run), bound: THROUGHPUT_BOUND, atLeast: true },
+  { name: `p99 / alone: ${run.name}`, value: p99Ratio(run), bound: P99_BOUND },
+  { name: `throughput / alone: ${run.name}`, value: throughputRatio(run), bound: THROUGHPUT_BOUND, atLeast: true },
 ];
+
+/** Batches that a local run works on at once: 200 deliveries in flight (bin/local/event-sources.ts). */
+const LOCAL_BATCHES = 20;
+/** Requests in flight to one webhook in a process (functions/attempts/slots.ts). */
+const MAX_PER_WEBHOOK = 10;
+const SIMULATION_ERROR = 0.25;
+
+/** Simulates the case with hanging receivers in the lanes of a local run, and compares the result with what was measured. */
+export function reproduced(run: Run, { perSecond }: Plan): { table: Table; targets: Target[] } {
+  const { send } = readUnits();
+  const [one = 0, ten = 0] = send.map(({ usage }) => usage.cpuMs);
+  const overheadMs = (messages: number) => one + ((ten - one) * (messages - 1)) / 9;
+  const lane = { concurrency: LOCAL_BATCHES, batchSize: BATCH_SIZE, overheadMs };
+  const { p99Ms, slowRequests } = simulate({
+    ...{ seed: 1, seconds: run.seconds, perSecond: perSecond / (1 - HANGING_SHARE), receiverMs: 1 },
+    ...{ slowShare: HANGING_SHARE, slowWebhooks: HANGING_WEBHOOKS, slowMs: Number.POSITIVE_INFINITY },
+    ...{ maxPerWebhook: MAX_PER_WEBHOOK, normal: lane, slow: lane },
+  });
+  const simulatedP99 = run.alone.p99Ms + p99Ms;
+  return {
+    table: {
+      title: `simulation.ts compared with: ${run.name}`,
+      columns: ["", "measured", "simulated"],
+      rows: [
+        ["requests to receivers that hang", run.otherRequests, slowRequests],
+        ["p99 of the healthy project, ms (simulated: alone, and its wait)", run.disturbed.p99Ms, simulatedP99],
+      ],
+    },
+    targets: [
+      {
+        name: "simulation: error of the requests to receivers that hang",
+        value: Math.abs(slowRequests / run.otherRequests - 1),
+        bound: SIMULATION_ERROR,
+      },
+      { name: "simulation: p99 measured / simulated", value: run.disturbed.p99Ms / simulatedP99, bound: P99_BOUND },
+    ],
+  };
+}

@@ -2,10 +2,11 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { withStarted } from "./child.ts";
 import type { Bench, Result } from "./harness.ts";
 import { deliveriesOf, newDataDir, removeDataDir, type Service, startService, subscribe } from "./local-service.ts";
-import { type Arrival, clock, type Receivers, startReceivers } from "./receivers.ts";
+import { clock, startReceivers } from "./receivers.ts";
+import { eventsQueueOf, startJournal, type Turn } from "./traffic.ts";
 
 /*
  * Kills the whole service with SIGKILL at random moments while events are published, starts it again, and compares at the end what
@@ -14,6 +15,9 @@ import { type Arrival, clock, type Receivers, startReceivers } from "./receivers
  */
 
 export interface Plan {
+  /** No further kill, and no further event, after this time. */
+  forMs: number;
+  /** Max kills and events, if the time is enough for them. */
   kills: number;
   events: number;
   /** Shortest and longest time between a start and the next kill. */
@@ -28,12 +32,13 @@ export interface Plan {
 }
 
 const full: Plan = {
+  forMs: 200_000,
   kills: 100,
   events: 10_000,
   minUpMs: 200,
-  maxUpMs: 2_500,
+  maxUpMs: 2_000,
   responseMs: 20,
-  publishPauseMs: 100,
+  publishPauseMs: 50,
   maxQuietMs: 90_000,
 };
 
@@ -52,54 +57,53 @@ async function freePorts(): Promise<{ PORT: string; SQS_PORT: string }> {
   return { PORT: api ?? "", SQS_PORT: queues ?? "" };
 }
 
-export async function measureKills(plan: Plan): Promise<Result> {
-  const dataDir = newDataDir();
-  const ports = await freePorts();
-  const receivers = await startReceivers(1);
-  let service: Service | undefined;
-  try {
-    service = await startService(ports, dataDir);
-    const { id, secret } = await subscribe(service, `${receivers.origins[0]}/after/${plan.responseMs}/kills`);
-    await receivers.take({ [`/after/${plan.responseMs}/kills`]: secret });
-    const published = publish(plan, service);
-    const killedAt: number[] = [];
-    while (killedAt.length < plan.kills) {
+export function measureKills(plan: Plan): Promise<Result> {
+  return withStarted(async (start) => {
+    const dataDir = newDataDir();
+    await start(Promise.resolve({ end: async () => removeDataDir(dataDir) }));
+    const ports = await freePorts();
+    const receivers = await start(startReceivers());
+    let service = await startService(ports, dataDir);
+    await start(Promise.resolve({ end: () => service.end() }));
+    const path = `/after/${plan.responseMs}/kills`;
+    const { id, secret } = await subscribe(service, `${receivers.origin}${path}`);
+    const journal = await startJournal(receivers, { [path]: secret });
+    const stopping = new AbortController();
+    const publishing = publish(plan, service, stopping.signal);
+    let kills = 0;
+    for (const endsAt = clock() + plan.forMs; kills < plan.kills && clock() < endsAt; kills++) {
       await sleep(plan.minUpMs + Math.random() * (plan.maxUpMs - plan.minUpMs));
-      killedAt.push(clock());
       await service.end();
       service = await startService(ports, dataDir);
     }
-    const events = await published;
-    const arrivals = await arrivalsOf(plan, receivers, secret, events);
-    return resultOf(plan, { events, arrivals, killedAt, logged: await logOf(plan, service, id) });
-  } finally {
-    await service?.end();
-    await receivers.end();
-    removeDataDir(dataDir);
-  }
+    stopping.abort();
+    const turn = await publishing;
+    for (let arrived = -1; arrived < journal.firstAt.size && journal.firstAt.size < turn.size; ) {
+      arrived = journal.firstAt.size;
+      await journal.arrivalsOf([turn], plan.maxQuietMs);
+    }
+    const logged = await logOf(plan, service, id, turn.size);
+    await journal.update();
+    const { firstAt, repeats } = journal;
+    return resultOf({ events: new Set(turn.keys()), arrived: new Set(firstAt.keys()), repeats, kills, logged });
+  });
 }
 
-/** Publishes all events, each batch until the queue has accepted it. Returns the ids of their deployments. */
-async function publish({ events, publishPauseMs }: Plan, service: Service): Promise<Set<string>> {
-  const credentials = { accessKeyId: "local", secretAccessKey: "local" };
-  const { origin } = new URL(service.eventsQueueUrl);
-  const sqs = new SQSClient({ endpoint: origin, region: "us-east-1", credentials, maxAttempts: 1 });
-  const published = new Set<string>();
+/** Publishes events until the kills are over, each batch until the queue has accepted it. */
+async function publish({ events, publishPauseMs }: Plan, service: Service, isOver: AbortSignal): Promise<Turn> {
+  const queue = eventsQueueOf(service);
+  const published = new Map<string, number>();
   try {
-    while (published.size < events) {
+    while (published.size < events && !isOver.aborted) {
       const batch = Array.from({ length: Math.min(10, events - published.size) }, () => randomUUID());
-      const Entries = batch.map((deployment_id, index) => {
-        const timestamp = new Date().toISOString();
-        const event = { event: "deploy.started", project_id: service.projectId, deployment_id, timestamp };
-        return { Id: String(index), MessageBody: JSON.stringify(event) };
-      });
-      await untilAccepted(() => sqs.send(new SendMessageBatchCommand({ QueueUrl: service.eventsQueueUrl, Entries })));
-      for (const id of batch) published.add(id);
+      const timestamp = new Date().toISOString();
+      await untilAccepted(() => queue.publish(service.projectId, batch, "deploy.started", timestamp));
+      for (const id of batch) published.set(id, clock());
       await sleep(publishPauseMs);
     }
     return published;
   } finally {
-    sqs.destroy();
+    await queue.end();
   }
 }
 
@@ -119,27 +123,6 @@ async function untilAccepted(send: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Waits until all events have arrived, or none arrives any more. */
-async function arrivalsOf(
-  { maxQuietMs, responseMs }: Plan,
-  receivers: Receivers,
-  secret: string,
-  events: Set<string>,
-): Promise<Arrival[]> {
-  const arrivals: Arrival[] = [];
-  const missing = new Set(events);
-  let lastArrivalAt = Date.now();
-  while (missing.size > 0 && Date.now() < lastArrivalAt + maxQuietMs) {
-    const received = await receivers.take({ [`/after/${responseMs}/kills`]: secret });
-    if (received.invalid.length > 0) throw new Error(`Invalid signature: ${received.invalid[0]}`);
-    if (received.arrivals.length > 0) lastArrivalAt = Date.now();
-    arrivals.push(...received.arrivals);
-    for (const { event } of received.arrivals) missing.delete(event);
-    await sleep(200);
-  }
-  return arrivals;
-}
-
 interface Log {
   byStatus: Record<string, number>;
   attempts: number;
@@ -149,7 +132,7 @@ interface Log {
  * Reads the log of deliveries once all of them have succeeded, or after the longest wait. A delivery whose request was
  * sent just before a kill has no row before its message is received again.
  */
-async function logOf({ maxQuietMs, events }: Plan, service: Service, webhookId: string): Promise<Log> {
+async function logOf({ maxQuietMs }: Plan, service: Service, webhookId: string, events: number): Promise<Log> {
   const endsAt = Date.now() + maxQuietMs;
   for (;;) {
     const log: Log = { byStatus: {}, attempts: 0 };
@@ -163,11 +146,12 @@ async function logOf({ maxQuietMs, events }: Plan, service: Service, webhookId: 
 }
 
 interface Measured {
-  /** The ids of the published deployments. */
+  /** The deployments that were published, and those of which a request arrived. */
   events: Set<string>;
-  arrivals: Arrival[];
-  /** Times of `clock`. */
-  killedAt: number[];
+  arrived: Set<string>;
+  /** Requests that repeated an event. */
+  repeats: number;
+  kills: number;
   logged: Log;
 }
 
@@ -175,54 +159,29 @@ interface Measured {
 const MAX_IN_FLIGHT = 10;
 
 /** @throws Error when an event was lost, was not published, or is missing in the log */
-export function resultOf({ responseMs }: Plan, { events, arrivals, killedAt, logged }: Measured): Result {
-  const arrived = new Set(arrivals.map(({ event }) => event));
+export function resultOf({ events, arrived, repeats, kills, logged }: Measured): Result {
   const lost = [...events].filter((event) => !arrived.has(event)).length;
+  const requests = arrived.size + repeats;
   const { succeeded = 0, ...others } = logged.byStatus;
   const isLogged = succeeded === events.size && Object.keys(others).length === 0;
   const figures = `${events.size} events, ${arrived.size} arrived, in the log: ${JSON.stringify(logged.byStatus)}`;
   if (lost > 0 || arrived.size > events.size || !isLogged) throw new Error(`The ledger does not balance: ${figures}.`);
-  if (logged.attempts > arrivals.length) throw new Error("The log has more attempts than the receiver got requests.");
-  const repeats = arrivals.length - arrived.size;
-  const openAt = (at: number) => arrivals.filter((each) => each.at <= at && each.at > at - responseMs).length;
-  const open = killedAt.reduce((sum, at) => sum + openAt(at), 0);
-  const perKill = (count: number) => Number((count / killedAt.length).toFixed(2));
+  if (logged.attempts > requests) throw new Error("The log has more attempts than the receiver got requests.");
+  if (kills === 0) throw new Error("The service was not killed: its start took longer than the time of the run.");
+  const perKill = Number((repeats / kills).toFixed(2));
   return {
     tables: [
       {
         title: "events published while the service was killed",
-        columns: [
-          "kills",
-          "events",
-          "lost",
-          "requests",
-          "repeated",
-          "repeated per kill",
-          "open at a kill",
-          "not in the log",
-        ],
-        rows: [
-          [
-            killedAt.length,
-            events.size,
-            lost,
-            arrivals.length,
-            repeats,
-            perKill(repeats),
-            perKill(open),
-            arrivals.length - logged.attempts,
-          ],
-        ],
+        columns: ["kills", "events", "lost", "requests", "repeated", "repeated per kill", "not in the log"],
+        rows: [[kills, events.size, lost, requests, repeats, perKill, requests - logged.attempts]],
       },
     ],
     targets: [
-      { name: "kills.lost", value: lost, bound: 0 },
-      { name: "kills.repeatedPerKill", value: perKill(repeats), bound: MAX_IN_FLIGHT },
+      { name: "events lost", value: lost, bound: 0 },
+      { name: "requests repeated per kill", value: perKill, bound: MAX_IN_FLIGHT },
     ],
-    notes: [
-      "Open at a kill: requests that the receiver had not answered. Requests whose answer was not yet recorded are in flight too.",
-      "A request that is not in the log was sent just before a kill, and sent again after it.",
-    ],
-    data: { events: events.size, requests: arrivals.length, killedAt: killedAt.length, logged },
+    notes: ["A request that is not in the log was sent just before a kill, and sent again after it."],
+    data: { events: events.size, requests, kills, logged },
   };
 }

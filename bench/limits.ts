@@ -1,13 +1,14 @@
 import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
 import { DUE_SHARDS } from "../functions/deliveries/delivery.ts";
 import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
-import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
 import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./billed-time.ts";
 import type { Table } from "./harness.ts";
-import type { Units } from "./units.ts";
+import { type LaneOptions, type Outcome, simulate } from "./simulation.ts";
+import texts from "./texts.json" with { type: "json" };
+import type { Units, Usage } from "./units.ts";
 
 /*
  * Computes which limit is reached first as the number of deliveries grows: quotas of AWS and our own settings, divided by the
@@ -40,7 +41,12 @@ const HANGING_MS = 15_000;
 /** Share of deliveries that are given up, in the rows about the sweep and the index. */
 const FAILING = 0.05;
 
+type LimitKey = keyof typeof texts.limits;
+/** Limits that hold for all customers together, whatever their receivers do. */
+const SHARED: readonly LimitKey[] = ["newTables", "fanOuts", "tables", "lambdas"];
+
 export interface Limit {
+  key: LimitKey;
   name: string;
   /** Deliveries per second up to the limit, with one webhook per event. */
   maxPerSecond: number;
@@ -54,14 +60,14 @@ const workerFor = (file: WorkerRow["file"]): WorkerRow => {
   return row;
 };
 
-function mappingOf(file: WorkerRow["file"]): { queue: QueueKey; batchSize: number; maxConcurrency: number } {
+function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency: number } {
   const { trigger } = workerFor(file);
   if (trigger.kind !== "queue") throw new Error(`${file} is not triggered by a queue`);
   return trigger;
 }
 
-/** Returns all limits of the delivery pipeline, lowest first. */
-export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
+/** What the limits and the simulation follow from: the counts of a batch, and the billed time of each call. */
+function capacityOf(units: Units, given: Assumptions) {
   const config = asDeployed(units);
   const [fanOut] = units.fanOut.filter(({ events, webhooks }) => events === 10 && webhooks === 1);
   const [alone] = units.fanOut.filter(({ events, webhooks }) => events === 1 && webhooks === 1);
@@ -72,118 +78,171 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   if (!fanOut || !alone || !send || !sendAlone || !swept || !idle)
     throw new Error("bench/units.json does not have all counts. Run: npm run cost");
 
-  const setup = (file: string) => ({ memoryMb: config.memoryMb(file), cpu: "arm" as const, hasSystemLines: true });
+  const warm = { ...given, coldShare: 0 };
+  /** Milliseconds of a call of a function. */
+  const msOf = (file: WorkerRow["file"], usage: Usage, waits: number, receiverMs = 0) =>
+    billedMs(usage, waits, receiverMs, config.memoryMb(file), warm);
+  return {
+    ...{ fanOut, alone, send, sendAlone, swept, idle, msOf },
+    sendMs: (receiverMs: number) => msOf("attempts/send", send, sendAlone.waits, receiverMs),
+    slowMs: (receiverMs: number) => msOf("attempts/send-slow", units.rowFirst.send, sendAlone.waits + 1, receiverMs),
+    fanOutMs: msOf("deliveries/fan-out", fanOut.usage, alone.usage.waits),
+    sweepMemoryMb: config.memoryMb("deliveries/sweep"),
+  };
+}
+
+/** Returns all limits of the delivery pipeline, lowest first. */
+export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
+  const { alone, sendAlone, swept, idle, msOf, sendMs, slowMs, fanOutMs, sweepMemoryMb } = capacityOf(units, given);
   const sender = mappingOf("attempts/send");
   const slowSender = mappingOf("attempts/send-slow");
-  const fanOutMapping = mappingOf("deliveries/fan-out");
-  const warm = { ...given, coldShare: 0 };
-  const sendMs = (receiverMs: number) => billedMs(send, sendAlone.waits, receiverMs, setup("attempts/send"), warm);
-  const slowMs = billedMs(units.rowFirst.send, sendAlone.waits + 1, HANGING_MS, setup("attempts/send-slow"), warm);
-  const fanOutMs = billedMs(fanOut.usage, alone.usage.waits, 0, setup("deliveries/fan-out"), warm);
+  const fanOut = mappingOf("deliveries/fan-out");
   const { drain } = units.parking;
   // A drain sends ten deliveries at once.
-  const drainMs = billedMs(
-    drain.usage,
-    drain.usage.waits,
-    (drain.rows / 10) * given.receiverMs,
-    setup("attempts/send-slow"),
-    warm,
-  );
+  const drainMs = msOf("attempts/send-slow", drain.usage, drain.usage.waits, (drain.rows / 10) * given.receiverMs);
   /** Little's law: concurrency divided by duration, times the batch size. */
-  const throughputOf = (atOnce: number, ms: number, batchSize: number) => (atOnce * batchSize * 1000) / ms;
+  const throughputOf = ({ maxConcurrency, batchSize }: typeof sender, ms: number) =>
+    (maxConcurrency * batchSize * 1000) / ms;
   const eventWrites = alone.usage.writes;
   const rowWrites = sendAlone.writes;
   /** CPU time only: the sweep makes the calls of a page concurrently. */
-  const sweepMs =
-    ((swept.usage.cpuMs - idle.cpuMs) / swept.rows) *
-    given.cpuFactor *
-    (MB_PER_VCPU / setup("deliveries/sweep").memoryMb);
-  const sweepRow = workerFor("deliveries/sweep");
-  const sweptPerSecond = ((sweepRow.timeoutSeconds - 5) * 1000) / sweepMs / 60;
+  const sweepMs = ((swept.usage.cpuMs - idle.cpuMs) / swept.rows) * given.cpuFactor * (MB_PER_VCPU / sweepMemoryMb);
+  const sweptPerSecond = ((workerFor("deliveries/sweep").timeoutSeconds - 5) * 1000) / sweepMs / 60;
   const sweepsPerFailure = DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length;
   const indexWritesPerFailure =
     units.failedAttempts.reduce((sum, { indexWrites }) => sum + indexWrites, 0) +
     (sweepsPerFailure * swept.usage.indexWrites) / swept.rows;
   const indexWrites = FAILING * indexWritesPerFailure;
   const parkedIndexWrites = units.parking.fanOut.indexWrites / 10;
+  const tableWrites = Math.max(eventWrites, rowWrites);
+  const perSecond: Record<LimitKey, number> = {
+    drain: (drain.rows * 1000) / drainMs,
+    slowLane: throughputOf(slowSender, slowMs(HANGING_MS)),
+    hanging: throughputOf(sender, sendMs(HANGING_MS)),
+    senders: throughputOf(sender, sendMs(given.receiverMs)),
+    webhookWrites: quotas.partitionWrites / rowWrites,
+    projectWrites: quotas.partitionWrites / eventWrites,
+    parkingWrites: quotas.partitionWrites / parkedIndexWrites,
+    projectReads: quotas.partitionReads / 2,
+    newTables: quotas.newTableWrites / tableWrites,
+    sweep: sweptPerSecond / (FAILING * sweepsPerFailure),
+    fanOuts: throughputOf(fanOut, fanOutMs),
+    index: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
+    tables: quotas.tableWrites / tableWrites,
+    lambdas: (unreserved * 1000) / (sendMs(given.receiverMs) / sender.batchSize + fanOutMs / fanOut.batchSize),
+  };
+  const values: Record<string, string | number> = {
+    ...{ receiverMs: given.receiverMs, failing: FAILING * 100, shards: DUE_SHARDS },
+    ...{ senders: sender.maxConcurrency, slowSenders: slowSender.maxConcurrency, fanOuts: fanOut.maxConcurrency },
+    ...{ concurrency: quotas.concurrency.toLocaleString("en"), unreserved, forQueues: unreserved - NOT_FOR_QUEUES },
+  };
+  const filled = (text = "") => text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
+  return (Object.keys(perSecond) as LimitKey[])
+    .map((key) => {
+      const [name, raise] = texts.limits[key];
+      return { key, name: filled(name), raise: filled(raise), maxPerSecond: perSecond[key] };
+    })
+    .sort((a, b) => a.maxPerSecond - b.maxPerSecond);
+}
 
-  const limits: Limit[] = [
-    {
-      name: `one webhook whose receiver is back and responds in ${given.receiverMs} ms: its parked deliveries`,
-      maxPerSecond: (drain.rows * 1000) / drainMs,
-      raise: "`MAX_PER_WEBHOOK` in functions/attempts/slots.ts; new events of the webhook do not wait for them",
-    },
-    {
-      name: `slow lane, ${slowSender.maxConcurrency} concurrent, every receiver hangs for 15 s`,
-      maxPerSecond: throughputOf(slowSender.maxConcurrency, slowMs, slowSender.batchSize),
-      raise:
-        "`maxConcurrency` of `attempts/send-slow` in functions/manifest/workers.ts; nothing is lost, slow webhooks wait for each other in their queue",
-    },
-    {
-      name: `senders, ${sender.maxConcurrency} concurrent, every receiver hangs for 15 s and none is marked as slow yet`,
-      maxPerSecond: throughputOf(sender.maxConcurrency, sendMs(HANGING_MS), sender.batchSize),
-      raise: "the mark raises it: two seconds after its first request, a webhook moves to the slow lane",
-    },
-    {
-      name: `senders, ${sender.maxConcurrency} concurrent, receivers respond in ${given.receiverMs} ms`,
-      maxPerSecond: throughputOf(sender.maxConcurrency, sendMs(given.receiverMs), sender.batchSize),
-      raise:
-        "`maxConcurrency` of `attempts/send`, up to 1,000, the maximum of an event source mapping; then AWS Support or provisioned pollers",
-    },
-    {
-      name: "one webhook: writes to its partition of `deliveries`",
-      maxPerSecond: quotas.partitionWrites / rowWrites,
-      raise: "the key schema: spread a webhook over several partition keys and read its log from all of them",
-    },
-    {
-      name: "one project: writes to its partition of `events`",
-      maxPerSecond: quotas.partitionWrites / eventWrites,
-      raise: "the key schema: spread a project over several partition keys and read its events from all of them",
-    },
-    {
-      name: "one webhook whose circuit is open: writes to its partition of the index `due`",
-      maxPerSecond: quotas.partitionWrites / parkedIndexWrites,
-      raise: "the key schema of the parking; above it, fan-out repeats the events, and they wait in the queue",
-    },
-    {
-      name: "one project: reads of its partition of `webhooks`",
-      maxPerSecond: quotas.partitionReads / 2,
-      raise: "eventually consistent reads double the limit",
-    },
-    {
-      name: "the tables `events` and `deliveries` when new, each",
-      maxPerSecond: quotas.newTableWrites / Math.max(eventWrites, rowWrites),
-      raise: "warm throughput of the tables before a launch; otherwise they double by themselves within 30 minutes",
-    },
-    {
-      name: `the sweep, when ${FAILING * 100} % of all deliveries are given up`,
-      maxPerSecond: sweptPerSecond / (FAILING * sweepsPerFailure),
-      raise: "`memoryMb` of `deliveries/sweep` in functions/manifest/workers.ts: 1,769 makes it three times as fast",
-    },
-    {
-      name: `fan-outs, ${fanOutMapping.maxConcurrency} concurrent`,
-      maxPerSecond: throughputOf(fanOutMapping.maxConcurrency, fanOutMs, fanOutMapping.batchSize),
-      raise: "`maxConcurrency` of `deliveries/fan-out` in functions/manifest/workers.ts",
-    },
-    {
-      name: `the ${DUE_SHARDS} partitions of the index \`due\`, when ${FAILING * 100} % of all deliveries are given up`,
-      maxPerSecond: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
-      raise:
-        "`DUE_SHARDS` in functions/deliveries/delivery.ts: increase at any time, decrease only when the index is empty",
-    },
-    {
-      name: "the tables `events` and `deliveries`, each",
-      maxPerSecond: quotas.tableWrites / Math.max(eventWrites, rowWrites),
-      raise: "Service Quotas, DynamoDB, *Table-level write throughput limit*",
-    },
-    {
-      name: `the account's Lambdas, ${quotas.concurrency.toLocaleString("en")} concurrent, of which ${unreserved} are not reserved, receivers respond in ${given.receiverMs} ms`,
-      maxPerSecond:
-        unreserved / (sendMs(given.receiverMs) / 1000 / sender.batchSize + fanOutMs / 1000 / fanOutMapping.batchSize),
-      raise: `Service Quotas, Lambda, *Concurrent executions*; raise it before all \`maxConcurrency\` together exceed ${unreserved - NOT_FOR_QUEUES}`,
-    },
-  ];
-  return limits.sort((a, b) => a.maxPerSecond - b.maxPerSecond);
+/** Response time of the slow receivers of the simulation: they respond just before the deadline, so no circuit opens. */
+const SLOW_MS = 14_000;
+/** Webhooks of the simulation; the slow ones are their share of them. */
+const WEBHOOKS = 1_000;
+/**
+ * A mapping begins with five concurrent batches and adds 300 per minute.
+ * https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+ */
+const RAMP = { from: 5, perSecond: 5 };
+
+/**
+ * Simulates the lanes of a stage for a minute. More than a thousand deliveries a second are simulated at a tenth of their size:
+ * a tenth of the deliveries, of the slow webhooks and of the senders.
+ * @param concurrency of both lanes; absent means those of the rows, which AWS reaches step by step
+ */
+function simulateStage(
+  units: Units,
+  perSecond: number,
+  slowShare: number,
+  concurrency?: Record<Lane, number>,
+): Outcome {
+  const { send, sendAlone, msOf } = capacityOf(units, assumed);
+  const scale = perSecond > 1_000 ? 10 : 1;
+  const laneOf = (file: "attempts/send" | "attempts/send-slow", lane: Lane): LaneOptions => {
+    const { batchSize, maxConcurrency } = mappingOf(file);
+    const [one, ten] = [sendAlone, send].map((usage) => msOf(file, usage, sendAlone.waits)) as [number, number];
+    const ramp = { from: RAMP.from / scale, perSecond: RAMP.perSecond / scale };
+    return {
+      ...(concurrency ? {} : { ramp }),
+      concurrency: Math.ceil((concurrency?.[lane] ?? maxConcurrency) / scale),
+      batchSize,
+      overheadMs: (messages) => one + ((ten - one) * (messages - 1)) / 9,
+    };
+  };
+  const { waiting, busy, ...outcome } = simulate({
+    ...{ seed: 1, seconds: 60, perSecond: perSecond / scale, receiverMs: assumed.receiverMs },
+    ...{ slowShare, slowWebhooks: Math.max(1, (slowShare * WEBHOOKS) / scale), slowMs: SLOW_MS },
+    normal: laneOf("attempts/send", "normal"),
+    slow: laneOf("attempts/send-slow", "slow"),
+  });
+  const grown = ({ normal, slow }: Record<Lane, number>) => ({ normal: normal * scale, slow: slow * scale });
+  return { ...outcome, waiting: grown(waiting), busy: grown(busy) };
+}
+
+type Lane = keyof Outcome["busy"];
+const SLOW_SHARES = [0, 0.01, 0.05];
+/** A fifth more than what the deliveries need at an even pace. */
+const HEADROOM = 1.2;
+
+/** Returns which limit comes first at each rate, from the simulation of the lanes and from the limits that all customers share. */
+export function simulationTable(units: Units): Table {
+  const { sendMs, slowMs } = capacityOf(units, assumed);
+  const configured = {
+    normal: mappingOf("attempts/send").maxConcurrency,
+    slow: mappingOf("attempts/send-slow").maxConcurrency,
+  };
+  const rowOf = (rate: number, share: number, raised?: typeof configured): string[] => {
+    const { waiting, busy, p99Ms } = simulateStage(units, rate, share, raised);
+    const of = raised ?? configured;
+    // A second of deliveries that wait at the end: the lane does not keep up.
+    const isOver = { normal: waiting.normal > rate * (1 - share), slow: waiting.slow > Math.max(10, rate * share) };
+    const shared = limitsOf(units).filter(({ key, maxPerSecond }) => SHARED.includes(key) && maxPerSecond < rate);
+    const reached = [
+      ...(isOver.slow ? ["slow lane"] : []),
+      ...(isOver.normal ? ["senders"] : []),
+      ...shared.map(({ name }) => name.replace(/, .*/, "")),
+    ];
+    return [
+      `${rate.toLocaleString("en")}${raised ? ", raised" : ""}`,
+      `${share * 100} %`,
+      `${Math.min(busy.normal, of.normal)} of ${of.normal}`,
+      `${Math.min(busy.slow, of.slow)} of ${of.slow}`,
+      `${rounded(waiting.normal).toLocaleString("en")}, ${rounded(waiting.slow).toLocaleString("en")}`,
+      `${rounded(p99Ms / 1000)} s`,
+      reached.join("; ") || "none",
+    ];
+  };
+  const neededFor = (rate: number, share: number) => ({
+    normal: Math.max(configured.normal, Math.ceil((HEADROOM * rate * sendMs(assumed.receiverMs)) / 10_000)),
+    slow: Math.max(configured.slow, Math.ceil((HEADROOM * rate * share * slowMs(SLOW_MS)) / 10_000)),
+  });
+  const top = RATES.at(-1) ?? 0;
+  return {
+    title: "Simulated lanes with slow receivers",
+    columns: [
+      "deliveries per second",
+      "to receivers that take 14 s",
+      "senders busy",
+      "slow senders busy",
+      "waiting at the end: normal, slow",
+      "p99 wait of the others",
+      "limits reached",
+    ],
+    rows: [
+      ...RATES.flatMap((rate) => SLOW_SHARES.map((share) => rowOf(rate, share))),
+      ...SLOW_SHARES.map((share) => rowOf(top, share, neededFor(top, share))),
+    ],
+  };
 }
 
 const rounded = (value: number): number => Number(value.toPrecision(2));
@@ -230,14 +289,8 @@ export function frontDoorTable(units: Units): Table {
   const config = asDeployed(units);
   const request = units.requests.find(({ credential }) => credential === "key");
   if (!request) throw new Error("bench/units.json has no request with a key");
-  const msOf = (file: string, usage: typeof request.endpoint) =>
-    billedMs(
-      usage,
-      usage.waits,
-      0,
-      { memoryMb: config.memoryMb(file), cpu: "arm", hasSystemLines: true },
-      { ...assumed, coldShare: 0 },
-    );
+  const msOf = (file: string, usage: Usage) =>
+    billedMs(usage, usage.waits, 0, config.memoryMb(file), { ...assumed, coldShare: 0 });
   const authorizerMs = msOf("auth/authorizer", request.authorizer);
   const endpointMs = msOf("projects/list", request.endpoint);
   const forAuthorizer = reserved["auth/authorizer"] ?? quotas.concurrency;

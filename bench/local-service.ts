@@ -27,15 +27,20 @@ export const removeDataDir = (path: string): void => rmSync(path, { recursive: t
 /**
  * Starts the program of `npm start` as a process. The process ends with this one, and `end` kills it.
  * @param dataDir data directory, which is kept; undefined = an empty one, which is deleted at the end
+ * @param checkout the folder of the program; absent means this one
  * @throws Error when it exits before it is ready
  */
-export async function startService(settings: Record<string, string> = {}, dataDir?: string): Promise<Service> {
+export async function startService(
+  settings: Record<string, string> = {},
+  dataDir?: string,
+  checkout = root,
+): Promise<Service> {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const DATA_DIR = dataDir ?? newDataDir();
   const removeOwn = () => dataDir === undefined && removeDataDir(DATA_DIR);
   const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
   const child = spawn(process.execPath, ["--require", endsWithParent, "bin/local.ts"], {
-    cwd: root,
+    cwd: checkout,
     env: { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR, PORT: "0", SQS_PORT: "0", ...settings },
     stdio: ["pipe", "pipe", "inherit"],
   });
@@ -73,22 +78,30 @@ export async function withNewProject(service: Service): Promise<Service> {
   return { ...service, projectId: stdout.trim() };
 }
 
-/** Calls the API below the webhooks of the project: POST with a body, GET without. Returns any response. */
-export function requestApi({ baseUrl, token, projectId }: Service, path: string, body?: object): Promise<Response> {
-  const url = new URL(path, `${baseUrl}/v1/projects/${projectId}/webhooks/`).href.replace(/\/$/, "");
-  return fetch(url, {
+/** Calls the API: POST with a body, GET without, unless a method is given. Returns any response. */
+export function request(
+  { baseUrl, token }: Pick<Service, "baseUrl" | "token">,
+  path: string,
+  body?: object,
+  method = body ? "POST" : "GET",
+): Promise<Response> {
+  return fetch(new URL(path, baseUrl), {
+    method,
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
-    ...(body && { method: "POST", body: JSON.stringify(body) }),
+    ...(body && { body: JSON.stringify(body) }),
   });
 }
 
+/** Returns the path of something in the project of the service. */
+export const projectPath = ({ projectId }: Service, path: string): string => `/v1/projects/${projectId}/${path}`;
+
 /**
- * Calls the API as `requestApi` does.
+ * Calls the API as `request` does.
  * @throws Error with the response unless the call succeeds
  */
-export async function callApi(service: Service, path: string, body?: object): Promise<Response> {
-  const response = await requestApi(service, path, body);
+export async function callApi(service: Service, path: string, body?: object, method?: string): Promise<Response> {
+  const response = await request(service, path, body, method);
   if (!response.ok) throw new Error(`${response.url} returned ${response.status}: ${await response.text()}`);
   return response;
 }
@@ -99,9 +112,8 @@ export async function subscribe(
   url: string,
   event = "deploy.started",
 ): Promise<{ id: string; secret: string }> {
-  return (
-    (await (await callApi(service, "", { url, events: [event] })).json()) as { data: { id: string; secret: string } }
-  ).data;
+  const created = await callApi(service, projectPath(service, "webhooks"), { url, events: [event] });
+  return ((await created.json()) as { data: { id: string; secret: string } }).data;
 }
 
 /** Lists all deliveries of a webhook through the API. */
@@ -109,7 +121,7 @@ export async function* deliveriesOf(
   service: Service,
   webhookId: string,
 ): AsyncGenerator<{ id: string; status: string; attempt_count: number }> {
-  let next: string | undefined = `${webhookId}/deliveries?limit=100`;
+  let next: string | undefined = projectPath(service, `webhooks/${webhookId}/deliveries?limit=100`);
   while (next !== undefined) {
     const response = await callApi(service, next);
     yield* ((await response.json()) as { data: { id: string; status: string; attempt_count: number }[] }).data;

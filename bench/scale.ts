@@ -1,39 +1,64 @@
 import assert from "node:assert/strict";
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
 import type { APIGatewayProxyResult } from "aws-lambda";
 import { fromSources } from "../bin/local/lambda.ts";
-import { createApiKey } from "../functions/api-keys/api-key.ts";
-import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import { type Delivery, DUE_SHARDS, parkingShardOf } from "../functions/deliveries/delivery.ts";
 import { ensureWakeUp } from "../functions/deliveries/parking-store.ts";
+import { workers } from "../functions/manifest/workers.ts";
 import { dynamo } from "../functions/platform/aws.ts";
-import { settings, tableName } from "../functions/platform/env.ts";
+import { tableName } from "../functions/platform/env.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
-import type { Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
-import { startChild } from "./child.ts";
+import { restoreAws, watchDynamo } from "../test/support/aws-calls.ts";
+import { sqsEvent } from "../test/support/deliveries.ts";
+import { startChild, withStarted } from "./child.ts";
 import type { Bench, Result, Table, Target } from "./harness.ts";
-import type { FromSender, ToSender } from "./scale/sender.ts";
-import {
-  addWebhook,
-  call,
-  firstAttempt,
-  measureUsage,
-  newDelivery,
-  newEvent,
-  prepare,
-  queueEvent,
-  startEngines,
-  type Usage,
-} from "./units.ts";
+import { startEngines } from "./receivers.ts";
+import type { Sent } from "./sender.ts";
+import { addWebhook, call, measureUsage, newDelivery, prepare, type Usage } from "./units.ts";
 
 /*
  * Measures how cost grows with size: the exponent of a power law fitted to counted units. 0 is constant and 1 is linear; nothing
- * here may grow faster.
+ * here may grow faster. Then the memory of the sender over many deliveries, and the rate of the sweep over many due rows: as many
+ * as fit into the time.
  */
+
+export interface Plan {
+  /** Numbers of parked deliveries, and of deliveries in a log. */
+  parked: number[];
+  log: number[];
+  /** How long the sender runs, and how often its memory is measured in that time. */
+  senderMs: number;
+  senderPoints: number;
+  /** Max due rows, max time to write them, and max time to sweep them. */
+  due: number;
+  seedMs: number;
+  sweepMs: number;
+}
+
+const full: Plan = {
+  parked: [10, 100, 1_000],
+  log: [100, 1_000, 10_000],
+  senderMs: 90_000,
+  senderPoints: 6,
+  due: 100_000,
+  seedMs: 60_000,
+  sweepMs: 100_000,
+};
+
+/** What noise and rounding may add to an exponent. */
+const TOLERANCE = 0.05;
+const WRITES_PER_SWEPT_ROW = 3;
+const SWEPT_PER_SECOND = 1_000;
+
+interface Point {
+  size: number;
+  cost: number;
+  also: string;
+}
 
 /** Fits a straight line to the logarithms by least squares. Returns its slope with four digits. */
 export function exponent(points: { size: number; cost: number }[]): number {
@@ -46,249 +71,119 @@ export function exponent(points: { size: number; cost: number }[]): number {
   return Math.round(slope * 10_000) / 10_000;
 }
 
-interface Series {
-  name: string;
-  /** The name of its target. */
-  target: string;
-  /** The maximum exponent: 0 or 1. */
-  maxExponent: 0 | 1;
-  points: { size: number; cost: number; also: string }[];
+/** Counts one size after the other. The cost is that in reads and writes. */
+async function grow(sizes: number[], measure: (size: number) => Promise<Usage>): Promise<Point[]> {
+  const points: Point[] = [];
+  for (const size of sizes) {
+    const { reads, writes, indexWrites, queueRequests } = await measure(size);
+    const also = `${reads} reads, ${writes} + ${indexWrites} writes, ${queueRequests} queue requests`;
+    points.push({ size, cost: reads + writes + indexWrites, also });
+  }
+  return points;
 }
 
-/** What noise and rounding may add to an exponent. */
-const TOLERANCE = 0.05;
+/** Counts a probe of a receiver that is down, by the number of deliveries that wait for it. */
+const probe = (receiverUrl: string) => async (size: number) => {
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
+  await webhooks.markFailing(webhook, anHourAgo.toISOString());
+  const due_shard = parkingShardOf(webhook.id);
+  await seed(Array.from({ length: size }, () => ({ ...newDelivery(webhook, anHourAgo), due_shard })));
+  // Enqueues the first wake-up call of the webhook. The call below is the same.
+  await ensureWakeUp(webhook, new Date());
+  const wakeUp = { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, generation: 1 };
+  return call("attempts/send-slow", sqsEvent(wakeUp));
+};
 
-const seriesTable = ({ name, points }: Series): Table => ({
-  title: `${name}: exponent ${exponent(points).toFixed(2)}`,
-  columns: ["size", "cost", "also"],
-  rows: points.map(({ size, cost, also }) => [size, cost, also]),
-});
-
-const seriesTarget = ({ target, maxExponent, points }: Series): Target => ({
-  name: `${target}: exponent`,
-  value: exponent(points),
-  bound: maxExponent + TOLERANCE,
-});
-
-const describeUsage = ({ reads, writes, indexWrites, queueRequests, cpuMs }: Usage): string =>
-  [
-    `${reads} reads`,
-    `${writes} + ${indexWrites} writes`,
-    `${queueRequests} queue requests`,
-    `${cpuMs.toFixed(1)} ms of CPU`,
-  ].join(", ");
-
-/** Calls an endpoint as the gateway does after the authorizer. */
-async function callEndpoint(
-  file: string,
-  userId: string,
-  pathParameters: Record<string, string> | null,
-  queryStringParameters: Record<string, string> | null = null,
-): Promise<{ usage: Usage; data: unknown[]; bytes: number }> {
+/** @param query a search that no row matches reads as many rows as it may */
+const deliveryLog = (query: Record<string, string> | null) => async (size: number) => {
+  const userId = randomUUID();
+  const webhook = await addWebhook(randomUUID(), "https://hooks.example.com/");
+  await upsertMember({ user_id: userId, project_id: webhook.project_id, name: "Web shop", role: "admin" });
+  await seed(
+    Array.from({ length: size }, () => {
+      const { next_attempt_at, due_shard, due_at, ...delivery } = newDelivery(webhook);
+      return { ...delivery, status: "succeeded" as const };
+    }),
+  );
   const event = {
     headers: {},
-    pathParameters,
-    queryStringParameters,
+    pathParameters: { project_id: webhook.project_id, webhook_id: webhook.id },
+    queryStringParameters: query,
     body: null,
     requestContext: {
       requestId: randomUUID(),
-      authorizer: { userId, authType: "jwt" },
-      domainName: "api.example.com",
-      path: "/prod/v1",
+      ...{ authorizer: { userId, authType: "jwt" }, domainName: "api.example.com", path: "/prod/v1" },
     },
   };
-  const handler = await fromSources(file);
+  const handler = await fromSources("deliveries/list");
   const { result, usage } = await measureUsage(() => handler(event, {} as never));
-  const { statusCode, body } = result as APIGatewayProxyResult;
-  assert.equal(statusCode, 200, body);
-  return { usage, data: JSON.parse(body).data, bytes: Buffer.byteLength(body) };
-}
-
-const KEYS = [1, 10, 100];
-
-async function listKeys(): Promise<Series> {
-  const points = [];
-  for (const size of KEYS) {
-    const userId = randomUUID();
-    for (let count = 0; count < size; count++) {
-      await apiKeys.insert(createApiKey(userId, { name: "deploy from CI" }, new Date(), randomBytes(48)).apiKey);
-    }
-    await callEndpoint("api-keys/list", userId, null);
-    const { usage, data, bytes } = await callEndpoint("api-keys/list", userId, null);
-    assert.equal(data.length, size);
-    points.push({ size, cost: usage.reads, also: `${describeUsage(usage)}, ${bytes} bytes` });
-  }
-  return { name: "List of keys, by number of keys: reads", target: "list of keys, reads", maxExponent: 1, points };
-}
-
-const WEBHOOKS = [1, 10, 20];
-
-/** @param isSlow the webhooks are marked as slow, so that their rows are written first */
-async function fanOut(isSlow: boolean): Promise<Series> {
-  const points = [];
-  for (const size of WEBHOOKS) {
-    const projectId = randomUUID();
-    for (let count = 0; count < size; count++) {
-      const webhook = await addWebhook(projectId, "https://hooks.example.com/");
-      if (isSlow) await webhooks.markSlow(webhook, new Date().toISOString());
-    }
-    const once = () => call("deliveries/fan-out", queueEvent([JSON.stringify(newEvent(projectId))]));
-    await once();
-    const usage = await once();
-    assert.equal(usage.writes, isSlow ? 1 + size : 1);
-    points.push({ size, cost: usage.writes + usage.indexWrites, also: describeUsage(usage) });
-  }
-  return isSlow
-    ? { name: "Fan-out to slow webhooks: writes", target: "fan-out to slow webhooks, writes", maxExponent: 1, points }
-    : { name: "Fan-out, by number of webhooks: writes", target: "fan-out, writes", maxExponent: 0, points };
-}
-
-const PARKED = [10, 100, 1_000];
-
-/** Counts a probe of a receiver that is down, by the number of deliveries that wait for it. */
-async function probe(receiverUrl: string): Promise<Series> {
-  const anHourAgo = new Date(Date.now() - 3_600_000);
-  const points = [];
-  for (const size of PARKED) {
-    const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
-    await webhooks.markFailing(webhook, anHourAgo.toISOString());
-    const due_shard = parkingShardOf(webhook.id);
-    await seed(Array.from({ length: size }, () => ({ ...newDelivery(webhook, anHourAgo), due_shard })));
-    // Enqueues the first wake-up call of the webhook. The call below is the same.
-    await ensureWakeUp(webhook, new Date());
-    const wakeUp = { kind: "wake-up", project_id: webhook.project_id, webhook_id: webhook.id, generation: 1 };
-    const usage = await call("attempts/send-slow", queueEvent([JSON.stringify(wakeUp)]));
-    assert.equal(usage.logLines, 1, "one probe is sent");
-    const cost = usage.reads + usage.writes + usage.indexWrites;
-    points.push({ size, cost, also: describeUsage(usage) });
-  }
-  return {
-    name: "Probe of a receiver that is down, by number of parked deliveries: reads and writes",
-    target: "probe, reads and writes",
-    maxExponent: 0,
-    points,
-  };
-}
+  assert.equal((result as APIGatewayProxyResult).statusCode, 200);
+  return usage;
+};
 
 /** Writes rows directly, 25 per request. */
-async function seed(rows: Iterable<Delivery>): Promise<void> {
+async function seed(rows: Delivery[]): Promise<void> {
   const table = tableName("deliveries");
-  const batches: Delivery[][] = [];
-  for (const row of rows) {
-    const last = batches.at(-1);
-    if (last && last.length < 25) last.push(row);
-    else batches.push([row]);
-  }
+  const batches = Array.from({ length: Math.ceil(rows.length / 25) }, (_, index) =>
+    rows.slice(25 * index, 25 * index + 25),
+  );
   await inParallel(batches, 8, async (batch) => {
-    const { UnprocessedItems } = await dynamo().send(
-      new BatchWriteCommand({ RequestItems: { [table]: batch.map((Item) => ({ PutRequest: { Item } })) } }),
-    );
-    assert.deepEqual(UnprocessedItems ?? {}, {});
+    const RequestItems = { [table]: batch.map((Item) => ({ PutRequest: { Item } })) };
+    const { UnprocessedItems = {} } = await dynamo().send(new BatchWriteCommand({ RequestItems }));
+    assert.deepEqual(UnprocessedItems, {});
   });
 }
 
-/** Yields rows of one webhook without a planned attempt. */
-function* finished(webhook: Webhook, count: number): Generator<Delivery> {
-  for (let index = 0; index < count; index++) {
-    const { next_attempt_at, due_shard, due_at, ...delivery } = newDelivery(webhook);
-    yield { ...delivery, status: "succeeded" };
-  }
-}
-
-const LOGS = [100, 10_000, 100_000];
-
-async function deliveryLog(): Promise<Series[]> {
-  const userId = randomUUID();
-  const project_id = randomUUID();
-  await upsertMember({ user_id: userId, project_id, name: "Web shop", role: "admin" });
-
-  const first = [];
-  const failed: Series["points"] = [];
-  for (const size of LOGS) {
-    const webhook = await addWebhook(project_id, "https://hooks.example.com/");
-    await seed(finished(webhook, size));
-    const params = { project_id, webhook_id: webhook.id };
-    await callEndpoint("deliveries/list", userId, params);
-    const page = await callEndpoint("deliveries/list", userId, params);
-    assert.equal(page.data.length, 20);
-    first.push({ size, cost: page.usage.reads, also: describeUsage(page.usage) });
-    // No row matches, so the search reads as many rows as it may.
-    const none = await callEndpoint("deliveries/list", userId, params, { status: "failed", limit: "20" });
-    assert.equal(none.data.length, 0);
-    failed.push({
-      size: Math.min(size, MAX_ROWS_READ),
-      cost: none.usage.reads,
-      also: `${size} rows, ${describeUsage(none.usage)}`,
-    });
-  }
-  return [
-    {
-      name: "First page of a delivery log, by number of deliveries: reads",
-      target: "delivery log page, reads",
-      maxExponent: 0,
-      points: first,
-    },
-    {
-      name: `Search for a status that no row has, by number of rows read (at most ${MAX_ROWS_READ}): reads`,
-      target: "delivery log search, reads",
-      maxExponent: 1,
-      points: failed.filter(({ size }, index) => failed.findIndex((each) => each.size === size) === index),
-    },
-  ];
-}
-
-const MAX_ROWS_READ = 1_000;
-
-/** Numbers of due rows. The second is more than a run can enqueue in its time here. */
-const DUE = [1_000, 20_000];
 /** A run enqueues at most a thousand rows of one webhook. */
 const DUE_PER_WEBHOOK = 200;
-const SWEEP_MS = 12_000;
-/** A sweep starts no page in its last five seconds. */
-const SWEEP_RESERVE_MS = 5_000;
 
-async function sweep(): Promise<Series> {
-  const points = [];
-  for (const rows of DUE) points.push(await sweepOnce(rows));
-  return {
-    name: "Sweep, by number of enqueued rows: writes per row",
-    target: "sweep, writes per row",
-    maxExponent: 0,
-    points,
-  };
-}
-
-/** Sweeps rows that have been due for an hour, spread evenly over the shards. */
-async function sweepOnce(rows: number): Promise<{ size: number; cost: number; also: string }> {
+/** Sweeps rows that have been due for an hour, spread evenly over the shards, in runs as long as on AWS. */
+async function sweep({ due, seedMs, sweepMs }: Plan): Promise<{ table: Table; targets: Target[] }> {
   const anHourAgo = new Date(Date.now() - 3_600_000);
-  for (let seeded = 0; seeded < rows; seeded += DUE_PER_WEBHOOK) {
+  const seededUntil = performance.now() + seedMs;
+  let rows = 0;
+  for (; rows < due && performance.now() < seededUntil; rows += DUE_PER_WEBHOOK) {
     const webhook = await addWebhook(randomUUID(), "https://hooks.example.com/");
-    await seed(
-      Array.from({ length: DUE_PER_WEBHOOK }, (_, index) => {
-        return { ...newDelivery(webhook, anHourAgo), due_shard: index % DUE_SHARDS };
-      }),
-    );
+    const delivery = (_: unknown, index: number) => ({
+      ...newDelivery(webhook, anHourAgo),
+      due_shard: index % DUE_SHARDS,
+    });
+    await seed(Array.from({ length: DUE_PER_WEBHOOK }, delivery));
   }
-  const endsAt = performance.now() + SWEEP_MS;
+  const timeoutMs = (workers.find(({ file }) => file === "deliveries/sweep")?.timeoutSeconds ?? 0) * 1000;
   const handler = await fromSources("deliveries/sweep");
-  const context = { getRemainingTimeInMillis: () => endsAt - performance.now() } as never;
+  const calls = watchDynamo();
+  const updates = () => calls.filter(({ command }) => command === "UpdateItemCommand");
   const startedAt = performance.now();
-  const { usage } = await measureUsage(() => handler({}, context));
+  const endsAt = startedAt + sweepMs;
+  const isOver = () => updates().length >= rows || performance.now() > endsAt;
+  let runs = 0;
+  let failures = 0;
+  for (let before = -1; updates().length > before && !isOver(); runs++) {
+    before = updates().length;
+    const runEndsAt = Math.min(performance.now() + timeoutMs, endsAt);
+    const context = { getRemainingTimeInMillis: () => runEndsAt - performance.now() } as never;
+    // A call that times out on a busy machine fails the run. The next one continues, as on AWS.
+    await handler({}, context).catch(() => failures++);
+  }
   const seconds = (performance.now() - startedAt) / 1000;
-  const enqueued = usage.writes;
-  const ranOutOfTime = seconds * 1000 > SWEEP_MS - SWEEP_RESERVE_MS - 1_000;
-  assert.ok(enqueued > 0 && (ranOutOfTime || enqueued === rows), `${enqueued} of ${rows} rows were enqueued`);
+  const enqueued = updates().length;
+  const writes = updates().reduce((sum, { units }) => sum + units, 0) / enqueued;
+  restoreAws();
+  assert.ok(enqueued > 0 && enqueued <= rows + DUE_PER_WEBHOOK, `${enqueued} of ${rows} due rows were enqueued`);
   return {
-    size: enqueued,
-    cost: (usage.writes + usage.indexWrites) / enqueued,
-    also: `${describeUsage(usage)}; ${Math.round(enqueued / seconds)} rows per second here${ranOutOfTime ? ", then it ran out of time" : ""}`,
+    table: {
+      title: "Sweep",
+      columns: ["due rows", "enqueued", "runs", "failed runs", "writes per row", "rows per second"],
+      rows: [[rows, enqueued, runs, failures, writes, enqueued / seconds]],
+    },
+    targets: [
+      { name: "sweep, writes per row", value: writes, bound: WRITES_PER_SWEPT_ROW },
+      { name: "sweep, rows per second", value: enqueued / seconds, bound: SWEPT_PER_SECOND, atLeast: true },
+    ],
   };
 }
-
-/** The numbers of deliveries after which the memory of the sender is measured. */
-const SENT = [1_000, 2_000, 4_000, 8_000];
-/** Points that have not started by then are left out. */
-const SENDER_MS = 20_000;
 
 /** The memory of the sender in its row. The flags are those of Lambda's runtime. */
 const SENDER_MB = 256;
@@ -297,70 +192,63 @@ const heapFlags = [
   `--max-semi-space-size=${Math.floor(SENDER_MB * 0.05)}`,
 ];
 
-/** Measures the heap of the sender after garbage collection. It has a process of its own. */
-async function senderMemory(receiverUrl: string): Promise<Series> {
-  const sender = await startChild<"ready">(join(import.meta.dirname, "scale", "sender.ts"), {
+/** Measures the heap of the sender after garbage collection. The first part warms it up and is left out. */
+async function senderMemory(receiverUrl: string, { senderMs, senderPoints }: Plan): Promise<Point[]> {
+  const { request, end } = await startChild<"ready">(join(import.meta.dirname, "sender.ts"), {
+    args: [`${receiverUrl}/ok`],
     execArgv: ["--expose-gc", ...heapFlags],
+    timeoutMs: 2 * senderMs + 30_000,
   });
-  const request = <Reply extends FromSender>(message: ToSender): Promise<Reply> => sender.request(message);
   try {
-    const receiving = await Promise.all(
-      Array.from({ length: 20 }, () => addWebhook(randomUUID(), `${receiverUrl}/200`)),
-    );
-    const points: Series["points"] = [];
-    const startedAt = performance.now();
-    let sent = 0;
-    for (const size of SENT) {
-      // The next point takes as long as all points before it.
-      if (performance.now() - startedAt > SENDER_MS / 2) break;
-      while (sent < size) {
-        const some = Array.from({ length: 500 }, (_, index) => newDelivery(receiving[index % 20] as Webhook));
-        for (let first = 0; first < some.length; first += 10) {
-          const batch = queueEvent(some.slice(first, first + 10).map(firstAttempt));
-          assert.deepEqual(await request({ batch }), { attempts: 10 });
-        }
-        sent += some.length;
-      }
-      const { heapMb, residentMb } = await request<Extract<FromSender, { heapMb: number }>>("measure");
-      points.push({ size, cost: heapMb, also: `${Math.round(residentMb)} MB resident maximum` });
+    const points: Point[] = [];
+    for (let part = 0; part <= senderPoints; part++) {
+      const { deliveries, heapMb, residentMb } = await request<Sent>({ forMs: senderMs / (senderPoints + 1) });
+      if (part > 0)
+        points.push({ size: deliveries, cost: heapMb, also: `${Math.round(residentMb)} MB resident maximum` });
     }
-    assert.ok(points.length >= 2, "a slope needs two points");
-    return {
-      name: `Sender with ${SENDER_MB} MB, by number of deliveries: MB of heap`,
-      target: "memory of the sender",
-      maxExponent: 0,
-      points,
-    };
+    return points;
   } finally {
-    await sender.end();
+    await end();
   }
+}
+
+export function measureScale(plan: Plan): Promise<Result> {
+  return withStarted(async (start) => {
+    const { origin } = await start(startEngines());
+    await prepare();
+    /** Name, max exponent and points of each series. */
+    const all: [name: string, max: 0 | 1, points: Point[]][] = [
+      [`memory of the sender (${SENDER_MB} MB), MB of heap`, 0, await senderMemory(origin, plan)],
+      ["probe, reads and writes", 0, await grow(plan.parked, probe(origin))],
+      ["delivery log page, reads", 0, await grow(plan.log, deliveryLog(null))],
+      ["delivery log search, reads", 1, await grow(plan.log, deliveryLog({ status: "failed", limit: "20" }))],
+    ];
+    const swept = await sweep(plan);
+    return {
+      tables: [
+        ...all.map(([name, , points]) => ({
+          title: `${name}: exponent ${exponent(points).toFixed(2)}`,
+          columns: ["size", "cost", "also"],
+          rows: points.map(({ size, cost, also }) => [size, cost, also]),
+        })),
+        swept.table,
+      ],
+      targets: [
+        ...all.map(([name, max, points]) => ({
+          name: `${name}: exponent`,
+          value: exponent(points),
+          bound: max + TOLERANCE,
+        })),
+        ...swept.targets,
+      ],
+      notes: ["Reads and writes are units of DynamoDB; their duration here is not that of AWS."],
+      data: all,
+    };
+  });
 }
 
 export const bench: Bench = {
   name: "scale",
-  about: "how cost grows with size",
-  async run(): Promise<Result> {
-    const engines = await startEngines();
-    try {
-      await prepare();
-      assert.equal(settings.deliveryGraceSeconds(), 120);
-      const all = [
-        await senderMemory(engines.receiverUrl),
-        await listKeys(),
-        await fanOut(false),
-        await fanOut(true),
-        await probe(engines.receiverUrl),
-        ...(await deliveryLog()),
-        await sweep(),
-      ];
-      return {
-        tables: all.map(seriesTable),
-        targets: all.map(seriesTarget),
-        notes: ["Reads and writes are units of DynamoDB; their duration here is not that of AWS."],
-        data: all,
-      };
-    } finally {
-      await engines.stop();
-    }
-  },
+  about: "how cost grows with size, the memory of the sender, and the rate of the sweep",
+  run: () => measureScale(full),
 };

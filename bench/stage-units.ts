@@ -14,31 +14,6 @@ import { stageNamed } from "../lib/stages.ts";
 
 /* Counts the resources of the prod stack in its template, and reads how the priced functions are configured. */
 
-/** The resources of a stage that cost money even without traffic, and the configuration of its functions. */
-export interface StageUnits {
-  name: string;
-  alarms: number;
-  /** CloudWatch charges an alarm per metric that it reads. */
-  alarmMetrics: number;
-  dashboards: number;
-  secrets: number;
-  /** Rules of the firewall, a managed rule group counted as one. */
-  firewallRules: number;
-  /** Custom metrics that an idle stage writes. */
-  idleMetrics: number;
-  /** All custom metrics that a stage may write. */
-  allMetrics: number;
-  /** Pairs of a function and a table that it uses. */
-  tableUses: number;
-  /** Functions that send to a queue or its dead-letter queue, counted per queue; the pipeline is one more. */
-  queueProducers: number;
-  /** Memory of the functions whose calls are priced. */
-  memoryMb: Record<string, number>;
-  /** The minimum level of the log lines that Lambda itself writes. */
-  systemLogLevel: string;
-  pollers: { queue: string; batchSize: number; batchingWindowSeconds: number }[];
-}
-
 let accessLogTemplate: string | undefined;
 
 /** Returns an access log line of the stage with values of realistic length. API Gateway writes unknown values as `-`. */
@@ -58,12 +33,10 @@ export function accessLogLine(values: Record<string, string>): string {
 }
 
 /** The values of metric dimensions: outcomes of an attempt, and error codes with status 401. */
+const OUTCOMES =
+  "succeeded timeout dns_error connection_refused connection_reset tls_error address_blocked invalid_response http_status";
 const VALUES = {
-  outcome: ["succeeded", "timeout", "dns_error", "connection_refused", "connection_reset", "tls_error"].concat(
-    "address_blocked",
-    "invalid_response",
-    "http_status",
-  ),
+  outcome: OUTCOMES.split(" "),
   reason: Object.values(statusByCode).filter((status) => status === 401),
 };
 
@@ -71,16 +44,15 @@ const VALUES = {
 type Json = any;
 
 /** The functions whose calls are priced. A new endpoint needs no entry here. */
-const PRICED = ["auth/authorizer", "projects/list", "deliveries/fan-out"].concat(
-  "attempts/send",
-  "attempts/send-slow",
-  "deliveries/sweep",
-);
+const PRICED = /^(auth\/authorizer|projects\/list|deliveries\/(fan-out|sweep)|attempts\/send(-slow)?)$/;
 
 const rows: readonly { uses: Grants }[] = [...endpoints, ...workers];
 
-/** Synthesizes the prod stack and counts its resources. */
-export function countStage(): StageUnits {
+/**
+ * Synthesizes the prod stack. Counts the resources of a stage that cost money even without traffic, and returns the configuration
+ * of the functions whose calls are priced.
+ */
+export function countStage() {
   process.env.CDK_VALIDATION = "false";
   const stage = stageNamed("prod");
   const code = (file: string) => Code.fromInline(`// ${file}`);
@@ -103,28 +75,34 @@ export function countStage(): StageUnits {
   return {
     name: stage.name,
     alarms: alarms.length,
+    /** CloudWatch charges an alarm per metric that it reads. */
     alarmMetrics: alarms.reduce((sum, alarm) => sum + read(alarm), 0),
     dashboards: all("AWS::CloudWatch::Dashboard").length,
     secrets: all("AWS::SecretsManager::Secret").length,
+    /** A managed rule group counts as one rule. */
     firewallRules: all("AWS::WAFv2::WebACL").flatMap(({ Rules }) => Rules).length,
     // The sweep writes these each minute.
     idleMetrics: [metrics.sweepLag, metrics.redriven].length,
+    /** All custom metrics that a stage may write. */
     allMetrics: perMetric.reduce((sum, count) => sum + count, 0),
+    /** Pairs of a function and a table that it uses. */
     tableUses: rows.reduce((sum, { uses }) => sum + Object.keys(uses.tables ?? {}).length, 0),
+    /** Functions that send to a queue or its dead-letter queue, counted per queue; the pipeline is one more. */
     queueProducers: rows.reduce(
       (sum, { uses }) => sum + (uses.sendsTo?.length ?? 0) + (uses.rejectsTo?.length ?? 0),
       1,
     ),
-    memoryMb: Object.fromEntries(
-      functions.filter((each) => PRICED.includes(fileOf(each))).map((each) => [fileOf(each), each.MemorySize]),
+    memoryMb: Object.fromEntries<number>(
+      functions.filter((each) => PRICED.test(fileOf(each))).map((each) => [fileOf(each), each.MemorySize]),
     ),
+    /** The minimum level of the log lines that Lambda itself writes. */
     systemLogLevel: [...new Set(functions.map(({ LoggingConfig }) => LoggingConfig?.SystemLogLevel ?? "INFO"))].join(),
     pollers: all("AWS::Lambda::EventSourceMapping").map((mapping) => ({
       queue: String(mapping.EventSourceArn["Fn::GetAtt"][0])
         .replace(/^Queues|[0-9A-F]{8}$/g, "")
         .toLowerCase(),
-      batchSize: mapping.BatchSize,
-      batchingWindowSeconds: mapping.MaximumBatchingWindowInSeconds ?? 0,
+      batchSize: Number(mapping.BatchSize),
+      batchingWindowSeconds: Number(mapping.MaximumBatchingWindowInSeconds ?? 0),
     })),
   };
 }

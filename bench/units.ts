@@ -1,23 +1,18 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import type { SQSEvent } from "aws-lambda";
-import { startDynamo } from "../bin/local/engines.ts";
+import { DeleteMessageBatchCommand, ReceiveMessageCommand } from "@aws-sdk/client-sqs";
+import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { createGateway } from "../bin/local/gateway.ts";
 import { fromSources, invoke, type LambdaHandler } from "../bin/local/lambda.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
-import { createQueues, createTables } from "../bin/local/resources.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
-import { createDelivery, type Delivery, DUE_SHARDS, type PendingDelivery } from "../functions/deliveries/delivery.ts";
-import type { DeliveryMessage } from "../functions/deliveries/delivery-queue.ts";
+import { createDelivery, DUE_SHARDS, type PendingDelivery } from "../functions/deliveries/delivery.ts";
 import * as deliveries from "../functions/deliveries/delivery-store.ts";
 import { scheduleDrain } from "../functions/deliveries/parking-store.ts";
 import { createDeploymentEvent } from "../functions/deployments/deployment-event.ts";
@@ -28,11 +23,13 @@ import { dynamo, isConditionFailed, sqs } from "../functions/platform/aws.ts";
 import { queueUrl, settings, tableName } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
-import { createWebhook, type Webhook } from "../functions/webhooks/webhook.ts";
+import type { Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
+import { interceptDynamo, interceptSqs } from "../test/support/aws-calls.ts";
+import { changeWebhook, dueAttempt, givenWebhook, publish, sqsEvent } from "../test/support/deliveries.ts";
+import { freshResources } from "../test/support/resources.ts";
 import { median } from "./harness.ts";
-import type { Loopback } from "./loopback.ts";
-import type { StageUnits } from "./stage-units.ts";
+import { startEngines } from "./receivers.ts";
 
 /*
  * Counts what the functions consume on AWS per call, while the real handlers run over the embedded engines:
@@ -62,89 +59,19 @@ export interface Usage {
   cpuMs: number;
 }
 
-export interface RequestUnits {
-  route: string;
-  credential: "jwt" | "key";
-  status: number;
-  authorizer: Usage;
-  endpoint: Usage;
-  /** Status line, headers and body, without TLS and what API Gateway adds. */
-  responseBytes: number;
-  /** The line of the access log. */
-  accessLogBytes: number;
-  /** The event as JSON: the cost of logging it. */
-  eventBytes: number;
-}
-
-export interface FanOutUnits {
-  events: number;
-  webhooks: number;
-  usage: Usage;
-}
-
-export interface Units {
-  countedOn: string;
-  requests: RequestUnits[];
-  /** The authorizer when it also updates `last_used_at`. */
-  keyFirstUse: Usage;
-  fanOut: FanOutUnits[];
-  /** Successful first attempts of deliveries that their messages carry, by messages in the batch. */
-  send: { messages: number; usage: Usage }[];
-  /** Deliveries whose row is written first, here because their webhook is marked as slow: ten events, ten attempts. */
-  rowFirst: { fanOut: Usage; send: Usage };
-  /** The attempts of a delivery that always fails, first to last, each in a batch of one. Its message carries the first. */
-  failedAttempts: Usage[];
-  /** A success after a failure. */
-  recovered: Usage;
-  sweep: { rows: number; usage: Usage }[];
-  parking: ParkingUnits;
-  sizes: {
-    eventMessageBytes: number;
-    /** A message that carries a delivery, and one that names a row. */
-    carriedMessageBytes: number;
-    dueMessageBytes: number;
-    /** The bytes of one request to a receiver, without TLS. */
-    requestBytes: number;
-    /** The size of an event's row in DynamoDB. */
-    eventRowBytes: number;
-    /** The size of a delivery's row: before its first attempt, and after its first attempt has succeeded. */
-    pendingRowBytes: number;
-    succeededRowBytes: number;
-  };
-  stage: StageUnits;
-}
-
-/** The parking of a webhook whose circuit is open. */
-export interface ParkingUnits {
-  /** A fan-out of one event that parks its delivery and creates the wake-up of the webhook. */
-  first: Usage;
-  /** A fan-out of ten events that parks their deliveries beside others. */
-  fanOut: Usage;
-  /** A wake-up call whose probe fails. */
-  probe: Usage;
-  /** A wake-up call that sends all parked deliveries. */
-  drain: { rows: number; usage: Usage };
-  /** A wake-up call that finds the parking empty. */
-  empty: Usage;
-}
-
 /** https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html: CloudWatch adds this to each event. */
 export const LOG_EVENT_OVERHEAD_BYTES = 26;
 const QUEUE_CHUNK_BYTES = 64 * 1024;
+
+/** The fields of a log line that only serve its metrics. */
+const METRIC_FIELDS = new Set(["_aws", "stage", ...Object.values(metrics).map(({ name }) => name as string)]);
 
 const meters = new AsyncLocalStorage<Meter>();
 
 class Meter {
   readonly usage: Usage = {
-    reads: 0,
-    writes: 0,
-    indexWrites: 0,
-    queueRequests: 0,
-    logLines: 0,
-    logBytes: 0,
-    metricBytes: 0,
-    waits: 0,
-    cpuMs: 0,
+    ...{ reads: 0, writes: 0, indexWrites: 0, queueRequests: 0, logLines: 0, logBytes: 0, metricBytes: 0 },
+    ...{ waits: 0, cpuMs: 0 },
   };
   #inFlight = 0;
 
@@ -178,53 +105,9 @@ class Meter {
   }
 }
 
-/** The fields of a log line that only serve its metrics. */
-const METRIC_FIELDS = new Set(["_aws", "stage", ...Object.values(metrics).map(({ name }) => name as string)]);
-
 interface Consumed {
   Table?: { CapacityUnits: number };
   GlobalSecondaryIndexes?: Record<string, { CapacityUnits: number }>;
-}
-
-type Next = (args: { input: object }) => Promise<{ output: unknown; response: unknown }>;
-type Middleware = (next: Next, context: { commandName?: string }) => Next;
-
-const countCapacity: Middleware =
-  (next, { commandName = "" }) =>
-  async (args) => {
-    const meter = meters.getStore();
-    if (!meter) return next(args);
-    try {
-      const result = await meter.wait(() => next({ input: { ...args.input, ReturnConsumedCapacity: "INDEXES" } }));
-      const { ConsumedCapacity } = result.output as { ConsumedCapacity?: Consumed | Consumed[] };
-      if (!ConsumedCapacity)
-        throw new Error(`The DynamoDB engine did not report the consumed capacity of ${commandName}`);
-      meter.count(commandName, [ConsumedCapacity].flat());
-      return result;
-    } catch (error) {
-      if (isConditionFailed(error)) {
-        // A write whose condition fails consumes the units of the stored item, at least one, and the error does not
-        // report them. The only item here is at most the wake-up of a webhook, far smaller than 1 KB.
-        meter.usage.writes += 1;
-        throw error;
-      }
-      // Any other failed call consumes units too. None should fail here.
-      throw new Error(`${commandName} failed during the count`, { cause: error });
-    }
-  };
-
-const countQueueRequests: Middleware = (next) => async (args) => {
-  const meter = meters.getStore();
-  if (!meter) return next(args);
-  meter.usage.queueRequests += queueRequestsFor(payloadBytes(args.input));
-  return meter.wait(() => next(args));
-};
-
-/** Returns the number of billed SQS requests for a payload: one per 64 KB, at least one. */
-export const queueRequestsFor = (bytes: number): number => Math.max(1, Math.ceil(bytes / QUEUE_CHUNK_BYTES));
-
-function payloadBytes({ Entries = [] }: { Entries?: { MessageBody?: string }[] }): number {
-  return Entries.reduce((sum, { MessageBody = "" }) => sum + Buffer.byteLength(MessageBody), 0);
 }
 
 let isMetered = false;
@@ -232,26 +115,45 @@ let isMetered = false;
 function meterClients(): void {
   if (isMetered) return;
   isMetered = true;
-  const first = { step: "initialize", priority: "high" } as const;
-  type Stack = { add(middleware: Middleware, options: typeof first): void };
-  (dynamo().middlewareStack as unknown as Stack).add(countCapacity, first);
-  (sqs().middlewareStack as unknown as Stack).add(countQueueRequests, first);
+  interceptDynamo(async ({ command, input }, send) => {
+    const meter = meters.getStore();
+    if (!meter) return send();
+    try {
+      const output = await meter.wait(() => send({ ...input, ReturnConsumedCapacity: "INDEXES" }));
+      const { ConsumedCapacity } = output as { ConsumedCapacity?: Consumed | Consumed[] };
+      if (!ConsumedCapacity) throw new Error("The DynamoDB engine did not report the consumed capacity");
+      meter.count(command, [ConsumedCapacity].flat());
+      return output;
+    } catch (error) {
+      // Any other failed call consumes units too. None should fail here.
+      if (!isConditionFailed(error)) throw new Error(`${command} failed during the count`, { cause: error });
+      // A write whose condition fails consumes the units of the stored item, at least one, and the error does not
+      // report them. The only item here is at most the wake-up of a webhook, far smaller than 1 KB.
+      meter.usage.writes += 1;
+      throw error;
+    }
+  });
+  interceptSqs(async ({ input }, send) => {
+    const meter = meters.getStore();
+    if (!meter) return send();
+    const { Entries = [] } = input as { Entries?: { MessageBody?: string }[] };
+    const bytes = Entries.reduce((sum, { MessageBody = "" }) => sum + Buffer.byteLength(MessageBody), 0);
+    meter.usage.queueRequests += queueRequestsFor(bytes);
+    return meter.wait(send);
+  });
 }
 
-interface Call {
-  file: string;
-  usage: Usage;
-  eventBytes: number;
-}
+/** Returns the number of billed SQS requests for a payload: one per 64 KB, at least one. */
+export const queueRequestsFor = (bytes: number): number => Math.max(1, Math.ceil(bytes / QUEUE_CHUNK_BYTES));
 
 /** The function calls since the list was last cleared. */
-const calls: Call[] = [];
+const calls: { usage: Usage; eventBytes: number }[] = [];
 
 const meteredLoad = async (file: string): Promise<LambdaHandler> => {
   const handler = await fromSources(file);
   return async (event, context) => {
     const { result, usage } = await measureUsage(() => handler(event, context));
-    calls.push({ file, usage, eventBytes: Buffer.byteLength(JSON.stringify(event)) });
+    calls.push({ usage, eventBytes: Buffer.byteLength(JSON.stringify(event)) });
     return result;
   };
 };
@@ -271,31 +173,28 @@ export async function measureUsage<Result>(run: () => Promise<Result>): Promise<
   return { result, usage: meter.usage };
 }
 
-interface Options {
-  /** URL of a receiver that responds with the status in the path. */
-  receiverUrl: string;
-  /** The number of times each call is made. Counts must be equal each time; times are the median. */
-  repeats: number;
-}
+export type Units = Awaited<ReturnType<typeof countUnits>>;
+export type RequestUnits = Units["requests"][number];
 
 /**
  * Counts all units over the engines of AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_SQS, in new tables.
+ * @param receiverUrl of a receiver that responds with the status in the path
+ * @param repeats how often each call is made. Counts must be equal each time; times are the median
  * @throws Error when two repeats of one call consume different units
  */
-export async function countUnits({ receiverUrl, repeats }: Options): Promise<Units> {
+export async function countUnits({ receiverUrl, repeats }: { receiverUrl: string; repeats: number }) {
   // Loaded here because the CDK is large and most importers of this module do not need it.
   const { accessLogLine, countStage } = await import("./stage-units.ts");
   const { write } = logSink;
   await prepare();
   try {
-    const { requests, keyFirstUse } = await countRequests(repeats, accessLogLine);
+    const requests = await countRequests(repeats, accessLogLine);
     const { fanOut, send, sizes } = await countDeliveries(receiverUrl, repeats);
     const { usage: rowFirst, sizes: rowFirstSizes } = await countRowFirst(receiverUrl, repeats);
     const parking = await countParking(receiverUrl);
     return {
       countedOn: new Date().toISOString().slice(0, 10),
-      requests,
-      keyFirstUse,
+      ...requests,
       fanOut,
       send,
       rowFirst,
@@ -313,51 +212,16 @@ export async function countUnits({ receiverUrl, repeats }: Options): Promise<Uni
 
 /** Creates tables and queues, applies the settings of a function on AWS, and counts log lines instead of writing them. */
 export async function prepare(): Promise<void> {
-  const prefix = `bench-${randomUUID().slice(0, 8)}-`;
-  const urlOf = (name: string) => `${process.env.AWS_ENDPOINT_URL_SQS}/000000000000/${name}`;
-  Object.assign(
-    process.env,
-    await createTables(dynamo(), prefix),
-    await createQueues(sqs(), { prefix, urlOf }),
-    { JWT_SECRET: process.env.JWT_SECRET ?? randomBytes(32).toString("hex"), STAGE: "prod" },
-    // Allows receivers on this machine, with plain http.
-    { WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8,::1/128" },
-  );
+  await freshResources();
+  process.env.JWT_SECRET ??= randomBytes(32).toString("hex");
+  process.env.STAGE = "prod";
+  // Allows receivers on this machine, with plain http.
+  process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
   meterClients();
   logSink.write = (level, line) => {
     const stamp = { timestamp: new Date().toISOString(), level: level.toUpperCase() };
     meters.getStore()?.countLine({ ...stamp, ...line });
   };
-}
-
-/** Starts the engines and a receiver as processes, in memory, and points the environment at the engines. */
-export async function startEngines(): Promise<{ receiverUrl: string; stop(): Promise<void> }> {
-  const dynamoEngine = await startDynamo(undefined, () => {
-    throw new Error("The DynamoDB engine exited");
-  });
-  const child = spawn(process.execPath, [join(import.meta.dirname, "loopback.ts")], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  const ended = once(child, "exit");
-  const stop = async () => {
-    child.stdin.end();
-    await ended;
-    await dynamoEngine.stop();
-  };
-  const [page] = await Promise.race([once(child.stdout, "data"), ended]);
-  if (!(page instanceof Buffer)) {
-    await stop();
-    throw new Error(`The process of queues and receivers exited with ${page}.`);
-  }
-  const { sqsEndpoint, receiverUrl }: Loopback = JSON.parse(page.toString());
-  Object.assign(process.env, {
-    AWS_ENDPOINT_URL_DYNAMODB: dynamoEngine.endpoint,
-    AWS_ENDPOINT_URL_SQS: sqsEndpoint,
-    AWS_REGION: "us-east-1",
-    AWS_ACCESS_KEY_ID: "bench",
-    AWS_SECRET_ACCESS_KEY: "bench",
-  });
-  return { receiverUrl, stop };
 }
 
 /** The one request that is priced. A new endpoint needs no entry here. */
@@ -373,28 +237,33 @@ const PROJECTS = 3;
 
 type AccessLogLine = (values: Record<string, string>) => string;
 
-async function countRequests(
-  repeats: number,
-  accessLogLine: AccessLogLine,
-): Promise<Pick<Units, "requests" | "keyFirstUse">> {
+/** Counts the priced request with both credentials, and the authorizer when it also updates `last_used_at`. */
+async function countRequests(repeats: number, accessLogLine: AccessLogLine) {
   const gateway = await createGateway(meteredLoad);
   gateway.listen(0, "127.0.0.1");
   await once(gateway, "listening");
   const baseUrl = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`;
+  const count = (customer: Customer, credential: "jwt" | "key") =>
+    countRequest(baseUrl, customer, credential, accessLogLine);
   try {
-    const counted = { jwt: [] as RequestUnits[], key: [] as RequestUnits[] };
+    const counted: Awaited<ReturnType<typeof countRequest>>[][] = [[], []];
     const firstUses: Usage[] = [];
     for (let repeat = 0; repeat < repeats; repeat++) {
       const customer = await createCustomer();
-      firstUses.push((await countRequest(baseUrl, customer, "key", accessLogLine)).authorizer);
-      for (const credential of ["jwt", "key"] as const) {
-        counted[credential].push(await countRequest(baseUrl, customer, credential, accessLogLine));
-      }
+      firstUses.push((await count(customer, "key")).authorizer);
+      counted[0]?.push(await count(customer, "jwt"));
+      counted[1]?.push(await count(customer, "key"));
     }
-    return {
-      requests: [medianRequest(counted.jwt), medianRequest(counted.key)],
-      keyFirstUse: medianOf(firstUses),
-    };
+    const requests = counted.map(([first, ...others]) => {
+      if (!first) throw new Error("No request was counted");
+      const all = [first, ...others];
+      return {
+        ...first,
+        authorizer: medianOf(all.map(({ authorizer }) => authorizer)),
+        endpoint: medianOf(all.map(({ endpoint }) => endpoint)),
+      };
+    });
+    return { requests, keyFirstUse: medianOf(firstUses) };
   } finally {
     gateway.closeAllConnections();
     gateway.close();
@@ -412,12 +281,8 @@ async function createCustomer(): Promise<Customer> {
   return { token: mintToken(process.env.JWT_SECRET ?? "", userId), key };
 }
 
-export async function addWebhook(projectId: string, url: string): Promise<Webhook> {
-  const input = { url, events: ["deploy.succeeded" as const, "deploy.failed" as const] };
-  const { webhook, secret } = createWebhook(input, projectId, new Date(), randomBytes(48));
-  await webhooks.insert(webhook, secret);
-  return webhook;
-}
+export const addWebhook = async (projectId: string, url: string): Promise<Webhook> =>
+  (await givenWebhook({ projectId, url, events: ["deploy.succeeded", "deploy.failed"] })).webhook;
 
 /** Returns a deployment event as the pipeline sends it. */
 export function newEvent(projectId: string) {
@@ -437,13 +302,16 @@ export function newDelivery(webhook: Webhook, at = new Date()): PendingDelivery 
   return { ...created, event_received_at: at.toISOString() };
 }
 
+/** Returns the message of a first attempt, which carries the delivery. */
+export const firstAttempt = (delivery: PendingDelivery) => ({ kind: "first", delivery });
+
 /** Sends the priced request and counts what the authorizer and the endpoint use. */
 async function countRequest(
   baseUrl: string,
   { token, key }: Customer,
   credential: "jwt" | "key",
   accessLogLine: AccessLogLine,
-): Promise<RequestUnits> {
+) {
   const [method = "", path = ""] = PRICED_ROUTE.split(" ");
   calls.length = 0;
   const response = await fetch(`${baseUrl}${path}`, {
@@ -470,81 +338,60 @@ async function countRequest(
     status: response.status,
     authorizer: authorizer.usage,
     endpoint: endpoint.usage,
+    /** Status line, headers and body, without TLS and what API Gateway adds. */
     responseBytes: "HTTP/1.1 200 OK\r\n\r\n".length + head + Buffer.byteLength(text),
+    /** The line of the access log. */
     accessLogBytes: Buffer.byteLength(line) + LOG_EVENT_OVERHEAD_BYTES,
+    /** The event as JSON: the cost of logging it. */
     eventBytes: endpoint.eventBytes,
   };
 }
 
-const FAN_OUTS = [
-  { events: 1, webhooks: 1 },
-  { events: 1, webhooks: 10 },
-  { events: 10, webhooks: 1 },
-  { events: 10, webhooks: 10 },
-];
+const FAN_OUTS = [1, 10].flatMap((events) => [1, 10].map((webhooks) => ({ events, webhooks })));
 
-async function countDeliveries(
-  receiverUrl: string,
-  repeats: number,
-): Promise<
-  Pick<Units, "fanOut" | "send"> & {
-    sizes: Pick<Units["sizes"], "eventMessageBytes" | "carriedMessageBytes" | "eventRowBytes" | "succeededRowBytes">;
-  }
-> {
+/** Counts fan-outs, and successful first attempts of deliveries that their messages carry, by messages in the batch. */
+async function countDeliveries(receiverUrl: string, repeats: number) {
   const fanOuts = FAN_OUTS.map((size) => ({ size, usage: [] as Usage[] }));
-  const sends = new Map<number, Usage[]>([
-    [1, []],
-    [10, []],
-  ]);
+  const sends = [1, 10].map((messages) => ({ messages, usage: [] as Usage[] }));
+  // Bytes of an event's message and row, of a message that carries a delivery, and of its row after its success.
   const sizes = { eventMessageBytes: 0, carriedMessageBytes: 0, eventRowBytes: 0, succeededRowBytes: 0 };
   for (let repeat = 0; repeat < repeats; repeat++) {
     for (const { size, usage } of fanOuts) {
       const projectId = randomUUID();
       const created = [];
-      for (let count = 0; count < size.webhooks; count++) {
+      for (let count = 0; count < size.webhooks; count++)
         created.push(await addWebhook(projectId, `${receiverUrl}/200`));
-      }
-      sizes.eventMessageBytes = await publish(projectId, size.events);
+      sizes.eventMessageBytes = await publishTo(projectId, size.events);
       usage.push((await consumeBatch("events")).usage);
       sizes.eventRowBytes = await rowBytes("events", "project_id", projectId);
-      for (const { messages, bytes, usage } of await drainQueue("deliveries")) {
-        sends.get(messages)?.push(usage);
-        sizes.carriedMessageBytes = Math.round(bytes / messages);
+      for (const batch of await drainQueue("deliveries")) {
+        sends.find(({ messages }) => messages === batch.messages)?.usage.push(batch.usage);
+        sizes.carriedMessageBytes = Math.round(batch.bytes / batch.messages);
       }
-      const [webhook] = created;
-      if (webhook) sizes.succeededRowBytes = await rowBytes("deliveries", "webhook_id", webhook.id);
+      sizes.succeededRowBytes = await rowBytes("deliveries", "webhook_id", created[0]?.id ?? "");
     }
   }
   return {
     fanOut: fanOuts.map(({ size, usage }) => ({ ...size, usage: medianOf(usage) })),
-    send: [...sends].map(([messages, usage]) => ({ messages, usage: medianOf(usage) })),
+    send: sends.map(({ messages, usage }) => ({ messages, usage: medianOf(usage) })),
     sizes,
   };
 }
 
 /** Sends new events to the events queue, as the pipeline does. @returns the size of one, in bytes */
-async function publish(projectId: string, count: number): Promise<number> {
-  let bytes = 0;
-  for (let sent = 0; sent < count; sent++) {
-    const MessageBody = JSON.stringify(newEvent(projectId));
-    bytes = Buffer.byteLength(MessageBody);
-    await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody }));
-  }
-  return bytes;
+async function publishTo(projectId: string, count: number): Promise<number> {
+  for (let sent = 0; sent < count; sent++) await publish(newEvent(projectId));
+  return Buffer.byteLength(JSON.stringify(newEvent(projectId)));
 }
 
 /** Counts ten deliveries of a slow webhook: their rows are written first, and the slow senders send them. */
-async function countRowFirst(
-  receiverUrl: string,
-  repeats: number,
-): Promise<{ usage: Units["rowFirst"]; sizes: Pick<Units["sizes"], "pendingRowBytes" | "dueMessageBytes"> }> {
+async function countRowFirst(receiverUrl: string, repeats: number) {
   const usage = { fanOut: [] as Usage[], send: [] as Usage[] };
   const sizes = { pendingRowBytes: 0, dueMessageBytes: 0 };
   for (let repeat = 0; repeat < repeats; repeat++) {
-    const projectId = randomUUID();
-    const webhook = await addWebhook(projectId, `${receiverUrl}/200`);
+    const webhook = await addWebhook(randomUUID(), `${receiverUrl}/200`);
     await webhooks.markSlow(webhook, new Date().toISOString());
-    await publish(projectId, 10);
+    await publishTo(webhook.project_id, 10);
     usage.fanOut.push((await consumeBatch("events")).usage);
     sizes.pendingRowBytes = await rowBytes("deliveries", "webhook_id", webhook.id);
     const batch = await consumeBatch("slowDeliveries");
@@ -556,14 +403,16 @@ async function countRowFirst(
 
 const PARKED_ROWS = 100;
 
-/** Counts the parking of a webhook that has failed for an hour, and what happens to it once the receiver is back. */
-async function countParking(receiverUrl: string): Promise<ParkingUnits> {
-  const projectId = randomUUID();
-  const webhook = await addWebhook(projectId, `${receiverUrl}/500`);
-  const anHourAgo = new Date(Date.now() - 3_600_000).toISOString();
-  await webhooks.markFailing(webhook, anHourAgo);
+/**
+ * Counts the parking of a webhook that has failed for an hour, and what happens to it once the receiver is back: a fan-out of
+ * one event that creates the wake-up, one of ten events, a probe that fails, a wake-up that sends all, and one that finds none.
+ */
+async function countParking(receiverUrl: string) {
+  const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
+  const { project_id, id } = webhook;
+  await webhooks.markFailing(webhook, new Date(Date.now() - 3_600_000).toISOString());
   const fanOut = async (events: number) => {
-    await publish(projectId, events);
+    await publishTo(project_id, events);
     return (await consumeBatch("events")).usage;
   };
   const first = await fanOut(1);
@@ -571,7 +420,7 @@ async function countParking(receiverUrl: string): Promise<ParkingUnits> {
   for (let parked = 0; parked < PARKED_ROWS; parked += 10) more.push(await fanOut(10));
   const probe = (await consumeBatch("slowDeliveries")).usage;
   // A new URL closes the circuit. The first row is no longer parked: the probe was its attempt.
-  await webhooks.update(projectId, webhook.id, { url: `${receiverUrl}/200` }, new Date().toISOString());
+  await webhooks.update(project_id, id, { url: `${receiverUrl}/200` }, new Date().toISOString());
   const wakeUp = async () => {
     await scheduleDrain(webhook, new Date());
     return (await consumeBatch("slowDeliveries")).usage;
@@ -593,21 +442,17 @@ async function drainQueue(queue: QueueKey): Promise<Batch[]> {
   );
   if (row?.trigger.kind !== "queue") throw new Error(`No worker consumes ${queue}`);
   const QueueUrl = queueUrl(queue);
+  const MaxNumberOfMessages = row.trigger.batchSize;
   const batches: Batch[] = [];
   while (true) {
-    const { Messages = [] } = await sqs().send(
-      new ReceiveMessageCommand({
-        QueueUrl,
-        MaxNumberOfMessages: row.trigger.batchSize,
-        MessageSystemAttributeNames: ["All"],
-      }),
-    );
+    const receive = new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages, MessageSystemAttributeNames: ["All"] });
+    const { Messages = [] } = await sqs().send(receive);
     if (Messages.length === 0) return batches;
     const texts = Messages.map(({ Body = "" }) => Body);
     batches.push({
       messages: Messages.length,
       bytes: texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0),
-      usage: await call(row.file, queueEvent(texts)),
+      usage: await call(row.file, sqsEvent(...texts)),
     });
     const Entries = Messages.map(({ ReceiptHandle }, index) => ({ Id: String(index), ReceiptHandle }));
     await sqs().send(new DeleteMessageBatchCommand({ QueueUrl, Entries }));
@@ -618,18 +463,9 @@ async function drainQueue(queue: QueueKey): Promise<Batch[]> {
 async function consumeBatch(queue: QueueKey): Promise<Batch> {
   const [batch, ...others] = await drainQueue(queue);
   if (!batch || others.length > 0)
-    throw new Error(`Expected one batch of ${queue}, got ${batch ? others.length + 1 : 0}`);
+    throw new Error(`Expected one batch of ${queue}, got ${others.length + (batch ? 1 : 0)}`);
   return batch;
 }
-
-export const queueEvent = (texts: string[]): SQSEvent =>
-  ({
-    Records: texts.map((body, index) => ({
-      messageId: `m${index}`,
-      body,
-      attributes: { SentTimestamp: String(Date.now()) },
-    })),
-  }) as SQSEvent;
 
 /**
  * Calls a worker as Lambda does.
@@ -649,7 +485,7 @@ export async function call(file: WorkerRow["file"], event: unknown): Promise<Usa
 
 /** Returns the size of the first row of a partition, in bytes. */
 async function rowBytes(table: "events" | "deliveries", partitionKey: string, value: string): Promise<number> {
-  const { Items = [] } = await dynamo().send(
+  const { Items: [row] = [] } = await dynamo().send(
     new QueryCommand({
       TableName: tableName(table),
       KeyConditionExpression: `${partitionKey} = :value`,
@@ -658,7 +494,6 @@ async function rowBytes(table: "events" | "deliveries", partitionKey: string, va
       ConsistentRead: true,
     }),
   );
-  const [row] = Items;
   if (!row) throw new Error(`The table ${table} has no row of ${value}`);
   return itemBytes(row);
 }
@@ -680,28 +515,13 @@ function valueBytes(value: unknown): number {
   return 1;
 }
 
-/** Returns the message of a first attempt, which carries the delivery. */
-export const firstAttempt = (delivery: PendingDelivery): string =>
-  JSON.stringify({ kind: "first", delivery } satisfies DeliveryMessage);
-
-/** Returns the message for an attempt of a row. */
-export const dueAttempt = ({ project_id, webhook_id, id, due_at = "" }: Delivery, attempt: number): string =>
-  JSON.stringify({
-    kind: "due",
-    project_id,
-    webhook_id,
-    delivery_id: id,
-    attempt,
-    valid_until: due_at,
-  } satisfies DeliveryMessage);
-
-/** Counts all attempts of a failing delivery, without the waits of the schedule. */
+/** Counts all attempts of a delivery that always fails, each in a batch of one, without the waits of the schedule. */
 async function countFailures(receiverUrl: string): Promise<Usage[]> {
   const delivery = newDelivery(await addWebhook(randomUUID(), `${receiverUrl}/500`));
   const usage: Usage[] = [];
-  let message = firstAttempt(delivery);
+  let message: object = firstAttempt(delivery);
   for (let attempt = 1; ; attempt++) {
-    usage.push(await call("attempts/send", queueEvent([message])));
+    usage.push(await call("attempts/send", sqsEvent(message)));
     const row = await deliveries.find(delivery.webhook_id, delivery.id);
     if (row?.attempt_count !== attempt) throw new Error(`Attempt ${attempt} was not recorded`);
     if (row.status !== "pending") return usage;
@@ -713,22 +533,14 @@ async function countFailures(receiverUrl: string): Promise<Usage[]> {
 async function countRecovery(receiverUrl: string): Promise<Usage> {
   const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
   const delivery = newDelivery(webhook);
-  await call("attempts/send", queueEvent([firstAttempt(delivery)]));
+  await call("attempts/send", sqsEvent(firstAttempt(delivery)));
   // Changes the row directly: an update by the API would also mark the webhook as healthy.
-  await dynamo().send(
-    new UpdateCommand({
-      TableName: tableName("webhooks"),
-      Key: { project_id: webhook.project_id, id: webhook.id },
-      UpdateExpression: "SET #url = :url",
-      ExpressionAttributeNames: { "#url": "url" },
-      ExpressionAttributeValues: { ":url": `${receiverUrl}/200` },
-    }),
-  );
-  return call("attempts/send", queueEvent([dueAttempt(delivery, 2)]));
+  await changeWebhook(webhook, { url: `${receiverUrl}/200` });
+  return call("attempts/send", sqsEvent(dueAttempt(delivery, 2)));
 }
 
 /** Counts a sweep that finds `rows` due rows, spread evenly over the shards. */
-async function countSweep(rows: number): Promise<{ rows: number; usage: Usage }> {
+async function countSweep(rows: number) {
   const webhook = await addWebhook(randomUUID(), "https://hooks.example.com/deployments/production");
   const anHourAgo = new Date(Date.now() - 3_600_000);
   for (let count = 0; count < rows; count++) {
@@ -737,7 +549,7 @@ async function countSweep(rows: number): Promise<{ rows: number; usage: Usage }>
   return { rows, usage: await call("deliveries/sweep", {}) };
 }
 
-/** Counts the bytes of one request to a receiver. */
+/** Counts the bytes of one request to a receiver, without TLS. */
 async function countWireBytes(): Promise<number> {
   let bytes = 0;
   const receiver = http.createServer((request, response) => {
@@ -748,13 +560,9 @@ async function countWireBytes(): Promise<number> {
   });
   receiver.listen(0, "127.0.0.1");
   await once(receiver, "listening");
-  const delivery = newDelivery(
-    await addWebhook(
-      randomUUID(),
-      `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/deployments/production`,
-    ),
-  );
-  await call("attempts/send", queueEvent([firstAttempt(delivery)]));
+  const { port } = receiver.address() as AddressInfo;
+  const webhook = await addWebhook(randomUUID(), `http://127.0.0.1:${port}/deployments/production`);
+  await call("attempts/send", sqsEvent(firstAttempt(newDelivery(webhook))));
   receiver.closeAllConnections();
   receiver.close();
   return bytes;
@@ -766,34 +574,25 @@ function medianOf(usage: Usage[]): Usage {
   if (!first) throw new Error("No call was counted");
   for (const each of usage.slice(1)) {
     for (const name of ["reads", "writes", "indexWrites", "queueRequests", "logLines"] as const) {
-      if (each[name] !== first[name])
-        throw new Error(`Two equal calls consumed ${first[name]} and ${each[name]} ${name}`);
+      if (each[name] !== first[name]) throw new Error(`Equal calls consumed ${first[name]} and ${each[name]} ${name}`);
     }
   }
   return { ...first, cpuMs: Number(median(usage.map(({ cpuMs }) => cpuMs)).toFixed(2)) };
 }
 
-function medianRequest(requests: RequestUnits[]): RequestUnits {
-  const [first] = requests;
-  if (!first) throw new Error("No request was counted");
-  return {
-    ...first,
-    authorizer: medianOf(requests.map(({ authorizer }) => authorizer)),
-    endpoint: medianOf(requests.map(({ endpoint }) => endpoint)),
-  };
-}
+const unitsFile = join(import.meta.dirname, "units.json");
 
-export const unitsFile = join(import.meta.dirname, "units.json");
+export const readUnits = (): Units => JSON.parse(readFileSync(unitsFile, "utf8"));
 
 const REPEATS = 15;
 
 if (import.meta.main) {
   const engines = await startEngines();
   try {
-    const units = await countUnits({ receiverUrl: engines.receiverUrl, repeats: REPEATS });
+    const units = await countUnits({ receiverUrl: engines.origin, repeats: REPEATS });
     writeFileSync(unitsFile, `${JSON.stringify(units, undefined, 2)}\n`);
     console.log("Wrote bench/units.json.");
   } finally {
-    await engines.stop();
+    await engines.end();
   }
 }

@@ -7,20 +7,28 @@ const busyFor = (ms: number) => `const { user } = process.cpuUsage();
 test("interleave runs the variants in turns and rotates their order", async () => {
   const order: string[] = [];
   const variant = (name: string) => async () => order.push(name);
-  const samples = await interleave({ a: variant("a"), b: variant("b"), c: variant("c") }, 4);
+  const samples = await interleave({ a: variant("a"), b: variant("b"), c: variant("c") }, { forMs: 0, min: 4 });
   expect(order.join("")).toBe("abc" + "bca" + "cab" + "abc");
   expect(samples).toEqual({ a: [1, 6, 8, 10], b: [2, 4, 9, 11], c: [3, 5, 7, 12] });
 });
 
+test("interleave runs rounds until the time is over, and three at least", async () => {
+  const wait = () => new Promise<number>((resolve) => setTimeout(() => resolve(1), 10));
+  const { wait: long } = await interleave({ wait }, { forMs: 100 });
+  expect(long.length).toBeGreaterThan(3);
+  expect(long.length).toBeLessThan(12);
+  expect((await interleave({ wait }, { forMs: 1 })).wait).toHaveLength(3);
+});
+
 test("interleave throws for fewer than three rounds", async () => {
-  await expect(interleave({ a: async () => 1 }, 2)).rejects.toThrow("Use three or more");
+  await expect(interleave({ a: async () => 1 }, { forMs: 0, min: 2 })).rejects.toThrow("Use three or more");
 });
 
 test("interleave throws what a variant throws", async () => {
   const wrong = async () => {
     throw new Error("wrong answer");
   };
-  await expect(interleave({ wrong }, 3)).rejects.toThrow("wrong answer");
+  await expect(interleave({ wrong }, { forMs: 0 })).rejects.toThrow("wrong answer");
 });
 
 test.each<[number[], number, string]>([
@@ -74,9 +82,7 @@ test("cpuPerCall counts CPU time and not waiting", async () => {
 
 describe("cpuOf", () => {
   test("returns the CPU time of the whole process, and its output", async () => {
-    const { cpuMs, output } = await cpuOf([node, "-e", `${busyFor(100)} console.log(process.env.NAME)`], {
-      env: { NAME: "x" },
-    });
+    const { cpuMs, output } = await cpuOf([node, "-e", `${busyFor(100)} console.log(process.env.NAME)`], { NAME: "x" });
     expect(cpuMs).toBeGreaterThan(100);
     expect(output).toBe("x\n");
   });
@@ -87,18 +93,10 @@ describe("cpuOf", () => {
     expect(cpuMs).toBeLessThan(600);
   });
 
-  test("returns the CPU time until the output matches, and kills the process", async () => {
-    const script = `${busyFor(100)} console.log("ready 1"); setInterval(() => {}, 1_000)`;
-    const { cpuMs, output } = await cpuOf([node, "-e", script], { until: /^ready \d$/m });
-    expect(cpuMs).toBeGreaterThan(90);
-    expect(output).toBe("ready 1\n");
-  });
-
-  test.each<[string, string, object, string]>([
-    ["fails", "console.log('before'); throw new Error('broken')", {}, "broken"],
-    ["ends without a match", "console.log('nothing')", { until: /ready/ }, "nothing"],
-    ["does not end", "setInterval(() => {}, 1_000)", { timeoutMs: 200 }, "SIGKILL"],
-  ])("throws with the output when the process %s", async (_, script, options, output) => {
-    await expect(cpuOf([node, "-e", script], options)).rejects.toThrow(output);
+  test.each([
+    ["fails", "console.log('before'); throw new Error('broken')", "broken"],
+    ["does not end", "setInterval(() => {}, 1_000)", "SIGKILL"],
+  ])("throws with the output when the process %s", async (_, script, output) => {
+    await expect(cpuOf([node, "-e", script], {}, 500)).rejects.toThrow(output);
   });
 });

@@ -1,7 +1,8 @@
 import { Resolver } from "node:dns/promises";
-import { startSilentDns } from "../../bench/isolation/cases.ts";
-import { atRate, measured } from "../../bench/isolation/traffic.ts";
-import { busyNotes, measureIsolation, type Run, targetsOf } from "../../bench/isolation.ts";
+import { busyNotes, measureIsolation, type Run, reproduced, targetsOf } from "../../bench/isolation.ts";
+import { cases, HANGING_CASE, type Plan, startSilentDns } from "../../bench/neighbours.ts";
+import { promises } from "../../bench/promises.ts";
+import { atRate, measured } from "../../bench/traffic.ts";
 
 const turn = (...times: number[]) => new Map(times.map((at): [string, number] => [`event ${at}`, at]));
 
@@ -34,16 +35,23 @@ test("an event that arrives more than a second after its turn is not part of the
 
 test("targets are ratios of the disturbed traffic to that alone", () => {
   const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 5, p99Ms: 10, maxMs: 11 };
-  const run: Run = { name: "case", alone, disturbed: { ...alone, inTime: 80, p99Ms: 25 }, what: "" };
+  const run: Run = {
+    name: "case",
+    alone,
+    disturbed: { ...alone, inTime: 80, p99Ms: 25 },
+    what: "",
+    otherRequests: 94,
+    seconds: 29,
+  };
   expect(targetsOf(run)).toEqual([
-    { name: "isolation.p99, case", value: 2.5, bound: 2 },
-    { name: "isolation.throughput, case", value: 0.8, bound: 0.9, atLeast: true },
+    { name: "p99 / alone: case", value: 2.5, bound: 2 },
+    { name: "throughput / alone: case", value: 0.8, bound: 0.9, atLeast: true },
   ]);
 });
 
 test("a case during which the machine was busy has a note", () => {
   const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 10, p99Ms: 200, maxMs: 400 };
-  const calm: Run = { name: "calm", alone, disturbed: alone, what: "" };
+  const calm: Run = { name: "calm", alone, disturbed: alone, what: "", otherRequests: 0, seconds: 1 };
   const busy: Run = { ...calm, name: "busy", alone: { ...alone, p99Ms: 201 } };
   expect(busyNotes([calm, busy])).toEqual([
     expect.stringMatching(/^The machine was busy \(p99 alone 201 ms\).*: busy\.$/),
@@ -103,34 +111,57 @@ test("the silent DNS server counts queries and never responds", async () => {
   await dns.end();
 });
 
-test("a small run has a row and two targets for every case", async () => {
-  const { tables, targets } = await measureIsolation({
-    perSecond: 20,
-    turns: 2,
-    turnSeconds: 0.5,
-    maxWaitMs: 5_000,
-    slowMs: 300,
-    leadMs: 1_500,
-    circuitOpensAfterMs: 0,
-    backlog: 15,
-    backlogReturnsAfterMs: 0,
-    tests: 10,
-  });
-  const [table] = tables;
-  const column = (name: string) => table?.rows.map((row) => row[table.columns.indexOf(name)]);
-  expect(column("the other project")).toEqual([
-    "5 % to slow receivers",
+const plan: Plan = {
+  perSecond: 20,
+  turns: 2,
+  turnSeconds: 0.5,
+  maxWaitMs: 5_000,
+  slowMs: 300,
+  leadMs: 1_500,
+  circuitOpensAfterMs: 0,
+  backlog: 15,
+  floodMs: 200,
+};
+
+test("the simulation of hanging receivers has an error that is compared with its bound", () => {
+  const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 5, p99Ms: 10, maxMs: 11 };
+  const run: Run = {
+    name: "hang",
+    alone,
+    disturbed: { ...alone, p99Ms: 15 },
+    what: "",
+    otherRequests: 100,
+    seconds: 29,
+  };
+  const [requests, p99] = reproduced(run, { ...plan, perSecond: 40 }).targets;
+  // Six webhooks with ten requests in flight each, 29 seconds of which 15 are the first requests.
+  expect(requests?.value).toBeLessThan(0.5);
+  expect(p99?.value).toBeGreaterThan(1);
+});
+
+test("every case of docs/promises.md exists", () => {
+  const named = promises.flatMap(({ bench, target }) => (bench === "isolation" ? target.split(": ").slice(1) : []));
+  expect(Object.keys(cases)).toEqual([...new Set(named)]);
+});
+
+test("a small run has a row and two targets for each case", async () => {
+  const chosen = [
+    HANGING_CASE,
     "5 names that never resolve",
     "dead webhook with a backlog",
-    "tests to receivers that hang",
-  ]);
-  expect(column("not arrived")).toEqual(Array(4).fill(expect.stringMatching(/^\d+ of 20$/)));
+    "floods of tests to receivers that hang",
+  ];
+  const { tables, targets } = await measureIsolation(plan, chosen);
+  const [table] = tables;
+  const column = (name: string) => table?.rows.map((row) => row[table.columns.indexOf(name)]);
+  expect(column("the other project")).toEqual(chosen);
+  expect(column("not arrived")).toEqual(chosen.map(() => expect.stringMatching(/^\d+ of 20$/)));
   expect(column("did")).toEqual([
     expect.stringMatching(/^[1-9]\d* slow requests$/),
     expect.stringMatching(/^[1-9]\d* DNS queries without a response$/),
-    expect.stringMatching(/^16 deliveries pending$/),
-    expect.stringMatching(/^[1-9]\d+ test calls accepted, \d+ rejected with 429$/),
+    expect.stringMatching(/^[1-9]\d* deliveries pending$/),
+    expect.stringMatching(/^[1-9]\d* requests accepted, \d+ rejected with 429, \d+ not answered$/),
   ]);
-  expect(targets).toHaveLength(8);
+  expect(targets).toHaveLength(10);
   for (const { value } of targets) expect(Number.isFinite(value)).toBe(true);
 });

@@ -8,12 +8,12 @@ import {
   TransactWriteCommand,
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
-import { readUnits } from "../../bench/cost.ts";
 import {
   countUnits,
   itemBytes,
   LOG_EVENT_OVERHEAD_BYTES,
   queueRequestsFor,
+  readUnits,
   type Units,
   type Usage,
 } from "../../bench/units.ts";

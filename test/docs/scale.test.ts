@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { documented, inMarkdown, readUnits } from "../../bench/cost.ts";
+import { documented, inMarkdown } from "../../bench/cost.ts";
 import { PRICES_SEEN } from "../../bench/prices.ts";
+import { readUnits } from "../../bench/units.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/scale.md"), "utf8");
 const units = readUnits();

@@ -3,12 +3,13 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { Webhook } from "svix";
-import type { Arrival, Received } from "../receivers.ts";
+import { startSqs } from "../bin/local/engines.ts";
+import type { Arrival, Received, Served } from "./receivers.ts";
 
 /*
- * The receivers, in a separate process, so that their CPU time is not counted. The first word of the path selects the response:
- * `/ok…` at once, `/after/<ms>…` after so many milliseconds, `/hang…` never, `/broken…` 500. Signatures are verified with a library and node:crypto, not with
- * our own code.
+ * Receivers, and a queue engine, in a process of their own, so that their CPU time is not counted. The first word of the path
+ * selects the response: `/ok…` at once, `/after/<ms>…` after so many milliseconds, `/hang…` never, `/<status>` with this status.
+ * Signatures are verified with a library and node:crypto, not with our own code.
  */
 
 let arrivals: Arrival[] = [];
@@ -27,7 +28,7 @@ const server = http.createServer((request, response) => {
     arrivals.push({ at, path, id: String(request.headers["webhook-id"]), event: deploymentOf(body) });
     const secret = secrets[path];
     if (secret !== undefined) verify(request, body, secret);
-    response.statusCode = path.startsWith("/broken") ? 500 : 200;
+    response.statusCode = Number(/^\/(\d{3})\b/.exec(path)?.[1] ?? 200);
     if (path.startsWith("/hang")) return;
     const [, waitMs = "0"] = /^\/after\/(\d+)/.exec(path) ?? [];
     if (waitMs === "0") response.end("ok");
@@ -50,17 +51,15 @@ function verify({ headers, url }: http.IncomingMessage, body: string, secret: st
   }
 }
 
-// One server on many addresses: each is a separate host for a client.
-const hosts = (process.argv[2] ?? "127.0.0.1").split(",");
-let port = 0;
-for (const host of hosts) {
-  const listener = port === 0 ? server : http.createServer((...pair) => server.emit("request", ...pair));
-  listener.keepAliveTimeout = 60_000;
-  listener.listen({ host, port, backlog: 1024 });
-  await once(listener, "listening");
-  port = (listener.address() as AddressInfo).port;
-}
-process.send?.(port);
+server.keepAliveTimeout = 60_000;
+server.listen({ host: "127.0.0.1", port: 0, backlog: 1024 });
+await once(server, "listening");
+const engine = process.argv.includes("sqs") ? await startSqs(0, undefined) : undefined;
+const served: Served = {
+  origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  sqsEndpoint: engine?.endpoint,
+};
+process.send?.(served);
 
 process.on("message", (next: { secrets: Record<string, string> }) => {
   const received: Received = { arrivals, verified, invalid };

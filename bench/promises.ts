@@ -1,0 +1,163 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { figure, isMet, type Target } from "./harness.ts";
+import { type BenchName, inLine, runBench } from "./index.ts";
+
+const usage = `Usage: npm run promises [-- [--write] [--suite] <name>...]
+
+Measures the promises of docs/promises.md, or the named ones, in less than 15 minutes on two cores.
+Prints a line for each: promise <name> <value> <bound> ok|MISS
+  --write   writes the figures into docs/promises.md
+  --suite   also runs the test suite and measures its CPU time, which takes another eight minutes
+
+Exits with 1 after a wrong answer, such as an event that was lost, and never because the machine is slow.`;
+
+/** A promise of docs/promises.md and the target of a benchmark behind it. They are measured in this order. */
+export interface Promised {
+  name: string;
+  bench: BenchName | "suite";
+  target: string;
+}
+
+const neighbours = {
+  "slow-receivers": "5 % to receivers that take 14 s",
+  "hanging-receivers": "10 % to receivers that hang",
+  "unresolved-names": "5 names that never resolve",
+  "dead-webhook": "dead webhook with a backlog",
+  "test-flood": "floods of tests to receivers that hang",
+  "key-flood": "one key sends 50 requests a second",
+};
+
+export const promises: readonly Promised[] = [
+  { name: "nothing-lost", bench: "kills", target: "events lost" },
+  { name: "repeats-per-kill", bench: "kills", target: "requests repeated per kill" },
+  { name: "request-price", bench: "cost", target: "request with a key, $ per million" },
+  { name: "delivery-price", bench: "cost", target: "delivery, 1 webhook per event, $ per million" },
+  { name: "delivery-price-of-ten", bench: "cost", target: "delivery, 10 webhooks per event, $ per million" },
+  { name: "deleted-key", bench: "revocation", target: "accepted after: deleted" },
+  { name: "leaked-key", bench: "revocation", target: "accepted after: revoked as leaked" },
+  { name: "rolled-key", bench: "revocation", target: "accepted after: rolled without overlap" },
+  { name: "expired-key", bench: "revocation", target: "accepted after: expired" },
+  { name: "one-request-per-event", bench: "duplicates", target: "requests for a repeated event" },
+  { name: "first-attempt-p50", bench: "pipe", target: "p50 / in memory at 50 a second" },
+  { name: "first-attempt-p99", bench: "pipe", target: "p99 / in memory at 50 a second" },
+  ...Object.entries(neighbours).flatMap(([name, title]): Promised[] => [
+    { name: `${name}-p99`, bench: "isolation", target: `p99 / alone: ${title}` },
+    { name: `${name}-throughput`, bench: "isolation", target: `throughput / alone: ${title}` },
+  ]),
+  { name: "fresh-clone", bench: "clone", target: "seconds to the first verified delivery" },
+  { name: "suite-cpu", bench: "suite", target: "CPU-seconds of the test suite" },
+];
+
+const root = join(import.meta.dirname, "..");
+const documentFile = join(root, "docs/promises.md");
+/** What has not ended by then was not measured. The suite has a limit of its own. */
+const MAX_ALL_MS = 900_000;
+const MAX_SUITE_MS = 1_200_000;
+const MAX_SUITE_CPU_SECONDS = 900;
+
+/** Runs the test suite and returns its CPU time; `wrong` when a test fails. */
+function measureSuite(): Target[] | "wrong" {
+  // `times` prints the CPU time of the shell, and then that of its children, as minutes and seconds.
+  const script = "npm run --silent jest >&2; code=$?; times; exit $code";
+  const { stdout, status } = spawnSync("bash", ["-c", script], {
+    cwd: root,
+    stdio: ["ignore", "pipe", "inherit"],
+    encoding: "utf8",
+    timeout: MAX_SUITE_MS,
+  });
+  const children = stdout.trim().split("\n").at(-1) ?? "";
+  const seconds = [...children.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
+    (sum, [, m, s]) => sum + 60 * Number(m) + Number(s),
+    0,
+  );
+  const target = {
+    name: "CPU-seconds of the test suite",
+    value: Math.round(seconds),
+    bound: MAX_SUITE_CPU_SECONDS,
+    unit: "s",
+  };
+  return status === 0 ? [target] : "wrong";
+}
+
+/** A measured promise; its target has the name of the promise. */
+export type Figures = ReadonlyMap<string, Target>;
+
+/** Runs the benchmarks behind the promises, one after the other. @returns the figures, and the benchmarks with a wrong answer */
+async function measure(chosen: readonly Promised[]): Promise<{ figures: Figures; wrong: string[] }> {
+  const figures = new Map<string, Target>();
+  const wrong: string[] = [];
+  const endsAt = performance.now() + MAX_ALL_MS;
+  for (const bench of new Set(chosen.map(({ bench }) => bench))) {
+    const leftMs = Math.max(1, endsAt - performance.now());
+    const outcome = bench === "suite" ? measureSuite() : await runBench(bench, leftMs);
+    if (outcome === "wrong") wrong.push(bench);
+    for (const { name, target } of chosen.filter((promised) => promised.bench === bench)) {
+      const measured = typeof outcome === "string" ? undefined : outcome.find((each) => each.name === target);
+      if (measured) figures.set(name, { ...measured, name });
+      else console.log(`promise ${name} was not measured`);
+    }
+  }
+  return { figures, wrong };
+}
+
+const BLOCK = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- end of figures -->)/;
+
+/** Returns the names of the promises that a document has figures of. */
+export const documentedNames = (document: string): string[] =>
+  [...(BLOCK.exec(document)?.[0] ?? "").matchAll(/^\| `([\w-]+)` /gm)].map(([, name = ""]) => name);
+
+/**
+ * Replaces the figures of a document. A promise that was not measured keeps its row.
+ * @param day of the run, such as 2026-11-22
+ * @throws Error when the document has no block of figures
+ */
+export function withFigures(document: string, figures: Figures, day: string): string {
+  const [block] = BLOCK.exec(document) ?? [];
+  if (block === undefined) throw new Error("docs/promises.md has no block of figures");
+  const old = new Map(
+    documentedNames(document).map((name) => [
+      name,
+      block.split("\n").find((line) => line.startsWith(`| \`${name}\` `)),
+    ]),
+  );
+  const rows = promises.map(({ name }) => {
+    const target = figures.get(name);
+    if (!target) return old.get(name) ?? `| \`${name}\` | not measured | | | |`;
+    const { value, bound, unit, atLeast } = target;
+    const limit = `${atLeast ? "≥" : "≤"} ${bound}${unit ? ` ${unit}` : ""}`;
+    return `| \`${name}\` | ${figure(value)}${unit ? ` ${unit}` : ""} | ${limit} | ${isMet(target) ? "ok" : "**MISS**"} | ${day} |`;
+  });
+  const table = ["", "| promise | figure | bound | | measured on |", "|---|---|---|---|---|", ...rows, "", ""].join(
+    "\n",
+  );
+  return document.replace(BLOCK, () => table);
+}
+
+if (import.meta.main) {
+  const words = process.argv.slice(2);
+  const options = words.filter((word) => word.startsWith("-"));
+  const names = words.filter((word) => !word.startsWith("-"));
+  const unknown = [
+    ...options.filter((option) => !["--write", "--suite", "--help", "-h"].includes(option)),
+    ...names.filter((name) => !promises.some((promised) => promised.name === name)),
+  ];
+  if (options.includes("--help") || options.includes("-h")) {
+    console.log(usage);
+  } else if (unknown.length > 0) {
+    console.error(`Unknown: ${unknown.join(", ")}. Choose from: ${promises.map(({ name }) => name).join(", ")}.`);
+    process.exitCode = 1;
+  } else {
+    const isChosen = ({ name, bench }: Promised) =>
+      names.length > 0 ? names.includes(name) : bench !== "suite" || options.includes("--suite");
+    const { figures, wrong } = await measure(promises.filter(isChosen));
+    for (const target of figures.values()) console.log(inLine("promise", target));
+    if (options.includes("--write")) {
+      const day = new Date().toISOString().slice(0, 10);
+      writeFileSync(documentFile, withFigures(readFileSync(documentFile, "utf8"), figures, day));
+    }
+    if (wrong.length > 0) console.error(`Wrong answers, see above: ${wrong.join(", ")}`);
+    process.exitCode = wrong.length > 0 ? 1 : 0;
+  }
+}

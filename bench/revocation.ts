@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { withStarted } from "./child.ts";
+import { type Bench, figure, type Result, type Target } from "./harness.ts";
+import { callApi, request, type Service, startService } from "./local-service.ts";
+
+/*
+ * Ends the validity of keys while many requests use them, and counts the requests that began after the answer of the API (or
+ * after the expiry) and were accepted.
+ */
+
+export interface Plan {
+  /** Requests in flight with the key. */
+  parallel: number;
+  /** How long each key is used before and after its end. */
+  useMs: number;
+  /** Keys that are ended in each way. A slow machine ends fewer, one at least. */
+  keys: number;
+  forMs: number;
+}
+
+const full: Plan = { parallel: 50, useMs: 400, keys: 10, forMs: 15_000 };
+
+export const bench: Bench = {
+  name: "revocation",
+  about: "requests with a key after it was deleted, revoked as leaked, rolled or has expired",
+  run: () => measureRevocation(full),
+};
+
+interface Key {
+  id: string;
+  key: string;
+}
+
+async function createKey(service: Service, limits: object = {}): Promise<Key> {
+  const created = await callApi(service, "/v1/api-keys", { name: "bench", ...limits });
+  return ((await created.json()) as { data: Key }).data;
+}
+
+/** Ends the validity of a key. Resolves with the time from which it must be rejected. */
+type End = (service: Service, key: Key) => Promise<number>;
+
+const now = (): number => performance.now();
+
+async function afterCall(...call: Parameters<typeof callApi>): Promise<number> {
+  await callApi(...call);
+  return now();
+}
+
+/** The shortest validity that the API accepts, in seconds. */
+const EXPIRES_AFTER_SECONDS = 3;
+
+const ways: Record<string, { limits?: () => object; end: End }> = {
+  deleted: { end: (service, { id }) => afterCall(service, `/v1/api-keys/${id}`, undefined, "DELETE") },
+  "revoked as leaked": {
+    end: (service, { key }) => afterCall(service, "/v1/credentials/revoke", { credentials: [key] }),
+  },
+  "rolled without overlap": {
+    end: (service, { id }) => afterCall(service, `/v1/api-keys/${id}/roll`, { overlap_seconds: 0 }),
+  },
+  expired: {
+    limits: () => ({ expires_at: new Date(Date.now() + EXPIRES_AFTER_SECONDS * 1000).toISOString() }),
+    end: async () => {
+      await sleep(EXPIRES_AFTER_SECONDS * 1000);
+      return now();
+    },
+  },
+};
+
+interface Counts {
+  keys: number;
+  acceptedBefore: number;
+  rejectedAfter: number;
+  /** Requests that began after the end of their key and were accepted. */
+  acceptedAfter: number;
+}
+
+export function measureRevocation(plan: Plan): Promise<Result> {
+  return withStarted(async (start) => {
+    const service = await start(startService());
+    const counts: Record<string, Counts> = {};
+    for (const [way, { limits, end }] of Object.entries(ways)) {
+      const count = { keys: 0, acceptedBefore: 0, rejectedAfter: 0, acceptedAfter: 0 };
+      const endsAt = now() + plan.forMs;
+      do {
+        await useAndEnd(service, await createKey(service, limits?.()), plan, end, count);
+        count.keys += 1;
+      } while (count.keys < plan.keys && now() < endsAt);
+      counts[way] = count;
+    }
+    return resultOf(counts, plan.parallel);
+  });
+}
+
+async function useAndEnd(service: Service, key: Key, { parallel, useMs }: Plan, end: End, count: Counts) {
+  const withKey = { ...service, token: key.key };
+  let endedAt = Number.POSITIVE_INFINITY;
+  let isOver = false;
+  const use = async () => {
+    while (!isOver) {
+      const beganAt = now();
+      const response = await request(withKey, "/v1/projects");
+      await response.text();
+      if (response.status !== 200 && response.status !== 401) throw new Error(`A request returned ${response.status}.`);
+      const isAccepted = response.status === 200;
+      // Neither is wrong for a request that was in flight when the key ended.
+      if (beganAt >= endedAt) count[isAccepted ? "acceptedAfter" : "rejectedAfter"] += 1;
+      else if (isAccepted) count.acceptedBefore += 1;
+    }
+  };
+  const users = Array.from({ length: parallel }, use);
+  const running = Promise.all(users);
+  try {
+    await Promise.race([running, sleep(useMs)]);
+    endedAt = await Promise.race([end(service, key), running.then(() => now())]);
+    await Promise.race([running, sleep(useMs)]);
+  } finally {
+    isOver = true;
+  }
+  await running;
+}
+
+/** @throws Error when a request was accepted with a key that had ended, or none was tried */
+export function resultOf(counts: Record<string, Counts>, parallel: number): Result {
+  const wrong = Object.entries(counts).filter(
+    ([, { acceptedBefore, rejectedAfter, acceptedAfter }]) => acceptedAfter > 0 || !acceptedBefore || !rejectedAfter,
+  );
+  if (wrong.length > 0)
+    throw new Error(`Keys were not rejected as promised: ${JSON.stringify(Object.fromEntries(wrong))}.`);
+  return {
+    tables: [
+      {
+        title: `requests with a key, ${parallel} in flight`,
+        columns: ["key", "keys", "accepted before", "rejected after", "accepted after"],
+        rows: Object.entries(counts).map(([way, { keys, acceptedBefore, rejectedAfter, acceptedAfter }]) => [
+          ...[way, figure(keys), figure(acceptedBefore), figure(rejectedAfter), figure(acceptedAfter)],
+        ]),
+      },
+    ],
+    targets: Object.entries(counts).map(
+      ([way, { acceptedAfter }]): Target => ({ name: `accepted after: ${way}`, value: acceptedAfter, bound: 0 }),
+    ),
+    data: counts,
+  };
+}
