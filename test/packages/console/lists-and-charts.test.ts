@@ -177,7 +177,8 @@ describe("the timeline of deployments", () => {
   });
 
   test("an end at the time of its start is after it, and an end without its start has no duration", () => {
-    const [deployment] = deploymentsOf([eventOf(succeeded, "a", 5), eventOf(started, "a", 5)]);
+    // The order of the ids is the opposite.
+    const [deployment] = deploymentsOf([{ ...eventOf(succeeded, "a", 5), id: "0" }, eventOf(started, "a", 5)]);
     expect(deployment).toMatchObject({ state: "succeeded", durationMs: 0 });
     expect(deploymentsOf([eventOf(failed, "a", 5)])).toMatchObject([{ state: "failed", durationMs: null }]);
     expect(deploymentsOf([])).toEqual([]);
