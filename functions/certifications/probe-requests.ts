@@ -1,4 +1,4 @@
-import { sampleWebhookEvent } from "../deployments/sample-event.ts";
+import { sampleFields } from "../deployments/sample-event.ts";
 import { deliveryHeaders } from "../receivers/delivery-headers.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { Probe } from "./certification.ts";
@@ -65,8 +65,7 @@ function signed(
 const eventOf = ({ events: [event = "deploy.succeeded"] }: Pick<Webhook, "events">) => event;
 
 function payloadOf({ certificationId, webhook, now, randomId }: ProbeInputs) {
-  const { body } = sampleWebhookEvent(eventOf(webhook), { projectId: webhook.project_id, id: randomId(), now });
-  const sample = JSON.parse(body);
+  const sample = sampleFields(eventOf(webhook), { projectId: webhook.project_id, id: randomId(), now });
   return { ...sample, data: { ...sample.data, test: true, certification_id: certificationId } };
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { sampleWebhookEvent } from "../deployments/sample-event.ts";
+import { sampleWebhookEvent } from "../deployments/sample-webhook-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";

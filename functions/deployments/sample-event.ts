@@ -1,5 +1,5 @@
-import { createDeploymentEvent, type EventName } from "./deployment-event.ts";
-import { createHealthEvent, type HealthEventName, type WebhookEvent, type WebhookEventName } from "./webhook-event.ts";
+import type { EventName } from "./deployment-event.ts";
+import type { HealthEventName, WebhookEventName } from "./webhook-event.ts";
 
 interface SampleFields {
   projectId: string;
@@ -25,16 +25,14 @@ export function sampleEvent(event: EventName, { projectId, deploymentId, now, ur
   };
 }
 
-const isDeploymentEvent = (event: WebhookEventName): event is EventName => event.startsWith("deploy.");
+export const isDeploymentEvent = (event: WebhookEventName): event is EventName => event.startsWith("deploy.");
 
-/** Creates an event of sample data for a test delivery. @param id id of the deployment, or of the webhook of the event */
-export function sampleWebhookEvent(
+/** Returns the fields of a sample of any event. @param id id of the deployment, or of the webhook that the event is about */
+export function sampleFields(
   event: WebhookEventName,
   { projectId, id, now }: { projectId: string; id: string; now: Date },
-): WebhookEvent {
-  if (isDeploymentEvent(event)) {
-    return createDeploymentEvent(sampleEvent(event, { projectId, deploymentId: id, now }));
-  }
+): { event: WebhookEventName; project_id: string; deployment_id: string | null; timestamp: string; data: object } {
+  if (isDeploymentEvent(event)) return sampleEvent(event, { projectId, deploymentId: id, now });
   const failing = {
     webhook_id: id,
     host: "example.com",
@@ -46,5 +44,5 @@ export function sampleWebhookEvent(
     "webhook.failing": failing,
     "webhook.disabled": { ...failing, reason: "failing" },
   };
-  return createHealthEvent(event, { id, project_id: projectId, timestamp: now.toISOString(), data: data[event] });
+  return { event, project_id: projectId, deployment_id: null, timestamp: now.toISOString(), data: data[event] };
 }

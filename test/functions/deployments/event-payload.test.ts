@@ -5,7 +5,8 @@ import {
   payloadSchemas,
   webhookPayloadSchemas,
 } from "../../../functions/deployments/event-payload.ts";
-import { sampleEvent, sampleWebhookEvent } from "../../../functions/deployments/sample-event.ts";
+import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
+import { sampleWebhookEvent } from "../../../functions/deployments/sample-webhook-event.ts";
 import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
