@@ -37,13 +37,13 @@ export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
 }
 
 /**
- * Returns the IAM statements that allow exactly the actions in `uses` on exactly these resources. The permission to
- * read the JWT secret is granted in jwt-secret.ts.
+ * Returns the IAM statements that allow exactly the actions in `uses` on exactly these resources, without those for tables
+ * of secrets. The permission to read the JWT secret is granted in jwt-secret.ts.
  */
 export function statementsFor(uses: Grants, data: StageResources): PolicyStatement[] {
   const { tables = {}, queries = [], sendsTo = [], rejectsTo = [], publishesTo = [] } = uses;
   return [
-    ...tableKeys(tables).map((key) => tableStatement(key, tables[key] ?? [], data.tables[key].tableArn)),
+    ...tableStatements(tables, data, isOrdinary),
     ...queries.map((index) => allow(["dynamodb:Query"], [indexArn(index, data)])),
     ...sendsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].queue.queueArn])),
     ...rejectsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].deadLetters.queueArn])),
@@ -51,11 +51,27 @@ export function statementsFor(uses: Grants, data: StageResources): PolicyStateme
   ];
 }
 
+/** Returns the IAM statements that allow exactly the actions in `uses` on tables of secrets. */
+export const secretStatementsFor = ({ tables = {} }: Grants, data: StageResources): PolicyStatement[] =>
+  tableStatements(tables, data, isSecretTable);
+
 /** Returns the statement that the event source mapping of a function needs to consume a queue. */
 export function statementForConsuming(key: QueueKey, data: StageResources): PolicyStatement {
   const actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
   return allow(actions, [data.queues[key].queue.queueArn]);
 }
+
+const isSecretTable = (key: TableKey): boolean => (tableRows[key] as TableRow).isSecret ?? false;
+const isOrdinary = (key: TableKey): boolean => !isSecretTable(key);
+
+const tableStatements = (
+  used: NonNullable<Grants["tables"]>,
+  data: StageResources,
+  isIncluded: (key: TableKey) => boolean,
+): PolicyStatement[] =>
+  tableKeys(used)
+    .filter(isIncluded)
+    .map((key) => tableStatement(key, used[key] ?? [], data.tables[key].tableArn));
 
 export function allow(actions: string[], resources: string[]): PolicyStatement {
   return new PolicyStatement({ actions, resources });

@@ -51,10 +51,9 @@ function warnWithoutRequiredClaims(scope: Construct, { jwt, keepsData }: Stage):
 export function grantSecretRead(secret: ISecret, functions: Workers): void {
   for (const { file, uses } of workers as readonly WorkerRow[]) {
     if (!uses.reads?.includes("jwtSecret")) continue;
-    const { lambda } = functions[file as keyof Workers];
-    lambda.addEnvironment("JWT_SECRET_ARN", secret.secretArn);
+    const reader = functions[file as keyof Workers];
+    reader.lambda.addEnvironment("JWT_SECRET_ARN", secret.secretArn);
     // This includes the previous version, which is still accepted during a rotation.
-    lambda.addToRolePolicy(allow(["secretsmanager:GetSecretValue"], [secret.secretArn]));
-    for (const statement of kmsStatementsForSecret(secret)) lambda.addToRolePolicy(statement);
+    reader.allow(allow(["secretsmanager:GetSecretValue"], [secret.secretArn]), ...kmsStatementsForSecret(secret));
   }
 }

@@ -5,7 +5,7 @@ import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { environmentFor } from "./environment.ts";
-import { type StageResources, statementsFor } from "./grants.ts";
+import { allow, type StageResources, secretStatementsFor, statementsFor } from "./grants.ts";
 import { kmsStatementsFor } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
 import { constructId } from "./names.ts";
@@ -39,6 +39,7 @@ export interface ServiceFunctionProps {
 export class ServiceFunction extends Construct {
   readonly lambda: lambda.Function;
   readonly alias: lambda.Alias | undefined;
+  readonly #grants = new iam.PolicyDocument();
 
   constructor(scope: Construct, { stage, data, key, code }: StageContext, props: ServiceFunctionProps) {
     super(scope, constructId(props.file));
@@ -47,11 +48,17 @@ export class ServiceFunction extends Construct {
       removalPolicy: deletedOnlyByRollback(stage),
       ...(key && { encryptionKey: key }),
     });
-    // CDK's default role could write to every log group of the account.
-    const role = new iam.Role(this, "Role", { assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com") });
-    logGroup.grantWrite(role);
-    for (const statement of statementsFor(props.uses, data)) role.addToPolicy(statement);
-    for (const statement of kmsStatementsFor(props.uses, data)) role.addToPolicy(statement);
+    // CDK's default role could write to every log group of the account. The policy is part of the role, not a resource of its
+    // own: a stack has at most 500 resources.
+    // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+    const role = new iam.Role(this, "Role", {
+      assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
+      inlinePolicies: { Grants: this.#grants },
+    });
+    this.allow(allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logGroup.logGroupArn]));
+    this.allow(...statementsFor(props.uses, data), ...kmsStatementsFor(props.uses, data));
+    // A policy of its own: the table's policy names the role, so the role cannot refer to the table.
+    for (const statement of secretStatementsFor(props.uses, data)) role.addToPolicy(statement);
 
     const reserved = reservedConcurrencyOf(stage)[props.file];
     this.lambda = new lambda.Function(this, "Function", {
@@ -77,6 +84,11 @@ export class ServiceFunction extends Construct {
     });
     if (props.hasAlias)
       this.alias = new lambda.Alias(this, "Live", { aliasName: "live", version: this.lambda.currentVersion });
+  }
+
+  /** Adds permissions to the function's role. */
+  allow(...statements: iam.PolicyStatement[]): void {
+    this.#grants.addStatements(...statements);
   }
 
   /** Returns the invocation target for callers: the alias, or the function if it has no alias. */

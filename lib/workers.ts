@@ -42,8 +42,7 @@ function addTrigger(worker: ServiceFunction, { file, trigger }: WorkerRow, { dat
     case "authorizer":
       return; // added in api.ts
     case "queue":
-      worker.lambda.addToRolePolicy(statementForConsuming(trigger.queue, data));
-      for (const statement of kmsStatementsForConsuming(trigger.queue, data)) worker.lambda.addToRolePolicy(statement);
+      worker.allow(statementForConsuming(trigger.queue, data), ...kmsStatementsForConsuming(trigger.queue, data));
       worker.entry.addEventSourceMapping("Messages", {
         eventSourceArn: data.queues[trigger.queue].queue.queueArn,
         batchSize: trigger.batchSize,

@@ -40,6 +40,8 @@ const usersOfWorkflows = ["auth/authorizer", "trusted-workflows/create"];
 const usersOfDeliveries = [
   "attempts/send",
   "attempts/send-slow",
+  "certifications/create",
+  "certifications/get",
   "deliveries/fan-out",
   "deliveries/get",
   "deliveries/get-stats",

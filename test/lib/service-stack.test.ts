@@ -1,4 +1,4 @@
-import { dev, only, SynthesizedStack } from "./synthesized.ts";
+import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 const prod = new SynthesizedStack("prod");
 const every = new SynthesizedStack("everyOption");
@@ -16,6 +16,30 @@ test("the stages have the same resources, except for gradual deployments and the
     Object.fromEntries(Object.entries(countsByType(dev)).filter(([type]) => !/IAM|CloudWatch/.test(type))),
   );
 });
+
+test("a stack with every option stays well below the 500 resources that CloudFormation accepts", () => {
+  expect(Object.keys(every.template.Resources).length).toBeLessThanOrEqual(470);
+});
+
+test.each([
+  ["dev", dev],
+  ["prod", prod],
+  ["with every option", every],
+])("no resource of the stack %s depends on itself, which CloudFormation would reject", (_name, { template }) => {
+  const needs = new Map(Object.entries<Json>(template.Resources).map(([id, resource]) => [id, referencesOf(resource)]));
+  // Removes, round by round, the resources that need none of those that are left.
+  for (let before = -1; before !== needs.size; ) {
+    before = needs.size;
+    for (const [id, ids] of needs) if (ids.every((needed) => !needs.has(needed))) needs.delete(id);
+  }
+  expect([...needs.keys()]).toEqual([]);
+});
+
+/** Returns the logical ids that the definition of a resource contains. */
+function referencesOf(resource: Json): string[] {
+  const ids = JSON.stringify(resource).matchAll(/"(?:Ref|Fn::GetAtt)":\[?"(\w+)"|\$\{(\w+)/g);
+  return [...[...ids].map(([, id, inText]) => id ?? inText ?? ""), ...[resource.DependsOn ?? []].flat()];
+}
 
 test("each stage is deployed with the bootstrap roles of its qualifier", () => {
   const qualifierOf = ({ template }: SynthesizedStack) =>
@@ -86,7 +110,7 @@ describe("the JWT secret", () => {
     expect(every.outputs.JwtSecretArn.Value).toBe(arn);
     const read = { Effect: "Allow", Action: "secretsmanager:GetSecretValue", Resource: arn };
     expect(every.statementsOf("auth/authorizer")).toContainEqual(read);
-    const statements = every.all("AWS::IAM::Policy").flatMap(({ Properties }) => Properties.PolicyDocument.Statement);
+    const statements = every.allStatements();
     expect(statements.filter((statement) => JSON.stringify(statement).includes(arn))).toEqual([read]);
   });
 });

@@ -60,10 +60,18 @@ export class SynthesizedStack {
   /** Returns the IAM statements of a function. */
   statementsOf(file: string): Json[] {
     const role = this.target(this.functionFor(file).Properties.Role);
-    const policies = this.all("AWS::IAM::Policy").filter(({ Properties }) =>
-      Properties.Roles.some((reference: Json) => reference.Ref === role.id),
-    );
-    return policies.flatMap(({ Properties }) => Properties.PolicyDocument.Statement);
+    return [
+      ...inlineStatementsOf(role),
+      ...this.all("AWS::IAM::Policy").filter(isFor(role)).flatMap(policyStatementsOf),
+    ];
+  }
+
+  /** Returns the IAM statements of all roles. */
+  allStatements(): Json[] {
+    return [
+      ...this.all("AWS::IAM::Role").flatMap(inlineStatementsOf),
+      ...this.all("AWS::IAM::Policy").flatMap(policyStatementsOf),
+    ];
   }
 
   /** Returns the permissions of a function, as sorted texts `action on resource`. */
@@ -71,7 +79,6 @@ export class SynthesizedStack {
     const fn = this.functionFor(file);
     const role = this.target(fn.Properties.Role);
     expect(role.Properties).not.toHaveProperty("ManagedPolicyArns");
-    expect(role.Properties).not.toHaveProperty("Policies");
     return this.statementsOf(file)
       .flatMap((statement) => this.#grantsOf(statement, fn))
       .sort();
@@ -103,6 +110,14 @@ export class SynthesizedStack {
     }
   }
 }
+
+const inlineStatementsOf = ({ Properties }: Resource): Json[] =>
+  (Properties.Policies ?? []).flatMap(({ PolicyDocument }: Json) => PolicyDocument.Statement);
+const policyStatementsOf = ({ Properties }: Resource): Json[] => Properties.PolicyDocument.Statement;
+const isFor =
+  ({ id }: Resource) =>
+  ({ Properties }: Resource): boolean =>
+    Properties.Roles.some((reference: Json) => reference.Ref === id);
 
 /** Returns the file below `functions/` of a Lambda function; empty for the functions that CDK adds. */
 export function fileOf({ Properties }: Resource): string {

@@ -75,8 +75,7 @@ describe("an existing projects table", () => {
 
   test("can be used by the functions like the stack's own", () => {
     const actions = every
-      .all("AWS::IAM::Policy")
-      .flatMap(({ Properties }) => Properties.PolicyDocument.Statement)
+      .allStatements()
       .filter((statement: Json) => JSON.stringify(statement.Resource).includes("table/platform-projects"))
       .flatMap(({ Action }: Json) => Action);
     expect([...new Set(actions)].sort()).toEqual([
@@ -204,8 +203,7 @@ describe("the policy of the table of signing secrets", () => {
   test("names roles that do not refer to the table, which would be circular", () => {
     const roles = statements.flatMap(exceptions).filter((id) => !id.startsWith("arn:"));
     expect(new Set(roles).size).toBe(5);
-    for (const id of roles)
-      expect(Object.keys(prod.target({ Ref: id }).Properties)).toEqual(["AssumeRolePolicyDocument"]);
+    for (const id of roles) expect(JSON.stringify(prod.target({ Ref: id }))).not.toContain(table.id);
   });
 
   test("follows the rows: a function whose row grants a read is not denied it", () => {

@@ -23,7 +23,7 @@ export function addAudit(program: Command): void {
     .action(async (_options, command: Command) => {
       const { json, project, limit, ...globals }: AuditOptions = command.optsWithGlobals();
       const api = await signedIn(globals);
-      const entries =
+      const { items: entries } =
         project === undefined
           ? await api.listAuditEvents({ limit: Number(limit) })
           : await api.listProjectAuditEvents(await findProject(api, project), { limit: Number(limit) });

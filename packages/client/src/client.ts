@@ -160,6 +160,15 @@ export function createClient(options: ClientOptions) {
     return (bodies.get((await result).response) as { data: Data }).data;
   }
 
+  /** Returns the items of a response, and the cursor of the next page; absent = this is the last one. */
+  async function pageOf<Item>(
+    result: Promise<{ data?: { data: Item[] }; response: Response }>,
+  ): Promise<{ items: Item[]; nextCursor?: string }> {
+    const items = await data(result);
+    const nextCursor = linkedCursor((await result).response.headers, "next");
+    return nextCursor === undefined ? { items } : { items, nextCursor };
+  }
+
   /** Iterates over the items of all pages. @param cursor the start of the first page; undefined = the first one of the list */
   async function* eachItem<Item>(
     cursor: string | undefined,
@@ -167,9 +176,9 @@ export function createClient(options: ClientOptions) {
   ): AsyncGenerator<Item, void, void> {
     let next = cursor;
     do {
-      const result = request(next === undefined ? {} : { cursor: next });
-      yield* await data(result);
-      next = linkedCursor((await result).response.headers, "next");
+      const { items, nextCursor } = await pageOf(request(next === undefined ? {} : { cursor: next }));
+      yield* items;
+      next = nextCursor;
     } while (next !== undefined);
   }
 
@@ -239,25 +248,17 @@ export function createClient(options: ClientOptions) {
         params: { path: { project_id: projectId, trusted_workflow_id: id } },
       })),
 
-    /** Returns the newest entries: what was done to the caller's keys. */
-    listAuditEvents: (query: AuditQuery = {}) => data(http.GET("/v1/audit-events", { params: { query } })),
+    /** Returns one page of what was done to the caller's keys, newest first. */
+    listAuditEvents: (query: AuditQuery = {}): Promise<AuditPage> =>
+      pageOf(http.GET("/v1/audit-events", { params: { query } })),
     /** Iterates over what was done to the caller's keys, newest first. Requests each page when it is needed. */
     eachAuditEvent: (query: AuditQuery = {}) =>
       eachItem(query.cursor, (cursor) => http.GET("/v1/audit-events", { params: { query: { ...query, ...cursor } } })),
-    /** Returns the newest entries: what was done in a project. */
-    listProjectAuditEvents: (projectId: string, query: AuditQuery = {}) =>
-      data(http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } })),
-
-    /** Returns one page of the audit log. @param projectId undefined = the log of the caller's keys */
-    async pageAuditEvents(projectId: string | undefined, query: AuditQuery = {}): Promise<AuditPage> {
-      const result =
-        projectId === undefined
-          ? http.GET("/v1/audit-events", { params: { query } })
-          : http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } });
-      const items = await data<AuditEvent[]>(result);
-      const nextCursor = linkedCursor((await result).response.headers, "next");
-      return nextCursor === undefined ? { items } : { items, nextCursor };
-    },
+    /** Returns one page of what was done in a project, newest first. */
+    listProjectAuditEvents: (projectId: string, query: AuditQuery = {}): Promise<AuditPage> =>
+      pageOf(
+        http.GET("/v1/projects/{project_id}/audit-events", { params: { path: { project_id: projectId }, query } }),
+      ),
     /** Iterates over what was done in a project, newest first. Requests each page when it is needed. */
     eachProjectAuditEvent: (projectId: string, query: AuditQuery = {}) =>
       eachItem(query.cursor, (cursor) =>
@@ -340,30 +341,23 @@ export function createClient(options: ClientOptions) {
       ),
 
     /** Returns one page. */
-    async listDeliveries(webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> {
-      const result = http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } });
-      const items = await data(result);
-      const nextCursor = linkedCursor((await result).response.headers, "next");
-      return nextCursor === undefined ? { items } : { items, nextCursor };
-    },
+    listDeliveries: (webhook: WebhookRef, query: DeliveryQuery = {}): Promise<DeliveryPage> =>
+      pageOf(http.GET(deliveriesPath, { params: { path: pathOf(webhook), query } })),
+    /** Iterates over the deliveries, newest first. Requests each page when it is needed. */
+    eachDelivery: (webhook: WebhookRef, query: DeliveryQuery = {}) =>
+      eachItem(query.cursor, (cursor) =>
+        http.GET(deliveriesPath, { params: { path: pathOf(webhook), query: { ...query, ...cursor } } }),
+      ),
     /** Returns one page of the deliveries of all webhooks of a project. */
-    async listProjectDeliveries(projectId: string, query: DeliveryQuery = {}): Promise<DeliveryPage> {
-      const result = http.GET("/v1/projects/{project_id}/deliveries", {
-        params: { path: { project_id: projectId }, query },
-      });
-      const items = await data(result);
-      const nextCursor = linkedCursor((await result).response.headers, "next");
-      return nextCursor === undefined ? { items } : { items, nextCursor };
-    },
-    /** Iterates over all matching deliveries, newest first. Requests each page when it is needed. */
-    async *eachDelivery(webhook: WebhookRef, query: DeliveryQuery = {}): AsyncGenerator<Delivery, void, void> {
-      let cursor = query.cursor;
-      do {
-        const page = await client.listDeliveries(webhook, { ...query, ...(cursor !== undefined && { cursor }) });
-        yield* page.items;
-        cursor = page.nextCursor;
-      } while (cursor !== undefined);
-    },
+    listProjectDeliveries: (projectId: string, query: DeliveryQuery = {}): Promise<DeliveryPage> =>
+      pageOf(http.GET("/v1/projects/{project_id}/deliveries", { params: { path: { project_id: projectId }, query } })),
+    /** Iterates over the deliveries of all webhooks of a project, newest first. Requests each page when it is needed. */
+    eachProjectDelivery: (projectId: string, query: DeliveryQuery = {}) =>
+      eachItem(query.cursor, (cursor) =>
+        http.GET("/v1/projects/{project_id}/deliveries", {
+          params: { path: { project_id: projectId }, query: { ...query, ...cursor } },
+        }),
+      ),
     getDelivery: (webhook: WebhookRef, id: string) => data(http.GET(deliveryPath, ofDelivery(webhook, id))),
     redeliver: (webhook: WebhookRef, id: string) =>
       data(http.POST(`${deliveryPath}/redeliver`, ofDelivery(webhook, id))),

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { AuditEvent, AuditPage } from "../../client/src/client.ts";
+import type { AuditEvent, AuditPage, Client } from "../../client/src/client.ts";
 import { actorOf, namesIn, sentenceOf } from "./audit-sentences.ts";
 import { ActionButton, EmptyState, ErrorMessage, Heading, Skeleton, Time } from "./components.tsx";
 import { mergePages } from "./delivery-pages.ts";
@@ -49,19 +49,25 @@ function ProjectAudit({ projectId }: { projectId: string }) {
   );
 }
 
+/** Returns one page of the log of a project, or of the caller's keys. @param cursor undefined = the newest */
+function pageOf(client: Client, projectId: string | undefined, cursor?: string): Promise<AuditPage> {
+  const query = { limit: PAGE_SIZE, ...(cursor !== undefined && { cursor }) };
+  return projectId === undefined ? client.listAuditEvents(query) : client.listProjectAuditEvents(projectId, query);
+}
+
 function AuditList({ projectId }: { projectId: string | undefined }) {
   /** Everything shown when "Load more" was last used. */
   const [older, setOlder] = useState<AuditPage>();
   const { data: live, error } = useLoaded(
     `audit ${projectId}`,
-    (client) => client.pageAuditEvents(projectId, { limit: PAGE_SIZE }),
+    (client) => pageOf(client, projectId),
     () => AUDIT_INTERVAL_MS,
   );
   const shown = live ? mergePages(live, older?.items ?? []) : [];
   const nextCursor = live?.nextCursor && older ? older.nextCursor : live?.nextCursor;
   const loadMore = useAction(async (client) => {
     if (nextCursor === undefined) return;
-    const page = await client.pageAuditEvents(projectId, { limit: PAGE_SIZE, cursor: nextCursor });
+    const page = await pageOf(client, projectId, nextCursor);
     setOlder({ ...page, items: [...shown, ...page.items] });
   });
   const names = namesIn(shown);

@@ -110,6 +110,7 @@ describe("with the service", () => {
     ];
     const iterations = [
       "eachDelivery",
+      "eachProjectDelivery",
       "eachRecovery",
       "eachEvent",
       "eachAuditEvent",
@@ -168,11 +169,11 @@ describe("with the service", () => {
   test("eachAuditEvent and eachProjectAuditEvent request all pages", async () => {
     for (const name of ["one", "two", "three"]) await client.createApiKey({ name });
     const keyEvents = await allResults(client.eachAuditEvent({ limit: 2 }));
-    expect(keyEvents).toEqual(await client.listAuditEvents({ limit: 100 }));
+    expect(await client.listAuditEvents({ limit: 100 })).toEqual({ items: keyEvents });
     expect(keyEvents.length).toBeGreaterThan(2);
     await newPlace();
     const ofProject = await allResults(client.eachProjectAuditEvent(projectId, { limit: 1 }));
-    expect(ofProject).toEqual(await client.listProjectAuditEvents(projectId, { limit: 100 }));
+    expect(await client.listProjectAuditEvents(projectId, { limit: 100 })).toEqual({ items: ofProject });
     expect(ofProject.length).toBeGreaterThan(1);
     for await (const { id } of client.eachAuditEvent({ limit: 1 })) {
       expect(id).toBe(keyEvents[0]?.id);
