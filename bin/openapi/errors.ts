@@ -13,7 +13,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   unauthorized: "The `Authorization` header is missing or is not a bearer token.",
   invalid_token: "The JWT is not valid.",
   token_expired: "The JWT has expired. Sign in again.",
-  invalid_api_key: "The API key is malformed, unknown or deleted.",
+  invalid_api_key: "The API key is malformed, unknown, deleted or replaced by a roll.",
   api_key_expired: "The `expires_at` of the API key has passed.",
   workflow_not_trusted:
     "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref and environment.",

@@ -1,4 +1,5 @@
 import type { APIGatewayEventRequestContext } from "aws-lambda";
+import { shownText } from "../schema/input.ts";
 import type { Identity } from "./identity.ts";
 
 /** Who made a change, as the audit log shows it. A field without a value is absent. */
@@ -46,7 +47,7 @@ export function actorOf(
     ...(ref && { ref }),
     ...(runId && { run_id: runId }),
     ...(sourceIp && { address: sourceIp }),
-    ...(userAgent && { user_agent: printable(userAgent).slice(0, MAX_USER_AGENT_CHARACTERS) }),
+    ...(userAgent && { user_agent: shownText(printable(userAgent), MAX_USER_AGENT_CHARACTERS) }),
     request_id: requestId,
   };
 }

@@ -33,7 +33,8 @@ const notFound = () => new ApiError("not_found", "No project with this id exists
 function requirePermission(permission: EndpointRow["permission"], { permissions, authType }: Identity): void {
   const held = permissions ?? (authType === "workflow" ? [] : undefined);
   if (permission === "none" || held === undefined || held.includes(permission)) return;
-  const message = `The credential does not have the permission ${permission}. It has: ${held.join(", ")}.`;
+  const others = held.length === 0 ? "It has none" : `It has: ${held.join(", ")}`;
+  const message = `The credential does not have the permission ${permission}. ${others}.`;
   throw new ApiError("insufficient_permission", message);
 }
 

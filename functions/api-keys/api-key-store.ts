@@ -18,7 +18,15 @@ import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
-import { type ApiKey, earlierAfterRoll, type KeyEntry, type LastUse, lastUseOf, MAX_KEYS_PER_USER } from "./api-key.ts";
+import {
+  type ApiKey,
+  earlierAfterRoll,
+  isReplaced,
+  type KeyEntry,
+  type LastUse,
+  lastUseOf,
+  MAX_KEYS_PER_USER,
+} from "./api-key.ts";
 
 /*
  * A key consists of items that are written in one transaction: the record under its hash, which the authorizer reads, and
@@ -362,15 +370,17 @@ const isRemoved = (
 const PARALLEL_USERS = 10;
 
 /**
- * Ends the secrets with these hashes; unknown ones are ignored. An earlier secret ends alone, the current one with the
+ * Ends the secrets with these hashes; unknown ones, and those whose overlap is over, are ignored. An earlier secret ends alone, the current one with the
  * whole key. After this returns, requests with them are rejected.
  * @param hashes up to 100
  */
-export async function removeByHash(hashes: string[], reason: RevocationReason): Promise<void> {
+export async function removeByHash(hashes: string[], reason: RevocationReason, now: Date): Promise<void> {
   if (hashes.length === 0) return;
   const table = tableName("apiKeys");
   const { [table]: found = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
-  const byUser = Map.groupBy(found as unknown as ApiKey[], ({ user_id }) => user_id);
+  // DynamoDB deletes the record of a secret up to days after its overlap. Its owner is not told that it ended again.
+  const valid = (found as unknown as ApiKey[]).filter((record) => !isReplaced(record, now));
+  const byUser = Map.groupBy(valid, ({ user_id }) => user_id);
   await inParallel([...byUser.values()], PARALLEL_USERS, async (records) => {
     // One after the other: concurrent transactions on the counter of the user cancel each other.
     for (const record of records) await removeSecret(record, reason);
@@ -409,7 +419,7 @@ async function isEarlierRemoved(entry: KeyEntry, record: ApiKey, reason: Revocat
       },
     },
     record: { Delete: { ...recordKey(keyHash), ConditionExpression: "attribute_exists(key_hash)" } },
-    audit: audit("api_key.earlier_ended", system, entry, { reason }),
+    audit: audit("api_key.earlier_ended", system, entry, { reason, key_prefix: record.key_prefix }),
     notification: revocation(entry, record, reason, "earlier"),
   });
 }

@@ -14,9 +14,9 @@ const MIN_RESPONSE_MS = 100;
  */
 export const handler = defineEndpoint("POST /v1/credentials/revoke", {
   input: leakInput,
-  async run({ input: { credentials } }) {
+  async run({ input: { credentials }, now }) {
     const hashes = [...new Set(credentials)].filter(isApiKey).map(hashApiKey);
-    await allEnded([apiKeys.removeByHash(hashes, "leaked"), sleep(MIN_RESPONSE_MS)]);
+    await allEnded([apiKeys.removeByHash(hashes, "leaked", now), sleep(MIN_RESPONSE_MS)]);
     return accepted({ received: credentials.length });
   },
 });

@@ -8,7 +8,8 @@ const actions: Record<AuditAction, string> = {
   "api_key.deleted": "An API key was deleted; `details.reason` says why, unless its user did it.",
   "api_key.renamed": "An API key was renamed.",
   "api_key.rolled": "The secret of an API key was replaced.",
-  "api_key.earlier_ended": "An earlier secret of an API key ended before its overlap; `details.reason` says why.",
+  "api_key.earlier_ended":
+    "An earlier secret of an API key ended before its overlap; `details.reason` says why, `details.key_prefix` which.",
   "webhook.created": "A webhook was created.",
   "webhook.updated": "A webhook was changed, enabled or disabled; `details.changed` names the fields.",
   "webhook.secret_rotated": "The signing secret of a webhook was replaced.",

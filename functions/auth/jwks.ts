@@ -5,6 +5,7 @@ import {
   JwkValidationError,
   JwtBaseError,
   JwtExpiredError,
+  JwtNotBeforeError,
   KidNotFoundInJwksError,
 } from "aws-jwt-verify/error";
 import { SimpleJwksCache } from "aws-jwt-verify/jwk";
@@ -12,7 +13,7 @@ import { decomposeUnverifiedJwt } from "aws-jwt-verify/jwt";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
-import { tokenExpired } from "./jwt-claims.ts";
+import { notValidYet, tokenExpired } from "./jwt-claims.ts";
 
 /*
  * Tokens of issuers that publish their keys. The keys are cached here, for each issuer, and not by the library, which would
@@ -90,7 +91,7 @@ const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)
 /**
  * Returns the payload of a token that is signed by an issuer, or undefined for any other token. Public keys are fetched
  * every five minutes, and when a token names an unknown key.
- * @throws ApiError `token_expired`; or `service_unavailable` when the token names an unknown key, too soon after another
+ * @throws ApiError `token_expired`; `invalid_token` before its `nbf`; or `service_unavailable` when the token names an unknown key, too soon after another
  *   such token for another fetch
  * @throws FetchError or another of `issuerErrors` when the issuer's keys are unavailable; the token may be valid
  */
@@ -99,6 +100,7 @@ export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Prom
     return verify(token, await currentKeys(jwks, now)) ?? verify(token, await keysForUnknownKid(jwks, token, now));
   } catch (error) {
     if (error instanceof JwtExpiredError) throw tokenExpired();
+    if (error instanceof JwtNotBeforeError) throw notValidYet();
     if (issuerErrors.some((kind) => error instanceof kind)) throw error;
     if (error instanceof JwtBaseError || unfitSignatureCode.test((error as NodeJS.ErrnoException).code ?? ""))
       return undefined;

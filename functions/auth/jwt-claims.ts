@@ -26,6 +26,7 @@ export interface ClaimRules {
 export const invalidToken = (message: string, options?: ErrorOptions) =>
   new ApiError("invalid_token", message, options);
 export const invalidClaim = (claim: string) => invalidToken(`The ${claim} claim of the JWT is missing or invalid.`);
+export const notValidYet = () => invalidToken("The JWT is not valid yet.");
 /** @param advice what the caller can do */
 export const tokenExpired = (advice = "Sign in again.") =>
   new ApiError("token_expired", `The JWT has expired. ${advice}`);
@@ -62,7 +63,7 @@ function requireValidTimes({ exp, iat, nbf }: z.output<typeof timeClaims>, now: 
   if (exp <= nowSeconds) throw tokenExpired();
   if (iat === undefined && rules.requiresIssuedAt) throw invalidClaim("iat");
   if (iat !== undefined && iat > latestStart) throw invalidToken("The JWT was issued in the future.");
-  if (nbf !== undefined && nbf > latestStart) throw invalidToken("The JWT is not valid yet.");
+  if (nbf !== undefined && nbf > latestStart) throw notValidYet();
   if (exp > (iat ?? nowSeconds) + rules.maxLifetimeSeconds + rules.clockSkewSeconds) {
     throw invalidToken(`The lifetime of the JWT is too long. The maximum is ${rules.maxLifetimeSeconds} seconds.`);
   }

@@ -131,7 +131,9 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
     const now = new Date();
     const header = isRepeatable ? headerOf(event.headers, "idempotency-key") : undefined;
     const userId = identity ? idempotencyScopeOf(identity, params.project_id) : "";
-    const request = repeatableRequest(header, { userId, route: `${method} ${event.path}`, input: body });
+    // Not the requested path: it has the base path of a custom domain, and ids in any case.
+    const target = JSON.stringify([route, Object.entries(params).sort()]);
+    const request = repeatableRequest(header, { userId, route: target, input: body });
     const call = () =>
       run({
         params,

@@ -19,7 +19,7 @@ export interface RepeatableRequest {
   user_id: string;
   /** The header `Idempotency-Key`: chosen by the client, per user. */
   key: string;
-  /** Hash of method, path and input: a repeat has the same. */
+  /** Hash of the endpoint, the ids in its path and the input: a repeat has the same. */
   fingerprint: string;
 }
 

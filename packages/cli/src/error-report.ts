@@ -105,7 +105,7 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
   unauthorized: "Sign in: svc login",
   invalid_token: "Sign in again: svc login",
   token_expired: "A JWT is valid for at most an hour. Sign in again, preferably with an API key: svc login",
-  invalid_api_key: "The key was deleted, or belongs to another service. Sign in again: svc login",
+  invalid_api_key: "The key was deleted or rolled, or belongs to another service. Sign in again: svc login",
   workflow_not_trusted:
     "An admin of the project adds the repository with its numeric id: svc workflows trust. List what is trusted: svc workflows list",
   api_key_expired: "Use another key, or create one: svc keys create",

@@ -82,7 +82,7 @@ function withIdPrefix<Item extends { id: string }>(items: Item[], prefix: string
 /** Rejects a prefix for a delete: after the first delete, it may match another resource. */
 export function requireFullId(id: string): string {
   if (isUuid(id)) return id;
-  throw usageError(`${id} is not a full id.`, "Pass the full id; prefixes are not accepted for delete.");
+  throw usageError(`${id} is not a full id.`, "Pass the full id; prefixes are not accepted here.");
 }
 
 /** @returns the webhook with the id or prefix, or all webhooks of the project when none is passed */

@@ -1571,7 +1571,7 @@ export interface components {
        *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
        *     - `api_key.renamed`: An API key was renamed.
        *     - `api_key.rolled`: The secret of an API key was replaced.
-       *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why.
+       *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why, `details.key_prefix` which.
        *     - `webhook.created`: A webhook was created.
        *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
        *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
@@ -1948,7 +1948,7 @@ export interface components {
      *
      *     `token_expired`: The JWT has expired. Sign in again.
      *
-     *     `invalid_api_key`: The API key is malformed, unknown or deleted.
+     *     `invalid_api_key`: The API key is malformed, unknown, deleted or replaced by a roll.
      *
      *     `api_key_expired`: The `expires_at` of the API key has passed.
      *

@@ -29,6 +29,16 @@ test.each<[string, Partial<Identity>, string]>([
   await expect(access(changes)).rejects.toMatchObject({ code });
 });
 
+test.each([
+  [[], "The credential does not have the permission webhooks:write. It has none."],
+  [
+    ["webhooks:read", "projects:read"],
+    "The credential does not have the permission webhooks:write. It has: webhooks:read, projects:read.",
+  ],
+])("the message for a credential with the permissions %j names the missing one", async (permissions, message) => {
+  await expect(access({ permissions })).rejects.toMatchObject({ message });
+});
+
 test.each(["session", "admin_session"] as const)("a workflow is refused where the access is %s", async (wanted) => {
   await expect(access({}, { access: wanted, permission: "none" })).rejects.toMatchObject({ code: "session_required" });
 });

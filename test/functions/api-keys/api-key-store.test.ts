@@ -251,9 +251,12 @@ describe("notifications", () => {
     await insert(key);
     const toNext = (current: ApiKey) => rollApiKey(current, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
     const { apiKey } = await roll(key.user_id, key.id, new Date(), 600, toNext);
-    await Promise.all([removeByHash([key.key_hash], "leaked"), removeByHash([key.key_hash], "leaked")]);
+    await Promise.all([
+      removeByHash([key.key_hash], "leaked", new Date()),
+      removeByHash([key.key_hash], "leaked", new Date()),
+    ]);
     expect(await reasonsOf(key)).toEqual(["leaked earlier"]);
-    await removeByHash([key.key_hash, apiKey.key_hash], "leaked");
+    await removeByHash([key.key_hash, apiKey.key_hash], "leaked", new Date());
     expect((await reasonsOf(key)).sort()).toEqual(["leaked current", "leaked earlier"]);
   });
 

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { jest } from "@jest/globals";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 import { send, startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -11,7 +13,10 @@ beforeAll(async () => {
   service = await startTestService();
   logSink.write = (_level, line) => void logged.push(line);
 });
-afterEach(restoreAws);
+afterEach(() => {
+  jest.useRealTimers();
+  restoreAws();
+});
 afterAll(() => service.stop());
 
 type User = ReturnType<TestService["user"]>;
@@ -71,6 +76,17 @@ test("ends an earlier key alone", async () => {
   await revoke([next]);
   expect(await Promise.all([key, next, last].map(statusWith))).toEqual([200, 401, 200]);
   expect((await user.api.get("/v1/api-keys")).body.data).toMatchObject([{ id }]);
+});
+
+test("an earlier key whose overlap is over is not reported to its owner, although its record still exists", async () => {
+  const clock = fakeDate();
+  const user = service.user();
+  const { id, key } = await create(user);
+  await rolledKey(user, id);
+  clock.advance(601);
+  expect((await revoke([key])).status).toBe(202);
+  const { data } = (await user.api.get("/v1/audit-events")).body;
+  expect(data.map(({ action }: { action: string }) => action)).toEqual(["api_key.rolled", "api_key.created"]);
 });
 
 test("concurrent calls with an earlier key log its end once", async () => {

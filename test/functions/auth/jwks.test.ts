@@ -139,6 +139,11 @@ describe.each(algorithms)("a token signed with %s", (alg) => {
     await expect(verify(token())).rejects.toMatchObject(apiError(code));
   });
 
+  test("that is not valid yet is rejected with a message that says so", async () => {
+    const token = sign(alg, { ...claims(), nbf: nowSeconds() + 600 });
+    await expect(verify(token)).rejects.toMatchObject({ message: "The JWT is not valid yet." });
+  });
+
   test("by another key under a kid of the issuer is rejected, even with that key in the header", async () => {
     const otherPair = makePairs[alg]?.() as (typeof pairs)[string];
     const jwk = otherPair.publicKey.export({ format: "jwk" });

@@ -1,4 +1,4 @@
-import { createHmac, generateKeyPairSync, randomBytes, randomUUID } from "node:crypto";
+import { createHmac, generateKeyPairSync, randomBytes, randomUUID, sign } from "node:crypto";
 import { jest } from "@jest/globals";
 import jwt from "jsonwebtoken";
 import { mintToken } from "../../../bin/local/mint-token.ts";
@@ -377,6 +377,17 @@ const nowSeconds = () => Math.floor(Date.now() / 1000);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 type Given = Awaited<ReturnType<typeof givenTrust>>;
+
+test("a token signed with EdDSA is rejected, although users may have one and the issuer publishes its key", async () => {
+  const edwards = await startCiSystem("edwards");
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  edwards.issuer.jwks.keys = [{ ...publicKey.export({ format: "jwk" }), kid: "ed", alg: "EdDSA", use: "sig" }];
+  const { token, webhooks } = await givenTrust({}, edwards);
+  const [, claims = ""] = token().split(".");
+  const signed = `${encode({ alg: "EdDSA", kid: "ed" })}.${claims}`;
+  const signature = sign(null, Buffer.from(signed), privateKey).toString("base64url");
+  expect((await service.as(`${signed}.${signature}`).get(webhooks)).body.error.code).toBe("invalid_token");
+});
 
 describe("without a read, with invalid_token,", () => {
   test.each<[string, (given: Given) => string]>([

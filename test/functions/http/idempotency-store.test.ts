@@ -65,6 +65,46 @@ test("the same key with another body or for another path is rejected with 422", 
   expect((await user.api.get(path)).body.data).toEqual([]);
 });
 
+test("the same key and body for another endpoint or for another project are rejected with 422", async () => {
+  const user = service.user();
+  const [one, two] = [await service.project(user.userId), await service.project(user.userId)];
+  const account = { name: "ci", role: "viewer" };
+  const accounts = `/v1/projects/${one}/service-accounts`;
+  const { id } = (await create(user, account, "account", accounts)).body.data;
+  const codes = [
+    await create(user, { name: "ci" }, "key"),
+    await create(user, { name: "ci" }, "key", `${accounts}/${id}/api-keys`),
+    await create(user, account, "account", `/v1/projects/${two}/service-accounts`),
+  ].map(codeOf);
+  expect(codes).toEqual([
+    [201, undefined],
+    [422, "idempotency_key_reused"],
+    [422, "idempotency_key_reused"],
+  ]);
+  expect((await user.api.get(`${accounts}/${id}/api-keys`)).body.data).toEqual([]);
+});
+
+test("a repeat may write the ids of the path in upper case", async () => {
+  const user = service.user();
+  const project = await service.project(user.userId);
+  const hook = { url: "https://hooks.example.com/", events: ["deploy.failed"] };
+  expect((await create(user, hook, "run-1", `/v1/projects/${project}/webhooks`)).status).toBe(201);
+  const repeat = await create(user, hook, "run-1", `/v1/projects/${project.toUpperCase()}/webhooks`);
+  expect(codeOf(repeat)).toEqual([409, "already_created"]);
+});
+
+test("concurrent requests that create a record without a secret all return the same record", async () => {
+  const user = service.user();
+  const accounts = `/v1/projects/${await service.project(user.userId)}/service-accounts`;
+  const account = { name: "ci", role: "viewer" };
+  const responses = await Promise.all(Array.from({ length: 10 }, () => create(user, account, "run-1", accounts)));
+  const [listed, ...others] = (await user.api.get(accounts)).body.data;
+  expect(others).toEqual([]);
+  expect(responses.map(({ status, body }) => ({ status, data: body.data }))).toEqual(
+    Array(10).fill({ status: 201, data: listed }),
+  );
+});
+
 test("spaces and the order of the fields do not make another body", async () => {
   const user = service.user();
   const project = await service.project(user.userId);

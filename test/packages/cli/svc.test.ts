@@ -536,7 +536,7 @@ describe("webhooks", () => {
     [["webhooks", "rotate", "--overlap", "soon"], 2, "whole number of seconds"],
     [["webhooks", "rotate", "--overlap", "999999"], 2, "from 0 to 604800"],
     [["webhooks", "delete"], 2, "missing required argument"],
-    [["webhooks", "delete", "0193"], 2, "Pass the full id"],
+    [["webhooks", "delete", "0193"], 2, "Pass the full id; prefixes are not accepted here."],
     [["webhooks", "test", "--event", "deploy.paused"], 2, "Allowed choices are"],
     [["webhooks", "explode"], 2, "unknown command"],
     [["webhooks"], 2, "Usage: svc webhooks"],
