@@ -1801,6 +1801,7 @@ export interface components {
        * @description Time of the event, ISO 8601 in UTC.
        */
       timestamp: string;
+      /** @description What happened to the webhook. A certification adds its marks: a receiver ignores other fields. */
       data: {
         /**
          * Format: uuid
@@ -1818,6 +1819,8 @@ export interface components {
         status_code: number | null;
         /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
         error_code: string | null;
+      } & {
+        [key: string]: unknown;
       };
     };
     WebhookDisabled: {
@@ -1841,6 +1844,7 @@ export interface components {
        * @description Time of the event, ISO 8601 in UTC.
        */
       timestamp: string;
+      /** @description What happened to the webhook. A certification adds its marks: a receiver ignores other fields. */
       data: {
         /**
          * Format: uuid
@@ -1867,6 +1871,8 @@ export interface components {
          * @enum {string}
          */
         reason: "gone" | "failing" | "manual";
+      } & {
+        [key: string]: unknown;
       };
     };
   };
