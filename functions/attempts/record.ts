@@ -238,9 +238,7 @@ async function applyConsequences(
   const failing = { ...webhook, failing_since: webhook.failing_since ?? at };
   const dueAt = failingNotificationTime(failing, decidedAt, next.status === "pending" ? next.nextAttemptAt : undefined);
   // Last, so that an error does not delay the next attempt. If it is lost, a later failure notices it again.
-  if (dueAt && (isDecisive || dueAt <= decidedAt)) {
-    await webhooks.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
-  }
+  if (dueAt) await webhooks.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
   return false;
 }
 

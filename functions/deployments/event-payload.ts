@@ -106,7 +106,7 @@ export const healthPayloadSchemas = {
       reason: oneOf<"gone" | "failing" | "manual">("Why it was disabled.", {
         gone: "its receiver responded with 410",
         failing: "no delivery succeeded for days",
-        manual: "disabled by a user",
+        manual: "disabled by a user or the operator",
       }),
     }),
   ),

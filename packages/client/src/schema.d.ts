@@ -978,7 +978,7 @@ export interface components {
        *
        *     - `gone`: the receiver responded with 410
        *     - `failing`: no delivery succeeded for days
-       *     - `manual`: disabled by a user
+       *     - `manual`: disabled by a user or the operator
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
@@ -1016,7 +1016,7 @@ export interface components {
        *
        *     - `gone`: the receiver responded with 410
        *     - `failing`: no delivery succeeded for days
-       *     - `manual`: disabled by a user
+       *     - `manual`: disabled by a user or the operator
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
@@ -1219,7 +1219,7 @@ export interface components {
        *
        *     - `gone`: the receiver responded with 410
        *     - `failing`: no delivery succeeded for days
-       *     - `manual`: disabled by a user
+       *     - `manual`: disabled by a user or the operator
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
@@ -1867,7 +1867,7 @@ export interface components {
          *
          *     - `gone`: its receiver responded with 410
          *     - `failing`: no delivery succeeded for days
-         *     - `manual`: disabled by a user
+         *     - `manual`: disabled by a user or the operator
          * @enum {string}
          */
         reason: "gone" | "failing" | "manual";
