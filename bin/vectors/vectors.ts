@@ -46,8 +46,13 @@ const body = event('{"url":"https://my-shop.example.app","status":"running"}');
 const unicodeBody = event('{"url":"https://my-shop.example.app","status":"running","message":"Grüße, 世界 🚀"}');
 const spacedBody = event('{ "url": "https://my-shop.example.app",\\n  "status": "running" }').replace("\\n", "\n");
 
+const webhookEventBody =
+  '{"event":"webhook.disabled","project_id":"0198c2a4-7b1e-7c55-9f3d-2a6b8c4d0e11","deployment_id":null,"timestamp":"2026-11-21T04:04:29.027Z",' +
+  '"data":{"webhook_id":"0198c2a4-8c11-7f3a-b0d2-6e1f5a7c9b40","host":"hooks.example.com","failing_since":null,"status_code":null,"error_code":null,"reason":"manual"}}';
+
 const bodies: [name: string, body: string][] = [
   ["one event", body],
+  ["an event about a webhook, whose deployment_id is null", webhookEventBody],
   ["only an empty object", "{}"],
   ["umlauts, Chinese and an emoji, in UTF-8", unicodeBody],
   ["the same text with escapes, which are different bytes", escaped(unicodeBody)],

@@ -6,8 +6,8 @@ usage() {
 Usage: STAGE=prod docs/runbook/delete-api-key.sh USER_ID KEY_ID
 
 Deletes all items of the key, those of earlier secrets too, and decrements the owner's key count, in one transaction. The
-audit log of the owner shows it, for a service account that of its project. It changes nothing if the key does not exist, or
-is rolled or deleted in the meantime.
+audit log of the owner shows it, for a service account that of its project, and the owner is notified. It changes nothing if
+the key does not exist, or is rolled or deleted in the meantime.
 END
 }
 
@@ -26,7 +26,9 @@ if [ "$project" = None ]; then
   exit 1
 fi
 scope=project:$project
-if [ "$project" = user ]; then scope=user:$1; fi
+if [ "$project" = user ]; then scope=user:$1 project=; fi
+null='{"NULL":true}'
+data="{\"api_key_id\":{\"S\":\"$2\"},\"user_id\":{\"S\":$(json "$1")},\"name\":$null,\"key_prefix\":$null,\"reason\":{\"S\":\"revoked_by_platform\"},\"secret\":{\"S\":\"current\"}}"
 records=
 for hash in "${hashes[@]}"; do
   records+="{\"Delete\":{\"TableName\":\"$STACK-api-keys\",\"Key\":{\"key_hash\":{\"S\":\"$hash\"}}}},"
@@ -35,5 +37,6 @@ aws dynamodb transact-write-items --transact-items "[
   $records
   {\"Delete\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":$entry,\"ConditionExpression\":\"key_hash = :seen\",\"ExpressionAttributeValues\":{\":seen\":{\"S\":\"${hashes[0]}\"}}}},
   {\"Update\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"#count\"}},\"UpdateExpression\":\"ADD key_count :minusOne\",\"ExpressionAttributeValues\":{\":minusOne\":{\"N\":\"-1\"}}}},
-  $(audit_put "$scope" api_key.deleted "$2")
+  $(audit_put "$scope" api_key.deleted "$2"),
+  $(notification_put api_key.revoked "$data" "$project")
 ]"

@@ -65,17 +65,34 @@ invoke() (
   [ "$failed" = None ] || { echo "invoke: $name failed." >&2; exit 1; }
 )
 
+# new_id: prints a new UUIDv7, which begins with the time
+new_id() {
+  local random time
+  random=$(od -An -N10 -tx1 /dev/urandom | tr -d ' \n')
+  time=$(printf '%012x' $(($(date -u +%s) * 1000)))
+  echo "${time:0:8}-${time:8}-7${random:0:3}-8${random:3:3}-${random:6:12}"
+}
+
 # audit_put SCOPE ACTION RESOURCE [DETAILS]: prints the item of a transaction that writes an event of the platform to the audit
 # log, for example: audit_put project:<project> webhook.disabled <webhook> '{"reason":{"S":"manual"}}'
 audit_put() {
-  local now random time
-  now=$(date -u +%s)
-  random=$(od -An -N10 -tx1 /dev/urandom | tr -d ' \n')
-  time=$(printf '%012x' $((now * 1000))) # of a UUIDv7, by which the log is ordered
   printf '{"Put":{"TableName":"%s","Item":{"scope":{"S":%s},"id":{"S":"%s"},"at":{"S":"%s"},"action":{"S":"%s"},' \
-    "$STACK-audit-events" "$(json "$1")" "${time:0:8}-${time:8}-7${random:0:3}-8${random:3:3}-${random:6:12}" "$(date -u +%FT%T.000Z)" "$2"
+    "$STACK-audit-events" "$(json "$1")" "$(new_id)" "$(date -u +%FT%T.000Z)" "$2"
   printf '"actor":{"M":{"type":{"S":"platform"}}},"resource_id":{"S":"%s"},"details":{"M":%s},"expires_at":{"N":"%s"}}}}' \
-    "$3" "${4:-{\}}" $((now + 400 * 86400))
+    "$3" "${4:-{\}}" $(($(date -u +%s) + 400 * 86400))
+}
+
+# notification_put TYPE DATA [PROJECT]: prints the item of a transaction that notifies owners within a minute or two, for example:
+# notification_put webhook.disabled '{"webhook_id":{"S":"<webhook>"}}' <project>
+notification_put() {
+  local at id project=
+  at=$(date -u +%FT%T.000Z) id=$(new_id)
+  if [ -n "${3:-}" ]; then project="\"project_id\":{\"S\":\"$3\"},"; fi
+  # All shards are read: any will do.
+  printf '{"Put":{"TableName":"%s","Item":{"due_shard":{"S":"0"},"due":{"S":"%s"},"due_at":{"S":"%s"},"id":{"S":"%s"},' \
+    "$STACK-notifications" "$at#$id" "$at" "$id"
+  printf '"timestamp":{"S":"%s"},"type":{"S":"%s"},%s"data":{"M":%s}}}}' \
+    "$at" "$1" "$project" "$2"
 }
 
 # table_state TABLE: prints the status of a table, or GONE if it does not exist

@@ -10,7 +10,7 @@ import {
 import { enqueue, enqueueUnrecorded, laneOf, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
 import { scheduleDrain } from "../deliveries/parking-store.ts";
-import { isNewlyFailingForLong } from "../notifications/notification.ts";
+import { failingNotificationTime } from "../notifications/notification.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
 import { addSeconds } from "../platform/time.ts";
@@ -234,10 +234,11 @@ async function applyConsequences(
       webhook,
     );
   }
+  if (delivery.test) return false;
+  const failing = { ...webhook, failing_since: webhook.failing_since ?? at };
+  const dueAt = failingNotificationTime(failing, decidedAt, next.status === "pending" ? next.nextAttemptAt : undefined);
   // Last, so that an error does not delay the next attempt. If it is lost, a later failure notices it again.
-  if (!delivery.test && isNewlyFailingForLong(webhook, decidedAt)) {
-    await webhooks.notifyFailing(webhook, failure, decidedAt.toISOString());
-  }
+  if (dueAt) await webhooks.notifyFailing(failing, failure, decidedAt.toISOString(), dueAt);
   return false;
 }
 

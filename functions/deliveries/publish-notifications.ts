@@ -13,6 +13,7 @@ import { findDue, remove } from "../notifications/notification-store.ts";
 import { type NotificationMessage, publish } from "../notifications/notification-topic.ts";
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { Outbox } from "./outbox.ts";
 import { planDelivery } from "./plan-delivery.ts";
@@ -89,18 +90,24 @@ type KeyNotification = Notification & KeyInput;
 
 const isAboutWebhook = (row: Notification): row is HealthNotification => "webhook_id" in row.data;
 
-async function publishHealth(row: HealthNotification): Promise<true> {
-  await deliver(row);
+/** @returns false for a planned notification that is no longer true: the webhook recovered, changed or was deleted */
+async function publishHealth(row: HealthNotification): Promise<boolean> {
+  const ofProject = await webhooks.list(row.project_id);
+  const about = ofProject.find(({ id }) => id === row.data.webhook_id);
+  const isStillFailing = about?.failing_since === row.data.failing_since && about.disabled_at === undefined;
+  if (row.is_planned && !isStillFailing) return false;
+  await deliver(row, ofProject);
   await publish(toMessage(row, row.data));
   return true;
 }
 
 /** Creates the deliveries to the other webhooks of the project that subscribe to the event. */
-async function deliver({ type, data, id, project_id, timestamp }: HealthNotification): Promise<void> {
+async function deliver(
+  { type, data, id, project_id, timestamp }: HealthNotification,
+  ofProject: Webhook[],
+): Promise<void> {
   const event = createHealthEvent(type, { id, project_id, timestamp, data });
-  const receivers = (await webhooks.list(project_id)).filter(
-    (webhook) => webhook.id !== data.webhook_id && webhook.events.includes(type),
-  );
+  const receivers = ofProject.filter((webhook) => webhook.id !== data.webhook_id && webhook.events.includes(type));
   // The rows come first: after a crash, the next run finds them and creates no others.
   const planned = await allEnded(receivers.map((webhook) => planDelivery(event, webhook, new Date(), false, 0)));
   await new Outbox(1).add(planned.flat());

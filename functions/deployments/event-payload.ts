@@ -79,6 +79,14 @@ const aboutWebhook = {
   ),
 };
 
+/** Not strict: a certification adds its marks to `data`, and a receiver that validates its payload must accept them. */
+const dataAboutWebhook = <Shape extends typeof aboutWebhook>(shape: Shape) =>
+  z
+    .looseObject(shape)
+    .check(
+      z.describe("What happened to the webhook. A certification adds its marks: a receiver ignores other fields."),
+    );
+
 const healthPayloadOf = <Data extends z.ZodMiniType<object>>(event: HealthEventName, data: Data) =>
   z.strictObject({
     event: z.literal(event).check(z.describe("Name of the event.")),
@@ -90,15 +98,15 @@ const healthPayloadOf = <Data extends z.ZodMiniType<object>>(event: HealthEventN
 
 /** The payload of each event about a webhook, by its name. */
 export const healthPayloadSchemas = {
-  "webhook.failing": healthPayloadOf("webhook.failing", z.strictObject(aboutWebhook)),
+  "webhook.failing": healthPayloadOf("webhook.failing", dataAboutWebhook(aboutWebhook)),
   "webhook.disabled": healthPayloadOf(
     "webhook.disabled",
-    z.strictObject({
+    dataAboutWebhook({
       ...aboutWebhook,
       reason: oneOf<"gone" | "failing" | "manual">("Why it was disabled.", {
         gone: "its receiver responded with 410",
         failing: "no delivery succeeded for days",
-        manual: "disabled by a user",
+        manual: "disabled by a user or the operator",
       }),
     }),
   ),

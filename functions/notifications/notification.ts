@@ -55,7 +55,13 @@ export type NotificationType = keyof NotificationData;
 
 /** A notification about a webhook. Other webhooks of the project get it as an event. */
 export type HealthInput = {
-  [Type in HealthEventName]: { type: Type; project_id: string; data: NotificationData[Type] };
+  [Type in HealthEventName]: {
+    type: Type;
+    project_id: string;
+    data: NotificationData[Type];
+    /** Present for one that is due later: it is dropped if the webhook does not fail any more by then. */
+    is_planned?: true;
+  };
 }[HealthEventName];
 
 /** A notification about a key. `project_id` is that of its service account; absent = the key of a person. */
@@ -124,13 +130,25 @@ export function remindersOf(
 
 /** How long a webhook fails without a success before its owners are notified. */
 const NOTIFY_FAILING_AFTER_SECONDS = 30 * 60;
+/** A next attempt within this time after that notifies them. With a later one, or none, the notification is planned. */
+const NEXT_ATTEMPT_SECONDS = 15 * 60;
 
-/** Returns whether a webhook has failed for so long that its owners are notified, and they are not yet. */
-export function isNewlyFailingForLong(
+/**
+ * Returns when the owners of a failing webhook are notified, after a failed attempt.
+ * @param nextAttemptAt time of the delivery's next attempt, in ISO 8601; absent = none follows
+ * @returns `now` when it has failed for long; a later time for a notification to plan; undefined when they are notified
+ *   already, or the next attempt is soon enough to notice it
+ */
+export function failingNotificationTime(
   webhook: { failing_since?: string; failing_notified_at?: string; disabled_at?: string },
   now: Date,
-): boolean {
+  nextAttemptAt?: string,
+): Date | undefined {
   const { failing_since, failing_notified_at, disabled_at } = webhook;
-  if (failing_since === undefined || failing_notified_at !== undefined || disabled_at !== undefined) return false;
-  return (now.getTime() - Date.parse(failing_since)) / 1000 >= NOTIFY_FAILING_AFTER_SECONDS;
+  if (failing_since === undefined || failing_notified_at !== undefined || disabled_at !== undefined) return undefined;
+  const longAt = addSeconds(new Date(failing_since), NOTIFY_FAILING_AFTER_SECONDS);
+  if (now.toISOString() >= longAt) return now;
+  const isNoticedNext =
+    nextAttemptAt !== undefined && nextAttemptAt <= addSeconds(new Date(longAt), NEXT_ATTEMPT_SECONDS);
+  return isNoticedNext ? undefined : new Date(longAt);
 }

@@ -69,7 +69,7 @@ const listed = {
     oneOf<DisabledReason>("Reason for disabling; null = enabled.", {
       gone: "the receiver responded with 410",
       failing: "no delivery succeeded for days",
-      manual: "disabled by a user",
+      manual: "disabled by a user or the operator",
     }),
   ),
   suspended_at: z.optional(

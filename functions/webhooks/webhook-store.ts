@@ -431,9 +431,15 @@ export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boole
 /**
  * Notifies the owners of a webhook that has been failing for long, once until its next success.
  * @param webhook its state at the time of the failure
+ * @param dueAt later than `at` for a notification that is published then if the webhook still fails; absent = now
  * @returns whether this call notified them: false also when a delivery has succeeded since, or the URL has changed
  */
-export async function notifyFailing(webhook: Webhook, failure: LastFailure, at: string): Promise<boolean> {
+export async function notifyFailing(
+  webhook: Webhook,
+  failure: LastFailure,
+  at: string,
+  dueAt = new Date(at),
+): Promise<boolean> {
   const { project_id, id, url, failing_since } = webhook;
   const data: HealthInput["data"] = aboutWebhook(webhook, failure);
   try {
@@ -448,7 +454,10 @@ export async function notifyFailing(webhook: Webhook, failure: LastFailure, at: 
           ExpressionAttributeValues: { ":at": at, ":since": failing_since, ":url": url },
         },
       },
-      notification: notificationPut({ type: "webhook.failing", project_id, data }),
+      notification: notificationPut(
+        { type: "webhook.failing", project_id, data, ...(dueAt.toISOString() > at && { is_planned: true }) },
+        dueAt,
+      ),
     });
     return true;
   } catch (error) {

@@ -37,7 +37,7 @@ export interface Webhook {
   change_id?: string;
 }
 
-/** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user. */
+/** `gone`: the receiver responded with 410. `failing`: no success for days. `manual`: disabled by a user or the operator. */
 export type DisabledReason = "gone" | "failing" | "manual";
 
 export const MAX_WEBHOOKS_PER_PROJECT = 20;

@@ -7,6 +7,7 @@ import { platform } from "../../functions/access/actor.ts";
 import { type AuditInput, createAuditEvent } from "../../functions/audit/audit-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
+import { createNotification, dueBound } from "../../functions/notifications/notification.ts";
 import { suspensionInput } from "../../functions/projects/suspend.ts";
 import { parse } from "../../functions/schema/input.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
@@ -644,12 +645,55 @@ test("the audit events that scripts write have the fields of those that function
   expect(Math.abs(expires_at.N - event.expires_at)).toBeLessThan(60);
 });
 
+/** Returns the item that a script writes to notify owners. */
+const notificationPut = (type: string, data: object, project?: string) => {
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
+  return {
+    Put: {
+      TableName: "deployment-webhooks-prod-notifications",
+      Item: {
+        due_shard: { S: "0" },
+        due: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z#[0-9a-f]{8}-[0-9a-f]{4}-7/) },
+        due_at: { S: time },
+        id: { S: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) },
+        timestamp: { S: time },
+        type: { S: type },
+        ...(project !== undefined && { project_id: { S: project } }),
+        data: { M: data },
+      },
+    },
+  };
+};
+
+const NULL = { NULL: true };
+const revokedKey = {
+  api_key_id: { S: "key-1" },
+  user_id: { S: "user-1" },
+  name: NULL,
+  key_prefix: NULL,
+  reason: { S: "revoked_by_platform" },
+  secret: { S: "current" },
+};
+
+test("the notifications that scripts write have the fields of those that functions write", () => {
+  const data = { webhook_id: "w", host: "h", failing_since: null, status_code: null, error_code: null };
+  const input = { type: "webhook.failing", project_id: "p", data } as const;
+  const row = createNotification(input, new Date(), randomBytes(16));
+  const { Put } = JSON.parse(run(". docs/runbook/tools.sh; notification_put webhook.failing '{}' p").stdout);
+  expect(Object.keys(Put.Item).sort()).toEqual(Object.keys(row).sort());
+  expect(Put.Item.due.S).toBe(`${Put.Item.due_at.S}#${Put.Item.id.S}`);
+  expect(Put.Item.due.S < dueBound(new Date())).toBe(true);
+});
+
 test("deleting a key of a service account is shown in the audit log of its project", () => {
   const { code, written } = deleteKey("project-1\thash-1");
   expect(code).toBe(0);
   const items = JSON.parse(written[0] ?? "");
   expect(items[0].Delete.Key).toEqual({ key_hash: { S: "hash-1" } });
-  expect(items.at(-1)).toEqual(auditPut("project:project-1", "api_key.deleted", "key-1"));
+  expect(items.slice(-2)).toEqual([
+    auditPut("project:project-1", "api_key.deleted", "key-1"),
+    notificationPut("api_key.revoked", revokedKey, "project-1"),
+  ]);
 });
 
 test("deleting an API key deletes its items, also of earlier secrets, and decrements the count, in one transaction", () => {
@@ -681,6 +725,7 @@ test("deleting an API key deletes its items, also of earlier secrets, and decrem
       },
     },
     auditPut("user:user-1", "api_key.deleted", "key-1"),
+    notificationPut("api_key.revoked", revokedKey),
   ]);
 });
 
@@ -690,26 +735,58 @@ test("deleting an API key that does not exist changes nothing", () => {
   expect(stderr).toBe("The user user-1 has no API key key-1.\n");
 });
 
-test("disabling a webhook changes only one that exists and is enabled, and writes an audit event with it", () => {
-  const setup = `extra() { printf '%s' "$4" | tr -d '\\n' > "$DIR/written"; }`;
-  const { code, calls, written } = run(`${script("disable-webhook.sh")} project-1 webhook-1`, { setup });
-  expect(code).toBe(0);
-  expect(calls[0]).toMatch(/^dynamodb transact-write-items --transact-items /);
-  expect(JSON.parse(written[0] ?? "")).toEqual([
-    {
-      Update: {
-        TableName: "deployment-webhooks-prod-webhooks",
-        Key: { project_id: { S: "project-1" }, id: { S: "webhook-1" } },
-        UpdateExpression: "SET disabled_at = :at, disabled_reason = :manual",
-        ConditionExpression: "attribute_exists(id) AND attribute_not_exists(disabled_at)",
-        ExpressionAttributeValues: {
-          ":at": { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
-          ":manual": { S: "manual" },
+/** @param found what the AWS CLI prints of the row: URL and `failing_since` */
+function disableWebhook(found: string) {
+  const setup = `extra() { case "$2" in get-item) printf '${found}\\n' ;; *) printf '%s' "$4" | tr -d '\\n' > "$DIR/written" ;; esac; }`;
+  return run(`${script("disable-webhook.sh")} project-1 webhook-1`, { setup });
+}
+
+test.each([
+  ["https://hooks.example.com:8443/in?token=1\\tNone", NULL],
+  ["https://hooks.example.com:8443\\t2026-11-21T04:04:29.027Z", { S: "2026-11-21T04:04:29.027Z" }],
+])(
+  "disabling a webhook changes only one that is enabled, writes an audit event and notifies: %s",
+  (found, failing_since) => {
+    const { code, calls, written } = disableWebhook(found);
+    expect(code).toBe(0);
+    expect(calls[1]).toMatch(/^dynamodb transact-write-items --transact-items /);
+    expect(JSON.parse(written[0] ?? "")).toEqual([
+      {
+        Update: {
+          TableName: "deployment-webhooks-prod-webhooks",
+          Key: { project_id: { S: "project-1" }, id: { S: "webhook-1" } },
+          UpdateExpression: "SET disabled_at = :at, disabled_reason = :manual",
+          ConditionExpression: "attribute_exists(id) AND attribute_not_exists(disabled_at)",
+          ExpressionAttributeValues: {
+            ":at": { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/) },
+            ":manual": { S: "manual" },
+          },
         },
       },
-    },
-    auditPut("project:project-1", "webhook.disabled", "webhook-1", { reason: { S: "manual" } }),
-  ]);
+      auditPut("project:project-1", "webhook.disabled", "webhook-1", { reason: { S: "manual" } }),
+      notificationPut(
+        "webhook.disabled",
+        {
+          webhook_id: { S: "webhook-1" },
+          host: { S: "hooks.example.com:8443" },
+          failing_since,
+          status_code: NULL,
+          error_code: NULL,
+          reason: { S: "manual" },
+        },
+        "project-1",
+      ),
+    ]);
+  },
+);
+
+test("disabling a webhook that does not exist changes nothing", () => {
+  const { code, stderr, changes } = disableWebhook("None");
+  expect({ code, changes, stderr }).toEqual({
+    code: 1,
+    changes: [],
+    stderr: "The project project-1 has no webhook webhook-1.\n",
+  });
 });
 
 describe("setting the throttle", () => {

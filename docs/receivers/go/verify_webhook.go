@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// Event is the body of a delivery. Deliveries can arrive out of order: compare Timestamp.
+// Event is the body of a delivery. Deliveries can arrive out of order: compare Timestamp. DeploymentID is nil for the events
+// webhook.failing and webhook.disabled, which are not about a deployment.
 type Event struct {
 	Event        string          `json:"event"`
 	ProjectID    string          `json:"project_id"`
-	DeploymentID string          `json:"deployment_id"`
+	DeploymentID *string         `json:"deployment_id"`
 	Timestamp    string          `json:"timestamp"`
 	Data         json.RawMessage `json:"data"`
 }

@@ -16,11 +16,32 @@ export class WebhookVerificationError extends Error {
 }
 export type EventFields = {
     project_id: string;
-    deployment_id: string;
     /**
      * Time of the event, ISO 8601 UTC. Deliveries can arrive out of order.
      */
     timestamp: string;
+};
+export type AboutWebhook = {
+    /**
+     * Another webhook of the project: none is notified about itself.
+     */
+    webhook_id: string;
+    /**
+     * Host of its URL.
+     */
+    host: string;
+    /**
+     * Time of its first failure, ISO 8601 UTC; null = it was not failing.
+     */
+    failing_since: string | null;
+    /**
+     * Status code of the last response; null = none.
+     */
+    status_code: number | null;
+    /**
+     * Why the last attempt failed; null = no attempt led to the event.
+     */
+    error_code: string | null;
 };
 export type Started = {
     event: "deploy.started";
@@ -37,7 +58,22 @@ export type Failed = {
     event: "deploy.failed";
     data: Record<string, unknown>;
 };
-export type DeploymentEvent = EventFields & (Started | Succeeded | Failed);
+export type DeploymentEvent = EventFields & {
+    deployment_id: string;
+} & (Started | Succeeded | Failed);
+export type WebhookFailing = {
+    event: "webhook.failing";
+    data: AboutWebhook & Record<string, unknown>;
+};
+export type WebhookDisabled = {
+    event: "webhook.disabled";
+    data: AboutWebhook & {
+        reason: string;
+    } & Record<string, unknown>;
+};
+export type WebhookEvent = EventFields & {
+    deployment_id: null;
+} & (WebhookFailing | WebhookDisabled);
 export type Delivery = {
     /**
      * Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
@@ -47,7 +83,7 @@ export type Delivery = {
     /**
      * The parsed body. The signature proves its origin; its fields are not validated.
      */
-    payload: DeploymentEvent;
+    payload: DeploymentEvent | WebhookEvent;
 };
 export type Options = {
     /**

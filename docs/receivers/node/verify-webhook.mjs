@@ -5,20 +5,30 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 /**
  * @typedef {object} EventFields
  * @property {string} project_id
- * @property {string} deployment_id
  * @property {string} timestamp Time of the event, ISO 8601 UTC. Deliveries can arrive out of order.
+ *
+ * @typedef {object} AboutWebhook
+ * @property {string} webhook_id Another webhook of the project: none is notified about itself.
+ * @property {string} host Host of its URL.
+ * @property {string | null} failing_since Time of its first failure, ISO 8601 UTC; null = it was not failing.
+ * @property {number | null} status_code Status code of the last response; null = none.
+ * @property {string | null} error_code Why the last attempt failed; null = no attempt led to the event.
  *
  * @typedef {{ event: "deploy.started", data: Record<string, unknown> }} Started
  * @typedef {{ event: "deploy.succeeded", data: { url: string, status: "running" } & Record<string, unknown> }} Succeeded
  * @typedef {{ event: "deploy.failed", data: Record<string, unknown> }} Failed
- * @typedef {EventFields & (Started | Succeeded | Failed)} DeploymentEvent
+ * @typedef {EventFields & { deployment_id: string } & (Started | Succeeded | Failed)} DeploymentEvent
+ *
+ * @typedef {{ event: "webhook.failing", data: AboutWebhook & Record<string, unknown> }} WebhookFailing
+ * @typedef {{ event: "webhook.disabled", data: AboutWebhook & { reason: string } & Record<string, unknown> }} WebhookDisabled
+ * @typedef {EventFields & { deployment_id: null } & (WebhookFailing | WebhookDisabled)} WebhookEvent
  */
 
 /**
  * @typedef {object} Delivery
  * @property {string} id Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
  *   "body", which does not sign that header, the SHA-256 of the body in hex.
- * @property {DeploymentEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
+ * @property {DeploymentEvent | WebhookEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
  */
 
 /**

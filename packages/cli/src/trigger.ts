@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Argument, type Command } from "commander";
-import type { Client, EventName, WebhookRef } from "../../client/src/client.ts";
+import type { Client, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
 import { signedIn } from "./api.ts";
-import { eventNames } from "./api-values.ts";
+import { webhookEventNames } from "./api-values.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { findProject, findWebhook, isUuid, noWebhookError } from "./find.ts";
 import type { Globals } from "./globals.ts";
@@ -39,12 +39,12 @@ export function addTrigger(program: Command): void {
       .summary("send a sample event to webhooks, or to a receiver on this machine")
       .description("Sends a sample event to the webhooks of a project, or straight to a URL, and shows the outcome."),
   )
-    .addArgument(new Argument("<event>", "the event to simulate").choices(eventNames))
+    .addArgument(new Argument("<event>", "the event to simulate").choices(webhookEventNames))
     .option("--project <id or name>", "default: your only project; with --forward: an id for the payload")
     .option("--webhook <id>", "the webhook's id or a unique prefix of it; default: all that receive the event")
     .option("--forward <url>", "send the sample to this URL, without the service: https, or http on this machine")
     .addHelpText("after", help)
-    .action(async (event: EventName, _options, command: Command) => {
+    .action(async (event: WebhookEventName, _options, command: Command) => {
       const options: Options = command.optsWithGlobals();
       const secrets = checkSecrets(readSecrets(options));
       if (options.forward !== undefined) return forwardSample(event, options.forward, secrets, options);
@@ -55,7 +55,7 @@ export function addTrigger(program: Command): void {
     });
 }
 
-async function sendTestDeliveries(event: EventName, options: Options): Promise<void> {
+async function sendTestDeliveries(event: WebhookEventName, options: Options): Promise<void> {
   const api = await signedIn(options);
   const projectId = await findProject(api, options.project);
   const webhooks = await webhooksFor(api, projectId, event, options.webhook);
@@ -70,7 +70,7 @@ async function sendTestDeliveries(event: EventName, options: Options): Promise<v
 async function webhooksFor(
   api: Client,
   projectId: string,
-  event: EventName,
+  event: WebhookEventName,
   idOrPrefix: string | undefined,
 ): Promise<WebhookRef[]> {
   if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
@@ -87,7 +87,12 @@ async function webhooksFor(
   return chosen.map(({ id }) => ({ projectId, webhookId: id }));
 }
 
-async function forwardSample(event: EventName, target: string, secrets: string[], options: Options): Promise<void> {
+async function forwardSample(
+  event: WebhookEventName,
+  target: string,
+  secrets: string[],
+  options: Options,
+): Promise<void> {
   const [{ forwardDelivery, forwardLines, readForwardUrl }, { generateSecret }, { sampleDelivery }] = await Promise.all(
     [import("./listen/forward.ts"), import("./listen/signed-delivery.ts"), import("./listen/sample-delivery.ts")],
   );

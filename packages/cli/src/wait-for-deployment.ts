@@ -1,4 +1,5 @@
-import type { Client, DeploymentEvent, EventName } from "../../client/src/client.ts";
+import type { Client, DeploymentEvent } from "../../client/src/client.ts";
+import { byTime, stateAfterEvent } from "./deployment-state.ts";
 import { eventLine } from "./event-view.ts";
 import { CommandError, exitCodes } from "./exit-codes.ts";
 import { eachNewEvent } from "./follow-events.ts";
@@ -13,12 +14,8 @@ interface Wait {
   json: boolean;
 }
 
-/** What an event says about its deployment. A later version of the API may add events, which end none. */
-const isFinal: Record<EventName, boolean> = {
-  "deploy.started": false,
-  "deploy.succeeded": true,
-  "deploy.failed": true,
-};
+/** Events of the deployment that are read at first. Those with the same time are among them. */
+const FIRST_PAGE_SIZE = 10;
 
 /**
  * Waits until a deployment has ended, and prints the event that says so. Sets exit code 1 if it failed.
@@ -29,10 +26,10 @@ export async function waitForDeployment(api: Client, wait: Wait): Promise<void> 
   let latest: DeploymentEvent | undefined;
   try {
     for await (const event of eventsOf(api, await wait.findProject(), wait)) {
-      // The event of an earlier attempt may arrive late. Ids sort by the time of the event.
-      if (latest !== undefined && event.id < latest.id) continue;
+      // The event of an earlier attempt may arrive late.
+      if (latest !== undefined && byTime(event, latest) < 0) continue;
       latest = event;
-      if (isFinal[event.event]) break;
+      if (stateAfterEvent(event) !== "running") break;
       note(eventLine(event));
     }
   } catch (error) {
@@ -41,7 +38,7 @@ export async function waitForDeployment(api: Client, wait: Wait): Promise<void> 
   }
   if (latest === undefined) return;
   print(json ? jsonText(latest) : eventLine(latest));
-  if (latest.event === "deploy.failed") process.exitCode = exitCodes.failed;
+  if (stateAfterEvent(latest) === "failed") process.exitCode = exitCodes.failed;
 }
 
 /** Yields the newest event of a deployment, if it has one, and then those that are new. */
@@ -51,12 +48,12 @@ async function* eventsOf(
   { deploymentId, timeout: { text, signal } }: Wait,
 ): AsyncGenerator<DeploymentEvent, void, void> {
   const filters = { deployment_id: deploymentId };
-  let page = await api.listEvents(projectId, { ...filters, limit: 1 });
+  let page = await api.listEvents(projectId, { ...filters, limit: FIRST_PAGE_SIZE });
   const after = page.followCursor;
   while (page.items.length === 0 && page.nextCursor !== undefined) {
-    page = await api.listEvents(projectId, { ...filters, limit: 1, after: page.nextCursor });
+    page = await api.listEvents(projectId, { ...filters, limit: FIRST_PAGE_SIZE, after: page.nextCursor });
   }
-  yield* page.items;
+  yield* page.items.toSorted(byTime).slice(-1);
   const known = page.items.map(({ id }) => id);
   note(`Waiting for the deployment ${deploymentId} to end, at most ${text}.`);
   yield* eachNewEvent(api, projectId, { query: { ...filters, after }, known, signal });

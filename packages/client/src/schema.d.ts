@@ -978,7 +978,7 @@ export interface components {
        *
        *     - `gone`: the receiver responded with 410
        *     - `failing`: no delivery succeeded for days
-       *     - `manual`: disabled by a user
+       *     - `manual`: disabled by a user or the operator
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
@@ -1016,7 +1016,7 @@ export interface components {
        *
        *     - `gone`: the receiver responded with 410
        *     - `failing`: no delivery succeeded for days
-       *     - `manual`: disabled by a user
+       *     - `manual`: disabled by a user or the operator
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
@@ -1219,7 +1219,7 @@ export interface components {
        *
        *     - `gone`: the receiver responded with 410
        *     - `failing`: no delivery succeeded for days
-       *     - `manual`: disabled by a user
+       *     - `manual`: disabled by a user or the operator
        * @enum {string|null}
        */
       disabled_reason: "gone" | "failing" | "manual" | null;
@@ -1801,6 +1801,7 @@ export interface components {
        * @description Time of the event, ISO 8601 in UTC.
        */
       timestamp: string;
+      /** @description What happened to the webhook. A certification adds its marks: a receiver ignores other fields. */
       data: {
         /**
          * Format: uuid
@@ -1818,6 +1819,8 @@ export interface components {
         status_code: number | null;
         /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
         error_code: string | null;
+      } & {
+        [key: string]: unknown;
       };
     };
     WebhookDisabled: {
@@ -1841,6 +1844,7 @@ export interface components {
        * @description Time of the event, ISO 8601 in UTC.
        */
       timestamp: string;
+      /** @description What happened to the webhook. A certification adds its marks: a receiver ignores other fields. */
       data: {
         /**
          * Format: uuid
@@ -1863,10 +1867,12 @@ export interface components {
          *
          *     - `gone`: its receiver responded with 410
          *     - `failing`: no delivery succeeded for days
-         *     - `manual`: disabled by a user
+         *     - `manual`: disabled by a user or the operator
          * @enum {string}
          */
         reason: "gone" | "failing" | "manual";
+      } & {
+        [key: string]: unknown;
       };
     };
   };

@@ -5,7 +5,12 @@ import type { components } from "./schema.d.ts";
 type Schemas = components["schemas"];
 
 /** The body of a delivery: `data` has the type of its `event`. */
-export type WebhookPayload = Schemas["DeployStarted"] | Schemas["DeploySucceeded"] | Schemas["DeployFailed"];
+export type WebhookPayload =
+  | Schemas["DeployStarted"]
+  | Schemas["DeploySucceeded"]
+  | Schemas["DeployFailed"]
+  | Schemas["WebhookFailing"]
+  | Schemas["WebhookDisabled"];
 
 export interface VerifiedWebhook {
   /**

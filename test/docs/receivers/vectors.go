@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"vectors/webhook"
@@ -45,6 +46,10 @@ func main() {
 		var failure *webhook.VerificationError
 		switch {
 		case err == nil:
+			// null is not an empty id.
+			if strings.Contains(vector.Body, `"deployment_id":null`) && delivery.Payload.DeploymentID != nil {
+				panic("deployment_id is not nil")
+			}
 			fmt.Println("verified", delivery.ID, delivery.Payload.Event)
 		case errors.As(err, &failure):
 			fmt.Println(failure.Code)

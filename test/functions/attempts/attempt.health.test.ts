@@ -258,7 +258,7 @@ test("two senders that get 410 at once disable the webhook and notify its owners
 });
 
 test.each([
-  ["for 29 minutes", 29, {}, []],
+  ["for 10 minutes", 10, {}, []],
   ["for 31 minutes", 31, {}, ["webhook.failing"]],
   ["for 31 minutes, and its owners know it", 31, { failing_notified_at: daysAgo(0) }, []],
 ])(
@@ -272,6 +272,16 @@ test.each([
     expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 2 });
   },
 );
+
+test("the owners of a webhook whose next attempt is hours away are notified when it has failed for 30 minutes", async () => {
+  receiver.respondWith((_, response) => response.writeHead(503, { "Retry-After": "36000" }).end());
+  await makeAttempt(dueAttempt(delivery));
+  const { failing_since = "" } = (await webhookNow()) ?? {};
+  const due_at = new Date(Date.parse(failing_since) + 1_800_000).toISOString();
+  expect(await notificationsAbout(webhook.id)).toMatchObject([
+    { type: "webhook.failing", due_at, timestamp: due_at, is_planned: true, data: { failing_since, status_code: 503 } },
+  ]);
+});
 
 test("a success after 31 minutes of failures notifies no one, and the next outage is a new one", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(31 / 1440), failing_notified_at: daysAgo(1 / 1440) });

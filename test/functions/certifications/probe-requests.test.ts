@@ -1,19 +1,22 @@
-import { createHmac } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { verifyWebhook, WebhookVerificationError } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { type Probe, probeExpectations, probes } from "../../../functions/certifications/certification.ts";
 import { probeRequests } from "../../../functions/certifications/probe-requests.ts";
+import { webhookPayloadSchemas } from "../../../functions/deployments/event-payload.ts";
+import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 
 const secret = `whsec_${"a1".repeat(32)}`;
 const now = new Date("2026-11-21T04:04:29.027Z");
 let ids = 0;
-const requests = probeRequests({
+const inputs: Parameters<typeof probeRequests>[0] = {
   certificationId: "certification",
   webhook: { project_id: "project", events: ["deploy.succeeded"] },
   secrets: [secret],
   foreignSecret: `whsec_${"b2".repeat(32)}`,
   now,
   randomId: () => `id-${++ids}`,
-});
+};
+const requests = probeRequests(inputs);
 
 function resultOf(probe: Probe, scheme: "standard" | "body", toleranceSeconds = 300): string {
   try {
@@ -86,3 +89,16 @@ test("every probe has an expectation", () => {
     cut_body: "4xx",
   });
 });
+
+test.each(webhookEventNames)(
+  "authentic probes with %s match the payload schema, for receivers that validate",
+  (event) => {
+    const webhook = { project_id: randomUUID(), events: [event] };
+    const { valid, unusual_body } = probeRequests({ ...inputs, webhook, randomId: randomUUID });
+    for (const { body, headers } of [valid, unusual_body]) {
+      const payload: unknown = JSON.parse(body);
+      expect(headers["X-Service-Event"]).toBe(event);
+      expect(webhookPayloadSchemas[event].parse(payload)).toEqual(payload);
+    }
+  },
+);

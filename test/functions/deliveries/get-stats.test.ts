@@ -57,20 +57,22 @@ test("the statistics count the attempts of the window by their own time", async 
   await given(30 * HOUR, [attempt(30 * HOUR, failed), attempt(2 * HOUR)]);
   await given(HOUR, [attempt(HOUR, failed)], { event: "deploy.failed" });
   await given(60, [attempt(60)], { test: true });
+  await given(30, [attempt(30), attempt(20)], { event: "webhook.failing", deployment_id: null });
   expect(await stats()).toMatchObject({
-    deliveries_read: 3,
-    attempts: 2,
-    succeeded: 1,
-    success_rate: 0.5,
+    deliveries_read: 4,
+    attempts: 4,
+    succeeded: 3,
+    success_rate: 0.75,
     response_ms: { p50: 20, p95: 80 },
     by_event: expect.arrayContaining([
       { event: "deploy.started", attempts: 1, succeeded: 1 },
       { event: "deploy.failed", attempts: 1, succeeded: 0 },
+      { event: "webhook.failing", attempts: 2, succeeded: 2 },
     ]),
     by_error: [{ error_code: "http_status", attempts: 1 }],
   });
   const week = await stats("?window=7d");
-  expect(week).toMatchObject({ window: "7d", attempts: 3, bucket_seconds: 6 * HOUR });
+  expect(week).toMatchObject({ window: "7d", attempts: 5, bucket_seconds: 6 * HOUR });
   expect(week.buckets).toHaveLength(28);
 });
 

@@ -258,6 +258,17 @@ describe("the delivery list with filters", () => {
     expect(await list(`deployment_id=${deployment_id}&event=deploy.failed`)).toEqual([rows[6]?.id, rows[4]?.id]);
   });
 
+  test("event returns deliveries of events about webhooks, whose deployment_id is null", async () => {
+    const events = ["webhook.failing", "deploy.started", "webhook.disabled"] as const;
+    const rows = await givenMany(3, (index) => ({
+      event: events[index] ?? "deploy.failed",
+      ...(index !== 1 && { deployment_id: null }),
+    }));
+    const { body } = await scenario.api.get(`${path}?event=webhook.failing`);
+    expect(body.data).toMatchObject([{ id: rows[0]?.id, event: "webhook.failing", deployment_id: null }]);
+    expect(await list("event=deploy.started")).toEqual([rows[1]?.id]);
+  });
+
   test("error_code looks at the last attempt of deliveries that have not succeeded", async () => {
     const attemptsOf: [Delivery["status"], Attempt[]][] = [
       ["failed", [failedWith("timeout"), failedWith("dns_error", 2)]],

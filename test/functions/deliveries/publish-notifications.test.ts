@@ -99,6 +99,45 @@ test("a disabled webhook is published to the webhooks that subscribe to it, and 
   expect(sent.sort()).toEqual([others[0]?.id, others[3]?.id].sort());
 });
 
+describe("a planned notification", () => {
+  const since = "2026-01-01T00:00:00.000Z";
+
+  /** Plans the notification of a failing webhook. It is due in the past. */
+  async function givenPlanned() {
+    const project = await givenProject(both);
+    await changeWebhook(project.webhook, { failing_since: since });
+    const failing = { ...project.webhook, failing_since: since };
+    await webhooks.notifyFailing(failing, gone, since, new Date("2026-01-01T00:30:00.000Z"));
+    return { ...project, failing };
+  }
+
+  test("is published when the webhook still fails, with the time at which it is due", async () => {
+    const { webhook, others } = await givenPlanned();
+    await run();
+    const mail = await takeMail();
+    expect(mail).toMatchObject([{ message: { type: "webhook.failing", timestamp: "2026-01-01T00:30:00.000Z" } }]);
+    expect(JSON.stringify(mail)).not.toContain("is_planned");
+    expect(await Promise.all(others.map(rowsOf))).toMatchObject([[{ event: "webhook.failing" }]]);
+    expect(await notificationsAbout(webhook.id)).toEqual([]);
+  });
+
+  test.each<[string, (failing: Webhook) => Promise<unknown>]>([
+    ["recovered", (failing) => webhooks.clearFailing(failing)],
+    [
+      "fails again since another time",
+      (failing) => changeWebhook(failing, { failing_since: "2026-01-01T00:20:00.000Z" }),
+    ],
+    ["is disabled", (failing) => changeWebhook(failing, { disabled_at: "2026-01-01T00:20:00.000Z" })],
+    ["is deleted", ({ project_id, id }) => webhooks.remove(project_id, id)],
+  ])("is dropped when the webhook %s", async (_, change) => {
+    const { webhook, others, failing } = await givenPlanned();
+    await change(failing);
+    await run();
+    expect([await takeMail(), await Promise.all(others.map(rowsOf))]).toEqual([[], [[]]]);
+    expect(await notificationsAbout(webhook.id)).toEqual([]);
+  });
+});
+
 test("a webhook is not notified about itself, and not in another project", async () => {
   const { webhook } = await givenProject();
   const { webhook: foreign } = await givenWebhook({ events: both });

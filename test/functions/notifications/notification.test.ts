@@ -1,7 +1,7 @@
 import {
   createNotification,
   dueBound,
-  isNewlyFailingForLong,
+  failingNotificationTime,
   NOTIFICATION_SHARDS,
   type NotificationInput,
   ownerOf,
@@ -51,17 +51,31 @@ test.each([
   ).toEqual(expected);
 });
 
-test.each([
-  ["is not failing", {}, false],
-  ["has failed for less than 30 minutes", { failing_since: "2026-03-01T11:30:00.001Z" }, false],
-  ["has failed for 30 minutes", { failing_since: "2026-03-01T11:30:00.000Z" }, true],
+const halfAnHourAgo = "2026-03-01T11:30:00.000Z";
+const planned = "2026-03-01T12:10:00.000Z";
+const failing = { failing_since: "2026-03-01T11:40:00.000Z" };
+test.each<
+  [string, Parameters<typeof failingNotificationTime>[0], next: string | undefined, expected: string | undefined]
+>([
+  ["is not failing", {}, undefined, undefined],
+  ["has failed for 30 minutes", { failing_since: halfAnHourAgo }, "2026-03-01T12:01:00.000Z", at.toISOString()],
+  ["has failed for 30 minutes, and no attempt follows", { failing_since: halfAnHourAgo }, undefined, at.toISOString()],
+  ["fails, with an attempt before 45 minutes", failing, "2026-03-01T12:25:00.000Z", undefined],
+  ["fails, with the next attempt after 45 minutes", failing, "2026-03-01T12:25:00.001Z", planned],
+  ["fails, and no attempt follows", failing, undefined, planned],
   [
     "was reported before",
-    { failing_since: "2026-03-01T10:00:00.000Z", failing_notified_at: "2026-03-01T10:30:00.000Z" },
-    false,
+    { failing_since: "2026-03-01T10:00:00.000Z", failing_notified_at: halfAnHourAgo },
+    undefined,
+    undefined,
   ],
-  ["is disabled", { failing_since: "2026-03-01T10:00:00.000Z", disabled_at: "2026-03-01T11:00:00.000Z" }, false],
-  ["fails by a clock that is ahead", { failing_since: "2026-03-01T12:30:00.000Z" }, false],
-])("a webhook that %s", (_, webhook, expected) => {
-  expect(isNewlyFailingForLong(webhook, at)).toBe(expected);
+  ["is disabled", { failing_since: "2026-03-01T10:00:00.000Z", disabled_at: halfAnHourAgo }, undefined, undefined],
+  [
+    "fails by a clock that is ahead",
+    { failing_since: "2026-03-01T12:30:00.000Z" },
+    "2026-03-01T12:05:00.000Z",
+    undefined,
+  ],
+])("the time at which the owners of a webhook are notified that %s", (_, webhook, next, expected) => {
+  expect(failingNotificationTime(webhook, at, next)?.toISOString()).toBe(expected);
 });

@@ -102,3 +102,14 @@ test("a wait is not ended by an event of a later version", async () => {
   expect(JSON.parse(printed)).toMatchObject({ id: "e-2" });
   expect(process.exitCode).toBe(1);
 });
+
+test.each(["listed", "followed"])(
+  "a wait ends with the end of a deployment that has the time of its start: %s",
+  async (from) => {
+    // Pipelines may write whole seconds. Ids of equal times are in no order.
+    const end = { ...eventOf(1, "deploy.failed"), timestamp: eventOf(2).timestamp };
+    await (from === "listed" ? waited([], [eventOf(2), end]) : waited([[eventOf(2)], [end]]));
+    expect(JSON.parse(printed)).toMatchObject({ id: "e-1" });
+    expect(process.exitCode).toBe(1);
+  },
+);

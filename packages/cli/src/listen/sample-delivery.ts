@@ -1,22 +1,34 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import type { EventName } from "../../../client/src/client.ts";
+import type { WebhookEventName } from "../../../client/src/client.ts";
 import type { LocalDelivery } from "./signed-delivery.ts";
 
 /** The data of the service's own samples. */
-const sampleData: Record<EventName, object> = {
-  "deploy.started": {},
-  "deploy.succeeded": { url: "https://demo.example.com", status: "running" },
-  "deploy.failed": { reason: "health check timed out" },
+const sampleData: Record<WebhookEventName, (now: Date) => object> = {
+  "deploy.started": () => ({}),
+  "deploy.succeeded": () => ({ url: "https://demo.example.com", status: "running" }),
+  "deploy.failed": () => ({ reason: "health check timed out" }),
+  "webhook.failing": aboutWebhook,
+  "webhook.disabled": (now) => ({ ...aboutWebhook(now), reason: "failing" }),
 };
 
+function aboutWebhook(now: Date): object {
+  return {
+    webhook_id: randomUUID(),
+    host: "example.com",
+    failing_since: new Date(now.getTime() - 1_800_000).toISOString(),
+    status_code: 500,
+    error_code: "http_status",
+  };
+}
+
 /** Creates a delivery of a sample event, with a new id that begins with its time. */
-export function sampleDelivery(event: EventName, projectId: string, now: Date): LocalDelivery {
+export function sampleDelivery(event: WebhookEventName, projectId: string, now: Date): LocalDelivery {
   const payload = {
     event,
     project_id: projectId,
-    deployment_id: randomUUID(),
+    deployment_id: event.startsWith("deploy.") ? randomUUID() : null,
     timestamp: now.toISOString(),
-    data: sampleData[event],
+    data: sampleData[event](now),
   };
   return { id: newDeliveryId(now), event, body: Buffer.from(JSON.stringify(payload)) };
 }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
-import type { Attempt, Client, DeliveryWithAttempts, EventName, Permission } from "../../../client/src/client.ts";
+import type { Attempt, Client, DeliveryWithAttempts, Permission } from "../../../client/src/client.ts";
 import { deliveryStatuses, webhookEventNames } from "../api-values.ts";
+import { byTime, stateAfterEvent } from "../deployment-state.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { findDelivery, findProject, findScope, findWebhook, newestDeliveries, webhooksOf } from "../find.ts";
 import { jsonText } from "../terminal.ts";
@@ -297,12 +298,6 @@ async function explainWebhook(api: Client, project: string | undefined, id: stri
   };
 }
 
-const deploymentStates: Record<EventName, "running" | "succeeded" | "failed"> = {
-  "deploy.started": "running",
-  "deploy.succeeded": "succeeded",
-  "deploy.failed": "failed",
-};
-
 /** How many events of a deployment are shown. */
 const SHOWN_EVENTS = 20;
 
@@ -319,8 +314,7 @@ async function deploymentStatus(api: Client, projectId: string, id: string | und
       "Check the id and the project.",
     );
   }
-  // A later version of the API may add events, which end no deployment.
-  const status = deploymentStates[latest.event] ?? "running";
+  const status = stateAfterEvent(latest);
   const known = { deployment_id, status, events: events.map(({ payload, ...event }) => event) };
   const payloads = events.map(({ id, payload }) => ({ id, payload }));
   return {
@@ -335,7 +329,7 @@ async function eventsOf(api: Client, projectId: string, deployment_id: string) {
   for await (const event of api.eachEvent(projectId, { deployment_id, limit: SHOWN_EVENTS })) {
     if (events.push(event) === SHOWN_EVENTS) break;
   }
-  return events;
+  return events.sort((a, b) => byTime(b, a));
 }
 
 async function firstOf<Item>(items: AsyncIterable<Item>): Promise<Item | undefined> {

@@ -1,3 +1,6 @@
+import { randomUUID } from "node:crypto";
+import { webhookPayloadSchemas } from "../../../../functions/deployments/event-payload.ts";
+import { webhookEventNames } from "../../../../functions/deployments/webhook-event.ts";
 import { signatureHeaders } from "../../../../functions/receivers/signature.ts";
 import { sampleDelivery } from "../../../../packages/cli/src/listen/sample-delivery.ts";
 import {
@@ -50,4 +53,11 @@ test("sampleDelivery has a new id that begins with its time, and the fields of a
 test("generateSecret creates secrets like those of the service", () => {
   expect(secrets[0]).toMatch(/^whsec_[0-9a-f]{64}$/);
   expect(new Set(secrets).size).toBe(3);
+});
+
+test.each(webhookEventNames)("sampleDelivery of %s matches the payload schema of the API", (name) => {
+  const { event, body } = sampleDelivery(name, randomUUID(), at);
+  const payload: unknown = JSON.parse(body.toString());
+  expect(event).toBe(name);
+  expect(webhookPayloadSchemas[name].parse(payload)).toEqual(payload);
 });
