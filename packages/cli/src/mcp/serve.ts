@@ -76,13 +76,16 @@ async function callTool({ run }: Tool, api: Client, args: unknown) {
 function errorText(error: unknown): string {
   if (error instanceof ApiError) {
     const request = error.requestId === undefined ? "" : `, request ${error.requestId}`;
-    return `${error.code} (${error.status}${request}): ${printable(error.message)}`;
+    const advice = error.code === "insufficient_permission" ? ` ${withoutProjectsRead}` : "";
+    return `${error.code} (${error.status}${request}): ${printable(error.message)}${advice}`;
   }
   if (error instanceof CommandError) return [error.message, adviceText(error)].filter(Boolean).join(" ");
   if (isTemporary(error)) return `service_unreachable: ${(error as Error).message} Try again later.`;
   note((error as Error).stack ?? String(error));
   return "internal_error: unexpected error in svc.";
 }
+
+const withoutProjectsRead = "If projects:read is missing, pass the id of the project as the argument project.";
 
 /** The lines after the first one are lists of names and URLs, which others wrote. */
 function adviceText({ advice = "" }: CommandError): string {
