@@ -30,7 +30,7 @@ import {
 } from "../../docs/receivers/node/verify-webhook.mjs";
 import { isPassed, probes } from "../../functions/certifications/certification.ts";
 import { probeRequests } from "../../functions/certifications/probe-requests.ts";
-import { type EventName, eventNames } from "../../functions/deployments/deployment-event.ts";
+import { type WebhookEventName, webhookEventNames } from "../../functions/deployments/webhook-event.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import { generateSecret } from "../../functions/webhooks/webhook.ts";
@@ -322,12 +322,14 @@ describe("verifyWebhook", () => {
 
   test("has types for exactly the events of the service", () => {
     // Does not compile when an event is missing here, or in the JSDoc of verify-webhook.mjs.
-    const typedEvents: Record<EventName, true> = {
+    const typedEvents: Record<WebhookEventName, true> = {
       "deploy.started": true,
       "deploy.succeeded": true,
       "deploy.failed": true,
+      "webhook.failing": true,
+      "webhook.disabled": true,
     } satisfies Record<Delivery["payload"]["event"], true>;
-    expect(Object.keys(typedEvents)).toEqual([...eventNames]);
+    expect(Object.keys(typedEvents)).toEqual([...webhookEventNames]);
   });
 
   test("has declarations that match its JSDoc comments", () => {

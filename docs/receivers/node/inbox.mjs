@@ -9,7 +9,7 @@
 
 const MAX_IDS = 10_000;
 
-/** @param {(payload: import("./verify-webhook.mjs").DeploymentEvent) => unknown} handlePayload runs after the response */
+/** @param {(payload: import("./verify-webhook.mjs").Delivery["payload"]) => unknown} handlePayload runs after the response */
 export function createInbox(handlePayload) {
   const known = new Set();
   return {

@@ -38,6 +38,38 @@ export type Failed = {
     data: Record<string, unknown>;
 };
 export type DeploymentEvent = EventFields & (Started | Succeeded | Failed);
+export type AboutWebhook = {
+    webhook_id: string;
+    /**
+     * Host of the webhook's URL.
+     */
+    host: string;
+    /**
+     * Null if it was not failing.
+     */
+    failing_since: string | null;
+    /**
+     * Status code of the last response; null if none arrived.
+     */
+    status_code: number | null;
+    /**
+     * Why the last attempt failed; null if no attempt led to the event.
+     */
+    error_code: string | null;
+};
+export type Failing = {
+    event: "webhook.failing";
+    data: AboutWebhook;
+};
+export type Disabled = {
+    event: "webhook.disabled";
+    data: AboutWebhook & {
+        reason: "gone" | "failing" | "manual";
+    };
+};
+export type WebhookEvent = Omit<EventFields, "deployment_id"> & {
+    deployment_id: null;
+} & (Failing | Disabled);
 export type Delivery = {
     /**
      * Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
@@ -47,7 +79,7 @@ export type Delivery = {
     /**
      * The parsed body. The signature proves its origin; its fields are not validated.
      */
-    payload: DeploymentEvent;
+    payload: DeploymentEvent | WebhookEvent;
 };
 export type Options = {
     /**

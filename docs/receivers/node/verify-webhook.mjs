@@ -15,10 +15,23 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  */
 
 /**
+ * @typedef {object} AboutWebhook
+ * @property {string} webhook_id
+ * @property {string} host Host of the webhook's URL.
+ * @property {string | null} failing_since Null if it was not failing.
+ * @property {number | null} status_code Status code of the last response; null if none arrived.
+ * @property {string | null} error_code Why the last attempt failed; null if no attempt led to the event.
+ *
+ * @typedef {{ event: "webhook.failing", data: AboutWebhook }} Failing
+ * @typedef {{ event: "webhook.disabled", data: AboutWebhook & { reason: "gone" | "failing" | "manual" } }} Disabled
+ * @typedef {Omit<EventFields, "deployment_id"> & { deployment_id: null } & (Failing | Disabled)} WebhookEvent
+ */
+
+/**
  * @typedef {object} Delivery
  * @property {string} id Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
  *   "body", which does not sign that header, the SHA-256 of the body in hex.
- * @property {DeploymentEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
+ * @property {DeploymentEvent | WebhookEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
  */
 
 /**

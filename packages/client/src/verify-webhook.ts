@@ -4,8 +4,13 @@ import type { components } from "./schema.d.ts";
 
 type Schemas = components["schemas"];
 
-/** The body of a delivery: `data` has the type of its `event`. */
-export type WebhookPayload = Schemas["DeployStarted"] | Schemas["DeploySucceeded"] | Schemas["DeployFailed"];
+/** The body of a delivery: `data` has the type of its `event`. `deployment_id` of an event about a webhook is null. */
+export type WebhookPayload =
+  | Schemas["DeployStarted"]
+  | Schemas["DeploySucceeded"]
+  | Schemas["DeployFailed"]
+  | Schemas["WebhookFailing"]
+  | Schemas["WebhookDisabled"];
 
 export interface VerifiedWebhook {
   /**

@@ -55,7 +55,7 @@ test("options have these defaults and choices", () => {
       ["projects:read", "webhooks:read", "webhooks:write", "deliveries:read", "deliveries:write", "events:read"],
     ],
     ["audit --limit", "20", undefined],
-    ["listen --events", undefined, events],
+    ["listen --events", undefined, [...eventNames]],
   ]);
 });
 

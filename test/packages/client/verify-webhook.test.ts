@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import type { Vector } from "../../../bin/vectors/vectors.ts";
-import type { EventName } from "../../../functions/deployments/deployment-event.ts";
+import { type WebhookEventName, webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import {
   type VerifyWebhookOptions,
@@ -56,11 +56,14 @@ test("returns the id and the parsed body, whose data has the type of its event",
 });
 
 test("the payload has a type for exactly the events of the service", () => {
-  const events = { "deploy.started": true, "deploy.succeeded": true, "deploy.failed": true } satisfies Record<
-    WebhookPayload["event"],
-    true
-  > satisfies Record<EventName, true>;
-  expect(Object.keys(events)).toHaveLength(3);
+  const events = {
+    "deploy.started": true,
+    "deploy.succeeded": true,
+    "deploy.failed": true,
+    "webhook.failing": true,
+    "webhook.disabled": true,
+  } satisfies Record<WebhookPayload["event"], true> satisfies Record<WebhookEventName, true>;
+  expect(Object.keys(events)).toEqual([...webhookEventNames]);
 });
 
 test("returns an id from the body alone with the scheme body", async () => {
