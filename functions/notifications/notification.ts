@@ -5,7 +5,7 @@ import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 
 /*
- * Notifications tell owners what happened to their webhooks and keys. A notification is a row that is written in the
+ * Notifications for the owners of webhooks and keys. A notification is a row that is written in the
  * transaction of the change, so none is lost and none is written twice. A worker publishes and then deletes it.
  */
 
@@ -17,7 +17,7 @@ export interface LastFailure {
   error_code: FailureCode | null;
 }
 
-/** What is said about a webhook. Other webhooks of the project get it, so it has the host of the URL only. */
+/** Data about a webhook. Other webhooks of the project get it, so it has only the host of the URL. */
 interface AboutWebhook extends LastFailure {
   webhook_id: string;
   host: string;
@@ -25,7 +25,7 @@ interface AboutWebhook extends LastFailure {
   failing_since: string | null;
 }
 
-/** What is said about a key. Contains no secret. */
+/** Data about a key. Contains no secret. */
 interface AboutKey {
   api_key_id: string;
   /** Id of the user or service account that owns the key. */
@@ -35,7 +35,7 @@ interface AboutKey {
 /** Why a key ended: its user deleted it, someone presented it as leaked, or the platform or an admin removed its owner. */
 export type RevocationReason = "deleted" | "leaked" | "revoked_by_platform" | "service_account_deleted";
 
-/** What is said, by type. The types are part of the API. */
+/** The data of each type. The types are part of the API. */
 export interface NotificationData {
   "webhook.failing": AboutWebhook;
   /** `reason` is the webhook's `disabled_reason`. */
@@ -125,7 +125,7 @@ export function remindersOf(
 /** How long a webhook fails without a success before its owners are notified. */
 const NOTIFY_FAILING_AFTER_SECONDS = 30 * 60;
 
-/** Returns whether a webhook has failed for so long that its owners are notified, and they are not yet. */
+/** Returns whether a webhook has failed long enough for a notification, and has none since its last success. */
 export function isNewlyFailingForLong(
   webhook: { failing_since?: string; failing_notified_at?: string; disabled_at?: string },
   now: Date,

@@ -37,7 +37,7 @@ export async function serve(globals: Globals, session: Session, { isReadOnly }: 
 const MAX_START_MS = 5_000;
 
 /**
- * Returns what the credential may do; null = all that its user may, or not known: then the calls return the error. A service
+ * Returns the permissions of the credential; null = all that its user has, or not known: then the calls return the error. A service
  * of an earlier version returns no permissions.
  */
 async function permissionsOf(api: Client): Promise<string[] | null> {

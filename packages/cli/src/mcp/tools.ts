@@ -18,7 +18,7 @@ export interface Tool<Input extends z.ZodType = z.ZodType> {
   description: string;
   /** `openWorldHint`: whether the tool has effects outside the service. */
   annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean };
-  /** What a narrow credential must have been given for its calls. Finding a project by name needs `projects:read` too. */
+  /** The permissions that its calls need. Finding a project by name needs `projects:read` too. */
   needs: readonly Permission[];
   input: Input;
   output: z.ZodObject;
@@ -268,7 +268,7 @@ const POLL_INTERVAL_MS = 500;
 /** MCP clients wait for a minute by default. */
 const MAX_CERTIFICATION_MS = 50_000;
 
-/** How many deliveries are counted, and searched for a failure. */
+/** Number of newest deliveries that are counted, and searched for a failure. */
 const DIAGNOSED_DELIVERIES = 20;
 
 async function explainWebhook(api: Client, project: string | undefined, id: string | undefined): Promise<ToolResult> {
@@ -303,7 +303,7 @@ const deploymentStates: Record<EventName, "running" | "succeeded" | "failed"> = 
   "deploy.failed": "failed",
 };
 
-/** How many events of a deployment are shown. */
+/** Maximum number of events of a deployment in a result. */
 const SHOWN_EVENTS = 20;
 
 /** @throws CommandError when there are no events */
