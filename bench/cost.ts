@@ -256,7 +256,7 @@ const QUIET: DeliveryMix = { webhooks: 1, batch: 1 };
 const happy = (units: Units, mix = HAPPY, config = asDeployed(units)): number =>
   dollars(deliveryLines(units, mix, config));
 
-/** What a design choice saves, in dollars per million. Its text is in texts.json; `detail` replaces `{}` there. */
+/** The saving of a design choice, in dollars per million. Its text is in texts.json; `detail` replaces `{}` there. */
 interface Saving {
   request?: number;
   delivery?: number;

@@ -49,7 +49,7 @@ export interface Run {
   name: string;
   alone: Measured;
   disturbed: Measured;
-  /** What the other project did: in words, the requests at its receivers, and for how long. */
+  /** The load of the other project: in words, the requests at its receivers, and the duration. */
   what: string;
   otherRequests: number;
   seconds: number;

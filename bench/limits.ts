@@ -66,7 +66,7 @@ function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency
   return trigger;
 }
 
-/** What the limits and the simulation follow from: the counts of a batch, and the billed time of each call. */
+/** Returns the inputs of the limits and the simulation: the counts of a batch, and the billed time of each call. */
 function capacityOf(units: Units, given: Assumptions) {
   const config = asDeployed(units);
   const [fanOut] = units.fanOut.filter(({ events, webhooks }) => events === 10 && webhooks === 1);

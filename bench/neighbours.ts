@@ -30,7 +30,7 @@ export interface Plan {
   floodMs: number;
 }
 
-/** What a case works with. */
+/** The inputs of a case. */
 export interface Scene {
   plan: Plan;
   /** The service, with the project that disturbs. */
@@ -146,10 +146,10 @@ async function testCalls({ plan, other, traffic }: Scene): Promise<Disturbance> 
   });
 }
 
-/** What the firewall of a stage lets through: 3,000 requests a minute of one credential. */
+/** The rate that the firewall of a stage allows: 3,000 requests a minute of one credential. */
 const FIREWALL_PER_SECOND = 50;
 
-/** The local run has no firewall, so the flood is what a stage would let through. */
+/** The local run has no firewall, so the flood has the rate that a stage would allow. */
 const oneKeyFloods: Case = async ({ plan, other }) => {
   const created = await request(other, "/v1/api-keys", { name: "flood" });
   const { key }: { key: string } = ((await created.json()) as { data: { key: string } }).data;
@@ -158,7 +158,7 @@ const oneKeyFloods: Case = async ({ plan, other }) => {
 };
 
 const MAX_FLOOD_IN_FLIGHT = 50;
-/** Stands for a status: the connection or the response took too long. */
+/** Used as the status of a request without a response: the connection or the response took too long. */
 const UNANSWERED = 0;
 
 /** Repeats a request as fast as the service answers, and then at a constant rate until the end of the measurement. */

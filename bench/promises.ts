@@ -52,7 +52,7 @@ export const promises: readonly Promised[] = [
 
 const root = join(import.meta.dirname, "..");
 const documentFile = join(root, "docs/promises.md");
-/** What has not ended by then was not measured. The suite has a limit of its own. */
+/** A promise that is not measured by then is reported as not measured. The suite has a limit of its own. */
 const MAX_ALL_MS = 900_000;
 const MAX_SUITE_MS = 1_200_000;
 const MAX_SUITE_CPU_SECONDS = 900;

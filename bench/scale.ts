@@ -49,7 +49,7 @@ const full: Plan = {
   sweepMs: 100_000,
 };
 
-/** What noise and rounding may add to an exponent. */
+/** Tolerance for noise and rounding of an exponent. */
 const TOLERANCE = 0.05;
 const WRITES_PER_SWEPT_ROW = 3;
 const SWEPT_PER_SECOND = 1_000;

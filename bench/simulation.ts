@@ -45,7 +45,7 @@ export interface Outcome {
   /** Requests to slow receivers. */
   slowRequests: number;
   parked: number;
-  /** What waits in each queue at the end, and how many batches ran at once at most. */
+  /** Messages in each queue at the end, and the maximum number of batches at once. */
   waiting: { normal: number; slow: number };
   busy: { normal: number; slow: number };
 }

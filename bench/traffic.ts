@@ -88,7 +88,7 @@ export async function offer(
   return publishedAt;
 }
 
-/** What arrived at the receivers. */
+/** The requests that arrived at the receivers. */
 export interface Journal {
   /** When each event arrived for the first time at a watched path. */
   firstAt: Map<string, number>;

@@ -15,7 +15,7 @@ export interface StageResources {
   topics: Topics;
 }
 
-/** What the grants of a function follow from. */
+/** The fields of a row from which the grants of its function are derived. */
 export interface FunctionRow {
   file: string;
   uses: Grants;

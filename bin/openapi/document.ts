@@ -124,7 +124,7 @@ const accessNotes: Record<Access, string> = {
     "Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.",
 };
 
-/** What most operations accept. */
+/** The credentials that most operations accept. */
 const defaultSecurity = [{ jwt: [] }, { apiKey: [] }, { workflow: [] }];
 
 /** Returns the credentials that an operation accepts, if they are not those of most. */

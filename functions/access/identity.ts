@@ -66,8 +66,8 @@ export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
   permissions !== undefined || projectIds !== undefined;
 
 /**
- * Returns whose requests an `Idempotency-Key` tells apart: those of a user, or those of the workflows of a repository in a
- * project. The trust that lets a workflow in is no part of it: a repeat is one, whichever trusts were added or deleted since.
+ * Returns the scope of an `Idempotency-Key`: a user, or the workflows of a repository in a project. The trust that a workflow
+ * matches is not part of it, so a repeat is recognized after trusts were added or deleted.
  */
 export const idempotencyScopeOf = ({ userId, repositoryId }: Identity, projectId: string | undefined): string =>
   repositoryId === undefined ? userId : `${reservedUserIds.workflow}${repositoryId}#${projectId ?? ""}`;

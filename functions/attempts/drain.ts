@@ -23,7 +23,7 @@ const PAUSE_SECONDS = 10;
 
 type WebhookKey = Pick<Webhook, "project_id" | "id">;
 
-/** What follows: the parking is looked at again at `at`, after a failed probe with `probedId`, or it was empty. */
+/** The next step: the parking is read again at `at`, after a failed probe with `probedId`, or it was empty. */
 type Next = { kind: "wait"; at: Date; probedId?: string } | { kind: "empty"; visitAt?: Date };
 
 /**

@@ -7,7 +7,7 @@ import type { FailureCode } from "../receivers/failure-code.ts";
  * requests, the probes, show it. They are no deliveries: no list contains them, and they change nothing of the webhook.
  */
 
-/** What a receiver must respond to each probe with. `repeated` is `valid` again, with the same id. */
+/** The required response to each probe. `repeated` is `valid` again, with the same id. */
 export const probeExpectations = {
   valid: "2xx",
   repeated: "2xx",

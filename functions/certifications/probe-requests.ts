@@ -5,8 +5,8 @@ import type { Probe } from "./certification.ts";
 
 /*
  * The requests of a certification. Each looks like a delivery, and is marked: the header `X-Service-Probe` has the id of
- * the certification, and so has `data`, next to `"test": true`. The mark is the same on all of them, so that it does not
- * tell a receiver which one to reject.
+ * the certification, and so has `data`, next to `"test": true`. The mark is the same on all of them, so that a
+ * receiver cannot use it to choose the one to reject.
  */
 
 export interface ProbeRequest {

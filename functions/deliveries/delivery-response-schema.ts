@@ -23,14 +23,17 @@ const inList = {
   test: flag("Whether this is a test delivery with sample data."),
   created_at: instant("When the delivery was created, shortly after the event arrived."),
   waiting_for: z.nullable(
-    oneOf<WaitingFor>("What the delivery waits for. Null = an attempt is being made or about to be, or none follows.", {
-      schedule: "its next attempt, at `next_attempt_at`",
-      recovery:
-        "the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first",
-      busy: "its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow",
-      suspended:
-        "the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it",
-    }),
+    oneOf<WaitingFor>(
+      "The reason why the delivery waits. Null = an attempt is being made or about to be, or none follows.",
+      {
+        schedule: "its next attempt, at `next_attempt_at`",
+        recovery:
+          "the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first",
+        busy: "its attempt is due, and waits for a free sender: others are sent to this webhook or project, or the webhook is slow",
+        suspended:
+          "the webhook is disabled, or the project suspended. A pending delivery becomes `held` at its next attempt. A held one is not sent by itself, also not after the webhook is enabled: `recoverDeliveries` or `redeliver` sends it",
+      },
+    ),
   ),
   next_attempt_at: z.nullable(
     instant(

@@ -27,7 +27,7 @@ export interface DeliveryFilters {
   until?: Date | undefined;
 }
 
-/** What a cursor belongs to: the deliveries of one webhook, or of all webhooks of a project, with these filters. */
+/** The list that a cursor belongs to: the deliveries of one webhook, or of all webhooks of a project, with these filters. */
 export interface ListedDeliveries {
   scope: `webhook:${string}` | `project:${string}`;
   filters: DeliveryFilters;

@@ -33,7 +33,7 @@ type Counts = Map<string, number>;
 
 /**
  * Publishes every notification that is due: to the project's other webhooks that subscribe to it and to the topic of the
- * stage. Only then is its row deleted, so a crash loses none. What is published twice is recognized: a delivery by its
+ * stage. Only then is its row deleted, so a crash loses none. A repetition is recognized: a delivery by its
  * row, a message of the topic by its `id`. Runs every minute. Concurrent runs are safe.
  *
  * Does not throw for a notification that fails: its row stays, and the lag shows it.

@@ -7,13 +7,13 @@ import { ApiError } from "../platform/errors.ts";
  */
 
 /**
- * What the requests of a project may cost per window. Two test deliveries a second are more than people click, and 120
+ * Upper bound on the cost of a project's requests per window. Two test deliveries a second are more than people click, and 120
  * attempts of 15 seconds each occupy at most 30 places of the sender on average.
  */
 export const REQUEST_BUDGET = 120;
 
 /**
- * What each request costs. A recovery reads thousands of rows and sends up to 10,000 deliveries, a certification sends
+ * The cost of each request. A recovery reads thousands of rows and sends up to 10,000 deliveries, a certification sends
  * six requests.
  */
 export const requestCosts = { test: 1, redeliver: 1, recover: 10, certify: 6 } as const;

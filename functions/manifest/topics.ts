@@ -7,7 +7,7 @@ export interface TopicRow {
 }
 
 export const topics = {
-  /** What owners should know about their webhooks and keys. The platform sends mail from it. */
+  /** Notifications for owners of webhooks and keys. The platform sends mail from it. */
   notifications: { env: "NOTIFICATIONS_TOPIC_ARN", name: "notifications" },
 } as const satisfies Record<string, TopicRow>;
 

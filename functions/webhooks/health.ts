@@ -52,7 +52,7 @@ interface WebhookState {
   last_error?: FailedAttempt;
 }
 
-/** What was read of the deliveries of a webhook. */
+/** Rows read for the health of a webhook. */
 export interface HealthReads {
   attempts: readonly ReadAttempt[];
   /** Whether deliveries wait for the next probe. */

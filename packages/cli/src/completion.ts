@@ -18,7 +18,9 @@ export function addCompletion(program: Command): void {
     .description("Prints a script that completes the commands, options and option values of svc in a shell.")
     .addArgument(new Argument("<shell>", "the shell").choices(Object.keys(shells)))
     .addHelpText("after", help)
-    .action((shell: keyof typeof shells) => print(shells[shell](completionPoints(program))));
+    .action((shell: keyof typeof shells) =>
+      print(shells[shell]([...completionPoints(program), ...helpPoints(program)])),
+    );
 }
 
 /** A position on the command line, and the words that can follow. */
@@ -26,7 +28,7 @@ interface CompletionPoint {
   /** The commands so far: "keys create"; "" for `svc` itself. */
   path: string;
   words: { word: string; description: string }[];
-  options: { flags: string[]; description: string; value: OptionValue }[];
+  options: { flags: string[]; description: string; value: OptionValue; isVariadic?: boolean }[];
 }
 
 /** The kind of an option's value, or the list of its values. */
@@ -53,12 +55,30 @@ function completionPoints(command: Command, path = "", inherited: readonly Optio
   return [point, ...children];
 }
 
+/** `svc help <command>` has no subcommands of its own, and completes those of the program. */
+function helpPoints(command: Command, path = "help"): CompletionPoint[] {
+  return command.commands.flatMap((child) => {
+    const words = child.commands.flatMap((each) =>
+      namesOf(each).map((word) => ({ word, description: each.summary() || each.description() })),
+    );
+    return namesOf(child).flatMap((name) => [
+      { path: `${path} ${name}`, words, options: [] },
+      ...helpPoints(child, `${path} ${name}`),
+    ]);
+  });
+}
+
 const namesOf = (command: Command): string[] => [command.name(), ...command.aliases()];
 
-function toOption({ long, short, description, argChoices, flags, required, optional }: Option) {
+function toOption({ long, short, description, argChoices, flags, required, optional, variadic }: Option) {
   const hasValue = required || optional;
   const value: OptionValue = argChoices ?? (!hasValue ? "none" : flags.includes("<path>") ? "file" : "text");
-  return { flags: [long, short].filter((flag) => flag !== undefined && flag !== null), description, value };
+  return {
+    flags: [long, short].filter((flag) => flag !== undefined && flag !== null),
+    description,
+    value,
+    isVariadic: variadic,
+  };
 }
 
 function bash(points: CompletionPoint[]): string {
@@ -72,6 +92,9 @@ function bash(points: CompletionPoint[]): string {
     return `    "${path}") words="${next.join(" ")}" ;;`;
   });
   const paths = points.filter(({ path }) => path !== "").map(({ path }) => `"${path}"`);
+  const variadic = points.flatMap(({ path, options }) =>
+    options.flatMap(({ flags, isVariadic }) => (isVariadic ? flags.map((flag) => `"${path} ${flag}"`) : [])),
+  );
   return `# bash completion of svc. source <(svc completion bash)
 _svc() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" path="" longer words="" i
@@ -81,6 +104,14 @@ _svc() {
     case "$longer" in
       ${paths.join("|")}) path="$longer" ;;
     esac
+  done
+  # Values after the first one of an option that takes several.
+  for ((i = COMP_CWORD - 1; i > 1; i--)); do
+    [[ "\${COMP_WORDS[i]}" == -* ]] || continue
+    case "$path \${COMP_WORDS[i]}" in
+      ${variadic.join("|")}) [[ "$cur" == -* ]] || prev="\${COMP_WORDS[i]}" ;;
+    esac
+    break
   done
   case "$path $prev" in
 ${values.join("\n")}
@@ -121,8 +152,8 @@ function fish(points: CompletionPoint[]): string {
       `${complete} -f`,
       ...words.map(({ word, description }) => `${complete} -a ${word} -d ${quoted(description)}`),
       ...options.map(
-        ({ flags: [flag = ""], description, value }) =>
-          `${complete} -l ${flag.replace("--", "")} -d ${quoted(description)}${fishValue(value)}`,
+        ({ flags: [flag = "", short], description, value }) =>
+          `${complete} -l ${flag.replace("--", "")}${short ? ` -s ${short.replace("-", "")}` : ""} -d ${quoted(description)}${fishValue(value)}`,
       ),
     ];
   });

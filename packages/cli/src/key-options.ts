@@ -58,7 +58,7 @@ export function overlapSecondsOf(overlap: string): number {
   return seconds;
 }
 
-/** What follows for the earlier key. */
+/** Returns the message after a roll, with the end of the earlier key. */
 export const rolledNote = (id: string, overlap: string): string => {
   const end = overlapSecondsOf(overlap) === 0 ? "has ended" : `ends in ${overlap}`;
   return `Rolled the key ${id}. Save the new one now: it is not shown again. The earlier one ${end}.`;

@@ -52,7 +52,9 @@ export function addListen(program: Command): void {
   )
     .option("--forward <url>", "send each event or delivery to this URL: https, or http on this machine")
     .addOption(
-      new Option("--events <names...>", "only these events; default: all").choices(eventNames).argParser(collectEvents),
+      new Option("--events <names...>", "only these events; default: all")
+        .choices(eventNames)
+        .argParser(collectEvents(eventNames)),
     )
     .option("--project <id or name>", "default: your only project")
     .option("--webhook", "receive deliveries of a temporary webhook; only with a service on this machine")

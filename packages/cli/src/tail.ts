@@ -85,7 +85,7 @@ function createPoll(api: Client, webhook: WebhookRef): () => Promise<Change[]> {
   const knownStates = new Map<string, string>();
   /** In the order of their last lookup, oldest first. */
   const pendingIds = new Set<string>();
-  // Whether the receiver is down is worth a line; that an attempt waits for its turn is not.
+  // A receiver that is down gets a line. An attempt that waits for its turn does not.
   const stateOf = ({ status, attempt_count, waiting_for }: Delivery) =>
     `${status} ${attempt_count} ${waiting_for === "recovery" ? waiting_for : ""}`;
   /** Records the state of a delivery. @returns whether it has changed */

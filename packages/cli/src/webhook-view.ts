@@ -24,7 +24,7 @@ export function stateCell({ enabled, disabled_reason, suspended_at, health }: We
   return { text: `${health.state} since ${relativeTime(health.since, now)}`, style };
 }
 
-/** What the state means for deliveries, and what to do; absent where there is nothing to do. */
+/** The effect of a state on deliveries, and the next step; absent where there is nothing to do. */
 const meaningByState: Partial<Record<WebhookHealth["state"], string>> = {
   slow: "The receiver responds slowly: deliveries may wait for each other.",
   failing: "Deliveries are retried by the schedule.",

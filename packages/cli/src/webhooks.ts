@@ -17,21 +17,22 @@ const project = ["--project <id or name>", "default: your only project"] as cons
 const eventsOption = () =>
   new Option("--events <names...>", "the events to receive; separated by spaces or commas, or repeated")
     .choices(webhookEventNames)
-    .argParser(collectEvents);
+    .argParser(collectEvents(webhookEventNames));
 
-/** Accepts `--events a b`, `--events a,b` and `--events a --events b`. @throws InvalidArgumentError for an unknown event */
-export function collectEvents(text: string, previous: WebhookEventName[] = []): WebhookEventName[] {
-  const names = text.split(",").map((name) => eventName(name.trim()));
-  return [...new Set([...previous, ...names])];
-}
-
-function eventName(text: string): WebhookEventName {
-  const name = webhookEventNames.find((known) => known === text);
-  if (name !== undefined) return name;
-  const isUrl = text.includes("://");
-  throw new InvalidArgumentError(
-    isUrl ? "Pass the URL before --events." : `Valid events: ${webhookEventNames.join(", ")}.`,
-  );
+/**
+ * Returns a parser that accepts `--events a b`, `--events a,b` and `--events a --events b`. It throws InvalidArgumentError for
+ * other events.
+ */
+export function collectEvents<Name extends string>(
+  valid: readonly Name[],
+): (text: string, previous?: Name[]) => Name[] {
+  const eventName = (text: string): Name => {
+    const name = valid.find((known) => known === text);
+    if (name !== undefined) return name;
+    const isUrl = text.includes("://");
+    throw new InvalidArgumentError(isUrl ? "Pass the URL before --events." : `Valid events: ${valid.join(", ")}.`);
+  };
+  return (text, previous = []) => [...new Set([...previous, ...text.split(",").map((name) => eventName(name.trim()))])];
 }
 
 const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;

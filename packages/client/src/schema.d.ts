@@ -1281,7 +1281,7 @@ export interface components {
        */
       created_at: string;
       /**
-       * @description What the delivery waits for. Null = an attempt is being made or about to be, or none follows.
+       * @description The reason why the delivery waits. Null = an attempt is being made or about to be, or none follows.
        *
        *     - `schedule`: its next attempt, at `next_attempt_at`
        *     - `recovery`: the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first
@@ -1334,7 +1334,7 @@ export interface components {
        */
       created_at: string;
       /**
-       * @description What the delivery waits for. Null = an attempt is being made or about to be, or none follows.
+       * @description The reason why the delivery waits. Null = an attempt is being made or about to be, or none follows.
        *
        *     - `schedule`: its next attempt, at `next_attempt_at`
        *     - `recovery`: the webhook fails. It is sent as soon as a probe succeeds, or is itself the next probe, at `next_attempt_at`; after a success, waiting deliveries are sent oldest first

@@ -4,7 +4,7 @@ import type { components } from "./schema.d.ts";
 
 type Schemas = components["schemas"];
 
-/** The body of a delivery: `data` has the type of its `event`. */
+/** The body of a delivery: `data` has the type of its `event`. `deployment_id` of an event about a webhook is null. */
 export type WebhookPayload =
   | Schemas["DeployStarted"]
   | Schemas["DeploySucceeded"]

@@ -5,7 +5,7 @@ import { useSignedIn } from "./signed-in.ts";
 import { ProjectTabs } from "./tabs.tsx";
 import { TrustedWorkflows } from "./trusted-workflows.tsx";
 
-/** Who acts in a project without a person: service accounts and trusted workflows. For admins. */
+/** The callers of a project that are not people: service accounts and trusted workflows. For admins. */
 export function Access({ projectId }: { projectId: string }) {
   const { session } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);

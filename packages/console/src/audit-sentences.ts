@@ -4,7 +4,7 @@ import type { AuditEvent } from "../../client/src/client.ts";
 
 type Actor = AuditEvent["actor"];
 
-/** What was done, after "alice …". Texts of users are in quotes. */
+/** The predicate of each sentence, after "alice …". Texts of users are in quotes. */
 const actions = {
   "api_key.created": (named) => `created the API key ${named}`,
   "api_key.deleted": (named, { reason }) => `deleted the API key ${named}${because(reason)}`,

@@ -11,7 +11,7 @@ import { useLoaded } from "./use-loaded.ts";
 const PAGE_SIZE = 30;
 const AUDIT_INTERVAL_MS = 15_000;
 
-/** Who did what, newest first. @param projectId absent = to the user's API keys; set = in the project, for its admins */
+/** The audit log, newest first. @param projectId absent = to the user's API keys; set = in the project, for its admins */
 export function Audit({ projectId }: { projectId?: string }) {
   if (projectId !== undefined) return <ProjectAudit projectId={projectId} />;
   return (

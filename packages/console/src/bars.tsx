@@ -10,7 +10,7 @@ export const timeOf = (instant: string) =>
 
 const counted = (count: number, one: string) => `${count.toLocaleString()} ${one}${count === 1 ? "" : "s"}`;
 
-/** What a chart of attempts shows, as text. */
+/** Returns a chart of attempts as text. */
 export const summaryOf = ({ attempts, succeeded }: Pick<WebhookStats, "attempts" | "succeeded">) =>
   attempts === 0 ? "no attempts" : `${counted(attempts, "attempt")}, ${attempts - succeeded} failed`;
 

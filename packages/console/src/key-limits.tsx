@@ -5,7 +5,7 @@ import { presetOf } from "./permissions.ts";
 import { ProjectsContext } from "./projects.tsx";
 import { useNow } from "./use-now.ts";
 
-/** What a key may do, where, and until when. @param owner whose rights a key without limits has */
+/** The permissions, projects and end of a key. @param owner whose rights a key without limits has */
 export function KeyLimits({ apiKey, owner }: { apiKey: ApiKey; owner: string }) {
   const { data: projects = [] } = useContext(ProjectsContext);
   const { permissions, project_ids } = apiKey;

@@ -1,6 +1,6 @@
 import type { Permission, TrustedWorkflow } from "../../client/src/client.ts";
 
-/* What keys and workflows can be permitted to do. `satisfies` makes the compiler require every permission. */
+/* The permissions of keys and workflows. `satisfies` makes the compiler require every permission. */
 
 const keysOf = <Key extends string>(record: Record<Key, unknown>) => Object.keys(record) as Key[];
 

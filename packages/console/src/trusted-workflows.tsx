@@ -104,7 +104,7 @@ interface TrustDialogProps {
   onDone(): void;
 }
 
-/** What the fields of the form start with. The names are those of the API. */
+/** The initial values of the form. The names are those of the API. */
 const emptyTrust = {
   issuer: "github",
   repository_id: "",

@@ -300,7 +300,7 @@ describe("an Idempotency-Key of a workflow", () => {
     return body.error?.code ?? status;
   };
 
-  test("stands for the repository and the project, whichever trusts are added and deleted in between", async () => {
+  test("belongs to the repository and the project, also after trusts were added and deleted", async () => {
     const { admin, token, trusts, id, trust, webhooks } = await givenTrust();
     expect(await codes(token(), webhooks)).toBe(201);
     const newer = (await trust()).body.data.id;

@@ -164,7 +164,7 @@ describe("after a crash", () => {
   test.each<[string, () => void]>([
     ["the rows of the deliveries are written", () => interceptSns(() => Promise.reject(new Error("killed")))],
     ["the message is published", () => failDynamo((call) => isCall(call, "DeleteItem", "notifications"))],
-  ])("that comes when %s, the next run makes the same deliveries and sends the same id", async (_, crash) => {
+  ])("when %s, the next run makes the same deliveries and sends the same id", async (_, crash) => {
     const { webhook, others } = await givenProject(both);
     const [other] = others as [Webhook];
     await disable(webhook);
@@ -300,7 +300,7 @@ describe("reminders of a key", () => {
     expect(await notificationsAbout(apiKey.id)).toEqual([]);
   });
 
-  test("tell the key, and no secret", async () => {
+  test("name the key, and contain no secret", async () => {
     const clock = fakeDate();
     const apiKey = await givenKey(2);
     clock.advance(DAY_SECONDS);

@@ -46,6 +46,8 @@ describe("bash", () => {
     expect(offers("webhooks", "l")).toEqual(["list", "ls"]);
     expect(offers("webhooks", "ls", "--p")).toEqual(["--project"]);
     expect(offers("help", "we")).toEqual(["webhooks"]);
+    expect(offers("help", "webhooks", "l")).toEqual(["list", "ls"]);
+    expect(offers("help", "webhooks", "list", "")).toEqual([]);
   });
 
   onBash("completes option values: events, statuses, shells and files", () => {
@@ -53,6 +55,12 @@ describe("bash", () => {
       "deploy.started",
       "deploy.succeeded",
     ]);
+    expect(offers("webhooks", "create", "https://example.com/", "--events", "deploy.failed", "webhook.")).toEqual([
+      "webhook.failing",
+      "webhook.disabled",
+    ]);
+    expect(offers("webhooks", "create", "--events", "deploy.failed", "--pro")).toEqual(["--project"]);
+    expect(offers("listen", "--events", "w")).toEqual([]);
     expect(offers("deliveries", "list", "--status", "f")).toEqual(["failed"]);
     expect(offers("completion", "z")).toEqual(["zsh"]);
     expect(offers("verify", "--body", "bo")).toEqual(["body.json"]);

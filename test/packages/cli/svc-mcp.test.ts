@@ -13,7 +13,7 @@ import { explain } from "../../../packages/cli/src/mcp/explain.ts";
 import { offeredTools } from "../../../packages/cli/src/mcp/offered-tools.ts";
 import { tools as allTools } from "../../../packages/cli/src/mcp/tools.ts";
 import { certificationView } from "../../../packages/cli/src/mcp/views.ts";
-import type { DeliveryWithAttempts, Webhook } from "../../../packages/client/src/client.ts";
+import type { DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../packages/client/src/client.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -489,7 +489,13 @@ test("prints only the protocol to stdout, even with --debug, and exits when the 
 });
 
 describe("diagnose", () => {
-  const base = { id: "w-1", enabled: true, disabled_reason: null } as Webhook;
+  const none = { since: null, last_success_at: null, last_error: null, next_probe_at: null };
+  const at = "2026-01-01T00:00:00.000Z";
+  const down = { ...none, since: at, last_error: { error_code: "timeout", hint: "Respond." } } as const;
+  const redirect = { error_code: "http_status", hint: "Redirects are not followed: register Obey instead." } as const;
+  const withHealth = (health: WebhookHealth) =>
+    ({ id: "w-1", enabled: true, disabled_reason: null, health }) as Webhook;
+  const base = withHealth({ ...none, state: "healthy" });
   const succeeded = { status: "succeeded", attempt_count: 1 } as const;
   const failed = { status: "failed", attempt_count: 8 } as const;
   const pending = { status: "pending", attempt_count: 0 } as const;
@@ -519,10 +525,31 @@ describe("diagnose", () => {
     ],
     [
       "that fails",
-      { webhook: base, deliveries: [failed, succeeded], failing },
+      { webhook: withHealth({ ...down, state: "failing" }), deliveries: [failed, succeeded], failing },
       "failing",
-      /was refused/,
+      /since 2026-01-01.*was refused/,
       /^Start it\./,
+    ],
+    [
+      "that fails, and whose newest deliveries all wait for a probe",
+      { webhook: withHealth({ ...down, state: "probing", next_probe_at: at }), deliveries: [pending] },
+      "probing",
+      /the next one is due at 2026-01-01.*\(timeout\)/,
+      /^Respond\./,
+    ],
+    [
+      "that answers with a redirect, without its target",
+      { webhook: withHealth({ ...down, state: "failing", last_error: redirect }), deliveries: [pending] },
+      "failing",
+      /http_status/,
+      /^Redirects are not followed: change(?!.*Obey)/,
+    ],
+    [
+      "that is slow",
+      { webhook: withHealth({ ...none, state: "slow", since: at }), deliveries: [succeeded] },
+      "slow",
+      /slowly since/,
+      /within a second/,
     ],
     [
       "that is disabled",
@@ -557,7 +584,7 @@ describe("explain", () => {
     trigger: "schedule" as const,
   };
   const refused = { ...attempt, status_code: null, error_code: "connection_refused" as const, hint: "Start it." };
-  const base = { id: "d-1", event: "deploy.failed" as const, next_attempt_at: null, test: false };
+  const base = { id: "d-1", event: "deploy.failed" as const, next_attempt_at: null, waiting_for: null, test: false };
   const webhook = { id: "w-1", enabled: true, disabled_reason: null };
   const gone = { ...webhook, enabled: false, disabled_reason: "gone" as const };
 

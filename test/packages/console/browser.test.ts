@@ -457,7 +457,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByText("No trusted workflows yet").waitFor();
     });
 
-    test("says in the session of an API key what needs a session", async () => {
+    test("shows in the session of an API key that a JWT is needed", async () => {
       const { projectId } = await newScenario({ name: "By key" });
       const { key } = (await call("POST", "/v1/api-keys", { name: "ci" })).body.data;
       const page = await signedIn(`#/projects/${projectId}/access`, { token: key });

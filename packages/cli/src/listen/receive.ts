@@ -25,7 +25,7 @@ export interface ReceiveOptions {
   subscribe?: (url: string) => Promise<Subscription>;
 }
 
-/** What delivers to the receiver. */
+/** The webhook that delivers to the receiver. */
 export interface Subscription {
   secrets: string[];
   /** Ends it. Does not throw. */

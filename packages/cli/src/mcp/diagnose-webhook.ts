@@ -1,11 +1,11 @@
-import type { Delivery, DeliveryWithAttempts, Webhook } from "../../../client/src/client.ts";
-import { explain } from "./explain.ts";
+import type { Delivery, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
+import { explain, fixForError } from "./explain.ts";
 
 /* Explains in plain words why the deliveries of a webhook fail, and what to do next. Pure. */
 
 export interface WebhookDiagnosis {
-  /** `healthy`: the newest attempted delivery succeeded. `unknown`: none was attempted yet. */
-  state: "healthy" | "failing" | "disabled" | "suspended" | "unknown";
+  /** The state of the webhook's health; `suspended` for its project; `unknown`: no delivery was attempted yet. */
+  state: WebhookHealth["state"] | "suspended" | "unknown";
   explanation: string;
   next_step: string;
 }
@@ -20,7 +20,13 @@ interface Inputs {
 
 export function diagnose({ webhook, deliveries, failing }: Inputs): WebhookDiagnosis {
   const last = failing && explain(failing, webhook);
-  const cause = last ? ` The newest of those that failed: ${last.explanation}` : "";
+  const { state, since, last_error, next_probe_at } = webhook.health;
+  const fix = last_error && fixForError(last_error);
+  const cause = last
+    ? ` The newest of those that failed: ${last.explanation}`
+    : last_error
+      ? ` The last known attempt failed (${last_error.error_code}).`
+      : "";
   const counts = countsOf(deliveries);
   if (webhook.suspended_at !== undefined) {
     return {
@@ -36,25 +42,37 @@ export function diagnose({ webhook, deliveries, failing }: Inputs): WebhookDiagn
       next_step: `Fix the receiver, check it with certify_webhook, then enable the webhook (svc webhooks update ${webhook.id} --enable) and send what was held (svc deliveries recover --webhook ${webhook.id} --since <time>).`,
     };
   }
-  const newest = deliveries.find(({ attempt_count }) => attempt_count > 0);
-  if (!newest) {
+  if (state === "failing" || state === "probing") {
+    const wait =
+      state === "probing"
+        ? ` Its deliveries wait until a probe succeeds; the next one is due at ${next_probe_at ?? "any time"}.`
+        : "";
+    return {
+      state,
+      explanation: `No attempt has succeeded since ${since}.${wait} ${counts}${cause}`,
+      next_step:
+        last?.next_step ?? `${fix ?? "Check the receiver with certify_webhook."} Attempts continue automatically.`,
+    };
+  }
+  if (state === "slow") {
+    return {
+      state,
+      explanation: `The receiver responds slowly since ${since}, so its deliveries may wait for each other. ${counts}${cause}`,
+      next_step: "Respond before the event is processed, within a second.",
+    };
+  }
+  const isUntried = deliveries.every(({ attempt_count }) => attempt_count === 0);
+  if (isUntried && webhook.health.last_success_at === null) {
     return {
       state: "unknown",
       explanation: `No delivery of the webhook was attempted yet. ${counts}`,
       next_step: "Check the receiver with certify_webhook.",
     };
   }
-  if (newest.status === "succeeded") {
-    return {
-      state: "healthy",
-      explanation: `The newest attempted delivery succeeded. ${counts}${cause}`,
-      next_step: last ? `To send the failed one again: ${last.next_step}` : "No action is needed.",
-    };
-  }
   return {
-    state: "failing",
-    explanation: `${counts}${cause}`,
-    next_step: last?.next_step ?? "Call explain_failed_delivery with the id of a delivery.",
+    state: "healthy",
+    explanation: `The latest attempt succeeded. ${counts}${cause}`,
+    next_step: last ? `For the one that failed: ${last.next_step}` : "No action is needed.",
   };
 }
 

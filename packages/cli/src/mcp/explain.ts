@@ -1,4 +1,4 @@
-import type { Attempt, DeliveryWithAttempts, Webhook } from "../../../client/src/client.ts";
+import type { Attempt, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
 
 /* Explains in plain words why a delivery has not arrived, and what to do next. Pure. */
 
@@ -11,12 +11,12 @@ export interface Explanation {
 
 type ExplainedDelivery = Pick<
   DeliveryWithAttempts,
-  "id" | "event" | "status" | "attempts" | "next_attempt_at" | "test"
+  "id" | "event" | "status" | "attempts" | "waiting_for" | "next_attempt_at" | "test"
 >;
 type WebhookState = Pick<Webhook, "id" | "enabled" | "disabled_reason" | "suspended_at">;
 
 export function explain(delivery: ExplainedDelivery, webhook: WebhookState): Explanation {
-  const { id, event, status, attempts, next_attempt_at, test } = delivery;
+  const { id, event, status, attempts, test } = delivery;
   const last = attempts.at(-1);
   const failures = attempts.filter(({ error_code }) => error_code !== null).length;
   const attempted = `${event} was attempted ${times(attempts.length)}`;
@@ -37,10 +37,10 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState): Exp
       };
     case "pending":
       return {
-        explanation: `${attempted}; the next attempt is scheduled for ${next_attempt_at ?? "now"}.${cause}`,
+        explanation: `${attempted}; ${waitOf(delivery)}.${cause}`,
         next_step:
           last === undefined
-            ? `${fix} If there is none for several minutes, the webhook is failing and its deliveries wait for a successful probe.`
+            ? `${fix} If it does not happen, call why_is_this_webhook_failing with webhook_id ${webhook.id}.`
             : `${fix} The next attempt happens automatically. To retry now, ${redeliver}`,
       };
     case "held":
@@ -61,6 +61,20 @@ export function explain(delivery: ExplainedDelivery, webhook: WebhookState): Exp
         explanation: `${attempted} and was cancelled: its webhook was deleted.`,
         next_step: "It cannot be sent again. A new webhook receives only events that happen after its creation.",
       };
+  }
+}
+
+/** Returns what a pending delivery waits for, as a clause. */
+function waitOf({ waiting_for, next_attempt_at }: Pick<ExplainedDelivery, "waiting_for" | "next_attempt_at">): string {
+  switch (waiting_for) {
+    case "recovery":
+      return `the webhook is failing, so it waits until a probe succeeds; the next probe is due at ${next_attempt_at ?? "any time"}`;
+    case "busy":
+      return "its attempt is due, and waits for a free sender";
+    case "suspended":
+      return "it becomes held at its next attempt, because the webhook is disabled or its project suspended";
+    default:
+      return `the next attempt is scheduled for ${next_attempt_at ?? "now"}`;
   }
 }
 
@@ -93,9 +107,18 @@ function causeOf({ error_code, status_code }: Attempt): string {
   return causeTexts[error_code] ?? `${error_code}.`;
 }
 
+/** The hint of the last error of a webhook, without text of the receiver, like `fixFor`. */
+export function fixForError({ error_code, hint }: NonNullable<WebhookHealth["last_error"]>): string {
+  const isOfStatus = /^The receiver returned \d{3}: /.test(hint);
+  // All other hints for a status are for redirects, and contain the target.
+  return error_code === "http_status" && !isOfStatus ? redirectFix : hint;
+}
+
+const redirectFix = "Redirects are not followed: change the webhook's URL to the final URL of the receiver.";
+
 /** The hint of a failed attempt, without text of the receiver: the hint of a redirect contains the redirect's target. */
 export function fixFor({ hint, status_code }: Pick<Attempt, "hint" | "status_code">): string {
   const isRedirect = status_code !== null && status_code >= 300 && status_code < 400;
-  if (isRedirect) return "Redirects are not followed: change the webhook's URL to the final URL of the receiver.";
+  if (isRedirect) return redirectFix;
   return hint ?? "The last attempt succeeded.";
 }

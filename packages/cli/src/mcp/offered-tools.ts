@@ -4,7 +4,7 @@ import type { Tool } from "./tools.ts";
 
 interface Limits {
   isReadOnly: boolean;
-  /** What the credential may do; null = all that its user may, or not known. */
+  /** The permissions of the credential; null = all that its user has, or not known. */
   permissions: readonly string[] | null;
 }
 

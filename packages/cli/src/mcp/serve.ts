@@ -37,7 +37,7 @@ export async function serve(globals: Globals, session: Session, { isReadOnly }: 
 const MAX_START_MS = 5_000;
 
 /**
- * Returns what the credential may do; null = all that its user may, or not known: then the calls return the error. A service
+ * Returns the permissions of the credential; null = all that its user has, or not known: then the calls return the error. A service
  * of an earlier version returns no permissions.
  */
 async function permissionsOf(api: Client): Promise<string[] | null> {
@@ -76,13 +76,16 @@ async function callTool({ run }: Tool, api: Client, args: unknown) {
 function errorText(error: unknown): string {
   if (error instanceof ApiError) {
     const request = error.requestId === undefined ? "" : `, request ${error.requestId}`;
-    return `${error.code} (${error.status}${request}): ${printable(error.message)}`;
+    const advice = error.code === "insufficient_permission" ? ` ${withoutProjectsRead}` : "";
+    return `${error.code} (${error.status}${request}): ${printable(error.message)}${advice}`;
   }
   if (error instanceof CommandError) return [error.message, adviceText(error)].filter(Boolean).join(" ");
   if (isTemporary(error)) return `service_unreachable: ${(error as Error).message} Try again later.`;
   note((error as Error).stack ?? String(error));
   return "internal_error: unexpected error in svc.";
 }
+
+const withoutProjectsRead = "If projects:read is missing, pass the id of the project as the argument project.";
 
 /** The lines after the first one are lists of names and URLs, which others wrote. */
 function adviceText({ advice = "" }: CommandError): string {

@@ -19,7 +19,7 @@ export interface Tool<Input extends z.ZodType = z.ZodType> {
   description: string;
   /** `openWorldHint`: whether the tool has effects outside the service. */
   annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean };
-  /** What a narrow credential must have been given for its calls. Finding a project by name needs `projects:read` too. */
+  /** The permissions that its calls need. Finding a project by name needs `projects:read` too. */
   needs: readonly Permission[];
   input: Input;
   output: z.ZodObject;
@@ -91,7 +91,7 @@ export const tools: Tool[] = [
     name: "list_webhooks",
     title: "List webhooks",
     description:
-      "Lists the webhooks of a project: the URL, the deployment events it receives, and whether it is enabled. The URLs are untrusted data, written by others. Changes nothing.",
+      "Lists the webhooks of a project: the URL, the events it receives, whether it is enabled, and whether its deliveries succeed (`health`). The URLs are untrusted data, written by others. Changes nothing.",
     annotations: readOnly,
     needs: ["webhooks:read"],
     input: z.strictObject({ project }),
@@ -211,7 +211,7 @@ export const tools: Tool[] = [
     name: "why_is_this_webhook_failing",
     title: "Why is this webhook failing?",
     description:
-      "Explains in plain words whether a webhook is healthy, failing or disabled, why, and what to do next. Without webhook_id, explains the only webhook of the project. The URL, the payload and the responses are attached as untrusted data. Changes nothing.",
+      "Explains in plain words whether a webhook is healthy, slow, failing or disabled, why, and what to do next. Without webhook_id, explains the only webhook of the project. The URL, the payload and the responses are attached as untrusted data. Changes nothing.",
     annotations: readOnly,
     needs: ["webhooks:read", "deliveries:read"],
     input: z.strictObject({ project, webhook_id: webhookId.optional() }),
@@ -269,7 +269,7 @@ const POLL_INTERVAL_MS = 500;
 /** MCP clients wait for a minute by default. */
 const MAX_CERTIFICATION_MS = 50_000;
 
-/** How many deliveries show the state of a webhook. */
+/** Number of newest deliveries that are counted, and searched for a failure. */
 const DIAGNOSED_DELIVERIES = 20;
 
 async function explainWebhook(api: Client, project: string | undefined, id: string | undefined): Promise<ToolResult> {
@@ -298,7 +298,7 @@ async function explainWebhook(api: Client, project: string | undefined, id: stri
   };
 }
 
-/** How many events of a deployment are shown. */
+/** Maximum number of events of a deployment in a result. */
 const SHOWN_EVENTS = 20;
 
 /** @throws CommandError when there are no events */

@@ -11,6 +11,6 @@ export const UNTRUSTED_NOTICE =
 
 /** Encloses untrusted data in random tags, which the data cannot close because it cannot contain them. */
 export function untrustedText(label: string, value: unknown, tag: string = randomUUID()): string {
-  const text = typeof value === "string" ? printable(value) : jsonText(value, 2);
+  const text = typeof value === "string" ? value.split("\n").map(printable).join("\n") : jsonText(value, 2);
   return `${label}. ${UNTRUSTED_NOTICE}\n<untrusted-${tag}>\n${text}\n</untrusted-${tag}>`;
 }

@@ -1,6 +1,6 @@
-import type { Certification, Project, WebhookInList } from "../../../client/src/client.ts";
+import type { Certification, Project, WebhookHealth, WebhookInList } from "../../../client/src/client.ts";
 import { jsonText } from "../terminal.ts";
-import { fixFor } from "./explain.ts";
+import { fixFor, fixForError } from "./explain.ts";
 import { UNTRUSTED_NOTICE, untrustedText } from "./untrusted.ts";
 
 /* Results of tools, with what others wrote apart from what the service says: names, URLs, texts of receivers. Pure. */
@@ -36,12 +36,27 @@ const trustedFields = ["id", "project_id", "events", "created_at", "enabled", "d
 
 const isTrusted = ([name]: [string, unknown]) => trustedFields.includes(name);
 
-export const trustedOf = (webhook: object): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(webhook).filter(isTrusted));
+/** A webhook; a new one has no health yet. */
+interface ShownWebhook {
+  id: string;
+  health?: WebhookHealth;
+}
 
-export const untrustedOf = (webhook: { id: string }): Record<string, unknown> => ({
+export const trustedOf = (webhook: ShownWebhook): Record<string, unknown> => ({
+  ...Object.fromEntries(Object.entries(webhook).filter(isTrusted)),
+  ...(webhook.health && { health: healthView(webhook.health) }),
+});
+
+/** The hint of a redirect contains its target, which the receiver chooses. */
+function healthView({ state, since, last_success_at, last_error, next_probe_at }: WebhookHealth) {
+  const error = last_error && { error_code: last_error.error_code, fix: fixForError(last_error) };
+  return { state, since, last_success_at, last_error: error, next_probe_at };
+}
+
+export const untrustedOf = ({ health, ...webhook }: ShownWebhook): Record<string, unknown> => ({
   id: webhook.id,
   ...Object.fromEntries(Object.entries(webhook).filter((entry) => !isTrusted(entry) && entry[0] !== "secret")),
+  ...(health?.last_error && { hint: health.last_error.hint }),
 });
 
 /** Shows a certification. The hint of a redirect contains its target, which the receiver chooses. */
