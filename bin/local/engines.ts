@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import net from "node:net";
 import { join } from "node:path";
 import type { FauxqsServer } from "fauxqs";
+import { flushInBackground } from "./queue-durability.ts";
 import { StartError } from "./start-error.ts";
 
 /** An engine on this machine that speaks the wire protocol of an AWS service. */
@@ -143,6 +144,7 @@ export async function startSqs(port: number, dataDir: string | undefined): Promi
   // Loaded only now: a process that is given an SQS endpoint starts without it.
   const { startFauxqs } = await import("fauxqs");
   await acceptAllCharacters();
+  await flushInBackground();
   const { listen } = net.Server.prototype;
   net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
     const [options, ...rest] = args;

@@ -1,7 +1,20 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import http from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { DynamoDBClient, ListTablesCommand } from "@aws-sdk/client-dynamodb";
-import { CreateQueueCommand, ListQueuesCommand, SQSClient } from "@aws-sdk/client-sqs";
+import {
+  CreateQueueCommand,
+  DeleteMessageCommand,
+  ListQueuesCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
 import { type Engine, startDynamo, startSqs } from "../../../bin/local/engines.ts";
+import { createFlush } from "../../../bin/local/queue-durability.ts";
+import { eventually } from "../../support/eventually.ts";
 
 /* The embedded engines accept any credentials. A page that the developer visits must not be able to call them. */
 
@@ -107,5 +120,105 @@ describe("the SQS engine", () => {
 
   test("accepts calls of the SDK", async () => {
     expect((await sqs.send(new ListQueuesCommand({}))).QueueUrls).toHaveLength(1);
+  });
+});
+
+describe("the SQS engine with a data directory", () => {
+  let dataDir: string;
+  let engine: Engine;
+  let sqs: SQSClient;
+  let files: Pick<FileHandle, "datasync">;
+  let datasync: FileHandle["datasync"];
+  let QueueUrl: string;
+  beforeAll(async () => {
+    const file = await open(import.meta.filename);
+    files = Object.getPrototypeOf(file);
+    datasync = files.datasync;
+    await file.close();
+  });
+  beforeEach(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), "engines-"));
+    engine = await startSqs(0, dataDir);
+    sqs = new SQSClient({ ...client, endpoint: engine.endpoint, maxAttempts: 1 });
+    QueueUrl = `${engine.endpoint}/000000000000/events`;
+    await sqs.send(new CreateQueueCommand({ QueueName: "events" }));
+  });
+  afterEach(async () => {
+    files.datasync = datasync;
+    sqs.destroy();
+    await engine.stop();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  const send = (MessageBody: string) => sqs.send(new SendMessageCommand({ QueueUrl, MessageBody }));
+  const receive = async () => (await sqs.send(new ReceiveMessageCommand({ QueueUrl }))).Messages ?? [];
+
+  test("responds to a send after the flush to the disk, and delays no receive and no delete", async () => {
+    const flush = Promise.withResolvers<void>();
+    files.datasync = () => flush.promise;
+    let isSent = false;
+    const sending = send("one").then(() => {
+      isSent = true;
+    });
+    await eventually(async () => {
+      const [message] = await receive();
+      expect(message?.Body).toBe("one");
+      await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message?.ReceiptHandle }));
+    });
+    expect(isSent).toBe(false);
+    flush.resolve();
+    await sending;
+  });
+
+  test("rejects a send that cannot be flushed", async () => {
+    files.datasync = async () => {
+      throw new Error("no space left on device");
+    };
+    await expect(send("lost")).rejects.toMatchObject({ $metadata: { httpStatusCode: 500 } });
+  });
+
+  test("has its messages after a restart, and rejects an invalid one before any write", async () => {
+    await expect(send("\u0001")).rejects.toThrow("Invalid characters");
+    await send("two");
+    sqs.destroy();
+    await engine.stop();
+    engine = await startSqs(0, dataDir);
+    sqs = new SQSClient({ ...client, endpoint: engine.endpoint });
+    QueueUrl = `${engine.endpoint}/000000000000/events`;
+    expect((await receive()).map(({ Body }) => Body)).toEqual(["two"]);
+  });
+});
+
+describe("a flush", () => {
+  test("is shared by the writes before it, and a write during it waits for the next", async () => {
+    const flushes: (() => void)[] = [];
+    const datasync = () => new Promise<void>((resolve) => void flushes.push(resolve));
+    const { run } = createFlush(async () => ({ datasync, close: async () => {} }));
+    const flushed: string[] = [];
+    const write = (name: string) => run().then(() => flushed.push(name));
+    const first = Promise.all([write("a"), write("b")]);
+    await eventually(() => expect(flushes).toHaveLength(1));
+    const second = Promise.all([write("c"), write("d")]);
+    flushes[0]?.();
+    await first;
+    expect(flushed).toEqual(["a", "b"]);
+    await eventually(() => expect(flushes).toHaveLength(2));
+    flushes[1]?.();
+    await second;
+    expect(flushed).toEqual(["a", "b", "c", "d"]);
+  });
+
+  test("opens its file again after a failure, and fails when a flush fails", async () => {
+    const failures = [new Error("too many open files"), undefined];
+    const datasync = async () => {
+      throw new Error("disk failure");
+    };
+    const { run } = createFlush(async () => {
+      const failure = failures.shift();
+      if (failure) throw failure;
+      return { datasync, close: async () => {} };
+    });
+    await expect(run()).rejects.toThrow("too many open files");
+    await expect(run()).rejects.toThrow("disk failure");
   });
 });

@@ -58,6 +58,26 @@ test("the fan-out gets up to 10 events in a batch, and successes are deleted", a
   expect(Math.max(...batches.map((batch) => batch.length))).toBeGreaterThan(1);
 });
 
+test("messages of ten batches are deleted in one call", async () => {
+  await Promise.all(Array.from({ length: 10 }, (_, index) => send("deliveries", String(index))));
+  const deleted: number[] = [];
+  sqs().middlewareStack.add(
+    (next, { commandName }) =>
+      (args) => {
+        const { Entries = [] } = args.input as { Entries?: unknown[] };
+        if (commandName === "DeleteMessageBatchCommand") deleted.push(Entries.length);
+        return next(args);
+      },
+    { step: "initialize", name: "deletes" },
+  );
+  handlers["attempts/send"] = async () => {};
+  await start();
+  await eventually(async () => expect(await depth("deliveries")).toBe(0));
+  sqs().middlewareStack.remove("deletes");
+  expect(deleted.reduce((sum, count) => sum + count, 0)).toBe(10);
+  expect(Math.max(...deleted)).toBeGreaterThan(1);
+});
+
 test("a record has the source, the receive count and the send time, as Lambda passes them", async () => {
   let records: SQSEvent["Records"] = [];
   handlers["deliveries/fan-out"] = async (event) => {
