@@ -2358,7 +2358,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
      *
@@ -2433,7 +2433,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
      */
@@ -2466,7 +2466,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
      */
