@@ -17,7 +17,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   api_key_expired: "The `expires_at` of the API key has passed.",
   workflow_not_trusted:
     "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref and environment.",
-  forbidden: "Only admins of the project may do this; viewers have read access.",
+  forbidden: "Only admins of the project may do this, and the caller is a viewer.",
   project_suspended:
     "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",
   session_required: "API keys and workflows cannot do this. Send the JWT of a user.",

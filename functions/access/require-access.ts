@@ -44,7 +44,7 @@ async function requireRole(wanted: Role, caller: Identity, projectId: string): P
   if (wanted === "viewer" || role === "admin") return;
   throw new ApiError(
     "forbidden",
-    "Your role in this project is viewer (read-only). Ask an admin of the project to make the change.",
+    "This requires the role admin in the project, and yours is viewer. Ask an admin of the project.",
   );
 }
 

@@ -2364,7 +2364,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
      *
@@ -2439,7 +2439,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
      */
@@ -2472,7 +2472,7 @@ export interface components {
       };
     };
     /**
-     * @description `forbidden`: Only admins of the project may do this; viewers have read access.
+     * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `session_required`: API keys and workflows cannot do this. Send the JWT of a user.
      */

@@ -32,7 +32,11 @@ test("is only for admins who have signed in", async () => {
   await api.post(path, ci.trust);
   const viewer = service.user();
   await service.project(viewer.userId, { projectId, role: "viewer" });
-  expect((await viewer.api.get(path)).body.error.code).toBe("forbidden");
+  // The message also fits a read.
+  expect((await viewer.api.get(path)).body.error).toMatchObject({
+    code: "forbidden",
+    message: "This requires the role admin in the project, and yours is viewer. Ask an admin of the project.",
+  });
   expect((await service.user().api.get(path)).body.error.code).toBe("not_found");
   expect((await service.as(ci.token()).get(path)).body.error.code).toBe("session_required");
 });
