@@ -1046,7 +1046,7 @@ export interface components {
       /**
        * @description The state of the deliveries to this webhook. The last that applies.
        *
-       *     - `healthy`: the latest attempt succeeded, or none was made
+       *     - `healthy`: no attempt has failed since the last success; a failed test delivery does not count
        *     - `slow`: the receiver took 2 seconds or longer to respond: deliveries are sent by senders of their own, until 20 responses in a row took at most 1 second
        *     - `failing`: no attempt has succeeded since `since`, and each delivery is retried by its schedule
        *     - `probing`: it has been failing for 30 seconds or longer, and deliveries wait: one of them is sent as a probe at `next_probe_at`, and after a success the others
