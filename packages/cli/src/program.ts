@@ -69,6 +69,7 @@ export function createProgram({ hasJsonErrors = false }: Output = {}): Command {
     .helpOption("-h, --help", "show help")
     .helpCommand(false)
     .showSuggestionAfterError()
+    .showHelpAfterError("→ Show the usage: add --help")
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, "")),
