@@ -5,6 +5,7 @@ import { SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { tables } from "../../../functions/manifest/tables.ts";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
@@ -813,7 +814,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByText("http_status The receiver returned 503: check its log").waitFor();
 
       await page.getByRole("link", { name: "Health" }).click();
-      await page.getByText("Covers all 1 deliveries of the last 24 hours.").waitFor();
+      await page.getByText("Covers the one delivery of the last 24 hours.").waitFor();
       await page.getByRole("img", { name: "Attempts per 30 min: 2 attempts, 2 failed" }).waitFor();
       await page.getByText("Show as table").click();
       const cells = page.getByRole("table", { name: "Attempts and response times" }).locator("tbody td");
@@ -1074,7 +1075,7 @@ inChromium.describe("the console in Chromium", () => {
       "an unknown page": { hash: "#/unknown", shows: "Page not found", admin: [], viewer: [] },
     };
     const checkboxes = (checked: readonly string[]) =>
-      eventNames.map((name) => (checked.includes(name) ? `[x] ${name}` : name));
+      webhookEventNames.map((name) => (checked.includes(name) ? `[x] ${name}` : name));
     const keyForm = [
       ...["Name", "[x] CI: read", "CI: manage webhooks", "Choose permissions", "Everything I may do"],
       ...["[x] Only these", "All my projects, also later ones", "Empty", "Shop", "Ends after", "Cancel", "Create key"],
