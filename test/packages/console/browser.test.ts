@@ -34,6 +34,8 @@ let dataDir: string;
 let browser: Browser;
 /** The console stores everything in the tab, so tests that only use a tab share a context. */
 let shared: BrowserContext;
+/** Its pages have a clock that a test can advance. */
+let clocked: BrowserContext;
 const receivers: Receiver[] = [];
 
 /** Script errors, policy violations and failed requests that the browser reported. */
@@ -61,11 +63,10 @@ async function newContext(options: BrowserContextOptions = {}): Promise<BrowserC
 
 /**
  * Opens a tab.
- * @param options of a context of its own, which a test needs that changes more than its tab, such as the clock; absent =
- * the shared context, in which a tab starts no process
+ * @param context one of its own, which a test needs that changes more than its tab, such as the network; absent = the
+ * shared context, in which a tab starts no process
  */
-async function newPage(options?: BrowserContextOptions): Promise<Page> {
-  const context = options ? await newContext(options) : shared;
+async function newPage(context = shared): Promise<Page> {
   const page = await context.newPage();
   page.setDefaultTimeout(DEADLINE_MS);
   page.on("console", (message) => {
@@ -87,10 +88,7 @@ const consoleOf = ({ page, baseUrl }: LocalRun): string =>
   /console +(\S+)/.exec(page)?.[1] ?? `${baseUrl}/no-console-address-on-the-start-page`;
 
 /** Opens a page with a session, at an address behind `#`. */
-async function signedIn(
-  hash = "",
-  { token = run.token, context }: { token?: string; context?: BrowserContextOptions } = {},
-) {
+async function signedIn(hash = "", { token = run.token, context }: { token?: string; context?: BrowserContext } = {}) {
   const page = await newPage(context);
   await signIn(page, hash, token);
   return page;
@@ -223,6 +221,8 @@ inChromium.describe("the console in Chromium", () => {
       ],
     });
     shared = await newContext();
+    clocked = await newContext();
+    await clocked.clock.install();
     // Keeps the process alive between two tests.
     await (await shared.newPage()).goto(`${run.baseUrl}/console/config.json`);
   }, 60_000);
@@ -234,7 +234,9 @@ inChromium.describe("the console in Chromium", () => {
   });
 
   afterEach(async () => {
-    const open = pages.splice(0).map((page) => (page.context() === shared ? page.close() : page.context().close()));
+    const open = pages
+      .splice(0)
+      .map((page) => ([shared, clocked].includes(page.context()) ? page.close() : page.context().close()));
     await Promise.all(open);
     const unexpected = browserErrors.splice(0).filter((text) => !expected.some((pattern) => pattern.test(text)));
     expected = [];
@@ -941,7 +943,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("recovers from the time shown in the browser's time zone, with the chosen status", async () => {
       const { hash } = await newScenario();
-      const page = await recordingBodies(await newPage({ timezoneId: "America/New_York" }));
+      const page = await recordingBodies(await newPage(await newContext({ timezoneId: "America/New_York" })));
       await signIn(page, hash);
       await givenRecoverable(page, ["failed", "failed", "held", "succeeded"]);
       const choices = { "Failed and held": [undefined, 3], Held: ["held", 1] } as const;
@@ -1210,7 +1212,7 @@ inChromium.describe("the console in Chromium", () => {
       await call("POST", `${accounts}/${account.body.data.id}/api-keys`, { name: "own" });
       const trust = { name: "main", issuer: "github", repository_id: "1296269", permissions: ["webhooks:read"] };
       await call("POST", `/v1/projects/${projectId}/trusted-workflows`, trust);
-      for (let count = 0; count < 21; count++) await call("POST", `${path}/test`, {});
+      await Promise.all(Array.from({ length: 21 }, () => call("POST", `${path}/test`, {})));
       await receiver.waitFor(21);
       const [{ id: deliveryId }] = (await call("GET", `${path}/deliveries`)).body.data;
       for (const role of ["admin", "viewer"]) {
@@ -1302,7 +1304,9 @@ inChromium.describe("the console in Chromium", () => {
     ] as const)(
       "an admin sees exactly the permitted controls, and axe finds no violation, in the $colorScheme theme on $device",
       async ({ colorScheme, viewport, withDialogs }) => {
-        const page = await newPage({ colorScheme, viewport });
+        const page = await newPage();
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize(viewport);
         await page.goto(`${run.baseUrl}/console/`);
         await page.getByLabel("JWT or API key").waitFor();
         expect(await violationsIn(page)).toEqual([]);
@@ -1507,8 +1511,7 @@ inChromium.describe("the console in Chromium", () => {
     test("an outage is shown once, and Retry loads everything again", async () => {
       expected = [/ERR_FAILED|Failed to fetch/];
       const { hash } = await newScenario();
-      const page = await newPage({});
-      await page.clock.install();
+      const page = await newPage(clocked);
       await signIn(page, hash);
       await page.getByText("No deliveries yet").waitFor();
       await page.route("**/v1/**", (route) => route.abort());
@@ -1526,7 +1529,7 @@ inChromium.describe("the console in Chromium", () => {
     test("shows that the device is offline, and continues when it is online again", async () => {
       expected = [/ERR_INTERNET_DISCONNECTED|Failed to fetch/];
       const { hash } = await newScenario();
-      const page = await signedIn(hash, { context: {} });
+      const page = await signedIn(hash, { context: await newContext() });
       await page.getByText("No deliveries yet").waitFor();
       await page.context().setOffline(true);
       await page.getByText("You are offline. The data may be out of date").waitFor();
@@ -1539,8 +1542,7 @@ inChromium.describe("the console in Chromium", () => {
     test("shows not_found for a webhook that does not exist, and does not request it again", async () => {
       expected = [/status of 404/];
       const { projectId } = await newScenario();
-      const page = await newPage({});
-      await page.clock.install();
+      const page = await newPage(clocked);
       const webhookId = randomUUID();
       let requests = 0;
       page.on("request", (request) => {
@@ -1589,8 +1591,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("cancels the request in flight of a screen that is closed, and sends no more", async () => {
       const { hash } = await newScenario();
-      const page = await newPage({});
-      await page.clock.install();
+      const page = await newPage(clocked);
       await signIn(page, hash);
       await page.getByText("No deliveries yet").waitFor();
       let respond = () => {};
@@ -1618,8 +1619,7 @@ inChromium.describe("the console in Chromium", () => {
 
     test("sends no requests while the tab is hidden", async () => {
       const { hash } = await newScenario();
-      const page = await newPage({});
-      await page.clock.install();
+      const page = await newPage(clocked);
       await signIn(page, hash);
       await page.getByText("No deliveries yet").waitFor();
       await page.evaluate(`Object.defineProperty(document, "hidden", { get: () => true, configurable: true })`);
@@ -1732,7 +1732,8 @@ inChromium.describe("the console in Chromium", () => {
     test.each(["light", "dark"] as const)(
       "every text has a contrast of at least 4.5 in the %s theme",
       async (colorScheme) => {
-        const page = await signedIn("", { context: { colorScheme } });
+        const page = await signedIn();
+        await page.emulateMedia({ colorScheme });
         const pairs = [
           ...["--ground", "--surface", "--sunken"].flatMap((ground) =>
             ["--ink", "--ink-soft", "--accent", "--good", "--bad", "--warning"].map((text) => [text, ground]),
@@ -1818,7 +1819,8 @@ inChromium.describe("the console in Chromium", () => {
         expect(delivery).toBeDefined();
         return delivery.id;
       });
-      const page = await signedIn("", { context: { viewport: { width: 360, height: 740 } } });
+      const page = await signedIn();
+      await page.setViewportSize({ width: 360, height: 740 });
       const views = ["", "/deliveries", "/events", "/access", "/audit"];
       const ofProject = views.map((view) => `#/projects/${projectId}${view}`);
       const screens = ["#/projects", "#/keys", "#/audit", ...ofProject, hash, `${hash}/health`, `${hash}/verify`];
