@@ -6,10 +6,10 @@ import { duration } from "./time.ts";
 
 const LARGE = { width: 720, height: 120 };
 
-/** Attempts and response times of a webhook over time, with a table of the same values. */
+/** Attempts and, unless nothing has responded, response times of a webhook over time, with a table of the same values. */
 export function StatsCharts({ stats }: { stats: WebhookStats }) {
   const id = useId();
-  const { buckets, since } = stats;
+  const { buckets, since, response_ms } = stats;
   const slowestMs = scaleTop(Math.max(1, ...buckets.map(({ p95_ms }) => p95_ms ?? 0)));
   const minutes = stats.bucket_seconds / 60;
   const period = minutes < 60 ? `${minutes} min` : `${minutes / 60} h`;
@@ -24,34 +24,36 @@ export function StatsCharts({ stats }: { stats: WebhookStats }) {
     <div class="charts">
       <figure aria-labelledby={`${id}-attempts`}>
         <figcaption id={`${id}-attempts`}>
-          Attempts per {period}: <span class="key good">▲ succeeded (most {max.succeeded})</span>{" "}
-          <span class="key bad">▼ failed (most {max.failed})</span>
+          Attempts per {period}: <span class="key good">▲ succeeded (at most {max.succeeded})</span>{" "}
+          <span class="key bad">▼ failed (at most {max.failed})</span>
         </figcaption>
         <Bars buckets={buckets} size={LARGE} label={`Attempts per ${period}: ${summaryOf(stats)}`} />
         {axis}
       </figure>
-      <figure aria-labelledby={`${id}-times`}>
-        <figcaption id={`${id}-times`}>
-          Response time, up to {duration(slowestMs)}: <span class="key">━ median</span>{" "}
-          <span class="key">┅ 95 % are faster</span>
-        </figcaption>
-        <svg
-          class="lines"
-          role="img"
-          aria-label={`Response time per ${period}${stats.response_ms ? `: median ${duration(stats.response_ms.p50)}, 95 % within ${duration(stats.response_ms.p95)}` : ": no responses"}`}
-          viewBox={`0 0 ${LARGE.width} ${LARGE.height}`}
-          preserveAspectRatio="none"
-        >
-          {(["p95_ms", "p50_ms"] as const).map((name) =>
-            linesThrough(
-              buckets.map((bucket) => bucket[name]),
-              slowestMs,
-              LARGE,
-            ).map((points) => <polyline key={name + points} class={name} points={points} />),
-          )}
-        </svg>
-        {axis}
-      </figure>
+      {response_ms && (
+        <figure aria-labelledby={`${id}-times`}>
+          <figcaption id={`${id}-times`}>
+            Response time, up to {duration(slowestMs)}: <span class="key">━ median</span>{" "}
+            <span class="key">┅ 95 % are faster</span>
+          </figcaption>
+          <svg
+            class="lines"
+            role="img"
+            aria-label={`Response time per ${period}: median ${duration(response_ms.p50)}, 95 % within ${duration(response_ms.p95)}`}
+            viewBox={`0 0 ${LARGE.width} ${LARGE.height}`}
+            preserveAspectRatio="none"
+          >
+            {(["p95_ms", "p50_ms"] as const).map((name) =>
+              linesThrough(
+                buckets.map((bucket) => bucket[name]),
+                slowestMs,
+                LARGE,
+              ).map((points) => <polyline key={name + points} class={name} points={points} />),
+            )}
+          </svg>
+          {axis}
+        </figure>
+      )}
       <details>
         <summary>Show as table</summary>
         <StatsTable buckets={buckets} />

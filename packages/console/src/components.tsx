@@ -201,6 +201,8 @@ export const RowButton = ({ verb, name, onClick }: { verb: string; name: string;
   </button>
 );
 
+const COPIED_MS = 2_500;
+
 export function CopyButton({ text, label = "Copy", onCopy }: { text: string; label?: string; onCopy?: () => void }) {
   const { announce } = useSignedIn();
   const [isCopied, setCopied] = useState(false);
@@ -208,7 +210,7 @@ export function CopyButton({ text, label = "Copy", onCopy }: { text: string; lab
     try {
       await navigator.clipboard.writeText(text);
       setCopied(true);
-      setTimeout(() => setCopied(false), 2_000);
+      setTimeout(() => setCopied(false), COPIED_MS);
       announce("Copied.");
       onCopy?.();
     } catch {

@@ -8,7 +8,7 @@ import { duration } from "./time.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { triggerMarks } from "./vocabulary.ts";
-import { WaitingBox } from "./waiting.tsx";
+import { isBeingSent, needsWaitingBox, WaitingBox } from "./waiting.tsx";
 
 const AsSent = lazy(async () => (await import("./as-sent.tsx")).AsSent);
 
@@ -95,17 +95,23 @@ function Content({ delivery, url }: ContentProps) {
         {delivery.attempts.map((attempt) => (
           <AttemptItem key={attempt.number} attempt={attempt} delivery={delivery} url={url} slowestMs={slowestMs} />
         ))}
-        {delivery.next_attempt_at !== null && (
+        {delivery.next_attempt_at !== null && !needsWaitingBox(delivery) && (
           <li class="warning">
             <div class="line">
               <strong>Attempt {delivery.attempt_count + 1}</strong>
               <span class="fine">
-                due <Time at={delivery.next_attempt_at} />
+                {isBeingSent(delivery) ? (
+                  "being sent"
+                ) : (
+                  <>
+                    due <Time at={delivery.next_attempt_at} />
+                  </>
+                )}
               </span>
             </div>
           </li>
         )}
-        {delivery.attempts.length === 0 && delivery.next_attempt_at === null && (
+        {delivery.attempts.length === 0 && (delivery.next_attempt_at === null || needsWaitingBox(delivery)) && (
           <li class="neutral">
             <span class="fine">No attempts yet.</span>
           </li>

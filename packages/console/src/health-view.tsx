@@ -90,6 +90,8 @@ function HealthFacts({ health, webhook }: { health: Health; webhook: WebhookInLi
 
 function coverageOf({ complete, deliveries_read, covered_since, window }: WebhookStats): string {
   const count = deliveries_read.toLocaleString();
+  if (complete && deliveries_read === 0) return `No deliveries in the last ${windowNames[window]}.`;
+  if (complete && deliveries_read === 1) return `Covers the one delivery of the last ${windowNames[window]}.`;
   if (complete) return `Covers all ${count} deliveries of the last ${windowNames[window]}.`;
   return `Covers only the newest ${count} deliveries, back to ${new Date(covered_since).toLocaleString()}.`;
 }

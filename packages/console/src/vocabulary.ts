@@ -25,8 +25,8 @@ export const eventNames = keysOf(eventMeanings);
 
 export const webhookEventMeanings = {
   ...eventMeanings,
-  "webhook.failing": "another webhook of the project has been failing for 30 minutes",
-  "webhook.disabled": "another webhook of the project was disabled",
+  "webhook.failing": "another webhook fails for 30 minutes",
+  "webhook.disabled": "another webhook was disabled",
 } satisfies Record<WebhookEventName, string>;
 
 /** The events that a webhook can subscribe to. */
@@ -74,13 +74,26 @@ export const deliveryStatuses = keysOf(statusTones);
 
 export type WaitingFor = NonNullable<Delivery["waiting_for"]>;
 
-/** Why a delivery is not attempted now. `next` precedes the time of its next attempt. */
+/**
+ * Why a delivery is not attempted now: the `sentence` in its detail, in which `next` precedes the time of its next attempt,
+ * and the `mark` in a list. Before the time if the mark `isTimed`.
+ */
 export const waitingTexts = {
-  schedule: { sentence: "Waits for its next attempt", next: "next" },
-  recovery: { sentence: "Waits for the receiver's recovery", next: "next probe" },
-  busy: { sentence: "Waits for a free sender, because others are sent or the receiver is slow", next: "due" },
-  suspended: { sentence: "Not sent while the webhook is disabled or the project suspended", next: "next" },
-} satisfies Record<WaitingFor, { sentence: string; next: string }>;
+  schedule: { sentence: "Waits for its next attempt", next: "next", mark: "next", isTimed: true },
+  recovery: { sentence: "Waits for the receiver's recovery", next: "next probe", mark: "probe", isTimed: true },
+  busy: {
+    sentence: "Waits for a free sender: others are being sent, or the receiver is slow",
+    next: "due",
+    mark: "waits for a sender",
+    isTimed: false,
+  },
+  suspended: {
+    sentence: "Not sent while the webhook is disabled or the project suspended",
+    next: "next",
+    mark: "on hold",
+    isTimed: false,
+  },
+} satisfies Record<WaitingFor, { sentence: string; next: string; mark: string; isTimed: boolean }>;
 
 type HealthState = Webhook["health"]["state"];
 
@@ -90,9 +103,9 @@ export const healthStates = {
   slow: { badge: "slow", tone: "warning", note: "The receiver has been slow for" },
   failing: { badge: "failing", tone: "bad", note: "No attempt has succeeded for" },
   probing: {
-    badge: "failing, probed",
+    badge: "failing, probing",
     tone: "bad",
-    note: "Deliveries wait for a successful probe. No attempt has succeeded for",
+    note: "Deliveries wait until a probe succeeds. No attempt has succeeded for",
   },
   disabled: { badge: "disabled", tone: "bad", note: "Disabled for" },
 } satisfies Record<HealthState, { badge: string; tone: Tone; note: string }>;

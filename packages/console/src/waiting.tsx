@@ -4,40 +4,38 @@ import { waitingTexts } from "./vocabulary.ts";
 
 type Waiting = Pick<Delivery, "waiting_for" | "next_attempt_at">;
 
-/** Says in a list why a delivery is not attempted now, and when it will be. */
+/** Whether the attempt that was planned is under way or about to start. */
+export const isBeingSent = ({ waiting_for, next_attempt_at }: Waiting): boolean =>
+  waiting_for === null && next_attempt_at !== null && Date.parse(next_attempt_at) <= Date.now();
+
+const textsOf = ({ waiting_for }: Waiting) => waitingTexts[waiting_for ?? "schedule"] ?? waitingTexts.schedule;
+
+/** Says in a list, in a few words, why a delivery is not attempted now or when it will be. */
 export function WaitingNote({ waiting }: { waiting: Waiting }) {
   const { waiting_for, next_attempt_at } = waiting;
-  const isPlanned = waiting_for === "schedule" || waiting_for === null;
-  if (!isPlanned)
-    return (
-      <p class="fine">
-        <Sentence waiting={waiting} />
-      </p>
-    );
-  if (next_attempt_at === null) return null;
+  if (isBeingSent(waiting)) return <span class="fine"> · being sent</span>;
+  const { sentence, mark, isTimed } = textsOf(waiting);
+  if (next_attempt_at === null && (isTimed || waiting_for === null)) return null;
   return (
-    <span class="fine">
-      {" · next "}
-      <Time at={next_attempt_at} />
+    <span class="fine" title={waiting_for === null ? undefined : `${sentence}.`}>
+      {` · ${mark} `}
+      {isTimed && next_attempt_at !== null && <Time at={next_attempt_at} />}
     </span>
   );
 }
 
+/** Whether a delivery waits for something else than its time. */
+export const needsWaitingBox = ({ waiting_for }: Waiting): boolean =>
+  waiting_for !== null && waiting_for !== "schedule";
+
 /** Says in a delivery's detail why it is not attempted now, and when it will be. */
 export function WaitingBox({ waiting }: { waiting: Waiting }) {
   // The list of attempts shows the time of the next one.
-  if (waiting.waiting_for === null || waiting.waiting_for === "schedule") return null;
+  if (!needsWaitingBox(waiting)) return null;
+  const { sentence, next } = textsOf(waiting);
+  const { next_attempt_at } = waiting;
   return (
     <p class="note neutral">
-      <Sentence waiting={waiting} />
-    </p>
-  );
-}
-
-function Sentence({ waiting: { waiting_for, next_attempt_at } }: { waiting: Waiting }) {
-  const { sentence, next } = waitingTexts[waiting_for ?? "schedule"] ?? waitingTexts.schedule;
-  return (
-    <>
       {sentence}
       {next_attempt_at !== null && (
         <>
@@ -46,6 +44,6 @@ function Sentence({ waiting: { waiting_for, next_attempt_at } }: { waiting: Wait
         </>
       )}
       .
-    </>
+    </p>
   );
 }

@@ -116,7 +116,8 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
               recovers them.
             </p>
           )}
-          <HealthNote health={webhook.health} />
+          {/* The health view has the same facts. */}
+          {view !== "health" && <HealthNote health={webhook.health} />}
           <Rotation webhookId={webhookId} />
           <Tabs
             label="Webhook"
