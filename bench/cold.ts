@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as esbuild from "esbuild";
 import { bundleFunctions } from "../bin/build/bundle-functions.ts";
-import { mintToken } from "../bin/local/mint-token.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
 import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
@@ -28,7 +27,6 @@ import { startEngines } from "./receivers.ts";
 const ROUNDS: Rounds = { forMs: 120_000 };
 const MAX_OF_FLOOR = 2.3;
 const MAX_OF_FLOOR_AUTHORIZER = 2.2;
-const MAX_OF_USUAL = 0.5;
 
 /** Loading this module takes half as long as the rest of a cold start. */
 const UNDICI = "internal/deps/undici/undici";
@@ -50,47 +48,28 @@ interface Start {
 }
 
 const FLOOR = "floor";
-const USUAL = "usual stack";
 const AUTHORIZER = "auth/authorizer";
-
-/** Variables that Lambda sets and packages read, for a request sampled by X-Ray as with active tracing. */
-const lambda = {
-  AWS_EXECUTION_ENV: "AWS_Lambda_nodejs24.x",
-  AWS_LAMBDA_FUNCTION_NAME: "bench",
-  AWS_LAMBDA_FUNCTION_MEMORY_SIZE: "512",
-  LAMBDA_TASK_ROOT: "/var/task",
-  _X_AMZN_TRACE_ID: "Root=1-65f00000-000000000000000000000001;Parent=0000000000000001;Sampled=1",
-};
 
 const folder = join(import.meta.dirname, "cold");
 
-/** Bundles the programs to compare with: the floor as ours, the usual stack as the documentation of Powertools recommends. */
-async function buildOthers(outdir: string): Promise<Record<typeof FLOOR | typeof USUAL, string>> {
+/** Bundles the program to compare with, as ours are. */
+async function buildFloor(outdir: string): Promise<string> {
+  const outfile = join(outdir, "floor.js");
   const common = { bundle: true, minify: true, platform: "node", target: "node24", logLevel: "error" } as const;
-  const bundles = { [FLOOR]: join(outdir, "floor.js"), [USUAL]: join(outdir, "usual-stack.mjs") };
-  const floor = { entryPoints: [join(folder, "floor.ts")], outfile: bundles[FLOOR] };
-  await esbuild.build({ ...common, ...floor, format: "cjs" });
-  await esbuild.build({
-    ...common,
-    entryPoints: [join(folder, "usual-stack.ts")],
-    outfile: bundles[USUAL],
-    format: "esm",
-    mainFields: ["module", "main"],
-    banner: { js: "import { createRequire } from 'module';const require = createRequire(import.meta.url);" },
-  });
-  return bundles;
+  await esbuild.build({ ...common, entryPoints: [join(folder, "floor.ts")], outfile, format: "cjs" });
+  return outfile;
 }
 
 async function startOf(name: string, { bundle, event, check }: Case): Promise<Start> {
   const command = [process.execPath, join(folder, "first-response.cjs"), bundle, JSON.stringify(event())];
-  const { output } = await cpuOf(command, lambda);
+  const { output } = await cpuOf(command);
   const start: Start = JSON.parse(output.trim().split("\n").at(-1) ?? "");
   check?.(start.result);
-  assert.ok(name === USUAL || !start.loaded.includes(UNDICI), `${name} loaded undici`);
+  assert.ok(!start.loaded.includes(UNDICI), `${name} loaded undici`);
   return start;
 }
 
-/** Returns a case for every row and for the programs to compare with, over one user with a key, a project and a webhook. */
+/** Returns a case for every row and for the floor, over one user with a key, a project and a webhook. */
 async function casesOf(outdir: string, receiverUrl: string): Promise<Record<string, Case>> {
   const userId = randomUUID();
   const projectId = randomUUID();
@@ -98,7 +77,6 @@ async function casesOf(outdir: string, receiverUrl: string): Promise<Record<stri
   await apiKeys.insert(apiKey);
   await upsertMember({ user_id: userId, project_id: projectId, name: "Bench", role: "admin" }, new Date());
   const { webhook } = await givenWebhook({ projectId, url: receiverUrl });
-  const token = mintToken(process.env.JWT_SECRET ?? "", userId);
   const asUser = { requestId: "bench", domainName: "localhost", path: "/", authorizer: { userId, authType: "jwt" } };
   const bundleOf = (file: string) => join(outdir, bundleFolder(file), "index.js");
 
@@ -158,17 +136,11 @@ async function casesOf(outdir: string, receiverUrl: string): Promise<Record<stri
       check: (result) => assert.equal((result as { context: { userId: string } }).context.userId, userId),
     };
   };
-  const others = await buildOthers(outdir);
   return {
     [FLOOR]: {
-      bundle: others[FLOOR],
+      bundle: await buildFloor(outdir),
       event: () => ({ key_hash: apiKey.key_hash }),
       check: (result) => assert.equal(result, userId),
-    },
-    [USUAL]: {
-      bundle: others[USUAL],
-      event: () => ({ headers: { Authorization: `Bearer ${token}` }, pathParameters: { key_hash: apiKey.key_hash } }),
-      check: (result) => assert.equal((result as { statusCode: number }).statusCode, 200),
     },
     ...Object.fromEntries(endpoints.map((row) => [row.file, ofEndpoint(row)])),
     ...Object.fromEntries(workers.map((row) => [row.file, ofWorker(row)])),
@@ -185,7 +157,7 @@ export function cold(rounds: Rounds, isIncluded: (file: string) => boolean = () 
     process.env.JWT_SECRET = randomBytes(32).toString("hex");
     await bundleFunctions({ outdir });
     const cases = Object.entries(await casesOf(outdir, `${origin}/ok`)).filter(
-      ([name]) => name === FLOOR || name === USUAL || isIncluded(name),
+      ([name]) => name === FLOOR || isIncluded(name),
     );
     const variants: Record<string, () => Promise<number>> = {};
     const silent: string[] = [];
@@ -205,49 +177,39 @@ export function cold(rounds: Rounds, isIncluded: (file: string) => boolean = () 
 }
 
 function resultOf(samples: Record<string, number[]>, silent: string[]): Result {
-  const { [FLOOR]: floor = [], [USUAL]: usual = [], ...ours } = samples;
+  const { [FLOOR]: floor = [], ...ours } = samples;
   const ofFloor = (name: string) => median(ratios(ours[name] ?? [], floor));
   const slowest = Object.keys(ours).sort((one, other) => ofFloor(other) - ofFloor(one));
-  const [worst = ""] = slowest.filter((name) => name !== AUTHORIZER);
-  const row = (name: string) => [
-    ...[
-      name,
-      spread(samples[name] ?? []),
-      spread(ratios(samples[name] ?? [], floor)),
-      spread(ratios(samples[name] ?? [], usual)),
-    ],
-  ];
+  const others = slowest.filter((name) => name !== AUTHORIZER);
+  const [worst = ""] = others;
+  const over = others.filter((name) => ofFloor(name) > MAX_OF_FLOOR);
   return {
     tables: [
       {
         title: `CPU time from process start to the first DynamoDB response; median (range) of ${floor.length} starts`,
-        columns: ["program", "CPU ms", "/ floor", "/ usual stack"],
-        rows: [FLOOR, USUAL, ...slowest].map(row),
+        columns: ["program", "CPU ms", "/ floor"],
+        rows: [FLOOR, ...slowest].map((name) => {
+          const times = samples[name] ?? [];
+          return [name, spread(times), spread(ratios(times, floor))];
+        }),
       },
     ],
     targets: [
       { name: `largest of ${slowest.length} bundles (${worst}) / floor`, value: ofFloor(worst), bound: MAX_OF_FLOOR },
       { name: "authorizer / floor", value: ofFloor(AUTHORIZER), bound: MAX_OF_FLOOR_AUTHORIZER },
-      { name: "authorizer / usual stack", value: median(ratios(ours[AUTHORIZER] ?? [], usual)), bound: MAX_OF_USUAL },
-      {
-        name: "bundles over the bound",
-        value: slowest.filter((name) => name !== AUTHORIZER && ofFloor(name) > MAX_OF_FLOOR).length,
-        bound: 0,
-      },
+      { name: "bundles over the bound", value: over.length, bound: 0 },
     ],
     notes: [
+      `Plain http to an engine on this machine; on AWS each variant has the same additional TLS handshake. Floor: ${figure(median(floor))} ms.`,
       ...(silent.length > 0
         ? [`Not measured, because the call failed or did not use DynamoDB: ${silent.join(", ")}.`]
         : []),
-      `Plain http to an engine on this machine; on AWS each variant has the same additional TLS handshake. Floor: ${figure(median(floor))} ms.`,
-      "The environment is that of Lambda with a sampled request; no daemon receives the data of the tracer.",
     ],
-    data: samples,
   };
 }
 
 export const bench: Bench = {
   name: "cold",
-  about: "process start to first DynamoDB response: all bundles, a minimal program, and the usual stack",
+  about: "process start to first DynamoDB response: all bundles, compared with a minimal program",
   run: () => cold(ROUNDS),
 };

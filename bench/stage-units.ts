@@ -44,7 +44,8 @@ const VALUES = {
 type Json = any;
 
 /** The functions whose calls are priced. A new endpoint needs no entry here. */
-const PRICED = /^(auth\/authorizer|projects\/list|deliveries\/(fan-out|sweep)|attempts\/send(-slow)?)$/;
+const PRICED =
+  /^(auth\/authorizer|projects\/list|deliveries\/(fan-out|sweep|publish-notifications)|attempts\/send(-slow)?)$/;
 
 const rows: readonly { uses: Grants }[] = [...endpoints, ...workers];
 

@@ -28,8 +28,7 @@ const context = {
 };
 
 async function main() {
-  // As the Lambda runtime does: CommonJS is loaded with require, so that only ESM pays for the ESM loader.
-  const { handler } = bundle.endsWith(".mjs") ? await import(bundle) : require(bundle);
+  const { handler } = require(bundle);
   const result = await handler(JSON.parse(event), context);
   const loaded = process.moduleLoadList.map((name) => name.replace("NativeModule ", ""));
   process.stdout.write(`\n${JSON.stringify({ ...atFirstResponse, loaded, result })}\n`, () => process.exit());
