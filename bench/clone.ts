@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { withStarted } from "./child.ts";
-import type { Bench, Result } from "./harness.ts";
+import { type Bench, type Result, tableOf } from "./harness.ts";
 import { startService, subscribe } from "./local-service.ts";
 import { startReceivers } from "./receivers.ts";
 import { eventsQueueOf, startJournal } from "./traffic.ts";
@@ -58,16 +58,9 @@ export function measureClone(): Promise<Result> {
     if (missing > 0) throw new Error("The event did not arrive.");
     const delivered = seconds();
     return {
-      tables: [
-        {
-          title: "seconds since npm install",
-          columns: ["installed", "ready", "delivered"],
-          rows: [[installed, ready, delivered]],
-        },
-      ],
+      tables: [tableOf("seconds since npm install", [{ installed, ready, delivered }])],
       targets: [{ name: "seconds to the first verified delivery", value: delivered, bound: BOUND_SECONDS, unit: "s" }],
       notes: ["Packages come from the cache of npm, so the time of downloads is not in the figure."],
-      data: { installed, ready, delivered },
     };
   });
 }

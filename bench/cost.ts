@@ -183,7 +183,7 @@ export function idleLines({ stage, calls }: Units, config: Config): Line[] {
   const publish = { ...runs, file: "deliveries/publish-notifications", usage: calls.publishNothing };
   // Lambda keeps five long polls of 20 s open per queue. It reduces them to two only without a maximum concurrency.
   // https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-  const polls = stage.pollers.length * 5 * (SECONDS_A_MONTH / 20);
+  const polls = stage.pollers * 5 * (SECONDS_A_MONTH / 20);
   return [
     line(`${stage.alarms} alarms on ${stage.alarmMetrics} metrics`, "alarmMetric", stage.alarmMetrics),
     line("dashboard", "dashboard", stage.dashboards),
@@ -313,7 +313,7 @@ function inUse(units: Units, config: Config): [string, number][] {
   const tableKeys = stage.tableUses * (SECONDS_A_MONTH / 300);
   // (2 * producers + consumers) calls per data key reuse period, here one hour.
   // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
-  const queueKeys = (2 * stage.queueProducers + stage.pollers.length) * (SECONDS_A_MONTH / 3600);
+  const queueKeys = (2 * stage.queueProducers + stage.pollers) * (SECONDS_A_MONTH / 3600);
   const downDays = settings.disableAfterSeconds() / 86_400;
   return [
     [`with the firewall, as in prod: the web ACL and ${stage.firewallRules} rules`, firewall],

@@ -42,7 +42,6 @@ export function measureDuplicates({ perSecond, seconds, settleMs }: Plan): Promi
       tables: [],
       targets: [{ name: "requests for a repeated event", value: 1 + journal.repeats / turn.size, bound: 1 }],
       notes: [`${figures}.`],
-      data: { events: turn.size },
     };
   });
 }

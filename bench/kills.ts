@@ -3,7 +3,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withStarted } from "./child.ts";
-import type { Bench, Result } from "./harness.ts";
+import { type Bench, type Result, tableOf } from "./harness.ts";
 import { deliveriesOf, newDataDir, removeDataDir, type Service, startService, subscribe } from "./local-service.ts";
 import { clock, startReceivers } from "./receivers.ts";
 import { eventsQueueOf, startJournal, type Turn } from "./traffic.ts";
@@ -171,17 +171,17 @@ export function resultOf({ events, arrived, repeats, kills, logged }: Measured):
   const perKill = Number((repeats / kills).toFixed(2));
   return {
     tables: [
-      {
-        title: "events published while the service was killed",
-        columns: ["kills", "events", "lost", "requests", "repeated", "repeated per kill", "not in the log"],
-        rows: [[kills, events.size, lost, requests, repeats, perKill, requests - logged.attempts]],
-      },
+      tableOf("events published while the service was killed", [
+        {
+          ...{ kills, events: events.size, lost, requests, repeated: repeats, "repeated per kill": perKill },
+          "not in the log": requests - logged.attempts,
+        },
+      ]),
     ],
     targets: [
       { name: "events lost", value: lost, bound: 0 },
       { name: "requests repeated per kill", value: perKill, bound: MAX_IN_FLIGHT },
     ],
     notes: ["A request that is not in the log was sent just before a kill, and sent again after it."],
-    data: { events: events.size, requests, kills, logged },
   };
 }

@@ -2,7 +2,17 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startChild, withStarted } from "./child.ts";
-import { type Bench, interleave, median, percentile, type Result, type Rounds, ratios, spread } from "./harness.ts";
+import {
+  type Bench,
+  interleave,
+  median,
+  percentile,
+  type Result,
+  type Rounds,
+  ratios,
+  spread,
+  tableOf,
+} from "./harness.ts";
 import { clock, type Receivers, startReceivers } from "./receivers.ts";
 import { type Journal, offer, startJournal, startTraffic } from "./traffic.ts";
 
@@ -93,24 +103,17 @@ async function compare(plan: Plan, journal: Journal, publishers: Record<PipeName
   const promised = runs.find(({ load }) => load === PROMISED_LOAD) ?? runs[0];
   return {
     tables: [
-      {
-        title:
-          "publish → first byte at the receiver, ms (p50: median of the rounds and range; p99: all rounds together)",
-        columns: ["events/s", "ours p50", "ours p99", "in memory p50", "in memory p99", "p50 ratio"],
-        rows: runs.map(({ load, p50, p99 }) => [
-          load,
-          spread(p50.ours),
-          p99.ours,
-          spread(p50.inMemory),
-          p99.inMemory,
-          spread(ratios(p50.ours, p50.inMemory)),
-        ]),
-      },
-      {
-        title: `delivered per second, with ${OUTSTANDING} events outstanding`,
-        columns: ["ours", "in memory"],
-        rows: [[spread(perSecond.ours), spread(perSecond.inMemory)]],
-      },
+      tableOf(
+        "publish → first byte at the receiver, ms (p50: median of the rounds and range; p99: all rounds together)",
+        runs.map(({ load, p50, p99 }) => ({
+          ...{ "events/s": load, "ours p50": spread(p50.ours), "ours p99": p99.ours },
+          ...{ "in memory p50": spread(p50.inMemory), "in memory p99": p99.inMemory },
+          "p50 ratio": spread(ratios(p50.ours, p50.inMemory)),
+        })),
+      ),
+      tableOf(`delivered per second, with ${OUTSTANDING} events outstanding`, [
+        { ours: spread(perSecond.ours), "in memory": spread(perSecond.inMemory) },
+      ]),
     ],
     targets: [
       ...runs.map(({ load, ratio }) => ({
@@ -130,7 +133,6 @@ async function compare(plan: Plan, journal: Journal, publishers: Record<PipeName
       "Our service survives kill -9 at any point. The queue in memory does not, and does not retry.",
       "Our engines, gateway and workers share one process and one thread here. SQS and DynamoDB on AWS were not measured.",
     ],
-    data: { runs, perSecond },
   };
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { withStarted } from "./child.ts";
-import { type Bench, figure, type Result, type Target } from "./harness.ts";
+import { type Bench, type Result, type Target, tableOf } from "./harness.ts";
 import { callApi, request, type Service, startService } from "./local-service.ts";
 
 /*
@@ -128,17 +128,13 @@ export function resultOf(counts: Record<string, Counts>, parallel: number): Resu
     throw new Error(`Keys were not rejected as promised: ${JSON.stringify(Object.fromEntries(wrong))}.`);
   return {
     tables: [
-      {
-        title: `requests with a key, ${parallel} in flight`,
-        columns: ["key", "keys", "accepted before", "rejected after", "accepted after"],
-        rows: Object.entries(counts).map(([way, { keys, acceptedBefore, rejectedAfter, acceptedAfter }]) => [
-          ...[way, figure(keys), figure(acceptedBefore), figure(rejectedAfter), figure(acceptedAfter)],
-        ]),
-      },
+      tableOf(
+        `requests with a key, ${parallel} in flight`,
+        Object.entries(counts).map(([key, count]) => ({ key, ...count })),
+      ),
     ],
     targets: Object.entries(counts).map(
       ([way, { acceptedAfter }]): Target => ({ name: `accepted after: ${way}`, value: acceptedAfter, bound: 0 }),
     ),
-    data: counts,
   };
 }

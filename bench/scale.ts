@@ -10,7 +10,7 @@ import { tableName } from "../functions/platform/env.ts";
 import { inParallel } from "../functions/platform/parallel.ts";
 import { restoreAws, watchDynamo } from "../test/support/aws-calls.ts";
 import { startChild, withStarted } from "./child.ts";
-import { type Bench, median, type Result } from "./harness.ts";
+import { type Bench, median, type Result, tableOf } from "./harness.ts";
 import { startEngines } from "./receivers.ts";
 import type { Sent } from "./sender.ts";
 import { addWebhook, newDelivery, prepare } from "./units.ts";
@@ -86,11 +86,12 @@ async function sweep({ due, seedMs, sweepMs }: Plan): Promise<Result> {
   assert.ok(enqueued > 0 && enqueued <= rows + DUE_PER_WEBHOOK, `${enqueued} of ${rows} due rows were enqueued`);
   return {
     tables: [
-      {
-        title: "Sweep",
-        columns: ["due rows", "enqueued", "runs", "failed runs", "writes per row", "rows per second"],
-        rows: [[rows, enqueued, runs, failures, writes, enqueued / seconds]],
-      },
+      tableOf("Sweep", [
+        {
+          ...{ "due rows": rows, enqueued, runs, "failed runs": failures },
+          ...{ "writes per row": writes, "rows per second": enqueued / seconds },
+        },
+      ]),
     ],
     targets: [
       { name: "sweep, writes per row", value: writes, bound: WRITES_PER_SWEPT_ROW },
@@ -125,11 +126,10 @@ function senderMemory(receiverUrl: string, { senderMs, senderPoints }: Plan): Pr
     const deliveries = points.at(-1)?.deliveries ?? 0;
     return {
       tables: [
-        {
-          title: `memory of the sender (${SENDER_MB} MB)`,
-          columns: ["deliveries", "heap, MB", "resident maximum, MB"],
-          rows: points.map(({ deliveries, heapMb, residentMb }) => [deliveries, heapMb, residentMb]),
-        },
+        tableOf(
+          `memory of the sender (${SENDER_MB} MB)`,
+          points.map((point) => ({ ...point })),
+        ),
       ],
       targets: [
         {

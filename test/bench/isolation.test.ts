@@ -1,6 +1,5 @@
-import { Resolver } from "node:dns/promises";
 import { busyNotes, measureIsolation, type Run, reproduced, targetsOf } from "../../bench/isolation.ts";
-import { cases, HANGING_CASE, type Plan, startSilentDns } from "../../bench/neighbours.ts";
+import { cases, HANGING_CASE, type Plan } from "../../bench/neighbours.ts";
 import { promises } from "../../bench/promises.ts";
 import { atRate, measured } from "../../bench/traffic.ts";
 
@@ -102,15 +101,6 @@ test("an aborted signal ends the calls", async () => {
   expect(calls).toBe(3);
 });
 
-test("the silent DNS server counts queries and never responds", async () => {
-  const dns = await startSilentDns();
-  const resolver = new Resolver({ timeout: 100, tries: 1 });
-  resolver.setServers([dns.address]);
-  await expect(resolver.resolve4("never.example.com")).rejects.toThrow("ETIMEOUT");
-  expect(dns.queries()).toBe(1);
-  await dns.end();
-});
-
 const plan: Plan = {
   perSecond: 20,
   turns: 2,
@@ -120,7 +110,6 @@ const plan: Plan = {
   leadMs: 1_500,
   circuitOpensAfterMs: 0,
   backlog: 15,
-  floodMs: 200,
 };
 
 test("the simulation of hanging receivers has an error that is compared with its bound", () => {
