@@ -43,18 +43,11 @@ async function authorize(request: APIGatewayRequestAuthorizerEvent): Promise<str
 /** For a token, returns a function that verifies it and returns the user id or throws. */
 type Verifier = (token: string) => () => Promise<unknown>;
 
-async function checkJwt(verifierOf: Verifier, secret: string, userId: string): Promise<void> {
-  const token = mintToken(secret, userId);
-  assert.equal(await verifierOf(token)(), userId);
-  const [header, payload] = token.split(".");
-  const [, , otherSignature] = mintToken(secret, randomUUID()).split(".");
-  const bad = {
-    "another secret": mintToken(randomBytes(32).toString("hex"), userId),
-    "the signature of another token": `${header}.${payload}.${otherSignature}`,
-    "no signature": `${header}.${payload}.`,
-    expired: mintToken(secret, userId, -1),
-  };
-  for (const [what, token] of Object.entries(bad)) await assert.rejects(verifierOf(token), `accepted: ${what}`);
+/** Checks that a verifier accepts the user's token, and rejects one with another secret and one that has expired. */
+async function check(verify: Verifier, secret: string, userId: string): Promise<void> {
+  assert.equal(await verify(mintToken(secret, userId))(), userId);
+  for (const token of [mintToken(randomBytes(32).toString("hex"), userId), mintToken(secret, userId, -1)])
+    await assert.rejects(verify(token));
 }
 
 export async function auth(rounds: Rounds, sampleMs: number): Promise<Result> {
@@ -68,7 +61,7 @@ export async function auth(rounds: Rounds, sampleMs: number): Promise<Result> {
     return () => authorize(request);
   };
   const library: Verifier = (token) => async () => jwt.verify(token, secret, { algorithms: ["HS256"] }).sub;
-  for (const verify of [ours, library]) await checkJwt(verify, secret, userId);
+  for (const verify of [ours, library]) await check(verify, secret, userId);
   const token = mintToken(secret, userId);
   const variants = { authorizer: ours(token), jsonwebtoken: library(token) };
   const { table, ratios } = await compareCpu("With a JWT", variants, "jsonwebtoken", rounds, sampleMs);

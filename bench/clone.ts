@@ -32,7 +32,7 @@ const run = promisify(execFile);
 export function measureClone(): Promise<Result> {
   return withStarted(async (start) => {
     const clone = mkdtempSync(join(tmpdir(), "bench-clone-"));
-    await start(Promise.resolve({ end: async () => rmSync(clone, { recursive: true, force: true }) }));
+    await start({ end: async () => rmSync(clone, { recursive: true, force: true }) });
     await run("git", ["clone", "--quiet", root, clone]);
     const receivers = await start(startReceivers());
     const startedAt = performance.now();
@@ -51,7 +51,7 @@ export function measureClone(): Promise<Result> {
     const path = "/ok/clone";
     const { secret } = await subscribe(service, `${receivers.origin}${path}`);
     const journal = await startJournal(receivers, { [path]: secret });
-    const queue = await start(Promise.resolve(eventsQueueOf(service)));
+    const queue = await start(eventsQueueOf(service));
     const event = randomUUID();
     await queue.publish(service.projectId, [event]);
     const { missing } = await journal.arrivalsOf([new Map([[event, 0]])], MAX_DELIVERY_MS);

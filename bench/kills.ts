@@ -14,33 +14,24 @@ import { eventsQueueOf, startJournal, type Turn } from "./traffic.ts";
  * end with it, and keep their data on disk.
  */
 
-export interface Plan {
+const full = {
   /** No further kill, and no further event, after this time. */
-  forMs: number;
-  /** Max kills and events, if the time is enough for them. */
-  kills: number;
-  events: number;
-  /** Shortest and longest time between a start and the next kill. */
-  minUpMs: number;
-  maxUpMs: number;
-  /** How long the receiver takes to respond, so that requests are in flight when the service is killed. */
-  responseMs: number;
-  /** Pause between two batches of ten events. */
-  publishPauseMs: number;
-  /** Max wait without a further arrival after the last kill. */
-  maxQuietMs: number;
-}
-
-const full: Plan = {
   forMs: 200_000,
+  /** Max kills and events, if the time is enough for them. */
   kills: 100,
   events: 10_000,
+  /** Shortest and longest time between a start and the next kill. */
   minUpMs: 200,
   maxUpMs: 2_000,
+  /** How long the receiver takes to respond, so that requests are in flight when the service is killed. */
   responseMs: 20,
+  /** Pause between two batches of ten events. */
   publishPauseMs: 50,
+  /** Max wait without a further arrival after the last kill. */
   maxQuietMs: 90_000,
 };
+
+export type Plan = typeof full;
 
 export const bench: Bench = {
   name: "kills",
@@ -60,11 +51,11 @@ async function freePorts(): Promise<{ PORT: string; SQS_PORT: string }> {
 export function measureKills(plan: Plan): Promise<Result> {
   return withStarted(async (start) => {
     const dataDir = newDataDir();
-    await start(Promise.resolve({ end: async () => removeDataDir(dataDir) }));
+    await start({ end: async () => removeDataDir(dataDir) });
     const ports = await freePorts();
     const receivers = await start(startReceivers());
     let service = await startService(ports, dataDir);
-    await start(Promise.resolve({ end: () => service.end() }));
+    await start({ end: () => service.end() });
     const path = `/after/${plan.responseMs}/kills`;
     const { id, secret } = await subscribe(service, `${receivers.origin}${path}`);
     const journal = await startJournal(receivers, { [path]: secret });

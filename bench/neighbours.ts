@@ -8,23 +8,25 @@ import { atRate, type Traffic } from "./traffic.ts";
 
 /* The cases of isolation.ts: what another project does while the healthy traffic is measured. */
 
-export interface Plan {
+export const full = {
   /** Healthy events per second. */
-  perSecond: number;
+  perSecond: 40,
   /** How often each of the two services gets healthy events, and for how long each time. */
-  turns: number;
-  turnSeconds: number;
+  turns: 3,
+  turnSeconds: 4,
   /** Max wait for events that have not arrived when the measurement of a case is over. */
-  maxWaitMs: number;
+  maxWaitMs: 8_000,
   /** After how long the slow receivers respond. The measurement starts that long after their first request. */
-  slowMs: number;
+  slowMs: 14_000,
   /** How long the other project does what it does before the measurement, in the other cases. */
-  leadMs: number;
+  leadMs: 5_000,
   /** After how long without a success the circuit of the dead webhook is open. */
-  circuitOpensAfterMs: number;
+  circuitOpensAfterMs: 31_000,
   /** Events for the dead webhook. A slow machine publishes fewer. */
-  backlog: number;
-}
+  backlog: 3_000,
+};
+
+export type Plan = typeof full;
 
 /** What a case works with. */
 export interface Scene {

@@ -2,17 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startChild, withStarted } from "./child.ts";
-import {
-  type Bench,
-  interleave,
-  median,
-  percentile,
-  type Result,
-  type Rounds,
-  ratios,
-  spread,
-  tableOf,
-} from "./harness.ts";
+import { type Bench, interleave, median, percentile, type Result, ratios, spread, tableOf } from "./harness.ts";
 import { clock, type Receivers, startReceivers } from "./receivers.ts";
 import { type Journal, offer, startJournal, startTraffic } from "./traffic.ts";
 
@@ -22,15 +12,15 @@ import { type Journal, offer, startJournal, startTraffic } from "./traffic.ts";
  * to the same receiver. Only the service keeps its events over a crash; the benchmark measures the price of that.
  */
 
-export interface Plan {
+const full = {
   /** Offered loads, in events per second. */
-  loads: number[];
-  roundSeconds: number;
-  rounds: Rounds;
-  warmUpSeconds: number;
-}
+  loads: [20, 50, 100],
+  roundSeconds: 3,
+  rounds: { forMs: 18_000 },
+  warmUpSeconds: 3,
+};
 
-const full: Plan = { loads: [20, 50, 100], roundSeconds: 3, rounds: { forMs: 18_000 }, warmUpSeconds: 3 };
+type Plan = typeof full;
 
 const P50_BOUND = 6;
 const P99_BOUND = 6;
@@ -52,7 +42,7 @@ type Publish = (event: string) => Promise<unknown>;
 export function measurePipe(plan: Plan): Promise<Result> {
   return withStarted(async (start) => {
     const receivers = await start(startReceivers());
-    const ours = await start(startTraffic({}, receivers));
+    const ours = await startTraffic(start, {}, receivers);
     const inMemory = await start(startInMemory(receivers));
     const journal = await startJournal(receivers, { [ours.path]: ours.secret, [inMemory.path]: inMemory.secret });
     return compare(plan, journal, { ours: ours.publish, inMemory: inMemory.publish });

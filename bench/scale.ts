@@ -17,17 +17,17 @@ import { addWebhook, newDelivery, prepare } from "./units.ts";
 
 /* Measures the memory of the sender over many deliveries, and the rate of the sweep over many due rows: as many as fit into the time. */
 
-export interface Plan {
+const full = {
   /** How long the sender runs, and how often its memory is measured in that time. */
-  senderMs: number;
-  senderPoints: number;
+  senderMs: 120_000,
+  senderPoints: 6,
   /** Max due rows, max time to write them, and max time to sweep them. */
-  due: number;
-  seedMs: number;
-  sweepMs: number;
-}
+  due: 100_000,
+  seedMs: 60_000,
+  sweepMs: 100_000,
+};
 
-const full: Plan = { senderMs: 120_000, senderPoints: 6, due: 100_000, seedMs: 60_000, sweepMs: 100_000 };
+type Plan = typeof full;
 
 /** Heap of the second half of the deliveries, compared with the first half. */
 const MAX_HEAP_GROWTH = 1.05;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createHmac, randomBytes, randomUUID, timingSafeEqual } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { Webhook } from "standardwebhooks";
-import { bodySignature, signatureHeaders } from "../functions/receivers/signature.ts";
+import { signatureHeaders } from "../functions/receivers/signature.ts";
 import { generateSecret } from "../functions/webhooks/webhook.ts";
 import { type Bench, compareCpu, type Result, type Rounds } from "./harness.ts";
 
@@ -30,27 +30,13 @@ function sampleOf(bytes: number): Sample {
   return { secret: generateSecret(randomBytes(32)), id: randomUUID(), at: new Date(), body };
 }
 
-/** Verifies `X-Service-Signature` as the documentation for receivers does. */
-function isFromPlatform(rawBody: string, signature: string, secret: string): boolean {
-  const expected = Buffer.from(`sha256=${createHmac("sha256", secret).update(rawBody).digest("hex")}`);
-  const actual = Buffer.from(signature);
-  return actual.length === expected.length && timingSafeEqual(actual, expected);
-}
-
 const ours = ({ secret, id, at, body }: Sample) => signatureHeaders({ deliveryId: id, at, body }, secret);
 
-/** Checks that both compute the same signature, accept it, and reject it for another body. */
+/** Checks that the library accepts our signature, and rejects it for another body. */
 function checkAgreement(sample: Sample): void {
-  const { secret, id, at, body } = sample;
-  const headers = ours(sample);
-  const signature = headers["webhook-signature"] ?? "";
-  assert.equal(headers["X-Service-Signature"], bodySignature(body, secret));
-  assert.ok(isFromPlatform(body, headers["X-Service-Signature"] ?? "", secret));
-  assert.ok(!isFromPlatform(`${body} `, headers["X-Service-Signature"] ?? "", secret));
-  const webhook = new Webhook(secret);
-  assert.equal(webhook.sign(id, at, body), signature);
-  assert.doesNotThrow(() => webhook.verify(body, headers));
-  assert.throws(() => webhook.verify(`${body} `, headers), /signature/i);
+  const webhook = new Webhook(sample.secret);
+  assert.doesNotThrow(() => webhook.verify(sample.body, ours(sample)));
+  assert.throws(() => webhook.verify(`${sample.body} `, ours(sample)), /signature/i);
 }
 
 /** Duration of a sample, the same for all body sizes. */

@@ -33,7 +33,7 @@ test("an event that arrives more than a second after its turn is not part of the
 });
 
 test("targets are ratios of the disturbed traffic to that alone", () => {
-  const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 5, p99Ms: 10, maxMs: 11 };
+  const alone = { sent: 100, missing: 0, inTime: 100, p50Ms: 5, p99Ms: 10, maxMs: 11 };
   const run: Run = {
     name: "case",
     alone,
@@ -49,7 +49,7 @@ test("targets are ratios of the disturbed traffic to that alone", () => {
 });
 
 test("a case during which the machine was busy has a note", () => {
-  const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 10, p99Ms: 200, maxMs: 400 };
+  const alone = { sent: 100, missing: 0, inTime: 100, p50Ms: 10, p99Ms: 200, maxMs: 400 };
   const calm: Run = { name: "calm", alone, disturbed: alone, what: "", otherRequests: 0, seconds: 1 };
   const busy: Run = { ...calm, name: "busy", alone: { ...alone, p99Ms: 201 } };
   expect(busyNotes([calm, busy])).toEqual([
@@ -113,7 +113,7 @@ const plan: Plan = {
 };
 
 test("the simulation of hanging receivers has an error that is compared with its bound", () => {
-  const alone = { sent: 100, missing: 0, inTime: 100, repeats: 0, p50Ms: 5, p99Ms: 10, maxMs: 11 };
+  const alone = { sent: 100, missing: 0, inTime: 100, p50Ms: 5, p99Ms: 10, maxMs: 11 };
   const run: Run = {
     name: "hang",
     alone,
