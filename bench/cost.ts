@@ -243,16 +243,6 @@ export function targetsOf(units: Units): Target[] {
   return bounds.map(([name, value, bound]) => ({ name, value, bound }));
 }
 
-/** Returns a table of amounts per month. */
-const monthly = (title: string, rows: [string, number][], more: [string, number][] = []): Table => ({
-  title,
-  columns: ["", "$"],
-  rows: [
-    ...rows.map(([what, value]) => [what, money(value)]),
-    ...more.map(([what, value]) => [what, `+ ${money(value)}`]),
-  ],
-});
-
 export function tablesOf(units: Units): Table[] {
   const config = asDeployed(units);
   const requests = { jwt: requestLines(units, "jwt", config), key: requestLines(units, "key", config) };
@@ -263,10 +253,6 @@ export function tablesOf(units: Units): Table[] {
   const moreThan = (what: string, more: number) => [what, money(succeeds + more), money(more)];
   const all = dollars(failureLines(units, 0.05, "all", config));
   const idle = idleLines(units, config);
-  // DynamoDB adds 100 bytes to the size of each stored item.
-  const [event, row] = [units.sizes.eventRowBytes + 100, units.sizes.deliveryRowBytes + 100].map(
-    (each) => each * MILLION,
-  ) as [number, number];
   return [
     {
       ...priced,
@@ -294,13 +280,14 @@ export function tablesOf(units: Units): Table[] {
         ),
       ],
     },
-    monthly("An idle stage, per month", [...merged(idle), ["all", dollars(idle)]], inUse(units, config)),
-    monthly("Storage of a million deliveries, $ per month", [
-      ["rows of the events, kept for 30 days, 1 webhook per event", dollarsFor("tableStorage", event)],
-      ["rows of the events, kept for 30 days, 10 webhooks per event", dollarsFor("tableStorage", event / 10)],
-      ["rows of the deliveries, kept for 30 days", dollarsFor("tableStorage", row)],
-      ["continuous backup of both, 1 webhook per event", dollarsFor("pointInTimeRecovery", event + row)],
-    ]),
+    {
+      title: "An idle stage, per month",
+      columns: ["", "$"],
+      rows: [
+        ...[...merged(idle), ["all", dollars(idle)] as const].map(([what, value]) => [what, money(value)]),
+        ...inUse(units, config).map(([what, value]) => [what, `+ ${money(value)}`]),
+      ],
+    },
   ];
 }
 

@@ -6,7 +6,6 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DeleteMessageBatchCommand, ReceiveMessageCommand } from "@aws-sdk/client-sqs";
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { createGateway } from "../bin/local/gateway.ts";
 import { fromSources, invoke, type LambdaHandler } from "../bin/local/lambda.ts";
 import { mintToken } from "../bin/local/mint-token.ts";
@@ -18,8 +17,8 @@ import { scheduleDrain } from "../functions/deliveries/parking-store.ts";
 import { createDeploymentEvent } from "../functions/deployments/deployment-event.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
-import { dynamo, isConditionFailed, sqs } from "../functions/platform/aws.ts";
-import { queueUrl, settings, tableName } from "../functions/platform/env.ts";
+import { isConditionFailed, sqs } from "../functions/platform/aws.ts";
+import { queueUrl, settings } from "../functions/platform/env.ts";
 import { logSink } from "../functions/platform/log.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
@@ -314,20 +313,13 @@ async function fanOut(projectId: string, events: number): Promise<Usage> {
 }
 
 /** Fan-outs, and successful first attempts of deliveries that their messages carry. */
-const deliveries: Flow = async ({ count, size }, receiverUrl) => {
-  for (const [events, webhookCount] of [
-    [1, 1],
-    [1, 10],
-    [10, 1],
-    [10, 10],
-  ] as const) {
+const deliveries: Flow = async ({ count }, receiverUrl) => {
+  for (const size of ["1x1", "1x10", "10x1", "10x10"]) {
+    const [events = 0, webhookCount = 0] = size.split("x").map(Number);
     const projectId = randomUUID();
-    const created: Webhook[] = [];
-    while (created.length < webhookCount) created.push(await addWebhook(projectId, `${receiverUrl}/200`));
-    count(`fanOut${events}x${webhookCount}`, await fanOut(projectId, events));
-    size("eventRowBytes", await rowBytes("events", "project_id", projectId));
+    for (let webhook = 0; webhook < webhookCount; webhook++) await addWebhook(projectId, `${receiverUrl}/200`);
+    count(`fanOut${size}`, await fanOut(projectId, events));
     for (const { messages, usage } of await drainQueue("deliveries")) count(`send${messages}`, usage);
-    size("deliveryRowBytes", await rowBytes("deliveries", "webhook_id", created[0]?.id ?? ""));
   }
 };
 
@@ -467,19 +459,6 @@ async function call(file: WorkerRow["file"], event: unknown): Promise<Usage> {
   const [usage] = calls;
   if (!usage) throw new Error(`${file} was not counted`);
   return usage;
-}
-
-/** Returns the size of the first row of a partition, in bytes: as JSON, which is a tenth more than in DynamoDB. */
-async function rowBytes(table: "events" | "deliveries", partitionKey: string, value: string): Promise<number> {
-  const { Items: [row] = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName(table),
-      KeyConditionExpression: `${partitionKey} = :value`,
-      ExpressionAttributeValues: { ":value": value },
-      ConsistentRead: true,
-    }),
-  );
-  return Buffer.byteLength(JSON.stringify(row));
 }
 
 /** Returns the counts with the median time. @throws Error when the counts differ */
