@@ -131,21 +131,20 @@ const p99 = (latenciesMs: number[]): number => percentile(99, latenciesMs);
 /** Events that are published and have not arrived, while throughput is measured. */
 const OUTSTANDING = 100;
 
-/** Keeps events outstanding for some time. Returns the arrivals per second of that time. */
+/** Keeps events outstanding for some time, and waits for all of them. Returns the arrivals per second until the last one. */
 async function saturate(publish: Publish, journal: Journal, seconds: number): Promise<number> {
   const turn = new Map<string, number>();
   const startedAt = clock();
-  const endsAt = startedAt + seconds * 1000;
-  let arrived = 0;
-  while (clock() < endsAt) {
+  while (clock() < startedAt + seconds * 1000) {
     await journal.update();
-    arrived = [...turn.keys()].filter((event) => journal.firstAt.has(event)).length;
+    const arrived = [...turn.keys()].filter((event) => journal.firstAt.has(event)).length;
     const events = Array.from({ length: OUTSTANDING - (turn.size - arrived) }, () => randomUUID());
     for (const event of events) turn.set(event, clock());
     await Promise.all(events.map(publish));
     if (events.length === 0) await sleep(10);
   }
-  await journal.arrivalsOf([turn], MAX_WAIT_MS);
-  const inTime = [...turn.keys()].filter((event) => (journal.firstAt.get(event) ?? Number.POSITIVE_INFINITY) <= endsAt);
-  return (inTime.length * 1000) / (endsAt - startedAt);
+  const { missing } = await journal.arrivalsOf([turn], MAX_WAIT_MS);
+  if (missing > 0) throw new Error(`${missing} of ${turn.size} events did not arrive.`);
+  const lastAt = Math.max(...[...turn.keys()].map((event) => journal.firstAt.get(event) ?? Number.NaN));
+  return (turn.size * 1000) / (lastAt - startedAt);
 }
