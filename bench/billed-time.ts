@@ -1,13 +1,10 @@
 import type { Units, Usage } from "./units.ts";
 
-/**
- * Assumptions about the billed time of a Lambda. The CPU time measured here is a lower bound; the rest is assumed, and a table
- * shows the price under other assumptions.
- */
+/** Assumptions about the billed time of a Lambda. The CPU time measured here is a lower bound; the rest is assumed. */
 export interface Assumptions {
   /** CPU time on an arm64 vCPU of Lambda, as a multiple of the measured time. */
   cpuFactor: number;
-  /** Duration of one wait for DynamoDB or SQS in the same region. */
+  /** Duration of one wait for DynamoDB, SQS or SNS in the same region. */
   waitMs: number;
   /** Response time of a receiver, connection included. */
   receiverMs: number;
@@ -22,23 +19,13 @@ export const assumed: Assumptions = { cpuFactor: 1.5, waitMs: 6, receiverMs: 200
 /** https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html: the memory at which a function has one vCPU. */
 export const MB_PER_VCPU = 1769;
 
-/** The assumptions, and the configuration of the priced functions that the bill depends on. */
-export type Config = Assumptions & {
-  cpu: "arm" | "x86";
-  memoryMb(file: string): number;
-  /** Whether Lambda writes its own two log lines per call. */
-  hasSystemLines: boolean;
-};
+/** The assumptions, and the memory of the priced functions. */
+export type Config = Assumptions & { memoryMb(file: string): number };
 
 /** Returns the configuration of the prod stage, with changes. */
-export function asDeployed({ stage }: Units, changes: Partial<Config> = {}): Config {
-  return {
-    ...assumed,
-    cpu: "arm",
-    memoryMb: (file) => stage.memoryMb[file] ?? Number.NaN,
-    hasSystemLines: stage.systemLogLevel !== "WARN",
-    ...changes,
-  };
+export function asDeployed({ stage }: Pick<Units, "stage">, changes: Partial<Config> = {}): Config {
+  const memoryMb: Record<string, number> = stage.memoryMb;
+  return { ...assumed, memoryMb: (file) => memoryMb[file] ?? Number.NaN, ...changes };
 }
 
 /**

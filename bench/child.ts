@@ -78,14 +78,17 @@ export interface Endable {
   end(): Promise<void>;
 }
 
+/** Waits for a start, and remembers what has to be ended. */
+export type Start = <Started extends Endable>(starting: Started | Promise<Started>) => Promise<Started>;
+
 /**
  * Calls `run` with a function that starts something, and ends everything that was started, the last first, also when `run` or a
  * start fails.
+ * @throws the first error of an end, after everything was ended
  */
-export async function withStarted<Result>(
-  run: (start: <Started extends Endable>(starting: Promise<Started>) => Promise<Started>) => Promise<Result>,
-): Promise<Result> {
+export async function withStarted<Result>(run: (start: Start) => Promise<Result>): Promise<Result> {
   const running: Endable[] = [];
+  const failures: unknown[] = [];
   try {
     return await run(async (starting) => {
       const started = await starting;
@@ -93,13 +96,8 @@ export async function withStarted<Result>(
       return started;
     });
   } finally {
-    await endAll(running);
+    for (const each of running) await each.end().catch((error: unknown) => failures.push(error));
+    // biome-ignore lint/correctness/noUnsafeFinally: an end that fails leaves something running, whatever the result is
+    if (failures.length > 0) throw failures[0];
   }
-}
-
-/** Ends each of them, in this order. @throws the first error, after all of them were ended */
-export async function endAll(running: Endable[]): Promise<void> {
-  const failures: unknown[] = [];
-  for (const each of running) await each.end().catch((error: unknown) => failures.push(error));
-  if (failures.length > 0) throw failures[0];
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { withStarted } from "./child.ts";
-import type { Bench, Result } from "./harness.ts";
+import { type Bench, type Result, tableOf } from "./harness.ts";
 import { startService, subscribe } from "./local-service.ts";
 import { startReceivers } from "./receivers.ts";
 import { eventsQueueOf, startJournal } from "./traffic.ts";
@@ -32,7 +32,7 @@ const run = promisify(execFile);
 export function measureClone(): Promise<Result> {
   return withStarted(async (start) => {
     const clone = mkdtempSync(join(tmpdir(), "bench-clone-"));
-    await start(Promise.resolve({ end: async () => rmSync(clone, { recursive: true, force: true }) }));
+    await start({ end: async () => rmSync(clone, { recursive: true, force: true }) });
     await run("git", ["clone", "--quiet", root, clone]);
     const receivers = await start(startReceivers());
     const startedAt = performance.now();
@@ -51,23 +51,16 @@ export function measureClone(): Promise<Result> {
     const path = "/ok/clone";
     const { secret } = await subscribe(service, `${receivers.origin}${path}`);
     const journal = await startJournal(receivers, { [path]: secret });
-    const queue = await start(Promise.resolve(eventsQueueOf(service)));
+    const queue = await start(eventsQueueOf(service));
     const event = randomUUID();
     await queue.publish(service.projectId, [event]);
     const { missing } = await journal.arrivalsOf([new Map([[event, 0]])], MAX_DELIVERY_MS);
     if (missing > 0) throw new Error("The event did not arrive.");
     const delivered = seconds();
     return {
-      tables: [
-        {
-          title: "seconds since npm install",
-          columns: ["installed", "ready", "delivered"],
-          rows: [[installed, ready, delivered]],
-        },
-      ],
+      tables: [tableOf("seconds since npm install", [{ installed, ready, delivered }])],
       targets: [{ name: "seconds to the first verified delivery", value: delivered, bound: BOUND_SECONDS, unit: "s" }],
       notes: ["Packages come from the cache of npm, so the time of downloads is not in the figure."],
-      data: { installed, ready, delivered },
     };
   });
 }

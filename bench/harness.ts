@@ -1,9 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
-import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
-
 /*
  * Shared code of the benchmarks. Absolute times depend on the machine and the moment, so variants run in turns within one run
  * and the median of their ratios is compared.
@@ -29,8 +23,6 @@ export interface Result {
   targets: Target[];
   /** Notes for the reader: what was simulated and what was not measured. */
   notes?: string[];
-  /** The raw figures for the JSON file. */
-  data?: unknown;
 }
 
 export interface Bench {
@@ -40,7 +32,12 @@ export interface Bench {
   run(): Promise<Result>;
 }
 
-export const KB = 1024;
+/** Returns a table with a column for each name in the rows, which are the same in all of them. */
+export const tableOf = (title: string, rows: Record<string, string | number>[]): Table => ({
+  title,
+  columns: Object.keys(rows[0] ?? {}),
+  rows: rows.map((row) => Object.values(row)),
+});
 
 /** How long variants run in turns. */
 export interface Rounds {
@@ -100,6 +97,34 @@ export function cpuPerCall(call: () => unknown, sampleMs: number): () => Promise
   };
 }
 
+/**
+ * Compares the CPU time of calls with that of the call `to`, in turns.
+ * @returns a table of all calls, and the median of the ratios of each to `to`
+ */
+export async function compareCpu<V extends string>(
+  title: string,
+  calls: Record<V, () => unknown>,
+  to: NoInfer<V>,
+  rounds: Rounds,
+  sampleMs: number,
+): Promise<{ table: Table; ratios: Record<V, number> }> {
+  const names = Object.keys(calls) as V[];
+  const each = <Value>(of: (name: V) => Value) =>
+    Object.fromEntries(names.map((name) => [name, of(name)])) as Record<V, Value>;
+  const samples = await interleave(
+    each((name) => cpuPerCall(calls[name], sampleMs)),
+    rounds,
+  );
+  const ratiosOf = each((name) => ratios(samples[name], samples[to]));
+  const rows = names.map((variant) => ({
+    variant,
+    "CPU µs": spread(samples[variant].map((ms) => ms * 1000)),
+    [`/ ${to}`]: spread(ratiosOf[variant]),
+  }));
+  const full = `${title}: CPU per call; median (range) of ${samples[to].length} samples of ${figure(sampleMs)} ms`;
+  return { table: tableOf(full, rows), ratios: each((name) => median(ratiosOf[name])) };
+}
+
 /** Returns the middle value, or the mean of the two middle values. */
 export function median(samples: number[]): number {
   const sorted = inOrder(samples);
@@ -133,38 +158,5 @@ export function figure(value: number): string {
 }
 
 export const isMet = ({ value, bound, atLeast }: Target): boolean => (atLeast ? value >= bound : value <= bound);
-
-const MAX_PROCESS_MS = 60_000;
-/** Characters of the output in an error: its end has the cause. */
-const MAX_OUTPUT = 2_000;
-
-/**
- * Runs a process and measures its CPU time (user and system) and elapsed time, in milliseconds.
- * @param command the path of a Node binary and its arguments
- * @param env overrides variables of this process
- * @throws Error with the output of the process when it fails or does not end in time
- */
-export async function cpuOf(
-  command: string[],
-  env: Record<string, string> = {},
-  timeoutMs = MAX_PROCESS_MS,
-): Promise<{ cpuMs: number; wallMs: number; output: string }> {
-  const [binary = "", ...args] = command;
-  const startedAt = performance.now();
-  const child = spawn(binary, ["--require", join(import.meta.dirname, "cpu-report.cjs"), ...args], {
-    // Without compiled code of an earlier run, which would hide what a start costs.
-    env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1", ...env },
-    stdio: ["ignore", "pipe", "pipe", "pipe"],
-    timeout: timeoutMs,
-    killSignal: "SIGKILL",
-  });
-  const closed = once(child, "close") as Promise<[number | null, string | null]>;
-  const [, stdout, stderr, report] = child.stdio as unknown as [null, Readable, Readable, Readable];
-  const [output, errors, cpuMicros] = await Promise.all([text(stdout), text(stderr), text(report)]);
-  const [code, signal] = await closed;
-  if (code !== 0)
-    throw new Error(`${command.join(" ")} ended with ${signal ?? code}:\n${`${output}${errors}`.slice(-MAX_OUTPUT)}`);
-  return { cpuMs: Number(cpuMicros) / 1000, wallMs: performance.now() - startedAt, output };
-}
 
 const inOrder = (samples: number[]): number[] => [...samples].sort((one, other) => one - other);

@@ -1,15 +1,8 @@
 import { withStarted } from "./child.ts";
-import { type Bench, figure, type Result, type Table, type Target } from "./harness.ts";
+import { type Bench, figure, type Result, type Table, type Target, tableOf } from "./harness.ts";
 import { withNewProject } from "./local-service.ts";
-import {
-  type Case,
-  cases,
-  HANGING_CASE,
-  HANGING_SHARE,
-  HANGING_WEBHOOKS,
-  type Plan,
-  startSilentDns,
-} from "./neighbours.ts";
+import type { Case, Plan } from "./neighbours.ts";
+import * as neighbours from "./neighbours.ts";
 import { simulate } from "./simulation.ts";
 import { IN_TIME_MS, type Measured, offer, startTraffic, type Traffic, type Turn } from "./traffic.ts";
 import { readUnits } from "./units.ts";
@@ -21,18 +14,6 @@ import { readUnits } from "./units.ts";
  * disturbed service, so that the queues of one case do not affect the next.
  */
 
-const full: Plan = {
-  perSecond: 40,
-  turns: 3,
-  turnSeconds: 4,
-  maxWaitMs: 8_000,
-  slowMs: 14_000,
-  leadMs: 5_000,
-  circuitOpensAfterMs: 31_000,
-  backlog: 3_000,
-  floodMs: 5_000,
-};
-
 const P99_BOUND = 2;
 const THROUGHPUT_BOUND = 0.9;
 const BATCH_SIZE = 10;
@@ -41,7 +22,7 @@ const WARM_UP_SECONDS = 2;
 export const bench: Bench = {
   name: "isolation",
   about: "event → healthy receiver, while another project is slow, dead or busy",
-  run: () => measureIsolation(full),
+  run: () => measureIsolation(neighbours.full),
 };
 
 /** The result of one case. */
@@ -56,16 +37,17 @@ export interface Run {
 }
 
 /** @param chosen names of cases; absent means all */
-export function measureIsolation(plan: Plan, chosen = Object.keys(cases)): Promise<Result> {
+export function measureIsolation(plan: Plan, chosen = Object.keys(neighbours.cases)): Promise<Result> {
   return withStarted(async (start) => {
-    const alone = await start(startHealthy(plan));
+    const alone = await startTraffic(start, settings);
+    await warmUp(alone, plan);
     const runs: Run[] = [];
-    for (const [name, prepare] of Object.entries(cases)) {
+    for (const [name, prepare] of Object.entries(neighbours.cases)) {
       if (chosen.includes(name)) runs.push(await runCase(name, prepare, alone, plan));
     }
-    const hanging = runs.filter(({ name }) => name === HANGING_CASE).map((run) => reproduced(run, plan));
+    const hanging = runs.filter(({ name }) => name === neighbours.HANGING_CASE).map((run) => reproduced(run, plan));
     return {
-      tables: [tableOf(runs), ...hanging.map(({ table }) => table)],
+      tables: [tableOfRuns(runs), ...hanging.map(({ table }) => table)],
       targets: [...runs.flatMap(targetsOf), ...hanging.flatMap(({ targets }) => targets)],
       notes: [
         `Two services, one of them without the other project, get ${plan.perSecond} events per second in ${plan.turns} turns of ${plan.turnSeconds} s each.`,
@@ -74,22 +56,8 @@ export function measureIsolation(plan: Plan, chosen = Object.keys(cases)): Promi
         `Throughput counts the events that arrived until ${IN_TIME_MS / 1000} s after the end of their turn.`,
         ...busyNotes(runs),
       ],
-      data: runs,
     };
   });
-}
-
-/** Starts a service with its healthy traffic, and sends some of it until hot code is compiled. */
-async function startHealthy({ perSecond }: Plan, settings: Record<string, string> = {}): Promise<Traffic> {
-  const traffic = await startTraffic({ DELIVERY_BATCH_SIZE: String(BATCH_SIZE), ...settings });
-  try {
-    const warmUp = await offer(traffic.publish, { perSecond, seconds: WARM_UP_SECONDS });
-    mustArrive(await traffic.journal.arrivalsOf([warmUp], MAX_WAIT_ALONE_MS));
-    return traffic;
-  } catch (error) {
-    await traffic.end();
-    throw error;
-  }
 }
 
 /** Max wait for healthy events that nothing disturbs. */
@@ -100,10 +68,19 @@ function mustArrive({ missing, sent }: Measured): void {
   if (missing > 0) throw new Error(`${missing} of ${sent} events that nothing disturbed did not arrive.`);
 }
 
+/** Sends healthy traffic until hot code is compiled. */
+async function warmUp({ publish, journal }: Traffic, { perSecond }: Plan): Promise<void> {
+  const turn = await offer(publish, { perSecond, seconds: WARM_UP_SECONDS });
+  mustArrive(await journal.arrivalsOf([turn], MAX_WAIT_ALONE_MS));
+}
+
+const settings = { DELIVERY_BATCH_SIZE: String(BATCH_SIZE) };
+
 function runCase(name: string, prepare: Case, alone: Traffic, plan: Plan): Promise<Run> {
   return withStarted(async (start) => {
-    const dns = await start(startSilentDns());
-    const traffic = await start(startHealthy(plan, { DNS_SERVERS: dns.address }));
+    const dns = await start(neighbours.startSilentDns());
+    const traffic = await startTraffic(start, { ...settings, DNS_SERVERS: dns.address });
+    await warmUp(traffic, plan);
     const other = await withNewProject(traffic.service);
     const disturbance = await prepare({ plan, other, traffic, dns });
     const beganAt = performance.now();
@@ -140,34 +117,18 @@ export const busyNotes = (runs: Run[]): string[] =>
 const p99Ratio = ({ alone, disturbed }: Run): number => disturbed.p99Ms / alone.p99Ms;
 const throughputRatio = ({ alone, disturbed }: Run): number => disturbed.inTime / alone.inTime;
 
-function tableOf(runs: Run[]): Table {
-  const beside = (run: Run, of: "p50Ms" | "p99Ms" | "maxMs") =>
-    `${figure(run.alone[of])} → ${figure(run.disturbed[of])}`;
-  return {
-    title: "event → first byte at the healthy receiver, ms: alone → with the other project",
-    columns: [
-      "the other project",
-      "p50",
-      "p99",
-      "max",
-      "p99 ratio",
-      "throughput ratio",
-      "not arrived",
-      "repeated",
-      "did",
-    ],
-    rows: runs.map((run) => [
-      run.name,
-      beside(run, "p50Ms"),
-      beside(run, "p99Ms"),
-      beside(run, "maxMs"),
-      p99Ratio(run),
-      throughputRatio(run),
-      `${run.disturbed.missing} of ${run.disturbed.sent}`,
-      run.disturbed.repeats,
-      run.what,
-    ]),
-  };
+function tableOfRuns(runs: Run[]): Table {
+  const beside = ({ alone, disturbed }: Run, of: "p50Ms" | "p99Ms" | "maxMs") =>
+    `${figure(alone[of])} → ${figure(disturbed[of])}`;
+  return tableOf(
+    "event → first byte at the healthy receiver, ms: alone → with the other project",
+    runs.map((run) => ({
+      ...{ "the other project": run.name, did: run.what },
+      ...{ p50: beside(run, "p50Ms"), p99: beside(run, "p99Ms"), max: beside(run, "maxMs") },
+      ...{ "p99 ratio": p99Ratio(run), "throughput ratio": throughputRatio(run) },
+      "not arrived": `${run.disturbed.missing} of ${run.disturbed.sent}`,
+    })),
+  );
 }
 
 export const targetsOf = (run: Run): Target[] => [
@@ -183,25 +144,24 @@ const SIMULATION_ERROR = 0.25;
 
 /** Simulates the case with hanging receivers in the lanes of a local run, and compares the result with what was measured. */
 export function reproduced(run: Run, { perSecond }: Plan): { table: Table; targets: Target[] } {
-  const { send } = readUnits();
-  const [one = 0, ten = 0] = send.map(({ usage }) => usage.cpuMs);
-  const overheadMs = (messages: number) => one + ((ten - one) * (messages - 1)) / 9;
+  const { send1, send10 } = readUnits().calls;
+  const overheadMs = (messages: number) => send1.cpuMs + ((send10.cpuMs - send1.cpuMs) * (messages - 1)) / 9;
   const lane = { concurrency: LOCAL_BATCHES, batchSize: BATCH_SIZE, overheadMs };
   const { p99Ms, slowRequests } = simulate({
-    ...{ seed: 1, seconds: run.seconds, perSecond: perSecond / (1 - HANGING_SHARE), receiverMs: 1 },
-    ...{ slowShare: HANGING_SHARE, slowWebhooks: HANGING_WEBHOOKS, slowMs: Number.POSITIVE_INFINITY },
+    ...{ seed: 1, seconds: run.seconds, perSecond: perSecond / (1 - neighbours.HANGING_SHARE), receiverMs: 1 },
+    ...{
+      slowShare: neighbours.HANGING_SHARE,
+      slowWebhooks: neighbours.HANGING_WEBHOOKS,
+      slowMs: Number.POSITIVE_INFINITY,
+    },
     ...{ maxPerWebhook: MAX_PER_WEBHOOK, normal: lane, slow: lane },
   });
   const simulatedP99 = run.alone.p99Ms + p99Ms;
   return {
-    table: {
-      title: `simulation.ts compared with: ${run.name}`,
-      columns: ["", "measured", "simulated"],
-      rows: [
-        ["requests to receivers that hang", run.otherRequests, slowRequests],
-        ["p99 of the healthy project, ms (simulated: alone, and its wait)", run.disturbed.p99Ms, simulatedP99],
-      ],
-    },
+    table: tableOf(`simulation.ts compared with: ${run.name}`, [
+      { "": "requests to receivers that hang", measured: run.otherRequests, simulated: slowRequests },
+      { "": "p99 of the healthy project, ms", measured: run.disturbed.p99Ms, simulated: simulatedP99 },
+    ]),
     targets: [
       {
         name: "simulation: error of the requests to receivers that hang",

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withStarted } from "./child.ts";
-import type { Bench, Result } from "./harness.ts";
+import { type Bench, type Result, tableOf } from "./harness.ts";
 import { deliveriesOf, newDataDir, removeDataDir, type Service, startService, subscribe } from "./local-service.ts";
 import { clock, startReceivers } from "./receivers.ts";
 import { eventsQueueOf, startJournal, type Turn } from "./traffic.ts";
@@ -14,33 +14,24 @@ import { eventsQueueOf, startJournal, type Turn } from "./traffic.ts";
  * end with it, and keep their data on disk.
  */
 
-export interface Plan {
+const full = {
   /** No further kill, and no further event, after this time. */
-  forMs: number;
-  /** Max kills and events, if the time is enough for them. */
-  kills: number;
-  events: number;
-  /** Shortest and longest time between a start and the next kill. */
-  minUpMs: number;
-  maxUpMs: number;
-  /** How long the receiver takes to respond, so that requests are in flight when the service is killed. */
-  responseMs: number;
-  /** Pause between two batches of ten events. */
-  publishPauseMs: number;
-  /** Max wait without a further arrival after the last kill. */
-  maxQuietMs: number;
-}
-
-const full: Plan = {
   forMs: 200_000,
+  /** Max kills and events, if the time is enough for them. */
   kills: 100,
   events: 10_000,
+  /** Shortest and longest time between a start and the next kill. */
   minUpMs: 200,
   maxUpMs: 2_000,
+  /** How long the receiver takes to respond, so that requests are in flight when the service is killed. */
   responseMs: 20,
+  /** Pause between two batches of ten events. */
   publishPauseMs: 50,
+  /** Max wait without a further arrival after the last kill. */
   maxQuietMs: 90_000,
 };
+
+export type Plan = typeof full;
 
 export const bench: Bench = {
   name: "kills",
@@ -60,11 +51,11 @@ async function freePorts(): Promise<{ PORT: string; SQS_PORT: string }> {
 export function measureKills(plan: Plan): Promise<Result> {
   return withStarted(async (start) => {
     const dataDir = newDataDir();
-    await start(Promise.resolve({ end: async () => removeDataDir(dataDir) }));
+    await start({ end: async () => removeDataDir(dataDir) });
     const ports = await freePorts();
     const receivers = await start(startReceivers());
     let service = await startService(ports, dataDir);
-    await start(Promise.resolve({ end: () => service.end() }));
+    await start({ end: () => service.end() });
     const path = `/after/${plan.responseMs}/kills`;
     const { id, secret } = await subscribe(service, `${receivers.origin}${path}`);
     const journal = await startJournal(receivers, { [path]: secret });
@@ -171,17 +162,17 @@ export function resultOf({ events, arrived, repeats, kills, logged }: Measured):
   const perKill = Number((repeats / kills).toFixed(2));
   return {
     tables: [
-      {
-        title: "events published while the service was killed",
-        columns: ["kills", "events", "lost", "requests", "repeated", "repeated per kill", "not in the log"],
-        rows: [[kills, events.size, lost, requests, repeats, perKill, requests - logged.attempts]],
-      },
+      tableOf("events published while the service was killed", [
+        {
+          ...{ kills, events: events.size, lost, requests, repeated: repeats, "repeated per kill": perKill },
+          "not in the log": requests - logged.attempts,
+        },
+      ]),
     ],
     targets: [
       { name: "events lost", value: lost, bound: 0 },
       { name: "requests repeated per kill", value: perKill, bound: MAX_IN_FLIGHT },
     ],
     notes: ["A request that is not in the log was sent just before a kill, and sent again after it."],
-    data: { events: events.size, requests, kills, logged },
   };
 }

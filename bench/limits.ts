@@ -8,7 +8,7 @@ import { type Assumptions, asDeployed, assumed, billedMs, MB_PER_VCPU } from "./
 import type { Table } from "./harness.ts";
 import { type LaneOptions, type Outcome, simulate } from "./simulation.ts";
 import texts from "./texts.json" with { type: "json" };
-import type { Units, Usage } from "./units.ts";
+import { DRAINED, failedAttempts, SWEPT, type Units, type Usage } from "./units.ts";
 
 /*
  * Computes which limit is reached first as the number of deliveries grows: quotas of AWS and our own settings, divided by the
@@ -66,70 +66,61 @@ function mappingOf(file: WorkerRow["file"]): { batchSize: number; maxConcurrency
   return trigger;
 }
 
-/** Returns the inputs of the limits and the simulation: the counts of a batch, and the billed time of each call. */
-function capacityOf(units: Units, given: Assumptions) {
-  const config = asDeployed(units);
-  const [fanOut] = units.fanOut.filter(({ events, webhooks }) => events === 10 && webhooks === 1);
-  const [alone] = units.fanOut.filter(({ events, webhooks }) => events === 1 && webhooks === 1);
-  const send = units.send.find(({ messages }) => messages === 10)?.usage;
-  const sendAlone = units.send.find(({ messages }) => messages === 1)?.usage;
-  const swept = units.sweep.find(({ rows }) => rows > 0);
-  const idle = units.sweep.find(({ rows }) => rows === 0)?.usage;
-  if (!fanOut || !alone || !send || !sendAlone || !swept || !idle)
-    throw new Error("bench/units.json does not have all counts. Run: npm run cost");
+/** Returns the milliseconds of a warm call of a function. */
+function callMs(units: Units, given: Assumptions) {
+  const { memoryMb } = asDeployed(units);
+  return (file: string, usage: Usage, waits = usage.waits, receiverMs = 0) =>
+    billedMs(usage, waits, receiverMs, memoryMb(file), { ...given, coldShare: 0 });
+}
 
-  const warm = { ...given, coldShare: 0 };
-  /** Milliseconds of a call of a function. */
-  const msOf = (file: WorkerRow["file"], usage: Usage, waits: number, receiverMs = 0) =>
-    billedMs(usage, waits, receiverMs, config.memoryMb(file), warm);
+/** Returns the milliseconds of a full batch of each sender. In a batch, waits are those of a call with one message. */
+function sendersMs(units: Units, given: Assumptions) {
+  const { send1, send10, rowFirstSend } = units.calls;
+  const msOf = callMs(units, given);
   return {
-    ...{ fanOut, alone, send, sendAlone, swept, idle, msOf },
-    sendMs: (receiverMs: number) => msOf("attempts/send", send, sendAlone.waits, receiverMs),
-    slowMs: (receiverMs: number) => msOf("attempts/send-slow", units.rowFirst.send, sendAlone.waits + 1, receiverMs),
-    fanOutMs: msOf("deliveries/fan-out", fanOut.usage, alone.usage.waits),
-    sweepMemoryMb: config.memoryMb("deliveries/sweep"),
+    normal: (receiverMs: number) => msOf("attempts/send", send10, send1.waits, receiverMs),
+    slow: (receiverMs: number) => msOf("attempts/send-slow", rowFirstSend, send1.waits + 1, receiverMs),
   };
 }
 
 /** Returns all limits of the delivery pipeline, lowest first. */
 export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
-  const { alone, sendAlone, swept, idle, msOf, sendMs, slowMs, fanOutMs, sweepMemoryMb } = capacityOf(units, given);
+  const { fanOut1x1, fanOut10x1, send1, sweepNothing, sweep320, drain100, parkedFanOut } = units.calls;
+  const msOf = callMs(units, given);
+  const sendMs = sendersMs(units, given);
   const sender = mappingOf("attempts/send");
   const slowSender = mappingOf("attempts/send-slow");
   const fanOut = mappingOf("deliveries/fan-out");
-  const { drain } = units.parking;
+  const fanOutMs = msOf("deliveries/fan-out", fanOut10x1, fanOut1x1.waits);
   // A drain sends ten deliveries at once.
-  const drainMs = msOf("attempts/send-slow", drain.usage, drain.usage.waits, (drain.rows / 10) * given.receiverMs);
+  const drainMs = msOf("attempts/send-slow", drain100, drain100.waits, (DRAINED / 10) * given.receiverMs);
   /** Little's law: concurrency divided by duration, times the batch size. */
   const throughputOf = ({ maxConcurrency, batchSize }: typeof sender, ms: number) =>
     (maxConcurrency * batchSize * 1000) / ms;
-  const eventWrites = alone.usage.writes;
-  const rowWrites = sendAlone.writes;
   /** CPU time only: the sweep makes the calls of a page concurrently. */
-  const sweepMs = ((swept.usage.cpuMs - idle.cpuMs) / swept.rows) * given.cpuFactor * (MB_PER_VCPU / sweepMemoryMb);
+  const cores = asDeployed(units).memoryMb("deliveries/sweep") / MB_PER_VCPU;
+  const sweepMs = (((sweep320.cpuMs - sweepNothing.cpuMs) / SWEPT) * given.cpuFactor) / cores;
   const sweptPerSecond = ((workerFor("deliveries/sweep").timeoutSeconds - 5) * 1000) / sweepMs / 60;
   const sweepsPerFailure = DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length;
   const indexWritesPerFailure =
-    units.failedAttempts.reduce((sum, { indexWrites }) => sum + indexWrites, 0) +
-    (sweepsPerFailure * swept.usage.indexWrites) / swept.rows;
-  const indexWrites = FAILING * indexWritesPerFailure;
-  const parkedIndexWrites = units.parking.fanOut.indexWrites / 10;
-  const tableWrites = Math.max(eventWrites, rowWrites);
+    failedAttempts(units).reduce((sum, { indexWrites }) => sum + indexWrites, 0) +
+    (sweepsPerFailure * sweep320.indexWrites) / SWEPT;
+  const tableWrites = Math.max(fanOut1x1.writes, send1.writes);
   const perSecond: Record<LimitKey, number> = {
-    drain: (drain.rows * 1000) / drainMs,
-    slowLane: throughputOf(slowSender, slowMs(HANGING_MS)),
-    hanging: throughputOf(sender, sendMs(HANGING_MS)),
-    senders: throughputOf(sender, sendMs(given.receiverMs)),
-    webhookWrites: quotas.partitionWrites / rowWrites,
-    projectWrites: quotas.partitionWrites / eventWrites,
-    parkingWrites: quotas.partitionWrites / parkedIndexWrites,
+    drain: (DRAINED * 1000) / drainMs,
+    slowLane: throughputOf(slowSender, sendMs.slow(HANGING_MS)),
+    hanging: throughputOf(sender, sendMs.normal(HANGING_MS)),
+    senders: throughputOf(sender, sendMs.normal(given.receiverMs)),
+    webhookWrites: quotas.partitionWrites / send1.writes,
+    projectWrites: quotas.partitionWrites / fanOut1x1.writes,
+    parkingWrites: quotas.partitionWrites / (parkedFanOut.indexWrites / 10),
     projectReads: quotas.partitionReads / 2,
     newTables: quotas.newTableWrites / tableWrites,
     sweep: sweptPerSecond / (FAILING * sweepsPerFailure),
     fanOuts: throughputOf(fanOut, fanOutMs),
-    index: (quotas.partitionWrites * DUE_SHARDS) / indexWrites,
+    index: (quotas.partitionWrites * DUE_SHARDS) / (FAILING * indexWritesPerFailure),
     tables: quotas.tableWrites / tableWrites,
-    lambdas: (unreserved * 1000) / (sendMs(given.receiverMs) / sender.batchSize + fanOutMs / fanOut.batchSize),
+    lambdas: (unreserved * 1000) / (sendMs.normal(given.receiverMs) / sender.batchSize + fanOutMs / fanOut.batchSize),
   };
   const values: Record<string, string | number> = {
     ...{ receiverMs: given.receiverMs, failing: FAILING * 100, shards: DUE_SHARDS },
@@ -166,14 +157,14 @@ function simulateStage(
   slowShare: number,
   concurrency?: Record<Lane, number>,
 ): Outcome {
-  const { send, sendAlone, msOf } = capacityOf(units, assumed);
+  const msOf = callMs(units, assumed);
+  const { send1, send10 } = units.calls;
   const scale = perSecond > 1_000 ? 10 : 1;
-  const laneOf = (file: "attempts/send" | "attempts/send-slow", lane: Lane): LaneOptions => {
-    const { batchSize, maxConcurrency } = mappingOf(file);
-    const [one, ten] = [sendAlone, send].map((usage) => msOf(file, usage, sendAlone.waits)) as [number, number];
-    const ramp = { from: RAMP.from / scale, perSecond: RAMP.perSecond / scale };
+  const laneOf = (lane: Lane): LaneOptions => {
+    const { batchSize, maxConcurrency } = mappingOf(senderOf[lane]);
+    const [one, ten] = [msOf(senderOf[lane], send1), msOf(senderOf[lane], send10, send1.waits)];
     return {
-      ...(concurrency ? {} : { ramp }),
+      ...(concurrency ? {} : { ramp: { from: RAMP.from / scale, perSecond: RAMP.perSecond / scale } }),
       concurrency: Math.ceil((concurrency?.[lane] ?? maxConcurrency) / scale),
       batchSize,
       overheadMs: (messages) => one + ((ten - one) * (messages - 1)) / 9,
@@ -182,28 +173,30 @@ function simulateStage(
   const { waiting, busy, ...outcome } = simulate({
     ...{ seed: 1, seconds: 60, perSecond: perSecond / scale, receiverMs: assumed.receiverMs },
     ...{ slowShare, slowWebhooks: Math.max(1, (slowShare * WEBHOOKS) / scale), slowMs: SLOW_MS },
-    normal: laneOf("attempts/send", "normal"),
-    slow: laneOf("attempts/send-slow", "slow"),
+    normal: laneOf("normal"),
+    slow: laneOf("slow"),
   });
   const grown = ({ normal, slow }: Record<Lane, number>) => ({ normal: normal * scale, slow: slow * scale });
   return { ...outcome, waiting: grown(waiting), busy: grown(busy) };
 }
 
 type Lane = keyof Outcome["busy"];
+const senderOf = { normal: "attempts/send", slow: "attempts/send-slow" } as const satisfies Record<Lane, string>;
 const SLOW_SHARES = [0, 0.01, 0.05];
 /** A fifth more than what the deliveries need at an even pace. */
 const HEADROOM = 1.2;
 
 /** Returns which limit comes first at each rate, from the simulation of the lanes and from the limits that all customers share. */
 export function simulationTable(units: Units): Table {
-  const { sendMs, slowMs } = capacityOf(units, assumed);
+  const sendMs = sendersMs(units, assumed);
   const configured = {
-    normal: mappingOf("attempts/send").maxConcurrency,
-    slow: mappingOf("attempts/send-slow").maxConcurrency,
+    normal: mappingOf(senderOf.normal).maxConcurrency,
+    slow: mappingOf(senderOf.slow).maxConcurrency,
   };
   const rowOf = (rate: number, share: number, raised?: typeof configured): string[] => {
     const { waiting, busy, p99Ms } = simulateStage(units, rate, share, raised);
     const of = raised ?? configured;
+    const busyOf = (lane: Lane) => `${Math.min(busy[lane], of[lane])} of ${of[lane]}`;
     // A second of deliveries that wait at the end: the lane does not keep up.
     const isOver = { normal: waiting.normal > rate * (1 - share), slow: waiting.slow > Math.max(10, rate * share) };
     const shared = limitsOf(units).filter(({ key, maxPerSecond }) => SHARED.includes(key) && maxPerSecond < rate);
@@ -213,31 +206,23 @@ export function simulationTable(units: Units): Table {
       ...shared.map(({ name }) => name.replace(/, .*/, "")),
     ];
     return [
-      `${rate.toLocaleString("en")}${raised ? ", raised" : ""}`,
+      `${inText(rate)}${raised ? ", raised" : ""}`,
       `${share * 100} %`,
-      `${Math.min(busy.normal, of.normal)} of ${of.normal}`,
-      `${Math.min(busy.slow, of.slow)} of ${of.slow}`,
-      `${rounded(waiting.normal).toLocaleString("en")}, ${rounded(waiting.slow).toLocaleString("en")}`,
+      busyOf("normal"),
+      busyOf("slow"),
+      `${inText(waiting.normal)}, ${inText(waiting.slow)}`,
       `${rounded(p99Ms / 1000)} s`,
       reached.join("; ") || "none",
     ];
   };
   const neededFor = (rate: number, share: number) => ({
-    normal: Math.max(configured.normal, Math.ceil((HEADROOM * rate * sendMs(assumed.receiverMs)) / 10_000)),
-    slow: Math.max(configured.slow, Math.ceil((HEADROOM * rate * share * slowMs(SLOW_MS)) / 10_000)),
+    normal: Math.max(configured.normal, Math.ceil((HEADROOM * rate * sendMs.normal(assumed.receiverMs)) / 10_000)),
+    slow: Math.max(configured.slow, Math.ceil((HEADROOM * rate * share * sendMs.slow(SLOW_MS)) / 10_000)),
   });
   const top = RATES.at(-1) ?? 0;
   return {
     title: "Simulated lanes with slow receivers",
-    columns: [
-      "deliveries per second",
-      "to receivers that take 14 s",
-      "senders busy",
-      "slow senders busy",
-      "waiting at the end: normal, slow",
-      "p99 wait of the others",
-      "limits reached",
-    ],
+    columns: texts.simulated,
     rows: [
       ...RATES.flatMap((rate) => SLOW_SHARES.map((share) => rowOf(rate, share))),
       ...SLOW_SHARES.map((share) => rowOf(top, share, neededFor(top, share))),
@@ -247,56 +232,36 @@ export function simulationTable(units: Units): Table {
 
 const rounded = (value: number): number => Number(value.toPrecision(2));
 
+/** Formats a number with two significant digits. */
+const inText = (value: number): string => rounded(value).toLocaleString("en");
+
 const share = (rate: number, maxPerSecond: number): string => {
   const percent = (100 * rate) / maxPerSecond;
   return percent > 100 ? "**over**" : percent < 1 ? "< 1 %" : `${Math.round(percent)} %`;
 };
 
-export function limitsTable(units: Units): Table {
-  return {
-    title: "Limits of the delivery pipeline, lowest first",
-    columns: [
-      "limit",
-      "deliveries per second",
-      ...RATES.map((rate) => `at ${rate.toLocaleString("en")}/s`),
-      "how to raise it",
-    ],
-    rows: limitsOf(units).map(({ name, maxPerSecond, raise }) => [
-      name,
-      rounded(maxPerSecond).toLocaleString("en"),
-      ...RATES.map((rate) => share(rate, maxPerSecond)),
-      raise,
-    ]),
-  };
-}
-
-const ownThrottles = (): [string, number, string][] =>
-  (endpoints as readonly EndpointRow[]).flatMap(({ path, throttle }) =>
-    throttle
-      ? [
-          [
-            `throttle of \`${path.slice(path.lastIndexOf("/") + 1)}\`, all callers together`,
-            throttle.requestsPerSecond,
-            "`throttle` of its row in functions/manifest/endpoints.ts",
-          ],
-        ]
-      : [],
-  );
+export const limitsTable = (units: Units): Table => ({
+  title: "Limits of the delivery pipeline, lowest first",
+  columns: ["limit", "deliveries per second", ...RATES.map((rate) => `at ${inText(rate)}/s`), "how to raise it"],
+  rows: limitsOf(units).map(({ name, maxPerSecond, raise }) => [
+    ...[name, inText(maxPerSecond), ...RATES.map((rate) => share(rate, maxPerSecond)), raise],
+  ]),
+});
 
 /** Returns the limits of the API, in requests per second. */
 export function frontDoorTable(units: Units): Table {
-  const { throttle } = stageNamed("prod");
-  const config = asDeployed(units);
-  const request = units.requests.find(({ credential }) => credential === "key");
-  if (!request) throw new Error("bench/units.json has no request with a key");
-  const msOf = (file: string, usage: Usage) =>
-    billedMs(usage, usage.waits, 0, config.memoryMb(file), { ...assumed, coldShare: 0 });
-  const authorizerMs = msOf("auth/authorizer", request.authorizer);
-  const endpointMs = msOf("projects/list", request.endpoint);
+  const msOf = callMs(units, assumed);
+  const authorizerMs = msOf("auth/authorizer", units.calls.keyAuthorizer);
+  const endpointMs = msOf("projects/list", units.calls.keyEndpoint);
   const forAuthorizer = reserved["auth/authorizer"] ?? quotas.concurrency;
-  const rows: [string, number, string][] = [
-    ...ownThrottles(),
-    ["throttle of the stage prod", throttle.requestsPerSecond, "`throttle` in lib/stages.ts"],
+  const throttled = (endpoints as readonly EndpointRow[]).flatMap(({ path, throttle }): [string, number, string][] => {
+    const name = `throttle of \`${path.slice(path.lastIndexOf("/") + 1)}\`, all callers together`;
+    const raise = "`throttle` of its row in functions/manifest/endpoints.ts";
+    return throttle ? [[name, throttle.requestsPerSecond, raise]] : [];
+  });
+  const rows: [limit: string, perSecond: number, raise: string][] = [
+    ...throttled,
+    ["throttle of the stage prod", stageNamed("prod").throttle.requestsPerSecond, "`throttle` in lib/stages.ts"],
     [
       "one API key, or the list of one user: reads of a partition",
       quotas.partitionReads,
@@ -317,8 +282,6 @@ export function frontDoorTable(units: Units): Table {
   return {
     title: "Limits of the API, lowest first",
     columns: ["limit", "requests per second", "how to raise it"],
-    rows: rows
-      .sort(([, a], [, b]) => a - b)
-      .map(([name, maxPerSecond, raise]) => [name, rounded(maxPerSecond).toLocaleString("en"), raise]),
+    rows: rows.sort(([, a], [, b]) => a - b).map(([name, perSecond, raise]) => [name, inText(perSecond), raise]),
   };
 }

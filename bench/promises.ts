@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { figure, isMet, type Target } from "./harness.ts";
 import { type BenchName, inLine, runBench } from "./index.ts";
 
@@ -136,27 +137,25 @@ export function withFigures(document: string, figures: Figures, day: string): st
 }
 
 if (import.meta.main) {
-  const words = process.argv.slice(2);
-  const options = words.filter((word) => word.startsWith("-"));
-  const names = words.filter((word) => !word.startsWith("-"));
-  const unknown = [
-    ...options.filter((option) => !["--write", "--suite", "--help", "-h"].includes(option)),
-    ...names.filter((name) => !promises.some((promised) => promised.name === name)),
-  ];
-  if (options.includes("--help") || options.includes("-h")) {
+  const options = {
+    write: { type: "boolean" },
+    suite: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  } as const;
+  const { values, positionals: names } = parseArgs({ options, allowPositionals: true });
+  const unknown = names.filter((name) => !promises.some((promised) => promised.name === name));
+  if (values.help) {
     console.log(usage);
   } else if (unknown.length > 0) {
     console.error(`Unknown: ${unknown.join(", ")}. Choose from: ${promises.map(({ name }) => name).join(", ")}.`);
     process.exitCode = 1;
   } else {
     const isChosen = ({ name, bench }: Promised) =>
-      names.length > 0 ? names.includes(name) : bench !== "suite" || options.includes("--suite");
+      names.length > 0 ? names.includes(name) : bench !== "suite" || values.suite;
     const { figures, wrong } = await measure(promises.filter(isChosen));
     for (const target of figures.values()) console.log(inLine("promise", target));
-    if (options.includes("--write")) {
-      const day = new Date().toISOString().slice(0, 10);
-      writeFileSync(documentFile, withFigures(readFileSync(documentFile, "utf8"), figures, day));
-    }
+    const day = new Date().toISOString().slice(0, 10);
+    if (values.write) writeFileSync(documentFile, withFigures(readFileSync(documentFile, "utf8"), figures, day));
     if (wrong.length > 0) console.error(`Wrong answers, see above: ${wrong.join(", ")}`);
     process.exitCode = wrong.length > 0 ? 1 : 0;
   }

@@ -54,6 +54,7 @@ export async function startEngines(): Promise<Receivers> {
   Object.assign(process.env, {
     AWS_ENDPOINT_URL_DYNAMODB: dynamo.endpoint,
     AWS_ENDPOINT_URL_SQS: receivers.sqsEndpoint,
+    AWS_ENDPOINT_URL_SNS: receivers.sqsEndpoint,
     AWS_REGION: "us-east-1",
     AWS_ACCESS_KEY_ID: "bench",
     AWS_SECRET_ACCESS_KEY: "bench",

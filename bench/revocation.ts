@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { withStarted } from "./child.ts";
-import { type Bench, figure, type Result, type Target } from "./harness.ts";
+import { type Bench, type Result, type Target, tableOf } from "./harness.ts";
 import { callApi, request, type Service, startService } from "./local-service.ts";
 
 /*
@@ -8,17 +8,17 @@ import { callApi, request, type Service, startService } from "./local-service.ts
  * after the expiry) and were accepted.
  */
 
-export interface Plan {
+const full = {
   /** Requests in flight with the key. */
-  parallel: number;
+  parallel: 50,
   /** How long each key is used before and after its end. */
-  useMs: number;
+  useMs: 400,
   /** Keys that are ended in each way. A slow machine ends fewer, one at least. */
-  keys: number;
-  forMs: number;
-}
+  keys: 10,
+  forMs: 15_000,
+};
 
-const full: Plan = { parallel: 50, useMs: 400, keys: 10, forMs: 15_000 };
+type Plan = typeof full;
 
 export const bench: Bench = {
   name: "revocation",
@@ -36,33 +36,23 @@ async function createKey(service: Service, limits: object = {}): Promise<Key> {
   return ((await created.json()) as { data: Key }).data;
 }
 
-/** Ends the validity of a key. Resolves with the time from which it must be rejected. */
-type End = (service: Service, key: Key) => Promise<number>;
+/** The shortest validity that the API accepts. */
+const EXPIRES_AFTER_MS = 3_000;
 
-const now = (): number => performance.now();
-
-async function afterCall(...call: Parameters<typeof callApi>): Promise<number> {
-  await callApi(...call);
-  return now();
-}
-
-/** The shortest validity that the API accepts, in seconds. */
-const EXPIRES_AFTER_SECONDS = 3;
+/** Ends the validity of a key. Resolves when it must be rejected. */
+type End = (service: Service, key: Key) => Promise<unknown>;
 
 const ways: Record<string, { limits?: () => object; end: End }> = {
-  deleted: { end: (service, { id }) => afterCall(service, `/v1/api-keys/${id}`, undefined, "DELETE") },
+  deleted: { end: (service, { id }) => callApi(service, `/v1/api-keys/${id}`, undefined, "DELETE") },
   "revoked as leaked": {
-    end: (service, { key }) => afterCall(service, "/v1/credentials/revoke", { credentials: [key] }),
+    end: (service, { key }) => callApi(service, "/v1/credentials/revoke", { credentials: [key] }),
   },
   "rolled without overlap": {
-    end: (service, { id }) => afterCall(service, `/v1/api-keys/${id}/roll`, { overlap_seconds: 0 }),
+    end: (service, { id }) => callApi(service, `/v1/api-keys/${id}/roll`, { overlap_seconds: 0 }),
   },
   expired: {
-    limits: () => ({ expires_at: new Date(Date.now() + EXPIRES_AFTER_SECONDS * 1000).toISOString() }),
-    end: async () => {
-      await sleep(EXPIRES_AFTER_SECONDS * 1000);
-      return now();
-    },
+    limits: () => ({ expires_at: new Date(Date.now() + EXPIRES_AFTER_MS).toISOString() }),
+    end: () => sleep(EXPIRES_AFTER_MS),
   },
 };
 
@@ -80,11 +70,11 @@ export function measureRevocation(plan: Plan): Promise<Result> {
     const counts: Record<string, Counts> = {};
     for (const [way, { limits, end }] of Object.entries(ways)) {
       const count = { keys: 0, acceptedBefore: 0, rejectedAfter: 0, acceptedAfter: 0 };
-      const endsAt = now() + plan.forMs;
+      const endsAt = performance.now() + plan.forMs;
       do {
         await useAndEnd(service, await createKey(service, limits?.()), plan, end, count);
         count.keys += 1;
-      } while (count.keys < plan.keys && now() < endsAt);
+      } while (count.keys < plan.keys && performance.now() < endsAt);
       counts[way] = count;
     }
     return resultOf(counts, plan.parallel);
@@ -97,7 +87,7 @@ async function useAndEnd(service: Service, key: Key, { parallel, useMs }: Plan, 
   let isOver = false;
   const use = async () => {
     while (!isOver) {
-      const beganAt = now();
+      const beganAt = performance.now();
       const response = await request(withKey, "/v1/projects");
       await response.text();
       if (response.status !== 200 && response.status !== 401) throw new Error(`A request returned ${response.status}.`);
@@ -111,7 +101,8 @@ async function useAndEnd(service: Service, key: Key, { parallel, useMs }: Plan, 
   const running = Promise.all(users);
   try {
     await Promise.race([running, sleep(useMs)]);
-    endedAt = await Promise.race([end(service, key), running.then(() => now())]);
+    await Promise.race([running, end(service, key)]);
+    endedAt = performance.now();
     await Promise.race([running, sleep(useMs)]);
   } finally {
     isOver = true;
@@ -128,17 +119,13 @@ export function resultOf(counts: Record<string, Counts>, parallel: number): Resu
     throw new Error(`Keys were not rejected as promised: ${JSON.stringify(Object.fromEntries(wrong))}.`);
   return {
     tables: [
-      {
-        title: `requests with a key, ${parallel} in flight`,
-        columns: ["key", "keys", "accepted before", "rejected after", "accepted after"],
-        rows: Object.entries(counts).map(([way, { keys, acceptedBefore, rejectedAfter, acceptedAfter }]) => [
-          ...[way, figure(keys), figure(acceptedBefore), figure(rejectedAfter), figure(acceptedAfter)],
-        ]),
-      },
+      tableOf(
+        `requests with a key, ${parallel} in flight`,
+        Object.entries(counts).map(([key, count]) => ({ key, ...count })),
+      ),
     ],
     targets: Object.entries(counts).map(
       ([way, { acceptedAfter }]): Target => ({ name: `accepted after: ${way}`, value: acceptedAfter, bound: 0 }),
     ),
-    data: counts,
   };
 }

@@ -178,49 +178,28 @@ export function simulate(scenario: Scenario): Outcome {
   };
 }
 
-/** Events in order of their time: a binary heap. */
+/** Events in order of their time. There are never more than a few thousand, so that a sorted list is fast enough. */
 class Timeline {
   now = 0;
-  readonly #heap: { at: number; run: () => void }[] = [];
+  /** The last one is the next to run. */
+  readonly #events: { at: number; run: () => void }[] = [];
 
   add(at: number, run: () => void): void {
-    const heap = this.#heap;
-    let index = heap.push({ at, run }) - 1;
-    for (let parent = (index - 1) >> 1; index > 0 && this.#isBefore(index, parent); parent = (index - 1) >> 1) {
-      this.#swap(index, parent);
-      index = parent;
+    let [low, high] = [0, this.#events.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#events[middle]?.at ?? 0) > at) low = middle + 1;
+      else high = middle;
     }
+    this.#events.splice(low, 0, { at, run });
   }
 
   /** Runs all events until a time. */
   run(until: number): void {
-    for (let next = this.#heap[0]; next && next.at <= until; next = this.#heap[0]) {
+    for (let next = this.#events.pop(); next && next.at <= until; next = this.#events.pop()) {
       this.now = next.at;
-      this.#removeFirst();
       next.run();
     }
-  }
-
-  #removeFirst(): void {
-    const heap = this.#heap;
-    this.#swap(0, heap.length - 1);
-    heap.pop();
-    for (let index = 0; ; ) {
-      const [left, right] = [2 * index + 1, 2 * index + 2];
-      const child = right < heap.length && this.#isBefore(right, left) ? right : left;
-      if (child >= heap.length || !this.#isBefore(child, index)) return;
-      this.#swap(index, child);
-      index = child;
-    }
-  }
-
-  #isBefore(one: number, other: number): boolean {
-    return (this.#heap[one]?.at ?? 0) < (this.#heap[other]?.at ?? 0);
-  }
-
-  #swap(one: number, other: number): void {
-    const heap = this.#heap;
-    [heap[one], heap[other]] = [heap[other] as never, heap[one] as never];
   }
 }
 

@@ -14,12 +14,10 @@ import { stageNamed } from "../lib/stages.ts";
 
 /* Counts the resources of the prod stack in its template, and reads how the priced functions are configured. */
 
-let accessLogTemplate: string | undefined;
-
 /** Returns an access log line of the stage with values of realistic length. API Gateway writes unknown values as `-`. */
 export function accessLogLine(values: Record<string, string>): string {
   const context = { stage: stageNamed("prod") } as StageContext;
-  accessLogTemplate ??= String(accessLog(new Stack(), context).accessLogFormat.toString());
+  const template = String(accessLog(new Stack(), context).accessLogFormat.toString());
   const known: Record<string, string> = {
     requestId: randomUUID(),
     requestTime: "21/Nov/2026:10:18:41 +0000",
@@ -29,7 +27,7 @@ export function accessLogLine(values: Record<string, string>): string {
     "authorizer.latency": "12",
     ...values,
   };
-  return accessLogTemplate.replaceAll(/\$context\.([\w.]+)/g, (_, name: string) => known[name] ?? "-");
+  return template.replaceAll(/\$context\.([\w.]+)/g, (_, name: string) => known[name] ?? "-");
 }
 
 /** The values of metric dimensions: outcomes of an attempt, and error codes with status 401. */
@@ -44,7 +42,8 @@ const VALUES = {
 type Json = any;
 
 /** The functions whose calls are priced. A new endpoint needs no entry here. */
-const PRICED = /^(auth\/authorizer|projects\/list|deliveries\/(fan-out|sweep)|attempts\/send(-slow)?)$/;
+const PRICED =
+  /^(auth\/authorizer|projects\/list|deliveries\/(fan-out|sweep|publish-notifications)|attempts\/send(-slow)?)$/;
 
 const rows: readonly { uses: Grants }[] = [...endpoints, ...workers];
 
@@ -73,7 +72,6 @@ export function countStage() {
     dimension === undefined ? 1 : 1 + VALUES[dimension as keyof typeof VALUES].length,
   );
   return {
-    name: stage.name,
     alarms: alarms.length,
     /** CloudWatch charges an alarm per metric that it reads. */
     alarmMetrics: alarms.reduce((sum, alarm) => sum + read(alarm), 0),
@@ -97,12 +95,7 @@ export function countStage() {
     ),
     /** The minimum level of the log lines that Lambda itself writes. */
     systemLogLevel: [...new Set(functions.map(({ LoggingConfig }) => LoggingConfig?.SystemLogLevel ?? "INFO"))].join(),
-    pollers: all("AWS::Lambda::EventSourceMapping").map((mapping) => ({
-      queue: String(mapping.EventSourceArn["Fn::GetAtt"][0])
-        .replace(/^Queues|[0-9A-F]{8}$/g, "")
-        .toLowerCase(),
-      batchSize: Number(mapping.BatchSize),
-      batchingWindowSeconds: Number(mapping.MaximumBatchingWindowInSeconds ?? 0),
-    })),
+    /** Queues that Lambda polls. */
+    pollers: all("AWS::Lambda::EventSourceMapping").length,
   };
 }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetQueueAttributesCommand, SendMessageBatchCommand, SQSClient } from "@aws-sdk/client-sqs";
 import type { EventName } from "../functions/deployments/deployment-event.ts";
-import { type Endable, endAll } from "./child.ts";
+import type { Endable, Start } from "./child.ts";
 import { percentile } from "./harness.ts";
 import { type Service, startService, subscribe } from "./local-service.ts";
 import { clock, type Receivers, startReceivers } from "./receivers.ts";
@@ -124,7 +124,6 @@ export async function startJournal(receivers: Receivers, secrets: Record<string,
       journal.others += arrivals.length - watched.length;
     },
     async arrivalsOf(turns, maxWaitMs) {
-      const repeatsBefore = journal.repeats;
       const events = turns.flatMap((turn) => [...turn.keys()]);
       const endsAt = clock() + maxWaitMs;
       await journal.update();
@@ -132,7 +131,7 @@ export async function startJournal(receivers: Receivers, secrets: Record<string,
         await sleep(50);
         await journal.update();
       }
-      return { ...measured(turns, journal.firstAt, clock()), repeats: journal.repeats - repeatsBefore };
+      return measured(turns, journal.firstAt, clock());
     },
   };
   return journal;
@@ -144,8 +143,6 @@ export interface Measured {
   missing: number;
   /** Events that arrived during their turn or soon after. */
   inTime: number;
-  /** Requests that repeated an event. */
-  repeats: number;
   p50Ms: number;
   p99Ms: number;
   maxMs: number;
@@ -159,11 +156,7 @@ export const IN_TIME_MS = 1_000;
  * @param firstAt when an event arrived for the first time; other events are ignored
  * @param waitedUntil counts as the arrival of an event that has not arrived
  */
-export function measured(
-  turns: Turn[],
-  firstAt: ReadonlyMap<string, number>,
-  waitedUntil: number,
-): Omit<Measured, "repeats"> {
+export function measured(turns: Turn[], firstAt: ReadonlyMap<string, number>, waitedUntil: number): Measured {
   const events = turns.flatMap((turn) => {
     const inTimeUntil = Math.max(...turn.values()) + IN_TIME_MS;
     return [...turn].map(([event, at]) => ({ at, inTimeUntil, arrivedAt: firstAt.get(event) }));
@@ -180,7 +173,7 @@ export function measured(
 }
 
 /** A service with a healthy webhook, and its receivers. */
-export interface Traffic extends Endable {
+export interface Traffic {
   service: Service;
   events: EventsQueue;
   receivers: Receivers;
@@ -194,25 +187,19 @@ export interface Traffic extends Endable {
 
 /**
  * Starts a service with these settings and a healthy webhook.
- * @param receivers those to be used, which are kept; absent means new ones, which end with the service
+ * @param given receivers to be used; absent means new ones
  */
-export async function startTraffic(settings: Record<string, string> = {}, receivers?: Receivers): Promise<Traffic> {
-  const running: Endable[] = [];
-  const end = () => endAll(running);
-  try {
-    const used = receivers ?? (await startReceivers());
-    if (!receivers) running.unshift(used);
-    const service = await startService(settings);
-    running.unshift(service);
-    const events = eventsQueueOf(service);
-    running.unshift(events);
-    const path = "/ok/healthy";
-    const { secret } = await subscribe(service, `${used.origin}${path}`);
-    const journal = await startJournal(used, { [path]: secret });
-    const publish = (event: string) => events.publish(service.projectId, [event]);
-    return { service, events, receivers: used, journal, path, secret, publish, end };
-  } catch (error) {
-    await end();
-    throw error;
-  }
+export async function startTraffic(
+  start: Start,
+  settings: Record<string, string> = {},
+  given?: Receivers,
+): Promise<Traffic> {
+  const receivers = given ?? (await start(startReceivers()));
+  const service = await start(startService(settings));
+  const events = await start(eventsQueueOf(service));
+  const path = "/ok/healthy";
+  const { secret } = await subscribe(service, `${receivers.origin}${path}`);
+  const journal = await startJournal(receivers, { [path]: secret });
+  const publish = (event: string) => events.publish(service.projectId, [event]);
+  return { service, events, receivers, journal, path, secret, publish };
 }

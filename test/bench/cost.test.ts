@@ -6,6 +6,7 @@ import {
   failureLines,
   inMarkdown,
   type Line,
+  notificationLines,
   parkedLines,
   requestLines,
   targetsOf,
@@ -13,54 +14,39 @@ import {
 } from "../../bench/cost.ts";
 import { limitsOf } from "../../bench/limits.ts";
 import { dollarsFor, prices } from "../../bench/prices.ts";
-import { type RequestUnits, readUnits, type Units, type Usage } from "../../bench/units.ts";
+import { failedAttempts, readUnits, type Units, type Usage } from "../../bench/units.ts";
 
 const units = readUnits();
 const none: Usage = {
-  reads: 0,
-  writes: 0,
-  indexWrites: 0,
-  queueRequests: 0,
-  logLines: 0,
-  logBytes: 0,
-  metricBytes: 0,
-  waits: 0,
-  cpuMs: 0,
+  ...{ reads: 0, writes: 0, indexWrites: 0, queueRequests: 0, topicRequests: 0, logBytes: 0, waits: 0, cpuMs: 0 },
 };
 const dollars = (lines: Line[]) => lines.reduce((sum, { price, units }) => sum + dollarsFor(price, units), 0);
 
-/** A configuration without time and without Lambda's own log lines, so that only the named units have a price. */
+/** Units with these calls, and without bytes. */
+function unitsOf(calls: Partial<Units["calls"]>): Units {
+  const sizes = { ...units.sizes, responseBytes: 0, keyAccessLogBytes: 0, requestBytes: 0 };
+  return { ...units, sizes, calls: { ...units.calls, ...calls } };
+}
+
+/** A configuration without time, so that only the named units have a price. */
 const bare = asDeployed(units, {
-  cpuFactor: 0,
-  waitMs: 0,
-  receiverMs: 0,
-  coldShare: 0,
-  hasSystemLines: false,
-  memoryMb: () => 1024,
+  ...{ cpuFactor: 0, waitMs: 0, receiverMs: 0, coldShare: 0, memoryMb: () => 1024 },
 });
 
 test("a million requests cost their units times the list prices", () => {
-  const request: RequestUnits = {
-    route: "GET /v1/projects",
-    credential: "key",
-    status: 200,
-    authorizer: { ...none, reads: 1 },
-    endpoint: { ...none, reads: 2, writes: 3, logBytes: 1024 ** 3 / 1_000_000 },
-    responseBytes: 0,
-    accessLogBytes: 0,
-    eventBytes: 0,
-  };
+  const request = unitsOf({
+    keyAuthorizer: { ...none, reads: 1 },
+    keyEndpoint: { ...none, reads: 2, writes: 3, logBytes: 1024 ** 3 / 1_000_000 },
+  });
   // 3.50 per request, 0.20 for each of two calls, 0.125 for each of three reads, 0.625 for each of three writes, 0.50 per GB of log.
-  expect(dollars(requestLines(request, bare))).toBeCloseTo(3.5 + 0.4 + 0.375 + 1.875 + 0.5, 6);
+  expect(dollars(requestLines(request, "key", bare))).toBeCloseTo(3.5 + 0.4 + 0.375 + 1.875 + 0.5, 6);
 });
 
 test("batches of ten share their calls and queue requests", () => {
-  const tenfold: Units = {
-    ...units,
-    fanOut: [1, 10].map((events) => ({ events, webhooks: 1, usage: { ...none, queueRequests: events } })),
-    send: [1, 10].map((messages) => ({ messages, usage: none })),
-    sizes: { ...units.sizes, requestBytes: 0 },
-  };
+  const tenfold = unitsOf({
+    ...{ fanOut1x1: { ...none, queueRequests: 1 }, fanOut10x1: { ...none, queueRequests: 10 } },
+    ...{ send1: none, send10: none },
+  });
   const priceAt = (batch: 1 | 10) => dollars(deliveryLines(tenfold, { webhooks: 1, batch }, bare));
   // Sending the event and its delivery is one request each, receiving and deleting them four, and two functions are called.
   expect(priceAt(1)).toBeCloseTo(0.4 * (2 + 4) + 0.1 * 3 + 0.2 * 2, 6);
@@ -71,7 +57,7 @@ test("a delivery whose row comes first has the calls and queue requests of the o
   const priceOf = (isRowFirst: boolean) =>
     dollars(deliveryLines(units, { webhooks: 1, batch: 10, ...(isRowFirst && { isRowFirst }) }, bare));
   const more = priceOf(true) - priceOf(false);
-  const logs = units.rowFirst.send.logBytes - (units.send.find(({ messages }) => messages === 10)?.usage.logBytes ?? 0);
+  const logs = units.calls.rowFirstSend.logBytes - units.calls.send10.logBytes;
   // Inserted and claimed, in and out of the index.
   expect(more).toBeCloseTo(4 * 0.625 + dollarsFor("logByte", logs * 100_000), 6);
 });
@@ -87,34 +73,35 @@ test("a fan-out and a sender that write a row first wait once more for AWS", () 
 });
 
 test("a million parked deliveries share the calls of the drains that send them", () => {
-  const parked: Units = {
-    ...units,
-    parking: {
-      ...units.parking,
-      fanOut: { ...none, writes: 20, indexWrites: 10 },
-      drain: { rows: 100, usage: { ...none, writes: 200, indexWrites: 100, queueRequests: 1 } },
-    },
-    sizes: { ...units.sizes, requestBytes: 0 },
-  };
+  const parked = unitsOf({
+    parkedFanOut: { ...none, writes: 20, indexWrites: 10 },
+    drain100: { ...none, writes: 200, indexWrites: 100, queueRequests: 1 },
+  });
   const events = 0.4 * 1.2 + 0.2 * 0.1;
   const drains = 0.01 * (0.4 * 3 + 0.1 * 3 + 0.2);
   expect(dollars(parkedLines(parked, bare))).toBeCloseTo(events + drains + 0.625 * (3 + 3), 6);
 });
 
 test("a receiver that is down costs a probe every five minutes until its webhook is disabled after five days", () => {
-  const down: Units = { ...units, parking: { ...units.parking, probe: { ...none, writes: 10 } } };
+  const down = unitsOf({ probe: { ...none, writes: 10 } });
   const probes = (5 * 24 * 12) / 1_000_000;
   expect(dollars(downLines(down, bare))).toBeCloseTo(probes * (0.625 * 10 + 0.4 * 2 + 0.1 * 2 + 0.2), 6);
 });
 
+test("a notification costs its transaction, the delete of its row and a message of the topic", () => {
+  const notified = unitsOf({
+    ...{ probe: { ...none, writes: 5 }, notifyingProbe: { ...none, writes: 9 } },
+    ...{ publishNothing: { ...none, reads: 8 }, publishOne: { ...none, reads: 8, writes: 1, topicRequests: 1 } },
+  });
+  expect(dollars(notificationLines(notified, 1_000_000, bare))).toBeCloseTo(0.625 * 5 + 0.5, 6);
+});
+
 test("a failure costs the failed attempt and the dearer success after it", () => {
-  const failing: Units = {
-    ...units,
-    send: units.send.map((each) => ({ ...each, usage: { ...none, writes: 1 } })),
-    failedAttempts: [{ ...none, writes: 2, indexWrites: 1, queueRequests: 1 }],
+  const failing = unitsOf({
+    send1: { ...none, writes: 1 },
+    fail1: { ...none, writes: 2, indexWrites: 1, queueRequests: 1 },
     recovered: { ...none, writes: 4, indexWrites: 1 },
-    sizes: { ...units.sizes, requestBytes: 0 },
-  };
+  });
   const attempt = 0.2 + 2 * 0.4 + 2 * 0.1;
   expect(dollars(failureLines(failing, 1, "one", bare))).toBeCloseTo(attempt + 0.4 + 0.1 + 0.625 * (3 + 5 - 1), 6);
 });
@@ -131,7 +118,7 @@ test("half the memory doubles the CPU time and not the waits", () => {
 
 test("a delivery is cheaper with more webhooks per event and with larger batches", () => {
   const config = asDeployed(units);
-  const price = (webhooks: number, batch: 1 | 10) => dollars(deliveryLines(units, { webhooks, batch }, config));
+  const price = (webhooks: 1 | 10, batch: 1 | 10) => dollars(deliveryLines(units, { webhooks, batch }, config));
   expect(price(10, 10)).toBeLessThan(price(1, 10));
   expect(price(1, 10)).toBeLessThan(price(1, 1));
 });
@@ -166,7 +153,9 @@ test("limits are sorted, and slow receivers lower the limit of the senders", () 
 test("the index limits failures only, and the slow lane is slower than the senders", () => {
   const limitOf = (part: string, of = units) =>
     limitsOf(of).find(({ name }) => name.includes(part))?.maxPerSecond ?? Number.NaN;
-  const noIndex = { ...units, failedAttempts: units.failedAttempts.map((each) => ({ ...each, indexWrites: 0 })) };
+  const names = Object.keys(units.calls).filter((name) => name.startsWith("fail"));
+  expect(names).toHaveLength(failedAttempts(units).length);
+  const noIndex = unitsOf(Object.fromEntries(names.map((name) => [name, none])));
   expect(limitOf("partitions of the index", noIndex)).toBeGreaterThan(limitOf("partitions of the index"));
   expect(limitOf("slow lane")).toBeLessThan(limitOf("senders, 200 concurrent, receivers respond"));
 });

@@ -1,8 +1,4 @@
-import { cpuOf, cpuPerCall, figure, interleave, isMet, median, ratios, spread } from "../../bench/harness.ts";
-
-const node = process.execPath;
-const busyFor = (ms: number) => `const { user } = process.cpuUsage();
-  while (process.cpuUsage().user - user < ${ms * 1000});`;
+import { cpuPerCall, figure, interleave, isMet, median, ratios, spread } from "../../bench/harness.ts";
 
 test("interleave runs the variants in turns and rotates their order", async () => {
   const order: string[] = [];
@@ -78,25 +74,4 @@ test("cpuPerCall counts CPU time and not waiting", async () => {
   // The minimum of several, because garbage collection and compilation are counted too.
   const waits = [await wait(), await wait(), await wait(), await wait()];
   expect(Math.min(...waits)).toBeLessThan(5);
-});
-
-describe("cpuOf", () => {
-  test("returns the CPU time of the whole process, and its output", async () => {
-    const { cpuMs, output } = await cpuOf([node, "-e", `${busyFor(100)} console.log(process.env.NAME)`], { NAME: "x" });
-    expect(cpuMs).toBeGreaterThan(100);
-    expect(output).toBe("x\n");
-  });
-
-  test("does not count sleep", async () => {
-    const { cpuMs, wallMs } = await cpuOf([node, "-e", "setTimeout(() => {}, 700)"]);
-    expect(wallMs).toBeGreaterThan(700);
-    expect(cpuMs).toBeLessThan(600);
-  });
-
-  test.each([
-    ["fails", "console.log('before'); throw new Error('broken')", "broken"],
-    ["does not end", "setInterval(() => {}, 1_000)", "SIGKILL"],
-  ])("throws with the output when the process %s", async (_, script, output) => {
-    await expect(cpuOf([node, "-e", script], {}, 500)).rejects.toThrow(output);
-  });
 });
