@@ -76,7 +76,12 @@ async function startOf(name: string, { bundle, event }: Case): Promise<Start> {
   const args = [join(folder, "first-response.cjs"), bundle, JSON.stringify(event())];
   // Without compiled code of an earlier run, which would hide what a start costs.
   const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: "1" };
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: MAX_START_MS });
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: MAX_START_MS }).catch(
+    ({ stderr = "" }: { stderr?: string }) => {
+      // The end has the cause. The start is the line of the bundle.
+      throw new Error(`${name} failed, see its event in bench/cold.ts: ${stderr.slice(-1_000)}`);
+    },
+  );
   const start: Start = JSON.parse(stdout.trim().split("\n").at(-1) ?? "");
   const { statusCode = 200, batchItemFailures = [], policyDocument } = start.result ?? {};
   const isRejected = policyDocument?.Statement[0]?.Effect === "Deny";
@@ -107,14 +112,20 @@ async function casesOf(outdir: string, receiverUrl: string): Promise<Record<stri
   });
   const attempt = () => ({ kind: "first", delivery: newDelivery(webhook) });
   const messages = { events: () => eventOf(project_id), deliveries: attempt, slowDeliveries: attempt };
-  const invocation = {
-    ...{ user_id, project_id, name: "Bench", suspended: false, since: new Date().toISOString() },
-    methodArn: "arn:aws:execute-api:us-east-1:000000000000:api/local/GET/v1/projects",
-    multiValueHeaders: { Authorization: [`Bearer ${key}`] },
-    requestContext: { requestId: "bench" },
+  const invocations: Record<string, object> = {
+    "auth/authorizer": {
+      methodArn: "arn:aws:execute-api:us-east-1:000000000000:api/local/GET/v1/projects",
+      multiValueHeaders: { Authorization: [`Bearer ${key}`] },
+      requestContext: { requestId: "bench" },
+    },
+    "projects/upsert-member": { user_id, project_id, name: "Bench" },
+    "projects/suspend": { project_id, suspended: false },
+    "api-keys/revoke-all": { user_id: randomUUID() },
+    "api-keys/provision": { user_id, name: "bench" },
+    "deliveries/replay": { project_id, since: new Date().toISOString() },
   };
-  const eventOfWorker = ({ trigger }: WorkerRow) =>
-    trigger.kind === "queue" ? sqsEvent(messages[trigger.queue]()) : invocation;
+  const eventOfWorker = ({ file, trigger }: WorkerRow) =>
+    trigger.kind === "queue" ? sqsEvent(messages[trigger.queue]()) : (invocations[file] ?? { user_id, project_id });
   const caseOf = (file: string, event: () => object): [string, Case] => [
     file,
     { bundle: join(outdir, bundleFolder(file), "index.js"), event },

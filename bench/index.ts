@@ -16,7 +16,7 @@ const limitSeconds = {
   sign: 60,
   pipe: 150,
   isolation: 600,
-  scale: 300,
+  scale: 400,
   cost: 30,
   revocation: 90,
   duplicates: 180,
