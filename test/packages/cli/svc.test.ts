@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
-import { eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -524,7 +524,7 @@ describe("webhooks", () => {
     [
       ["webhooks", "create", "https://example.com/", "--events", "deploy.paused"],
       2,
-      `Valid events: ${eventNames.join(", ")}.`,
+      `Valid events: ${webhookEventNames.join(", ")}.`,
     ],
     [["webhooks", "create", "ftp://example.com/", "--events", "deploy.failed"], 2, "(validation_error, request "],
     [["webhooks", "show", "0000"], 4, "No webhook of the project has an id that starts with 0000"],
