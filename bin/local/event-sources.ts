@@ -93,13 +93,14 @@ function poll(
 ): { ended: Promise<void> } {
   const QueueUrl = process.env[queues[queue].env];
   const batches = new Set<Promise<void>>();
-  const deleteMessage = messageDeleter(sqs, QueueUrl);
+  const deleter = messageDeleter(sqs, queue);
 
   async function handleBatch(messages: Message[]): Promise<void> {
     const records = messages.map((message) => toRecord(message, queue));
     const failed = await failedIds(row, handler, records);
     const done = records.filter(({ messageId }) => !failed.has(messageId));
-    await Promise.all(done.map(({ receiptHandle }) => deleteMessage(receiptHandle)));
+    // Not awaited: the next batch need not wait for it.
+    for (const { receiptHandle } of done) deleter.add(receiptHandle);
   }
 
   return loop(async () => {
@@ -130,6 +131,7 @@ function poll(
       }
     }
     await Promise.all(batches);
+    await deleter.end();
   });
 }
 
@@ -138,27 +140,35 @@ const MAX_ENTRIES = 10;
 /** How long a message waits for others that are deleted in the same call. Its work is done. */
 const DELETE_WAIT_MS = 20;
 
-/** Creates a function that deletes a message, together with others of the queue, because ten cost as much as one. */
-function messageDeleter(sqs: SQSClient, QueueUrl: string | undefined): (receiptHandle: string) => Promise<void> {
-  let handles: string[] = [];
-  let sent = Promise.resolve();
-  let send = () => {};
-  return (receiptHandle) => {
-    if (handles.length === 0) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const timer = setTimeout(() => send(), DELETE_WAIT_MS);
-      sent = promise;
-      send = () => {
-        clearTimeout(timer);
-        const Entries = handles.map((ReceiptHandle, index) => ({ Id: String(index), ReceiptHandle }));
-        handles = [];
-        sqs.send(new DeleteMessageBatchCommand({ QueueUrl, Entries })).then(() => resolve(), reject);
-      };
-    }
-    handles.push(receiptHandle);
-    const isDeleted = sent;
-    if (handles.length >= MAX_ENTRIES) send();
-    return isDeleted;
+/**
+ * Deletes messages of a queue together, because ten cost as much as one. A message that could not be deleted is received again.
+ */
+function messageDeleter(sqs: SQSClient, queue: QueueKey) {
+  const QueueUrl = process.env[queues[queue].env];
+  const receiptHandles: string[] = [];
+  const calls = new Set<Promise<unknown>>();
+  let timer: NodeJS.Timeout | undefined;
+  function send(): void {
+    clearTimeout(timer);
+    const Entries = receiptHandles.splice(0).map((ReceiptHandle, index) => ({ Id: String(index), ReceiptHandle }));
+    if (Entries.length === 0) return;
+    const call = sqs
+      .send(new DeleteMessageBatchCommand({ QueueUrl, Entries }))
+      .catch((error: unknown) => log.error("messages not deleted", error, { queue }))
+      .finally(() => calls.delete(call));
+    calls.add(call);
+  }
+  return {
+    add(receiptHandle: string): void {
+      receiptHandles.push(receiptHandle);
+      if (receiptHandles.length === 1) timer = setTimeout(send, DELETE_WAIT_MS);
+      if (receiptHandles.length === MAX_ENTRIES) send();
+    },
+    /** Deletes the messages that wait, and resolves when all are deleted. */
+    async end(): Promise<void> {
+      send();
+      await Promise.all(calls);
+    },
   };
 }
 

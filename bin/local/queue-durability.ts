@@ -37,12 +37,15 @@ const UNFLUSHED = new Set(
 );
 
 const flushes = new WeakMap<Persistence, Flush>();
-let isInstalled = false;
+let installing: Promise<void> | undefined;
 
-/** Installs the flushes in fauxqs, for all engines of this process. In-memory engines flush nothing. */
-export async function flushInBackground(): Promise<void> {
-  if (isInstalled) return;
-  isInstalled = true;
+/** Installs the flushes in fauxqs, once for all engines of this process. In-memory engines flush nothing. */
+export function flushInBackground(): Promise<void> {
+  installing ??= install();
+  return installing;
+}
+
+async function install(): Promise<void> {
   const { PersistenceManager }: { PersistenceManager: { prototype: Persistence } } = await internal("persistence.js");
   const { SqsRouter }: { SqsRouter: { prototype: Router } } = await internal("sqs/sqsRouter.js");
   const { load, close } = PersistenceManager.prototype;
