@@ -1,13 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
-import { settings } from "../functions/platform/env.ts";
-import { checkCircuit } from "../functions/webhooks/circuit-breaker.ts";
 import { asDeployed, billedMs, type Config } from "./billed-time.ts";
 import type { Bench, Table, Target } from "./harness.ts";
-import { frontDoorTable, limitsTable, simulationTable } from "./limits.ts";
+import { filled, limitsTable, simulationTable } from "./limits.ts";
 import { dollarsFor, type PriceKey, prices } from "./prices.ts";
-import { DRAINED, failedAttempts, readUnits, SWEPT, type Units, type Usage } from "./units.ts";
+import texts from "./texts.json" with { type: "json" };
+import { readUnits, type Units, type Usage } from "./units.ts";
 
 /*
  * Computes the cost of a million requests and of a million deliveries, in dollars: counted units times list prices.
@@ -41,7 +39,7 @@ interface CallOf {
   elsewhereMs?: number;
 }
 
-/** Returns the lines for the calls of one function: Lambda, DynamoDB, SQS, SNS and logs. */
+/** Returns the lines for the calls of one function: Lambda, DynamoDB, SQS and logs. */
 function linesOf({ what, file, usage, calls, waits = usage.waits, elsewhereMs = 0 }: CallOf, config: Config): Line[] {
   const memoryMb = config.memoryMb(file);
   const gbSeconds = (memoryMb / 1024) * (billedMs(usage, waits, elsewhereMs, memoryMb, config) / 1000);
@@ -52,7 +50,6 @@ function linesOf({ what, file, usage, calls, waits = usage.waits, elsewhereMs = 
     line(`${what}: writes`, "write", calls * usage.writes),
     line(`${what}: index writes`, "write", calls * usage.indexWrites),
     line(`${what}: queue requests`, "queueRequest", calls * usage.queueRequests),
-    line(`${what}: topic`, "topicRequest", calls * usage.topicRequests),
     line(`${what}: log lines`, "logByte", calls * usage.logBytes),
   ];
 }
@@ -111,72 +108,6 @@ const eventLines = (events: number, batch: number): Line[] => [
   line("events queue: received, deleted", "queueRequest", (2 * events) / batch),
 ];
 
-/** Returns the bill of a million deliveries that are parked while the receiver is down, and sent when it is back. */
-export function parkedLines({ calls: { parkedFanOut, drain100 }, sizes }: Units, config: Config): Line[] {
-  return [
-    ...eventLines(MILLION, 10),
-    ...linesOf({ what: "fan-out", file: "deliveries/fan-out", usage: parkedFanOut, calls: MILLION / 10 }, config),
-    // A drain sends ten deliveries at once.
-    ...wakeUpLines(drain100, MILLION / DRAINED, (DRAINED / 10) * config.receiverMs, config),
-    line("requests to receivers", "byteOut", MILLION * sizes.requestBytes),
-  ];
-}
-
-/** Returns the bill of wake-up calls, each alone in its batch. */
-const wakeUpLines = (usage: Usage, calls: number, elsewhereMs: number, config: Config): Line[] => [
-  line("slow queue: received, deleted", "queueRequest", 2 * calls),
-  line("slow queue: fair", "fairQueueRequest", (2 + usage.queueRequests) * calls),
-  ...linesOf({ what: "drain", file: "attempts/send-slow", usage, calls, elsewhereMs }, config),
-];
-
-/** Returns the bill of a receiver that is down until its webhook is disabled, however many deliveries wait for it. */
-export function downLines({ calls }: Units, config: Config): Line[] {
-  const seconds = settings.disableAfterSeconds();
-  const now = new Date();
-  // The longest interval. The probes of the first hour, which are more frequent, are left out.
-  const circuit = checkCircuit({ failing_since: new Date(now.getTime() - seconds * 1000).toISOString() }, now);
-  if (circuit.kind !== "open") throw new Error("The circuit of a receiver that is down is closed");
-  const probeSeconds = (Date.parse(circuit.nextProbeAt) - now.getTime()) / 1000;
-  return wakeUpLines(calls.probe, seconds / probeSeconds, config.receiverMs, config);
-}
-
-/** Returns the bill of notifications about webhooks: what the probe and the run that publishes them use more than without. */
-export function notificationLines({ calls }: Units, count: number, config: Config): Line[] {
-  const send = { what: "probe", file: "attempts/send-slow", calls: count };
-  const publish = { what: "publish", file: "deliveries/publish-notifications", calls: count };
-  return [
-    ...linesOf({ ...send, usage: calls.notifyingProbe }, config),
-    ...negative(linesOf({ ...send, usage: calls.probe }, config)),
-    ...linesOf({ ...publish, usage: calls.publishOne }, config),
-    ...negative(linesOf({ ...publish, usage: calls.publishNothing }, config)),
-  ];
-}
-
-/** Returns the additional bill when a share of a million deliveries fails: the attempts that a successful delivery does not need. */
-export function failureLines(units: Units, share: number, attempts: "one" | "all", config: Config): Line[] {
-  const { sweepNothing, sweep320, recovered, send1, fail1 } = units.calls;
-  const made = attempts === "all" ? failedAttempts(units) : [fail1, recovered];
-  const deliveries = share * MILLION;
-  const attempt = (usage: Usage, what: string): Line[] => [
-    ...linesOf({ what, file: "attempts/send", usage, calls: deliveries, elsewhereMs: config.receiverMs }, config),
-    line(`${what}: received, deleted`, "queueRequest", 2 * deliveries),
-    line(`${what}: fair`, "fairQueueRequest", (2 + usage.queueRequests) * deliveries),
-    line(`${what}: sent`, "byteOut", deliveries * units.sizes.requestBytes),
-  ];
-  const swept = attempts === "all" ? DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length * deliveries : 0;
-  const perRow = (name: "writes" | "indexWrites" | "queueRequests") => (sweep320[name] - sweepNothing[name]) / SWEPT;
-  return [
-    ...made.flatMap((usage, index) => attempt(usage, `attempt ${index + 1}`)),
-    line("sweep: writes", "write", swept * perRow("writes")),
-    line("sweep: index writes", "write", swept * perRow("indexWrites")),
-    line("sweep: queue requests", "queueRequest", swept * perRow("queueRequests")),
-    line("sweep: fair", "fairQueueRequest", swept * perRow("queueRequests")),
-    ...negative(attempt(send1, "no success at the first attempt")),
-  ];
-}
-
-const negative = (lines: Line[]): Line[] => lines.map((line) => ({ ...line, units: -line.units }));
-
 /** Returns the bill of a stage without traffic, per month. */
 export function idleLines({ stage, calls }: Units, config: Config): Line[] {
   const runs = { calls: SECONDS_A_MONTH / 60 };
@@ -195,25 +126,18 @@ export function idleLines({ stage, calls }: Units, config: Config): Line[] {
   ];
 }
 
-/** Groups the lines of a bill by service. */
-const groups: Record<string, (line: Line) => boolean> = {
-  "API Gateway": ({ price }) => price === "apiRequest",
-  "DynamoDB writes": ({ price, what }) => price === "write" && !what.includes("index"),
-  "index writes": ({ price, what }) => price === "write" && what.includes("index"),
-  "DynamoDB reads": ({ price }) => price === "read",
-  SQS: ({ price }) => price === "queueRequest" || price === "fairQueueRequest",
-  "Lambda calls": ({ price }) => price === "invocation",
-  "Lambda time": ({ price }) => price === "armSecond",
-  logs: ({ price }) => price === "logByte",
-  "bytes out": ({ price }) => price === "byteOut",
-};
+/** Returns the row of a line in a breakdown; absent means that the price is only part of an idle stage. */
+function serviceOf({ what, price }: Line): string | undefined {
+  const priced: { per: number; service?: string } = prices[price];
+  return what.includes("index") ? "index writes" : priced.service;
+}
 
 const money = (value: number): string => value.toFixed(2);
 
 function breakdown(title: string, columns: Record<string, Line[]>): Table {
   const bills = Object.values(columns);
-  const rows = Object.entries(groups).flatMap(([name, is]) => {
-    const sums = bills.map((lines) => dollars(lines.filter(is)));
+  const rows = texts.services.flatMap((name) => {
+    const sums = bills.map((lines) => dollars(lines.filter((line) => serviceOf(line) === name)));
     return Math.max(...sums) > 0 ? [[name, ...sums.map(money)]] : [];
   });
   const all = ["all", ...bills.map((lines) => money(dollars(lines)))];
@@ -248,19 +172,11 @@ export function tablesOf(units: Units): Table[] {
   const requests = { jwt: requestLines(units, "jwt", config), key: requestLines(units, "key", config) };
   const priced = breakdown("A million requests", { "with a JWT": requests.jwt, "with a key": requests.key });
   const withFirewall = (lines: Line[]) => money(dollars(lines) + dollarsFor("firewallRequest", MILLION));
+  const firewall = ["all, with the firewall, as in prod", withFirewall(requests.jwt), withFirewall(requests.key)];
   const delivery = (mix: DeliveryMix) => deliveryLines(units, mix, config);
-  const succeeds = dollars(delivery(HAPPY));
-  const moreThan = (what: string, more: number) => [what, money(succeeds + more), money(more)];
-  const all = dollars(failureLines(units, 0.05, "all", config));
   const idle = idleLines(units, config);
   return [
-    {
-      ...priced,
-      rows: [
-        ...priced.rows,
-        ["all, with the firewall, as in prod", withFirewall(requests.jwt), withFirewall(requests.key)],
-      ],
-    },
+    { ...priced, rows: [...priced.rows, firewall] },
     breakdown("A million deliveries that succeed", {
       "1 webhook per event": delivery(HAPPY),
       "10 webhooks per event": delivery(TEN),
@@ -268,58 +184,32 @@ export function tablesOf(units: Units): Table[] {
       "1 slow webhook per event": delivery({ ...HAPPY, isRowFirst: true }),
     }),
     {
-      title: "A million deliveries with failures, 1 webhook per event",
-      columns: ["", "$ per million", "more than without failures"],
-      rows: [
-        ["all succeed at the first attempt", money(succeeds), ""],
-        moreThan("5 % fail once", dollars(failureLines(units, 0.05, "one", config))),
-        moreThan(`5 % fail ${failedAttempts(units).length} times and are given up`, all),
-        moreThan(
-          "all are parked while the receiver is down, and sent when it is back",
-          dollars(parkedLines(units, config)) - succeeds,
-        ),
-      ],
-    },
-    {
       title: "An idle stage, per month",
       columns: ["", "$"],
       rows: [
         ...[...merged(idle), ["all", dollars(idle)] as const].map(([what, value]) => [what, money(value)]),
-        ...inUse(units, config).map(([what, value]) => [what, `+ ${money(value)}`]),
+        ...inUse(units).map(([what, value]) => [what, `+ ${money(value)}`]),
       ],
     },
   ];
 }
 
 /** Returns what an idle stage does not have. Costs that depend on the number of functions in use are upper bounds. */
-function inUse(units: Units, config: Config): [string, number][] {
-  const { stage } = units;
-  const firewall = dollarsFor("webAcl", 1) + dollarsFor("webAclRule", stage.firewallRules);
+function inUse({ stage }: Units): [string, number][] {
   // DynamoDB calls KMS for the key of a table once in five minutes per role. An AWS managed key costs only these calls.
   // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
   const tableKeys = stage.tableUses * (SECONDS_A_MONTH / 300);
   // (2 * producers + consumers) calls per data key reuse period, here one hour.
   // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
   const queueKeys = (2 * stage.queueProducers + stage.pollers) * (SECONDS_A_MONTH / 3600);
-  const downDays = settings.disableAfterSeconds() / 86_400;
-  return [
-    [`with the firewall, as in prod: the web ACL and ${stage.firewallRules} rules`, firewall],
-    ["in full use: KMS calls for the table keys", dollarsFor("kmsRequest", tableKeys)],
-    [
-      `for each receiver that is down for ${downDays} days and then disabled, however many deliveries wait for it`,
-      dollars(downLines(units, config)),
-    ],
-    ["for a million notifications about webhooks", dollars(notificationLines(units, MILLION, config))],
-    ["in full use: secret reads by ten authorizers", dollarsFor("secretRead", 10 * 2 * (SECONDS_A_MONTH / 300))],
-    [
-      "with a customer managed key: the key and its use by the queues",
-      dollarsFor("kmsKey", 1) + dollarsFor("kmsRequest", queueKeys),
-    ],
-    [
-      `in full use: all ${stage.allMetrics} metrics instead of ${stage.idleMetrics}`,
-      dollarsFor("customMetric", stage.allMetrics - stage.idleMetrics),
-    ],
-  ];
+  const sums: Record<keyof typeof texts.inUse, number> = {
+    firewall: dollarsFor("webAcl", 1) + dollarsFor("webAclRule", stage.firewallRules),
+    tableKeys: dollarsFor("kmsRequest", tableKeys),
+    secretReads: dollarsFor("secretRead", 10 * 2 * (SECONDS_A_MONTH / 300)),
+    customerKey: dollarsFor("kmsKey", 1) + dollarsFor("kmsRequest", queueKeys),
+    metrics: dollarsFor("customMetric", stage.allMetrics - stage.idleMetrics),
+  };
+  return (Object.keys(sums) as (keyof typeof sums)[]).map((key) => [filled(texts.inUse[key], stage), sums[key]]);
 }
 
 /** Sums the lines with the same first part of `what`, in their order. */
@@ -340,12 +230,7 @@ export function inMarkdown({ title, columns, rows }: Table): string {
 }
 
 /** Returns all tables of docs/scale.md. */
-export const documented = (units: Units): Table[] => [
-  ...tablesOf(units),
-  limitsTable(units),
-  simulationTable(units),
-  frontDoorTable(units),
-];
+export const documented = (units: Units): Table[] => [...tablesOf(units), limitsTable(units), simulationTable(units)];
 
 /**
  * Replaces each table of a document by the one with the same title.

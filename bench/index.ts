@@ -5,24 +5,13 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism, cpus } from "node:os";
 import { join } from "node:path";
 import { type Bench, figure, isMet, type Result, type Table, type Target } from "./harness.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /**
  * The benchmarks and the time limit of each, in seconds: three times what it takes on two free cores. Each is a file in this
  * folder that exports `bench`.
  */
-const limitSeconds = {
-  cold: 400,
-  auth: 60,
-  sign: 60,
-  pipe: 150,
-  isolation: 600,
-  scale: 400,
-  cost: 30,
-  revocation: 90,
-  duplicates: 180,
-  clone: 400,
-  kills: 900,
-} as const satisfies Record<string, number>;
+const { limitSeconds } = texts;
 
 export type BenchName = keyof typeof limitSeconds;
 const names = Object.keys(limitSeconds) as BenchName[];

@@ -1,6 +1,5 @@
 import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
 import { DUE_SHARDS } from "../functions/deliveries/delivery.ts";
-import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
@@ -15,23 +14,12 @@ import { DRAINED, failedAttempts, SWEPT, type Units, type Usage } from "./units.
  * counted usage of a delivery. Not measured on AWS.
  */
 
-/** Default quotas of an AWS account. A new account may have lower ones. */
-const quotas = {
-  /** Write and read units per second for one partition key value. */
-  partitionWrites: 1_000,
-  partitionReads: 3_000,
-  /** Write units per second of a new on-demand table. It doubles its last peak every 30 minutes. */
-  newTableWrites: 4_000,
-  /** Write units per second of one table; an index has the same limit on its own. */
-  tableWrites: 40_000,
-  concurrency: 1_000,
-  /** Requests per second to all APIs of an account and region. */
-  apiRequests: 10_000,
-} as const;
+/** Default quotas of an AWS account, in units or requests per second. A new account may have lower ones. */
+const { quotas } = texts;
 
 /** Concurrent executions that the stage prod reserves for single functions. No other function can use them. */
-const reserved = reservedConcurrencyOf(stageNamed("prod"));
-const unreserved = quotas.concurrency - Object.values(reserved).reduce((sum, each) => sum + each, 0);
+const reserved = Object.values(reservedConcurrencyOf(stageNamed("prod")));
+const unreserved = quotas.concurrency - reserved.reduce((sum, each) => sum + each, 0);
 /** Concurrent executions for the endpoints, the sweep and other services of the account. */
 const NOT_FOR_QUEUES = 100;
 
@@ -53,6 +41,10 @@ export interface Limit {
   /** The setting or quota that raises the limit. */
   raise: string;
 }
+
+/** Replaces each `{name}` in a text by the value with that name. */
+export const filled = (text: string, values: Record<string, unknown>): string =>
+  text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
 
 const workerFor = (file: WorkerRow["file"]): WorkerRow => {
   const row = (workers as readonly WorkerRow[]).find((worker) => worker.file === file);
@@ -127,11 +119,10 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     ...{ senders: sender.maxConcurrency, slowSenders: slowSender.maxConcurrency, fanOuts: fanOut.maxConcurrency },
     ...{ concurrency: quotas.concurrency.toLocaleString("en"), unreserved, forQueues: unreserved - NOT_FOR_QUEUES },
   };
-  const filled = (text = "") => text.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
   return (Object.keys(perSecond) as LimitKey[])
     .map((key) => {
-      const [name, raise] = texts.limits[key];
-      return { key, name: filled(name), raise: filled(raise), maxPerSecond: perSecond[key] };
+      const [name = "", raise = ""] = texts.limits[key];
+      return { key, name: filled(name, values), raise: filled(raise, values), maxPerSecond: perSecond[key] };
     })
     .sort((a, b) => a.maxPerSecond - b.maxPerSecond);
 }
@@ -189,10 +180,8 @@ const HEADROOM = 1.2;
 /** Returns which limit comes first at each rate, from the simulation of the lanes and from the limits that all customers share. */
 export function simulationTable(units: Units): Table {
   const sendMs = sendersMs(units, assumed);
-  const configured = {
-    normal: mappingOf(senderOf.normal).maxConcurrency,
-    slow: mappingOf(senderOf.slow).maxConcurrency,
-  };
+  const [normal, slow] = [mappingOf(senderOf.normal).maxConcurrency, mappingOf(senderOf.slow).maxConcurrency];
+  const configured = { normal, slow };
   const rowOf = (rate: number, share: number, raised?: typeof configured): string[] => {
     const { waiting, busy, p99Ms } = simulateStage(units, rate, share, raised);
     const of = raised ?? configured;
@@ -247,41 +236,3 @@ export const limitsTable = (units: Units): Table => ({
     ...[name, inText(maxPerSecond), ...RATES.map((rate) => share(rate, maxPerSecond)), raise],
   ]),
 });
-
-/** Returns the limits of the API, in requests per second. */
-export function frontDoorTable(units: Units): Table {
-  const msOf = callMs(units, assumed);
-  const authorizerMs = msOf("auth/authorizer", units.calls.keyAuthorizer);
-  const endpointMs = msOf("projects/list", units.calls.keyEndpoint);
-  const forAuthorizer = reserved["auth/authorizer"] ?? quotas.concurrency;
-  const throttled = (endpoints as readonly EndpointRow[]).flatMap(({ path, throttle }): [string, number, string][] => {
-    const name = `throttle of \`${path.slice(path.lastIndexOf("/") + 1)}\`, all callers together`;
-    const raise = "`throttle` of its row in functions/manifest/endpoints.ts";
-    return throttle ? [[name, throttle.requestsPerSecond, raise]] : [];
-  });
-  const rows: [limit: string, perSecond: number, raise: string][] = [
-    ...throttled,
-    ["throttle of the stage prod", stageNamed("prod").throttle.requestsPerSecond, "`throttle` in lib/stages.ts"],
-    [
-      "one API key, or the list of one user: reads of a partition",
-      quotas.partitionReads,
-      "not needed: it is one caller",
-    ],
-    ["API Gateway, the whole account", quotas.apiRequests, "Service Quotas, API Gateway, *Throttle rate*"],
-    [
-      `the authorizer: ${forAuthorizer} concurrent, ${authorizerMs} ms for a request`,
-      (forAuthorizer * 1000) / authorizerMs,
-      "`reservedConcurrency.authorizer` in lib/stages.ts",
-    ],
-    [
-      `the account's Lambdas: ${unreserved} that are not reserved, ${endpointMs} ms for the endpoint of a request`,
-      (unreserved * 1000) / endpointMs,
-      "Service Quotas, Lambda, *Concurrent executions*",
-    ],
-  ];
-  return {
-    title: "Limits of the API, lowest first",
-    columns: ["limit", "requests per second", "how to raise it"],
-    rows: rows.sort(([, a], [, b]) => a - b).map(([name, perSecond, raise]) => [name, inText(perSecond), raise]),
-  };
-}

@@ -15,9 +15,13 @@ export interface Service {
   end(): Promise<void>;
 }
 
+type ListedDelivery = { id: string; status: string; attempt_count: number };
+
 const root = join(import.meta.dirname, "..");
 /** Upper bound for a call of the API. */
 const CALL_TIMEOUT_MS = 30_000;
+
+const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
 
 /** Creates an empty data directory for a service. */
 export const newDataDir = (): string => mkdtempSync(join(tmpdir(), "bench-"));
@@ -35,7 +39,6 @@ export async function startService(
   dataDir?: string,
   checkout = root,
 ): Promise<Service> {
-  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const DATA_DIR = dataDir ?? newDataDir();
   const removeOwn = () => dataDir === undefined && removeDataDir(DATA_DIR);
   const endsWithParent = join(import.meta.dirname, "../test/support/ends-with-parent.cjs");
@@ -71,7 +74,6 @@ export async function startService(
 
 /** Adds a project of the same user. Returns the service with that project. */
 export async function withNewProject(service: Service): Promise<Service> {
-  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const args = ["bin/project.ts", "--user", demoUser.userId, "--name", "Another project"];
   const env = { PATH, HOME, NODE_COMPILE_CACHE, DATA_DIR: service.dataDir };
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env });
@@ -117,14 +119,11 @@ export async function subscribe(
 }
 
 /** Lists all deliveries of a webhook through the API. */
-export async function* deliveriesOf(
-  service: Service,
-  webhookId: string,
-): AsyncGenerator<{ id: string; status: string; attempt_count: number }> {
+export async function* deliveriesOf(service: Service, webhookId: string): AsyncGenerator<ListedDelivery> {
   let next: string | undefined = projectPath(service, `webhooks/${webhookId}/deliveries?limit=100`);
   while (next !== undefined) {
     const response = await callApi(service, next);
-    yield* ((await response.json()) as { data: { id: string; status: string; attempt_count: number }[] }).data;
+    yield* ((await response.json()) as { data: ListedDelivery[] }).data;
     next = /<([^>]+)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
   }
 }

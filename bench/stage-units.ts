@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code } from "aws-cdk-lib/aws-lambda";
@@ -11,6 +10,7 @@ import { accessLog } from "../lib/access-log.ts";
 import type { StageContext } from "../lib/service-function.ts";
 import { ServiceStack } from "../lib/service-stack.ts";
 import { stageNamed } from "../lib/stages.ts";
+import texts from "./texts.json" with { type: "json" };
 
 /* Counts the resources of the prod stack in its template, and reads how the priced functions are configured. */
 
@@ -18,23 +18,13 @@ import { stageNamed } from "../lib/stages.ts";
 export function accessLogLine(values: Record<string, string>): string {
   const context = { stage: stageNamed("prod") } as StageContext;
   const template = String(accessLog(new Stack(), context).accessLogFormat.toString());
-  const known: Record<string, string> = {
-    requestId: randomUUID(),
-    requestTime: "21/Nov/2026:10:18:41 +0000",
-    "identity.sourceIp": "203.0.113.127",
-    responseLatency: "42",
-    integrationLatency: "21",
-    "authorizer.latency": "12",
-    ...values,
-  };
+  const known: Record<string, string> = { ...texts.accessLog, ...values };
   return template.replaceAll(/\$context\.([\w.]+)/g, (_, name: string) => known[name] ?? "-");
 }
 
 /** The values of metric dimensions: outcomes of an attempt, and error codes with status 401. */
-const OUTCOMES =
-  "succeeded timeout dns_error connection_refused connection_reset tls_error address_blocked invalid_response http_status";
 const VALUES = {
-  outcome: OUTCOMES.split(" "),
+  outcome: texts.outcomes,
   reason: Object.values(statusByCode).filter((status) => status === 401),
 };
 

@@ -23,7 +23,7 @@ import { logSink } from "../functions/platform/log.ts";
 import { handler as upsertMember } from "../functions/projects/upsert-member.ts";
 import type { Webhook } from "../functions/webhooks/webhook.ts";
 import * as webhooks from "../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, interceptSns, interceptSqs } from "../test/support/aws-calls.ts";
+import { interceptDynamo, interceptSqs } from "../test/support/aws-calls.ts";
 import { changeWebhook, dueAttempt, givenWebhook, publish, sqsEvent } from "../test/support/deliveries.ts";
 import { freshResources } from "../test/support/resources.ts";
 import { median } from "./harness.ts";
@@ -46,9 +46,8 @@ export interface Usage {
   reads: number;
   writes: number;
   indexWrites: number;
-  /** Requests to SQS and to SNS by the function itself. */
+  /** Requests to SQS by the function itself. */
   queueRequests: number;
-  topicRequests: number;
   /** Log bytes as CloudWatch counts them. */
   logBytes: number;
   /** How often the function waits for AWS. Concurrent calls count once. */
@@ -58,12 +57,7 @@ export interface Usage {
 }
 
 /** The counted units. The names of the calls are those of the flows below. */
-export interface Units {
-  countedOn: string;
-  calls: Record<keyof typeof written.calls, Usage>;
-  sizes: Record<keyof typeof written.sizes, number>;
-  stage: typeof written.stage;
-}
+export type Units = typeof written;
 
 export const readUnits = (): Units => written;
 
@@ -79,7 +73,7 @@ const meters = new AsyncLocalStorage<Meter>();
 
 class Meter {
   readonly usage: Usage = {
-    ...{ reads: 0, writes: 0, indexWrites: 0, queueRequests: 0, topicRequests: 0, logBytes: 0, waits: 0, cpuMs: 0 },
+    ...{ reads: 0, writes: 0, indexWrites: 0, queueRequests: 0, logBytes: 0, waits: 0, cpuMs: 0 },
   };
   #inFlight = 0;
 
@@ -141,12 +135,6 @@ function meterClients(): void {
     meter.usage.queueRequests += queueRequestsFor(bytes);
     return meter.wait(send);
   });
-  interceptSns(async (_, send) => {
-    const meter = meters.getStore();
-    if (!meter) return send();
-    meter.usage.topicRequests += 1;
-    return meter.wait(send);
-  });
 }
 
 /** Returns the number of billed SQS requests for a payload: one per 64 KB, at least one. */
@@ -172,7 +160,7 @@ const meteredLoad = async (file: string): Promise<LambdaHandler> => {
 };
 
 /**
- * Counts all units over the engines of AWS_ENDPOINT_URL_DYNAMODB, _SQS and _SNS, in new tables.
+ * Counts all units over the engines of AWS_ENDPOINT_URL_DYNAMODB and _SQS, in new tables.
  * @param receiverUrl of a receiver that responds with the status in the path
  * @param repeats how often each flow that is not slow runs. Counts must be equal each time; times are the median
  * @throws Error when two repeats of one call consume different units
@@ -195,7 +183,7 @@ export async function countUnits({ receiverUrl, repeats }: { receiverUrl: string
   try {
     for (const flow of [requests, deliveries, rowsFirst])
       for (let repeat = 0; repeat < repeats; repeat++) await flow(tally, receiverUrl);
-    for (const flow of [parking, notification, failures, recovery, sweeps, wireBytes]) await flow(tally, receiverUrl);
+    for (const flow of [parking, failures, sweeps, wireBytes]) await flow(tally, receiverUrl);
     const counted = Object.entries(samples).map(([name, usage]) => [name, medianOf(name, usage)] as const);
     const countedOn = new Date().toISOString().slice(0, 10);
     return { countedOn, calls: Object.fromEntries(counted), sizes, stage: countStage() };
@@ -242,12 +230,11 @@ const requests: Flow = async ({ count, size }) => {
   await apiKeys.insert(apiKey);
   const gateway = (await createGateway(meteredLoad)).listen(0, "127.0.0.1");
   await once(gateway, "listening");
+  const { port } = gateway.address() as AddressInfo;
   const send = async (credential: string) => {
     calls.length = 0;
     const headers = { authorization: `Bearer ${credential}` };
-    const response = await fetch(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}${PRICED_PATH}`, {
-      headers,
-    });
+    const response = await fetch(`http://127.0.0.1:${port}${PRICED_PATH}`, { headers });
     const text = await response.text();
     const [authorizer, endpoint] = calls;
     if (!response.ok || !authorizer || !endpoint) throw new Error(`${PRICED_PATH} failed: ${text}`);
@@ -267,10 +254,8 @@ const requests: Flow = async ({ count, size }) => {
       // Status line, headers and body, without TLS and what API Gateway adds.
       size("responseBytes", "HTTP/1.1 200 OK\r\n\r\n".length + head + bodyBytes);
       const line = accessLogLine({
-        httpMethod: "GET",
         resourcePath: PRICED_PATH,
         path: `/prod${PRICED_PATH}`,
-        status: "200",
         responseLength: String(bodyBytes),
         "authorizer.userId": userId,
         "authorizer.authType": name === "jwt" ? "jwt" : "api_key",
@@ -331,20 +316,14 @@ const rowsFirst: Flow = async ({ count }, receiverUrl) => {
   count("rowFirstSend", await consumeBatch("slowDeliveries"));
 };
 
-/** Stores a webhook that has failed for an hour. */
-async function failingWebhook(url: string): Promise<Webhook> {
-  const webhook = await addWebhook(randomUUID(), url);
-  await webhooks.markFailing(webhook, new Date(Date.now() - 3_600_000).toISOString());
-  return webhook;
-}
-
 /** The deliveries that `drain100` sends. */
 export const DRAINED = 100;
 
 /** A webhook whose owners know that it fails: fan-outs of ten events, a probe, and a drain once the receiver is back. */
 const parking: Flow = async ({ count }, receiverUrl) => {
-  const webhook = await failingWebhook(`${receiverUrl}/500`);
+  const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
   const { project_id, id } = webhook;
+  await webhooks.markFailing(webhook, new Date(Date.now() - 3_600_000).toISOString());
   await changeWebhook(webhook, { failing_notified_at: new Date().toISOString() });
   // Creates the wake-up. It is not priced: there is one for each webhook that fails.
   await fanOut(project_id, 1);
@@ -354,15 +333,6 @@ const parking: Flow = async ({ count }, receiverUrl) => {
   await webhooks.update(project_id, id, { url: `${receiverUrl}/200` }, new Date().toISOString());
   await scheduleDrain(webhook, new Date());
   count(`drain${DRAINED}`, await consumeBatch("slowDeliveries"));
-};
-
-/** The probe that finds that a webhook has failed for long enough, and the run that publishes its notification. */
-const notification: Flow = async ({ count }, receiverUrl) => {
-  count("publishNothing", await call("deliveries/publish-notifications", {}));
-  const { project_id } = await failingWebhook(`${receiverUrl}/500`);
-  await fanOut(project_id, 1);
-  count("notifyingProbe", await consumeBatch("slowDeliveries"));
-  count("publishOne", await call("deliveries/publish-notifications", {}));
 };
 
 /** All attempts of a delivery that always fails, each in a batch of one, without the waits of the schedule. */
@@ -378,20 +348,11 @@ const failures: Flow = async ({ count }, receiverUrl) => {
   }
 };
 
-/** A second attempt that succeeds. */
-const recovery: Flow = async ({ count }, receiverUrl) => {
-  const webhook = await addWebhook(randomUUID(), `${receiverUrl}/500`);
-  const delivery = newDelivery(webhook);
-  await call("attempts/send", sqsEvent(firstAttempt(delivery)));
-  // Changes the row directly: an update by the API would also mark the webhook as healthy.
-  await changeWebhook(webhook, { url: `${receiverUrl}/200` });
-  count("recovered", await call("attempts/send", sqsEvent(dueAttempt(delivery, 2))));
-};
-
 /** The due rows that `sweep320` finds, spread evenly over the shards. */
 export const SWEPT = 10 * DUE_SHARDS;
 
 const sweeps: Flow = async ({ count }) => {
+  count("publishNothing", await call("deliveries/publish-notifications", {}));
   count("sweepNothing", await call("deliveries/sweep", {}));
   const webhook = await addWebhook(randomUUID(), "https://hooks.example.com/deployments/production");
   const anHourAgo = new Date(Date.now() - 3_600_000);
@@ -417,11 +378,11 @@ const wireBytes: Flow = async ({ size }) => {
   receiver.close();
 };
 
+const rows: readonly WorkerRow[] = workers;
+
 /** Passes all messages of a queue to its consumer in batches, as Lambda does, and deletes them. */
 async function drainQueue(queue: QueueKey): Promise<{ messages: number; usage: Usage }[]> {
-  const row = (workers as readonly WorkerRow[]).find(
-    ({ trigger }) => trigger.kind === "queue" && trigger.queue === queue,
-  );
+  const row = rows.find(({ trigger }) => trigger.kind === "queue" && trigger.queue === queue);
   if (row?.trigger.kind !== "queue") throw new Error(`No worker consumes ${queue}`);
   const QueueUrl = queueUrl(queue);
   const MaxNumberOfMessages = row.trigger.batchSize;
@@ -451,7 +412,7 @@ async function consumeBatch(queue: QueueKey): Promise<Usage> {
  * @throws Error when it reports messages as failed
  */
 async function call(file: WorkerRow["file"], event: unknown): Promise<Usage> {
-  const { timeoutSeconds = 0 } = (workers as readonly WorkerRow[]).find((row) => row.file === file) ?? {};
+  const { timeoutSeconds = 0 } = rows.find((row) => row.file === file) ?? {};
   calls.length = 0;
   const result = await invoke(await meteredLoad(file), event, { functionName: file, timeoutSeconds });
   const { batchItemFailures = [] } = (result ?? {}) as { batchItemFailures?: unknown[] };
@@ -466,7 +427,7 @@ function medianOf(call: string, usage: Usage[]): Usage {
   const [first] = usage;
   if (!first) throw new Error(`${call} was not counted`);
   for (const each of usage.slice(1)) {
-    for (const name of ["reads", "writes", "indexWrites", "queueRequests", "topicRequests"] as const) {
+    for (const name of ["reads", "writes", "indexWrites", "queueRequests"] as const) {
       if (each[name] !== first[name])
         throw new Error(`Equal calls of ${call} consumed ${first[name]} and ${each[name]} ${name}`);
     }

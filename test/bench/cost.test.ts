@@ -2,12 +2,8 @@ import { asDeployed, assumed, billedMs } from "../../bench/billed-time.ts";
 import {
   deliveryLines,
   documented,
-  downLines,
-  failureLines,
   inMarkdown,
   type Line,
-  notificationLines,
-  parkedLines,
   requestLines,
   targetsOf,
   withTables,
@@ -18,7 +14,7 @@ import { failedAttempts, readUnits, type Units, type Usage } from "../../bench/u
 
 const units = readUnits();
 const none: Usage = {
-  ...{ reads: 0, writes: 0, indexWrites: 0, queueRequests: 0, topicRequests: 0, logBytes: 0, waits: 0, cpuMs: 0 },
+  ...{ reads: 0, writes: 0, indexWrites: 0, queueRequests: 0, logBytes: 0, waits: 0, cpuMs: 0 },
 };
 const dollars = (lines: Line[]) => lines.reduce((sum, { price, units }) => sum + dollarsFor(price, units), 0);
 
@@ -70,40 +66,6 @@ test("a fan-out and a sender that write a row first wait once more for AWS", () 
     );
   const [fanOut = 0, send = 0] = gbSeconds(false);
   expect(gbSeconds(true)).toEqual([fanOut + 1, send + 1]);
-});
-
-test("a million parked deliveries share the calls of the drains that send them", () => {
-  const parked = unitsOf({
-    parkedFanOut: { ...none, writes: 20, indexWrites: 10 },
-    drain100: { ...none, writes: 200, indexWrites: 100, queueRequests: 1 },
-  });
-  const events = 0.4 * 1.2 + 0.2 * 0.1;
-  const drains = 0.01 * (0.4 * 3 + 0.1 * 3 + 0.2);
-  expect(dollars(parkedLines(parked, bare))).toBeCloseTo(events + drains + 0.625 * (3 + 3), 6);
-});
-
-test("a receiver that is down costs a probe every five minutes until its webhook is disabled after five days", () => {
-  const down = unitsOf({ probe: { ...none, writes: 10 } });
-  const probes = (5 * 24 * 12) / 1_000_000;
-  expect(dollars(downLines(down, bare))).toBeCloseTo(probes * (0.625 * 10 + 0.4 * 2 + 0.1 * 2 + 0.2), 6);
-});
-
-test("a notification costs its transaction, the delete of its row and a message of the topic", () => {
-  const notified = unitsOf({
-    ...{ probe: { ...none, writes: 5 }, notifyingProbe: { ...none, writes: 9 } },
-    ...{ publishNothing: { ...none, reads: 8 }, publishOne: { ...none, reads: 8, writes: 1, topicRequests: 1 } },
-  });
-  expect(dollars(notificationLines(notified, 1_000_000, bare))).toBeCloseTo(0.625 * 5 + 0.5, 6);
-});
-
-test("a failure costs the failed attempt and the dearer success after it", () => {
-  const failing = unitsOf({
-    send1: { ...none, writes: 1 },
-    fail1: { ...none, writes: 2, indexWrites: 1, queueRequests: 1 },
-    recovered: { ...none, writes: 4, indexWrites: 1 },
-  });
-  const attempt = 0.2 + 2 * 0.4 + 2 * 0.1;
-  expect(dollars(failureLines(failing, 1, "one", bare))).toBeCloseTo(attempt + 0.4 + 0.1 + 0.625 * (3 + 5 - 1), 6);
 });
 
 test("half the memory doubles the CPU time and not the waits", () => {
