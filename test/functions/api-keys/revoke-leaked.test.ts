@@ -86,7 +86,9 @@ test("an earlier key whose overlap is over is not reported to its owner, althoug
   clock.advance(601);
   expect((await revoke([key])).status).toBe(202);
   const { data } = (await user.api.get("/v1/audit-events")).body;
-  expect(data.map(({ action }: { action: string }) => action)).toEqual(["api_key.rolled", "api_key.created"]);
+  const actions = data.map(({ action }: { action: string }) => action);
+  // The clock stands still, so their order is not defined.
+  expect(actions.sort()).toEqual(["api_key.created", "api_key.rolled"]);
 });
 
 test("concurrent calls with an earlier key log its end once", async () => {

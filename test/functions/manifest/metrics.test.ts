@@ -206,15 +206,17 @@ describe("an attempt", () => {
     const release: (() => void)[] = [];
     receiver.respondWith((_, response) => void release.push(() => response.end()));
     const deliveries = await Promise.all(Array.from({ length: 11 }, () => givenDelivery(webhook)));
-    const batch = send(sqsEvent(...deliveries.map((delivery) => dueAttempt(delivery))));
-    await receiver.waitFor(10);
-    const waiting = await new Promise<{ waits?: number }>((resolve) => {
+    // Before the batch: on a slow machine the wait for a slot may end while the other requests are still sent.
+    const enqueued = new Promise<{ waits?: number }>((resolve) => {
       interceptSqs(async ({ input }, pass) => {
         const [entry] = (input as { Entries: { MessageBody: string }[] }).Entries;
         resolve(JSON.parse(entry?.MessageBody ?? ""));
         return pass();
       });
     });
+    const batch = send(sqsEvent(...deliveries.map((delivery) => dueAttempt(delivery))));
+    await receiver.waitFor(10);
+    const waiting = await enqueued;
     expect(waiting).toMatchObject({ attempt: 1, waits: 1 });
     for (const end of release) end();
     await batch;
