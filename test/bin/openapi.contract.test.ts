@@ -45,7 +45,7 @@ import { type Response, send, startTestService, type TestService } from "../supp
  */
 
 /** Random requests per property. */
-const RUNS = 15;
+const RUNS = 10;
 /** Fixed, so that every run sends the same requests. For others: SEED=7 npm run --silent jest -- test/bin/openapi.contract */
 const seed = Number(process.env.SEED ?? 20_261_121);
 

@@ -37,7 +37,7 @@ export const environment = (env: Environment = {}): Environment => ({
 const leaks: string[] = [];
 const SECRET = /\bsvcp?_[0-9a-f]{9}|\bwhsec_\w|\beyJ[\w-]{5}|\bbearer /i;
 
-function checkForSecrets(args: string[], { stdout, stderr }: Finished, showsSecret: boolean | "stderr"): void {
+export function checkForSecrets(args: string[], { stdout, stderr }: Finished, showsSecret: boolean | "stderr"): void {
   const checked = { stdout: showsSecret === true ? "" : stdout, stderr: showsSecret === "stderr" ? "" : stderr };
   for (const [where, text] of Object.entries(checked)) {
     const found = SECRET.exec(text)?.[0];

@@ -4,13 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import net, { type AddressInfo } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { jest } from "@jest/globals";
-import { run } from "../../../packages/cli/src/program.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 import { type Environment, type Running, startSvc, svc } from "../../support/svc.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc listen` and `svc trigger` with the real service, and `svc verify` with real deliveries. */
 
@@ -278,26 +277,6 @@ test("--forward shows a new signing secret, which verifies what it sends, and st
 });
 
 describe("svc trigger", () => {
-  /** Runs a command in this process, which costs less than a process of its own. */
-  async function runHere(args: string[], env: Environment): Promise<{ code: unknown; stdout: string; stderr: string }> {
-    const output = { stdout: "", stderr: "" };
-    const spies = (["stdout", "stderr"] as const).map((name) =>
-      jest.spyOn(process[name], "write").mockImplementation((text) => {
-        output[name] += text;
-        return true;
-      }),
-    );
-    Object.assign(process.env, env);
-    try {
-      await run(args);
-      return { code: process.exitCode ?? 0, ...output };
-    } finally {
-      process.exitCode = undefined;
-      for (const name of Object.keys(env)) delete process.env[name];
-      for (const spy of spies) spy.mockRestore();
-    }
-  }
-
   async function newProject(webhooks: { events: string[]; enabled?: boolean }[]): Promise<string> {
     const user = service.user();
     const project = await service.project(user.userId);
@@ -314,29 +293,29 @@ describe("svc trigger", () => {
     receiver.respondWith(200);
     const [failed, started] = [{ events: ["deploy.failed"] }, { events: ["deploy.started"] }];
     const project = await newProject([failed, started, failed, { ...failed, enabled: false }]);
-    const { code, stdout, stderr } = await runHere(["trigger", "deploy.failed", "--json"], env);
+    const { code, stdout, stderr } = await svcHere(["trigger", "deploy.failed", "--json"], { env });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "Sending deploy.failed to 2 of the project's 4 webhooks.\n" });
     const lines = stdout
       .trim()
       .split("\n")
       .map((line): unknown => JSON.parse(line));
     expect(lines).toMatchObject([1, 2].map(() => ({ event: "deploy.failed", test: true, status: "succeeded" })));
-    const none = await runHere(["trigger", "deploy.succeeded", "--project", project], env);
+    const none = await svcHere(["trigger", "deploy.succeeded", "--project", project], { env });
     expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining("None of the project's 4 webhooks") });
   });
 
   test("sends any event to the only webhook, and to that of --webhook; exit code 1 if it fails", async () => {
     receiver.respondWith(503);
     await newProject([{ events: ["deploy.started"] }]);
-    const only = await runHere(["trigger", "deploy.failed"], env);
+    const only = await svcHere(["trigger", "deploy.failed"], { env });
     expect(only).toMatchObject({ code: 1, stdout: expect.stringContaining("503 in") });
     const user = { ...env };
     const project = await newProject([{ events: ["deploy.started"] }, { events: ["deploy.started"] }]);
     receiver.respondWith(200);
     const { data } = (await service.as(env.SVC_API_KEY ?? "").get(`/v1/projects/${project}/webhooks`)).body;
-    const chosen = await runHere(["trigger", "deploy.failed", "--webhook", data[1].id], env);
+    const chosen = await svcHere(["trigger", "deploy.failed", "--webhook", data[1].id], { env });
     expect(chosen).toMatchObject({ code: 0, stdout: expect.stringContaining("deploy.failed"), stderr: "" });
-    expect((await runHere(["trigger", "deploy.failed", "--project", project], user)).code).toBe(4);
+    expect((await svcHere(["trigger", "deploy.failed", "--project", project], { env: user })).code).toBe(4);
   });
 
   test("--forward sends a signed sample without a service and without a credential", async () => {
@@ -344,14 +323,14 @@ describe("svc trigger", () => {
     const secret = `whsec_${"0f".repeat(32)}`;
     const { length } = receiver.received;
     const args = ["trigger", "deploy.succeeded", "--forward", receiver.url, "--project", projectId];
-    const sent = await runHere([...args, "--secret", secret], { XDG_CONFIG_HOME: folder });
+    const sent = await svcHere([...args, "--secret", secret], { env: { XDG_CONFIG_HOME: folder } });
     expect(sent).toMatchObject({ code: 0, stderr: "" });
     expect(sent.stdout).toMatch(/^delivery {13}[0-9a-f-]{36}\nforwarded {12}201 in \d+ ms\nresponse {13}thanks\n$/);
     const { headers, body = "" } = receiver.received[length] ?? {};
     expect(headers?.["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
     expect(JSON.parse(body)).toMatchObject({ event: "deploy.succeeded", project_id: projectId });
     const down = ["trigger", "deploy.failed", "--json", "--forward", `http://127.0.0.1:${await freePort()}/`];
-    const failed = await runHere(down, { XDG_CONFIG_HOME: folder });
+    const failed = await svcHere(down, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("Signing secret, new for this run") });
     expect(JSON.parse(failed.stdout)).toMatchObject({ forwarded: { error_code: "connection_refused" } });
   });

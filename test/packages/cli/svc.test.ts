@@ -15,6 +15,7 @@ import { needs } from "../../support/optional-program.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 import { environment, freshConfigHome, program, svc, svcOnTerminal } from "../../support/svc.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc` against the real service: effects, output and exit codes. */
 
@@ -86,7 +87,7 @@ describe("signing in", () => {
       base_url: service.baseUrl,
       credentials: { [service.baseUrl]: key },
     });
-    expect(json(await svc(["whoami", "--json"], { env: { XDG_CONFIG_HOME } }))).toEqual({
+    expect(json(await svcHere(["whoami", "--json"], { env: { XDG_CONFIG_HOME } }))).toEqual({
       base_url: service.baseUrl,
       kind: "api_key",
       key_prefix: key.slice(0, 12),
@@ -129,11 +130,11 @@ describe("signing in", () => {
     mkdirSync(join(XDG_CONFIG_HOME, "svc"));
     const config = { base_url: service.baseUrl, credentials: { [service.baseUrl]: key, [other]: "theirs" } };
     writeFileSync(configFile(XDG_CONFIG_HOME), JSON.stringify(config), { mode: 0o644 });
-    expect((await svc(["logout"], { env: { XDG_CONFIG_HOME } })).code).toBe(0);
+    expect((await svcHere(["logout"], { env: { XDG_CONFIG_HOME } })).code).toBe(0);
     const { credentials } = JSON.parse(readFileSync(configFile(XDG_CONFIG_HOME), "utf8"));
     expect(credentials).toEqual({ [other]: "theirs" });
     expect(statSync(configFile(XDG_CONFIG_HOME)).mode & 0o777).toBe(0o600);
-    expect((await svc(["whoami"], { env: { XDG_CONFIG_HOME } })).code).toBe(3);
+    expect((await svcHere(["whoami"], { env: { XDG_CONFIG_HOME } })).code).toBe(3);
   });
 
   test("sends a stored credential only to its own service", async () => {
@@ -144,7 +145,7 @@ describe("signing in", () => {
       [["--base-url", stranger.url], {}],
       [[], { SVC_BASE_URL: stranger.url }],
     ] as const) {
-      const { code, stderr } = await svc([...args, "projects", "list"], { env: { XDG_CONFIG_HOME, ...more } });
+      const { code, stderr } = await svcHere([...args, "projects", "list"], { env: { XDG_CONFIG_HOME, ...more } });
       expect({ code, stderr }).toMatchObject({
         code: 3,
         stderr: expect.stringContaining(`not signed in to ${stranger.url}`),
@@ -158,7 +159,7 @@ describe("signing in", () => {
     const XDG_CONFIG_HOME = freshConfigHome();
     await svc(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
     const whoami = async (more: Record<string, string>, ...args: string[]) =>
-      json(await svc(["whoami", "--json", ...args], { env: { XDG_CONFIG_HOME, ...more } }));
+      json(await svcHere(["whoami", "--json", ...args], { env: { XDG_CONFIG_HOME, ...more } }));
     expect(await whoami({ SVC_API_KEY: token })).toMatchObject({
       kind: "jwt",
       subject: userId,
@@ -169,7 +170,9 @@ describe("signing in", () => {
     expect(await whoami({ SVC_API_KEY: key, SVC_BASE_URL: nowhere }, "--base-url", service.baseUrl)).toMatchObject({
       base_url: service.baseUrl,
     });
-    expect((await svc(["whoami"], { env: { XDG_CONFIG_HOME, SVC_API_KEY: key, SVC_BASE_URL: nowhere } })).code).toBe(5);
+    expect(
+      (await svcHere(["whoami"], { env: { XDG_CONFIG_HOME, SVC_API_KEY: key, SVC_BASE_URL: nowhere } })).code,
+    ).toBe(5);
   });
 
   test.each<[string, string[], string, number, string]>([
@@ -199,7 +202,7 @@ describe("signing in", () => {
     const XDG_CONFIG_HOME = freshConfigHome();
     mkdirSync(join(XDG_CONFIG_HOME, "svc"));
     writeFileSync(configFile(XDG_CONFIG_HOME), `{"credentials": ${key}`);
-    const { code, stderr } = await svc(["projects", "list"], { env: { XDG_CONFIG_HOME } });
+    const { code, stderr } = await svcHere(["projects", "list"], { env: { XDG_CONFIG_HOME } });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^Could not read .*config\.json: not valid JSON\.$/m);
   });
@@ -244,7 +247,7 @@ describe("on a terminal", () => {
     const green = "\u001b[32mhealthy";
     expect((await svcOnTerminal(["webhooks", "list"], [], env)).stdout).toContain(green);
     expect((await svcOnTerminal(["webhooks", "list"], [], { ...env, NO_COLOR: "1" })).stdout).not.toContain("\u001b[3");
-    expect((await svc(["webhooks", "list"], { env })).stdout).not.toContain("\u001b");
+    expect((await svcHere(["webhooks", "list"], { env })).stdout).not.toContain("\u001b");
   });
 });
 
@@ -252,7 +255,7 @@ describe("keys", () => {
   const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
 
   test("create prints only the key to stdout", async () => {
-    const { code, stdout, stderr } = await svc(["keys", "create", "CI of the shop"], {
+    const { code, stdout, stderr } = await svcHere(["keys", "create", "CI of the shop"], {
       env: session(),
       showsSecret: true,
     });
@@ -262,21 +265,21 @@ describe("keys", () => {
   });
 
   test("create --json prints the data of the API", async () => {
-    const created = await svc(["keys", "create", "json", "--json"], { env: session(), showsSecret: true });
+    const created = await svcHere(["keys", "create", "json", "--json"], { env: session(), showsSecret: true });
     expect(Object.keys(json(created)).sort()).toEqual(["created_at", "id", "key", "key_prefix", "name"]);
   });
 
   test("create with an API key exits with 1 and names a JWT as the fix", async () => {
-    const { code, stdout, stderr } = await svc(["keys", "create", "x"], { env });
+    const { code, stdout, stderr } = await svcHere(["keys", "create", "x"], { env });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(/session_required, request [\w-]+\)\n→ .*JWT/);
   });
 
   test("list shows a table, and with --json exactly the API's data", async () => {
     const { data } = (await api.get("/v1/api-keys")).body;
-    const listed = await svc(["keys", "list", "--json"], { env: session() });
+    const listed = await svcHere(["keys", "list", "--json"], { env: session() });
     expect(json(listed)).toEqual(data);
-    const { stdout } = await svc(["keys", "list"], { env: session() });
+    const { stdout } = await svcHere(["keys", "list"], { env: session() });
     expect(stdout).toMatch(/^ID +NAME +KEY +LAST USED +CREATED\n/);
     expect(stdout).toContain(`${key.slice(0, 12)}…`);
   });
@@ -284,15 +287,15 @@ describe("keys", () => {
   test("delete requires the full id and --yes; the key is rejected from then on", async () => {
     const { data } = (await api.post("/v1/api-keys", { name: "short-lived" })).body;
     const as = { ...env, SVC_API_KEY: data.key };
-    const remove = (...args: string[]) => svc(["keys", "delete", ...args], { env: session() });
+    const remove = (...args: string[]) => svcHere(["keys", "delete", ...args], { env: session() });
     expect(await remove(data.id)).toMatchObject({ code: 2, stderr: expect.stringContaining("Pass --yes to confirm") });
     expect(await remove(data.id.slice(0, 20), "--yes")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("Pass the full id"),
     });
-    expect((await svc(["whoami"], { env: as })).code).toBe(0);
+    expect((await svcHere(["whoami"], { env: as })).code).toBe(0);
     expect(await remove(data.id, "--yes")).toMatchObject({ code: 0, stdout: "" });
-    expect(await svc(["whoami"], { env: as })).toMatchObject({
+    expect(await svcHere(["whoami"], { env: as })).toMatchObject({
       code: 3,
       stderr: expect.stringContaining("invalid_api_key"),
     });
@@ -301,13 +304,13 @@ describe("keys", () => {
 
   test("create narrows a key, list shows its limits, and whoami with it says what it may do", async () => {
     const limits = ["--permission", "deliveries:read,webhooks:read", "--project", projectId, "--expires", "90d"];
-    const { stdout } = await svc(["keys", "create", "narrow", ...limits], { env: session(), showsSecret: true });
+    const { stdout } = await svcHere(["keys", "create", "narrow", ...limits], { env: session(), showsSecret: true });
     const narrow = stdout.trim();
-    const shown = json(await svc(["whoami", "--json"], { env: { ...env, SVC_API_KEY: narrow } }));
+    const shown = json(await svcHere(["whoami", "--json"], { env: { ...env, SVC_API_KEY: narrow } }));
     expect(shown).toMatchObject({ permissions: ["deliveries:read", "webhooks:read"], project_ids: [projectId] });
     expect(Date.parse(shown.expires_at) - Date.now()).toBeGreaterThan(89 * 86_400_000);
     expect(shown.project_count).toBeNull();
-    const list = await svc(["keys", "list", "--last-use"], { env: session() });
+    const list = await svcHere(["keys", "list", "--last-use"], { env: session() });
     expect(list.stdout).toMatch(/^ID +NAME +KEY +PERMISSIONS +PROJECTS +EXPIRES +LAST USED +FROM +CREATED\n/);
     expect(list.stdout).toContain("deliveries:read, webhooks:read");
     const { code, stderr } = await svc(["login", "--base-url", service.baseUrl, "--with-token"], {
@@ -321,13 +324,13 @@ describe("keys", () => {
     [["--permission", "everything"], "Valid permissions"],
     [["--expires", "soon"], "not a valid duration"],
   ])("create rejects %j without a request", async (args, message) => {
-    const { code, stderr } = await svc(["keys", "create", "x", ...args], { env: session() });
+    const { code, stderr } = await svcHere(["keys", "create", "x", ...args], { env: session() });
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
   });
 
   test("create with an idempotency key creates nothing again, and says what exists", async () => {
     const create = (name: string) =>
-      svc(["keys", "create", name, "--idempotency-key", "run-7"], { env: session(), showsSecret: true });
+      svcHere(["keys", "create", name, "--idempotency-key", "run-7"], { env: session(), showsSecret: true });
     const key = (await create("once")).stdout.trim();
     const { id } = (await service.as(key).get("/v1/api-keys/current")).body.data.api_key;
     const repeat = await create("once");
@@ -338,9 +341,9 @@ describe("keys", () => {
 
   test("rename changes the name, and roll prints only the new key", async () => {
     const { data } = (await api.post("/v1/api-keys", { name: "before" })).body;
-    expect((await svc(["keys", "rename", data.id, "after"], { env: session() })).code).toBe(0);
+    expect((await svcHere(["keys", "rename", data.id, "after"], { env: session() })).code).toBe(0);
     const roll = (overlap: string) =>
-      svc(["keys", "roll", data.id, "--overlap", overlap], { env: session(), showsSecret: true });
+      svcHere(["keys", "roll", data.id, "--overlap", overlap], { env: session(), showsSecret: true });
     const rolled = await roll("1h");
     expect(rolled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^svc_[0-9a-f]{64}\n$/) });
     expect((await service.as(data.key).get("/v1/api-keys/current")).body.data.api_key.name).toBe("after");
@@ -372,7 +375,8 @@ describe("keys", () => {
 describe("service accounts", () => {
   test("are created with a key, listed and deleted", async () => {
     const as = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token };
-    const run = (args: string[], showsSecret = false) => svc(["service-accounts", ...args], { env: as, showsSecret });
+    const run = (args: string[], showsSecret = false) =>
+      svcHere(["service-accounts", ...args], { env: as, showsSecret });
     const id = (await run(["create", "deploy", "--role", "viewer"])).stdout.trim();
     const created = await run(["create-key", id, "ci", "--permission", "webhooks:read"], true);
     const accountKey = created.stdout.trim();
@@ -398,7 +402,7 @@ describe("service accounts", () => {
 
 describe("audit", () => {
   const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
-  const audit = (...args: string[]) => svc(["audit", ...args], { env: session() });
+  const audit = (...args: string[]) => svcHere(["audit", ...args], { env: session() });
 
   test("shows what was done to the keys of the caller, by whom, and why", async () => {
     const { id, key } = (await api.post("/v1/api-keys", { name: "leaky" })).body.data;
@@ -420,7 +424,7 @@ describe("audit", () => {
 
 describe("workflows", () => {
   const session = () => ({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: token });
-  const workflows = (...args: string[]) => svc(["workflows", ...args], { env: session() });
+  const workflows = (...args: string[]) => svcHere(["workflows", ...args], { env: session() });
 
   test("trust prints only the id to stdout, list shows it, and untrust ends it", async () => {
     const trusts = `/v1/projects/${projectId}/trusted-workflows`;
@@ -467,8 +471,8 @@ describe("workflows", () => {
 describe("projects", () => {
   test("list shows a table, and with --json exactly the API's data", async () => {
     const { data } = (await api.get("/v1/projects")).body;
-    expect(json(await svc(["projects", "list", "--json"], { env }))).toEqual(data);
-    expect((await svc(["projects", "list"], { env })).stdout).toMatch(
+    expect(json(await svcHere(["projects", "list", "--json"], { env }))).toEqual(data);
+    expect((await svcHere(["projects", "list"], { env })).stdout).toMatch(
       new RegExp(`^ID +NAME +ROLE +CREATED\\n${projectId}  Project  admin  .* ago\\n$`),
     );
   });
@@ -476,7 +480,7 @@ describe("projects", () => {
   test("--project accepts an id or a name, and defaults to the only project", async () => {
     const user = service.user();
     const as = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: user.token };
-    const list = (...args: string[]) => svc(["webhooks", "list", ...args], { env: as });
+    const list = (...args: string[]) => svcHere(["webhooks", "list", ...args], { env: as });
     expect(await list()).toMatchObject({
       code: 4,
       stderr: expect.stringContaining("You are not a member of any project."),
@@ -500,7 +504,7 @@ describe("projects", () => {
 describe("webhooks", () => {
   test("create prints only the secret to stdout", async () => {
     const args = ["webhooks", "create", receiver.url, "--events", "deploy.started,deploy.failed"];
-    const { code, stdout, stderr } = await svc(args, { env, showsSecret: true });
+    const { code, stdout, stderr } = await svcHere(args, { env, showsSecret: true });
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^whsec_[0-9a-f]{64}\n$/) });
     expect(stderr).toContain("not shown again");
     const [webhook] = (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data;
@@ -509,7 +513,7 @@ describe("webhooks", () => {
 
   test("create --json prints the data of the API, and --events accepts several values", async () => {
     const args = ["webhooks", "create", receiver.url, "--events", "deploy.started", "deploy.failed", "--json"];
-    const created = json(await svc(args, { env, showsSecret: true }));
+    const created = json(await svcHere(args, { env, showsSecret: true }));
     expect(created).toMatchObject({
       url: receiver.url,
       events: ["deploy.started", "deploy.failed"],
@@ -558,7 +562,7 @@ describe("webhooks", () => {
     [["completion", "tcsh"], 2, "Allowed choices are"],
     [["--verbose"], 2, "unknown option"],
   ])("%j exits with %i and the reason", async (args, code, message) => {
-    const rejected = await svc(args, { env });
+    const rejected = await svcHere(args, { env });
     expect(rejected).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
     expect(rejected.stderr).not.toContain("    at ");
   });
@@ -566,48 +570,51 @@ describe("webhooks", () => {
   test("list, show and update print tables, and with --json exactly the API's data", async () => {
     const { id } = await newWebhook();
     const list = await api.get(`/v1/projects/${projectId}/webhooks`);
-    expect(json(await svc(["webhooks", "list", "--json"], { env }))).toEqual(list.body.data);
-    expect((await svc(["webhooks", "list"], { env })).stdout).toContain(receiver.url);
+    expect(json(await svcHere(["webhooks", "list", "--json"], { env }))).toEqual(list.body.data);
+    expect((await svcHere(["webhooks", "list"], { env })).stdout).toContain(receiver.url);
     const show = await api.get(path(id));
     // A unique prefix of the id, too.
     for (const args of [[], [id], [id.slice(0, 30)]]) {
-      expect(json(await svc(["webhooks", "show", ...args, "--json"], { env }))).toEqual(show.body.data);
+      expect(json(await svcHere(["webhooks", "show", ...args, "--json"], { env }))).toEqual(show.body.data);
     }
-    const changed = await svc(["webhooks", "update", id, "--events", "deploy.failed", "--disable"], { env });
+    const changed = await svcHere(["webhooks", "update", id, "--events", "deploy.failed", "--disable"], { env });
     expect(changed.stdout).toMatch(/events +deploy.failed\nstate +disabled: manual\n/);
     expect((await api.get(path(id))).body.data).toMatchObject({ events: ["deploy.failed"], enabled: false });
-    expect(json(await svc(["webhooks", "update", "--enable", "--json"], { env }))).toMatchObject({ enabled: true });
+    expect(json(await svcHere(["webhooks", "update", "--enable", "--json"], { env }))).toMatchObject({ enabled: true });
   });
 
   test("list, show and stats say that a webhook fails, and why", async () => {
     const { id } = await newWebhook();
     receiver.respondWith(503);
-    expect((await svc(["webhooks", "stats"], { env })).stdout).toMatch(/^attempts +none$/m);
+    expect((await svcHere(["webhooks", "stats"], { env })).stdout).toMatch(/^attempts +none$/m);
     await publish(
       eventOf(projectId, { event: "deploy.succeeded", data: { url: "https://example.com", status: "running" } }),
     );
     await eventually(async () => expect((await api.get(path(id))).body.data.health.state).toBe("failing"));
-    expect((await svc(["webhooks", "list"], { env })).stdout).toMatch(/ {2}failing since /);
-    expect((await svc(["webhooks", "show"], { env })).stdout).toMatch(
+    expect((await svcHere(["webhooks", "list"], { env })).stdout).toMatch(/ {2}failing since /);
+    expect((await svcHere(["webhooks", "show"], { env })).stdout).toMatch(
       /^last error +http_status: The receiver returned 503/m,
     );
-    const { stdout } = await svc(["webhooks", "stats", "--window", "7d"], { env });
+    const { stdout } = await svcHere(["webhooks", "stats", "--window", "7d"], { env });
     expect(stdout).toMatch(/^window +7d, since /m);
     expect(stdout).toMatch(/^attempts +\d, 0 succeeded \(0\.0 %\)$/m);
     expect(stdout).toMatch(/^http_status +\d$/m);
-    expect(json(await svc(["webhooks", "stats", "--json"], { env }))).toMatchObject({ window: "24h", succeeded: 0 });
+    expect(json(await svcHere(["webhooks", "stats", "--json"], { env }))).toMatchObject({
+      window: "24h",
+      succeeded: 0,
+    });
   });
 
   test("exits with 2 and lists the webhooks when several match", async () => {
     const ids = [(await newWebhook()).id, (await newWebhook()).id];
-    const { code, stderr } = await svc(["webhooks", "show"], { env });
+    const { code, stderr } = await svcHere(["webhooks", "show"], { env });
     expect(code).toBe(2);
     for (const id of ids) expect(stderr).toContain(id);
   });
 
   test("rotate prints only the new secret; an overlap of 0 requires --yes", async () => {
     const { id, secret } = await newWebhook();
-    const rotate = (...args: string[]) => svc(["webhooks", "rotate", ...args], { env, showsSecret: true });
+    const rotate = (...args: string[]) => svcHere(["webhooks", "rotate", ...args], { env, showsSecret: true });
     const first = await rotate();
     expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^whsec_[0-9a-f]{64}\n$/) });
     expect(first.stdout.trim()).not.toBe(secret);
@@ -620,30 +627,30 @@ describe("webhooks", () => {
 
   test("test waits for the outcome, and exits with 1 and the hint when it failed", async () => {
     await newWebhook();
-    const good = await svc(["webhooks", "test", "--event", "deploy.failed"], { env });
+    const good = await svcHere(["webhooks", "test", "--event", "deploy.failed"], { env });
     expect(good).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^succeeded {2}deploy.failed .* 200 in \d+ ms\n/),
     });
     receiver.respondWith((_, response) => response.writeHead(500).end("out of disk"));
-    const bad = await svc(["webhooks", "test"], { env });
+    const bad = await svcHere(["webhooks", "test"], { env });
     expect(bad).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(/^failed .* 500 in .*\n.*→ The receiver returned 500.*\n +response: out of disk\n/),
     });
-    const record = await svc(["webhooks", "test", "--json"], { env });
+    const record = await svcHere(["webhooks", "test", "--json"], { env });
     expect({ code: record.code, ...json(record) }).toMatchObject({
       code: 1,
       test: true,
       attempts: [{ status_code: 500 }],
     });
-    const unseen = await svc(["webhooks", "test", "--no-wait"], { env });
+    const unseen = await svcHere(["webhooks", "test", "--no-wait"], { env });
     expect(unseen).toMatchObject({ code: 0, stdout: expect.stringMatching(/^[\w-]{36}\n$/) });
   });
 
   test("certify prints a table, and exits with 1 and the hints when a check fails", async () => {
     const { secret } = await newWebhook();
-    const bad = await svc(["webhooks", "certify"], { env });
+    const bad = await svcHere(["webhooks", "certify"], { env });
     expect(bad.code).toBe(1);
     expect(bad.stdout).toMatch(/^CHECK +RESULT +EXPECTED +RESPONSE +TIME\nvalid +passed +2xx +200 +\d+ ms\n/);
     expect(bad.stdout).toMatch(/\nforged_signature +failed +4xx +200 /);
@@ -659,7 +666,7 @@ describe("webhooks", () => {
       }
       response.writeHead(status).end();
     });
-    const good = await svc(["webhooks", "certify", "--json"], { env });
+    const good = await svcHere(["webhooks", "certify", "--json"], { env });
     expect({ code: good.code, ...json(good) }).toMatchObject({ code: 0, status: "finished", passed: true });
     expect(good.stderr).toContain("Passed");
   });
@@ -669,7 +676,7 @@ describe("webhooks", () => {
     await service.project(viewer.userId, { projectId, role: "viewer" });
     const { id } = await newWebhook();
     const as = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: viewer.token };
-    expect(await svc(["webhooks", "delete", id, "--yes"], { env: as })).toMatchObject({
+    expect(await svcHere(["webhooks", "delete", id, "--yes"], { env: as })).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/forbidden.*\n→ This requires an admin/),
     });
@@ -763,10 +770,12 @@ describe("deliveries", () => {
   test("list shows a table, and with --json exactly the API's data", async () => {
     const { webhook, delivery } = await newDelivery("succeeded", {});
     const { data } = (await api.get(`${path(webhook.id)}/deliveries`)).body;
-    expect(json(await svc(["deliveries", "list", "--json"], { env }))).toEqual(data);
-    expect((await svc(["deliveries", "list"], { env })).stdout).toContain(`${delivery.id}  deploy.started  succeeded`);
-    expect(json(await svc(["deliveries", "list", "--status", "failed", "--json"], { env }))).toEqual([]);
-    expect(await svc(["deliveries", "list", "--status", "failed"], { env })).toMatchObject({ code: 0, stdout: "" });
+    expect(json(await svcHere(["deliveries", "list", "--json"], { env }))).toEqual(data);
+    expect((await svcHere(["deliveries", "list"], { env })).stdout).toContain(
+      `${delivery.id}  deploy.started  succeeded`,
+    );
+    expect(json(await svcHere(["deliveries", "list", "--status", "failed", "--json"], { env }))).toEqual([]);
+    expect(await svcHere(["deliveries", "list", "--status", "failed"], { env })).toMatchObject({ code: 0, stdout: "" });
   });
 
   test("list reads pages of all webhooks of the project up to --limit, newest first", async () => {
@@ -776,44 +785,46 @@ describe("deliveries", () => {
       for (let n = 0; n < 3; n++) ids.push((await api.post(`${path(id)}/test`)).body.data.id);
     }
     const list = async (limit: string) =>
-      json(await svc(["deliveries", "list", "--json", "--limit", limit], { env })).map(({ id }: { id: string }) => id);
+      json(await svcHere(["deliveries", "list", "--json", "--limit", limit], { env })).map(
+        ({ id }: { id: string }) => id,
+      );
     expect(await list("200")).toEqual(ids.sort().reverse());
     expect(await list("4")).toEqual(ids.slice(0, 4));
   });
 
   test("show prints attempts, hints and payload, and escapes control characters of responses", async () => {
     const { delivery } = await newDelivery("failed");
-    const { stdout } = await svc(["deliveries", "show", delivery.id], { env });
+    const { stdout } = await svcHere(["deliveries", "show", delivery.id], { env });
     expect(stdout).toMatch(
       /✘ 3 .* 503 in \d+ ms {2}schedule\n.*→ The receiver returned 503: .*\n.*response: .*Grüße\n/,
     );
     expect(stdout).toContain('"commit": "c0ffee"');
     expect(stdout).not.toContain("\u001b");
-    const shown = json(await svc(["deliveries", "show", delivery.id, "--json"], { env }));
+    const shown = json(await svcHere(["deliveries", "show", delivery.id, "--json"], { env }));
     expect(shown).toEqual((await api.get(`${path(delivery.webhook_id)}/deliveries/${delivery.id}`)).body.data);
   });
 
   test("show prints the numbers of a payload as they were sent", async () => {
     const { delivery } = await newDelivery("succeeded", { data: { size: JSON.rawJSON("9007199254740993") } });
-    const { stdout } = await svc(["deliveries", "show", delivery.id, "--json"], { env });
+    const { stdout } = await svcHere(["deliveries", "show", delivery.id, "--json"], { env });
     expect(stdout).toContain('"size":9007199254740993');
   });
 
   test("redeliver waits for the outcome and exits with 1 when it failed", async () => {
     const { delivery } = await newDelivery("failed");
-    expect(await svc(["deliveries", "redeliver", delivery.id], { env })).toMatchObject({ code: 1 });
+    expect(await svcHere(["deliveries", "redeliver", delivery.id], { env })).toMatchObject({ code: 1 });
     receiver.respondWith(200);
-    const again = await svc(["deliveries", "redeliver", delivery.id, "--json"], { env });
+    const again = await svcHere(["deliveries", "redeliver", delivery.id, "--json"], { env });
     expect({ code: again.code, ...json(again) }).toMatchObject({ code: 0, id: delivery.id, status: "succeeded" });
   });
 
   test("recover sends failed deliveries again, since a time or a duration", async () => {
     const { webhook, delivery } = await newDelivery("failed");
     receiver.respondWith(200);
-    expect((await svc(["deliveries", "recover", "--since", "1h", "--status", "held"], { env })).stdout).toBe(
+    expect((await svcHere(["deliveries", "recover", "--since", "1h", "--status", "held"], { env })).stdout).toBe(
       "0 sent again.\n",
     );
-    expect(json(await svc(["deliveries", "recover", "--since", "1h", "--dry-run", "--json"], { env }))).toEqual({
+    expect(json(await svcHere(["deliveries", "recover", "--since", "1h", "--dry-run", "--json"], { env }))).toEqual({
       dry_run: true,
       count: 1,
       failed: 1,
@@ -822,7 +833,7 @@ describe("deliveries", () => {
     });
     expect((await api.get(`${path(webhook.id)}/deliveries/${delivery.id}`)).body.data.status).toBe("failed");
     const since = new Date(Date.now() - 3_600_000).toISOString();
-    expect(json(await svc(["deliveries", "recover", "--since", since, "--json"], { env }))).toEqual({
+    expect(json(await svcHere(["deliveries", "recover", "--since", since, "--json"], { env }))).toEqual({
       count: 1,
       complete: true,
       next_cursor: null,
@@ -863,7 +874,7 @@ describe("deliveries", () => {
       await once(server, "listening");
       const SVC_BASE_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       const command = ["deliveries", "recover", "--since", since, ...args];
-      const ended = await svc(command, { env: { ...env, SVC_BASE_URL } });
+      const ended = await svcHere(command, { env: { ...env, SVC_BASE_URL } });
       server.close().closeAllConnections();
       return { ...ended, bodies };
     }
@@ -901,7 +912,7 @@ describe("deliveries", () => {
   test("recover for a disabled webhook exits with 1 and names the command to enable it", async () => {
     const { id } = await newWebhook();
     await api.patch(path(id), { enabled: false });
-    const { code, stderr } = await svc(["deliveries", "recover", "--since", "1h"], { env });
+    const { code, stderr } = await svcHere(["deliveries", "recover", "--since", "1h"], { env });
     expect(code).toBe(1);
     expect(stderr).toMatch(/\(conflict, request [\w-]+\)\n→ .*svc webhooks update <id> --enable/);
   });
@@ -918,14 +929,14 @@ describe("when a request fails", () => {
     ["a response of a proxy", 502, "<html>", 5, "not from this API"],
   ])("exits with 5 for %s", async (_, status, body, code, message) => {
     const stub = await startStub(status, { "Retry-After": "60", "Content-Type": "application/json" }, body);
-    const { code: ended, stderr } = await svc(["projects", "list"], { env: { ...env, SVC_BASE_URL: stub.url } });
+    const { code: ended, stderr } = await svcHere(["projects", "list"], { env: { ...env, SVC_BASE_URL: stub.url } });
     stub.close();
     expect({ ended, stderr }).toEqual({ ended: code, stderr: expect.stringContaining(message) });
   });
 
   test("exits with 3 and the reason for an expired JWT", async () => {
     const SVC_API_KEY = mintToken(process.env.JWT_SECRET ?? "", userId, -1);
-    const { code, stderr } = await svc(["projects", "list"], { env: { ...env, SVC_API_KEY } });
+    const { code, stderr } = await svcHere(["projects", "list"], { env: { ...env, SVC_API_KEY } });
     expect({ code, stderr }).toEqual({
       code: 3,
       stderr: expect.stringMatching(/token_expired, .*\n→ A JWT is valid for at most an hour/),
@@ -933,12 +944,15 @@ describe("when a request fails", () => {
   });
 
   test("exits with 3 and names svc login when there is no credential", async () => {
-    expect(await svc(["projects", "list"])).toMatchObject({ code: 3, stderr: expect.stringContaining("svc login") });
+    expect(await svcHere(["projects", "list"])).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("svc login"),
+    });
   });
 });
 
 test("--debug logs requests without their content", async () => {
-  const { stderr } = await svc(["--debug", "webhooks", "list"], { env });
+  const { stderr } = await svcHere(["--debug", "webhooks", "list"], { env });
   const lines = stderr.trim().split("\n").slice(0, 2);
   expect(lines).toEqual([
     expect.stringMatching(/^GET \/v1\/projects 200 [\w-]{36}$/),
@@ -959,9 +973,9 @@ test("every command has a summary, a description and descriptions of its options
     for (const option of command.options) expect(option.description).not.toBe("");
     if (command.name() === "list") expect(command.aliases()).toEqual(["ls"]);
   }
-  const { code, stdout } = await svc(["deliveries", "recover", "--help"]);
+  const { code, stdout } = await svcHere(["deliveries", "recover", "--help"]);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Examples:") });
-  expect(await svc(["help", "deliveries", "recover"])).toEqual({ code: 0, stdout, stderr: "" });
+  expect(await svcHere(["help", "deliveries", "recover"])).toEqual({ code: 0, stdout, stderr: "" });
 });
 
 /** A Node on this machine that cannot run TypeScript. */
@@ -1008,6 +1022,6 @@ test("--help takes less than five times as long as Node alone", async () => {
     return Math.min(...times.slice(1));
   };
   const bareMs = await bestOf5(() => execFileSync(process.execPath, ["--eval", ""]));
-  const helpMs = await bestOf5(async () => expect((await svc(["--help"])).code).toBe(0));
+  const helpMs = await bestOf5(async () => expect((await svcHere(["--help"])).code).toBe(0));
   expect(helpMs / bareMs).toBeLessThan(5);
 });

@@ -1,0 +1,41 @@
+import { jest } from "@jest/globals";
+import { run } from "../../packages/cli/src/program.ts";
+import type { Finished } from "./local-run.ts";
+import { checkForSecrets, type Environment, environment } from "./svc.ts";
+
+interface Options {
+  env?: Environment;
+  /** Whether the command is expected to print a secret to stdout, or to stderr. */
+  showsSecret?: boolean | "stderr";
+}
+
+/**
+ * Runs a command of `svc` in this process, with its own home directory. It costs far less than a process, so it is for commands
+ * that need no signal, terminal or stdin.
+ */
+export async function svcHere(args: string[], { env, showsSecret = false }: Options = {}): Promise<Finished> {
+  const output = { stdout: "", stderr: "" };
+  const spies = (["stdout", "stderr"] as const).map((name) =>
+    jest.spyOn(process[name], "write").mockImplementation((text) => {
+      output[name] += text;
+      return true;
+    }),
+  );
+  const before = { ...process.env };
+  const listeners = process.stdout.listeners("error");
+  Object.assign(process.env, environment(env));
+  try {
+    await run(args);
+    const finished = { code: Number(process.exitCode ?? 0), ...output };
+    checkForSecrets(args, finished, showsSecret);
+    return finished;
+  } finally {
+    process.exitCode = undefined;
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+    Object.assign(process.env, before);
+    for (const added of process.stdout.listeners("error")) {
+      if (!listeners.includes(added)) process.stdout.off("error", added as () => void);
+    }
+    for (const spy of spies) spy.mockRestore();
+  }
+}
