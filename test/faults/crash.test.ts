@@ -131,15 +131,12 @@ describe("delivers every event, and twice only if the first request was not reco
     ["PutItem events", 2, "after"],
     ["SendMessageBatch deliveries", 1, "before"],
     ["SendMessageBatch deliveries", 1, "after"],
-    ["DeleteMessageBatch deployment-events", 1, "before"],
     ["DeleteMessageBatch deployment-events", 1, "after"],
     ["ReceiveMessage deliveries", 1, "after"],
     ["BatchGetItem deliveries", 1, "before"],
-    ["BatchGetItem deliveries", 3, "after"],
     // The record of a delivery that had no row.
     ["PutItem deliveries", 1, "before"],
     ["PutItem deliveries", 1, "after"],
-    ["PutItem deliveries", 5, "after"],
     ["DeleteMessageBatch deliveries", 1, "after"],
   ])("at %s, number %i, %s the engine acts", async (call, nth, when) => {
     await rig.start();
@@ -152,12 +149,10 @@ describe("delivers every event, and twice only if the first request was not reco
 
   test.each<Step>([
     ["PutItem deliveries", 1, "before"],
-    ["PutItem deliveries", 4, "after"],
     ["SendMessageBatch deliveries-slow", 1, "after"],
     // The claim of the attempt, and its record.
     ["UpdateItem deliveries", 1, "before"],
     ["UpdateItem deliveries", 2, "after"],
-    ["UpdateItem deliveries", 12, "after"],
   ])("with slow webhooks, at %s, number %i, %s the engine acts", async (call, nth, when) => {
     await rig.start();
     const webhooks = await twoWebhooks();
@@ -177,7 +172,6 @@ describe("delivers every event, and twice only if the first request was not reco
     // The drain: its claim of the wake-up, the probe, the end of the failure, the other rows.
     ["UpdateItem deliveries", 2, "after", "ADD generation"],
     ["Query deliveries/due", 1, "after", "due_at <= :now"],
-    ["UpdateItem webhooks", 1, "before", "SET probe_at"],
     ["UpdateItem webhooks", 1, "after", "SET probe_at"],
     ["UpdateItem webhooks", 2, "after", "REMOVE failing_since"],
   ])(
@@ -225,12 +219,10 @@ describe("delivers every event, and twice only if the first request was not reco
   test.each<[...Step, containing: string]>([
     ["PutItem deliveries", 1, "before", '"attempt_count":{"N":"1"}'],
     ["PutItem deliveries", 1, "after", '"attempt_count":{"N":"1"}'],
-    ["UpdateItem webhooks", 1, "before", "SET failing_since"],
     ["UpdateItem webhooks", 1, "after", "SET failing_since"],
     ["SendMessageBatch deliveries", 1, "before", '\\"attempt\\":2'],
     ["SendMessageBatch deliveries", 1, "after", '\\"attempt\\":2'],
     ["UpdateItem deliveries", 1, "before", '":number":{"N":"2"}'],
-    ["UpdateItem webhooks", 1, "before", "REMOVE failing_since"],
     ["UpdateItem webhooks", 1, "after", "REMOVE failing_since"],
   ])("in a retry, at %s, number %i, %s the engine acts (%s)", async (call, nth, when, containing) => {
     await rig.start();
