@@ -378,7 +378,7 @@ export async function removeByHash(hashes: string[], reason: RevocationReason, n
   if (hashes.length === 0) return;
   const table = tableName("apiKeys");
   const { [table]: found = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
-  // DynamoDB deletes the record of a secret up to days after its overlap. Its owner is not told that it ended again.
+  // DynamoDB deletes the record of a secret up to days after its overlap. Its owner gets no second notification.
   const valid = (found as unknown as ApiKey[]).filter((record) => !isReplaced(record, now));
   const byUser = Map.groupBy(valid, ({ user_id }) => user_id);
   await inParallel([...byUser.values()], PARALLEL_USERS, async (records) => {

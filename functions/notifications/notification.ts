@@ -17,7 +17,7 @@ export interface LastFailure {
   error_code: FailureCode | null;
 }
 
-/** What is said about a webhook. Other webhooks of the project get it, so it has the host of the URL only. */
+/** The fields about a webhook. Other webhooks of the project get it, so it has the host of the URL only. */
 interface AboutWebhook extends LastFailure {
   webhook_id: string;
   host: string;
@@ -25,17 +25,17 @@ interface AboutWebhook extends LastFailure {
   failing_since: string | null;
 }
 
-/** What is said about a key. Contains no secret. */
+/** The fields about a key. Contains no secret. */
 interface AboutKey {
   api_key_id: string;
   /** Id of the user or service account that owns the key. */
   user_id: string;
 }
 
-/** Why a key ended: its user deleted it, someone presented it as leaked, or the platform or an admin removed its owner. */
+/** Why a key ended: its user deleted it, it was reported as leaked, or the platform or an admin removed its owner. */
 export type RevocationReason = "deleted" | "leaked" | "revoked_by_platform" | "service_account_deleted";
 
-/** What is said, by type. The types are part of the API. */
+/** The data of a notification, by type. The types are part of the API. */
 export interface NotificationData {
   "webhook.failing": AboutWebhook;
   /** `reason` is the webhook's `disabled_reason`. */
