@@ -121,7 +121,7 @@ async function compare(plan: Plan, journal: Journal, publishers: Record<PipeName
     notes: [
       "Each event has one webhook. Both send to the same receiver, which verifies every signature.",
       "Our service survives kill -9 at any point. The queue in memory does not, and does not retry.",
-      "Our engines, gateway and workers share one process and one thread here. SQS and DynamoDB on AWS were not measured.",
+      "Our gateway and workers share one thread here; the queue engine has another one. SQS and DynamoDB on AWS were not measured.",
     ],
   };
 }

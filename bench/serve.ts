@@ -54,7 +54,7 @@ function verify({ headers, url }: http.IncomingMessage, body: string, secret: st
 server.keepAliveTimeout = 60_000;
 server.listen({ host: "127.0.0.1", port: 0, backlog: 1024 });
 await once(server, "listening");
-const engine = process.argv.includes("sqs") ? await startSqs(0, undefined) : undefined;
+const engine = process.argv.includes("sqs") ? await startSqs(0, undefined, () => {}) : undefined;
 const served: Served = {
   origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
   sqsEndpoint: engine?.endpoint,

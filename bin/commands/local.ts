@@ -37,7 +37,7 @@ export async function main(): Promise<void> {
     const service = await startService(settings, {
       onEngineExit() {
         console.error(
-          "The embedded DynamoDB engine has ended, so the service stops. No data is lost. " +
+          "An embedded engine has ended, so the service stops. No data is lost. " +
             `Start again: ${startCommand(settings)}`,
         );
         process.exit(1);

@@ -1,11 +1,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
+import { once } from "node:events";
 import http from "node:http";
 import { createRequire } from "node:module";
 import net from "node:net";
 import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import { Worker } from "node:worker_threads";
 import type { FauxqsServer } from "fauxqs";
-import { flushInBackground } from "./queue-durability.ts";
 import { StartError } from "./start-error.ts";
 
 /** An engine on this machine that speaks the wire protocol of an AWS service. */
@@ -133,76 +135,49 @@ async function stopTied(child: ChildProcessWithoutNullStreams): Promise<void> {
 }
 
 /**
- * Starts SQS: `fauxqs` in this process, stored in SQLite. fauxqs listens on all interfaces whatever host it is given and
- * answers every web page, so its call to `listen` gets the loopback address and a guard while it starts.
+ * Starts SQS in a thread of its own, so that its work does not delay the functions.
  * @param port 0 = any free port
  * @param dataDir folder of the messages; undefined = in memory
- * @throws StartError when the port is in use
+ * @param onExit called when the engine ends on its own
+ * @throws StartError when the port is in use, or the engine does not start
  */
-export async function startSqs(port: number, dataDir: string | undefined): Promise<Engine & { server: FauxqsServer }> {
+export async function startSqs(port: number, dataDir: string | undefined, onExit: () => void): Promise<Engine> {
   if (port !== 0 && (await isListening(port))) throw new StartError(portInUse("SQS_PORT", port));
-  // Loaded only now: a process that is given an SQS endpoint starts without it.
-  const { startFauxqs } = await import("fauxqs");
-  await acceptAllCharacters();
-  await flushInBackground();
-  const { listen } = net.Server.prototype;
-  net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
-    const [options, ...rest] = args;
-    const isOptions = typeof options === "object" && options !== null && "port" in options;
-    if (this instanceof http.Server) refuseWebPages(this);
-    return Reflect.apply(listen, this, isOptions ? [{ ...options, host: "127.0.0.1" }, ...rest] : args);
-  };
-  try {
-    const server = await startFauxqs({
-      port,
-      logger: false,
-      ...(dataDir !== undefined && { dataDir: join(dataDir, "sqs") }),
-    });
-    return { endpoint: `http://127.0.0.1:${server.port}`, server, stop: () => server.stop() };
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") throw new StartError(portInUse("SQS_PORT", port));
-    throw error;
-  } finally {
-    net.Server.prototype.listen = listen;
-  }
-}
-
-/** Makes a server answer 403 to requests that a web page causes, and pass on all others. */
-function refuseWebPages(server: http.Server): void {
-  const listeners = server.listeners("request");
-  server.removeAllListeners("request");
-  server.on("request", (request: http.IncomingMessage, response: http.ServerResponse) => {
-    if (!isFromWebPage(request)) {
-      for (const listener of listeners) Reflect.apply(listener, server, [request, response]);
-      return;
-    }
-    const message =
-      "This engine is for programs on this machine, not for web pages. Call it at 127.0.0.1 or localhost.";
-    response.writeHead(403, { "Content-Type": "application/json" }).end(JSON.stringify({ message }));
+  // Without the flags of this process: what they preload is not meant for this thread.
+  const options = { workerData: { port, dataDir }, execArgv: [] };
+  const thread = new Worker(new URL("queue-engine-thread.ts", import.meta.url), options);
+  let failure: NodeJS.ErrnoException | undefined;
+  thread.on("error", (error) => {
+    failure = error;
   });
+  const ended = once(thread, "exit");
+  const endpoint = await Promise.race([
+    once(thread, "message").then(([url]) => url as string),
+    ended.then(() => undefined),
+  ]);
+  if (endpoint === undefined) {
+    if (failure?.code === "EADDRINUSE") throw new StartError(portInUse("SQS_PORT", port));
+    throw new StartError(`The embedded SQS engine did not start: ${failure?.message ?? "it ended"}.`, {
+      cause: failure,
+    });
+  }
+  let isStopping = false;
+  void ended.then(() => isStopping || onExit());
+  const stop = async () => {
+    isStopping = true;
+    thread.postMessage("stop");
+    await ended;
+  };
+  return { endpoint, stop };
 }
 
-const LOOPBACK_HOST = /^(127\.\d+\.\d+\.\d+|\[::1\]|([\w-]+\.)*localhost)(:\d+)?$/i;
+type QueuedMessages = NonNullable<ReturnType<FauxqsServer["inspectQueue"]>>["messages"];
 
-/**
- * A browser sends `Origin` with each request that a page of another site makes with a method other than GET and HEAD, and
- * `Sec-Fetch-Site` with all. A page can share an origin with this server only under a name of its own (DNS rebinding).
- */
-function isFromWebPage({ headers }: http.IncomingMessage): boolean {
-  const { host = "", origin, "sec-fetch-site": site = "none" } = headers;
-  return origin !== undefined || site !== "none" || !LOOPBACK_HOST.test(host);
-}
-
-/**
- * Makes fauxqs accept characters beyond U+FFFF, such as emoji, as SQS does: its pattern (2.4.1) lacks the Unicode flag.
- * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
- */
-async function acceptAllCharacters(): Promise<void> {
-  const types: { INVALID_MESSAGE_BODY_CHAR: RegExp } = await import(
-    new URL("sqs/sqsTypes.js", import.meta.resolve("fauxqs")).href
-  );
-  const allowed = "\\t\\n\\r\\u{20}-\\u{d7ff}\\u{e000}-\\u{fffd}\\u{10000}-\\u{10ffff}";
-  types.INVALID_MESSAGE_BODY_CHAR.compile(`[^${allowed}]`, "u");
+/** Returns the messages of a queue of the embedded SQS engine, without receiving them. */
+export async function messagesOf({ endpoint }: Pick<Engine, "endpoint">, queue: string): Promise<QueuedMessages> {
+  const [response]: http.IncomingMessage[] = await once(http.get(`${endpoint}/_fauxqs/queues/${queue}`), "response");
+  const { messages } = (await json(response as http.IncomingMessage)) as { messages: QueuedMessages };
+  return messages;
 }
 
 /** @param setting the environment variable that holds the port */

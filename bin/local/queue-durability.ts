@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DatabaseSync } from "node:sqlite";
 
 /*
- * Makes the embedded SQS engine flush to the disk without stopping this process. fauxqs (2.4.1) flushes each write of its SQLite
- * file in this thread: six flushes per event, during which nothing else runs. Here it writes without a flush, which survives the
+ * Makes the embedded SQS engine flush to the disk without delaying other calls. fauxqs (2.4.1) flushes each write of its SQLite
+ * file in its own thread: six flushes per event, during which it handles no call. Here it writes without a flush, which survives the
  * end of the process, `kill -9` included, and each response waits for a flush in another thread, which survives a power loss too.
  * https://www.sqlite.org/pragma.html#pragma_synchronous
  */
@@ -39,7 +39,7 @@ const UNFLUSHED = new Set(
 const flushes = new WeakMap<Persistence, Flush>();
 let installing: Promise<void> | undefined;
 
-/** Installs the flushes in fauxqs, once for all engines of this process. In-memory engines flush nothing. */
+/** Installs the flushes in fauxqs, once for all engines of this thread. In-memory engines flush nothing. */
 export function flushInBackground(): Promise<void> {
   installing ??= install();
   return installing;

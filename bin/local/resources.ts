@@ -82,17 +82,15 @@ export async function createQueues(
     const { QueueUrl = "" } = await client.send(new CreateQueueCommand({ QueueName: name, Attributes }));
     return urlOf?.(name) ?? QueueUrl;
   };
-  const env: Record<string, string> = {};
-  for (const row of Object.values(queues)) {
-    const deadLetters = `${prefix}${deadLetterName(row)}`;
-    env[row.deadLetterEnv] = await create(deadLetters, {
+  const created = Object.values(queues).map(async (row) => {
+    const deadLetterUrl = await create(`${prefix}${deadLetterName(row)}`, {
       ...retention,
       MaximumMessageSize: String(deadLetterMaxMessageBytes),
     });
     const { Attributes } = await client.send(
-      new GetQueueAttributesCommand({ QueueUrl: env[row.deadLetterEnv], AttributeNames: ["QueueArn"] }),
+      new GetQueueAttributesCommand({ QueueUrl: deadLetterUrl, AttributeNames: ["QueueArn"] }),
     );
-    env[row.env] = await create(`${prefix}${row.name}`, {
+    const url = await create(`${prefix}${row.name}`, {
       ...retention,
       VisibilityTimeout: String(row.visibilitySeconds),
       MaximumMessageSize: String(row.maxMessageBytes),
@@ -101,8 +99,9 @@ export async function createQueues(
         maxReceiveCount: row.maxReceives,
       }),
     });
-  }
-  return env;
+    return { [row.deadLetterEnv]: deadLetterUrl, [row.env]: url };
+  });
+  return Object.assign({}, ...(await Promise.all(created)));
 }
 
 /**

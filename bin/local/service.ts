@@ -3,12 +3,11 @@ import type http from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ChangeMessageVisibilityCommand, SQSClient } from "@aws-sdk/client-sqs";
-import type { FauxqsServer } from "fauxqs";
 import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { consolePages } from "./console.ts";
-import { type Engine, portInUse, startDynamo, startSqs } from "./engines.ts";
+import { type Engine, messagesOf, portInUse, startDynamo, startSqs } from "./engines.ts";
 import { type EventSources, startEventSources } from "./event-sources.ts";
 import { createGateway } from "./gateway.ts";
 import { homePage } from "./home-page.ts";
@@ -42,7 +41,10 @@ interface Options {
  * Starts engines, tables, queues, gateway and event sources in this process.
  * @throws StartError, SettingError for a condition that the operator has to fix
  */
-export async function startService(settings: LocalSettings, options: Options = {}): Promise<RunningService> {
+export async function startService(
+  settings: LocalSettings,
+  { onEngineExit = () => {}, load = fromSources }: Options = {},
+): Promise<RunningService> {
   const { dataDir } = settings;
   const running = await findRunning(dataDir);
   if (running) {
@@ -52,7 +54,6 @@ export async function startService(settings: LocalSettings, options: Options = {
   }
   protectFiles(dataDir);
   setFunctionDefaults(settings);
-  const load = options.load ?? fromSources;
   const home = (baseUrl: string) => homePage(baseUrl, settings, functionSettings.webhookAllowCidrs());
   // The gateway starts first, so that a port in use stops the start before anything is changed.
   const server = await createGateway(load, consolePages(home));
@@ -64,25 +65,27 @@ export async function startService(settings: LocalSettings, options: Options = {
     for (const stopPart of stops.splice(0).reverse()) await stopPart();
   };
   try {
-    const dynamoEngine = await dynamoFor(settings, options.onEngineExit ?? (() => {}));
-    stops.push(dynamoEngine.stop);
+    const started = async <Started extends Engine>(starting: Promise<Started>): Promise<Started> => {
+      const engine = await starting;
+      stops.push(engine.stop);
+      return engine;
+    };
+    const [dynamoEngine, sqsEngine] = await all([
+      started(dynamoFor(settings, onEngineExit)),
+      started(sqsFor(settings, onEngineExit)),
+    ]);
+    const snsEngine = await started(snsFor(settings, sqsEngine, onEngineExit));
     process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEngine.endpoint;
-    Object.assign(process.env, await withEngine("DynamoDB", dynamoEngine, () => createTables(dynamo())));
-
-    const sqsEngine = await sqsFor(settings);
-    stops.push(sqsEngine.stop);
     process.env.AWS_ENDPOINT_URL_SQS = sqsEngine.endpoint;
-    const { urlOf } = sqsEngine;
-    Object.assign(
-      process.env,
-      await withEngine("SQS", sqsEngine, () => createQueues(sqs(), { ...(urlOf && { urlOf }) })),
-    );
-    await sqsEngine.releaseInFlight?.();
-
-    const snsEngine = await snsFor(settings, sqsEngine);
-    stops.push(snsEngine.stop);
     process.env.AWS_ENDPOINT_URL_SNS = snsEngine.endpoint;
-    Object.assign(process.env, await withEngine("SNS", snsEngine, () => createTopics(sns())));
+    const { urlOf } = sqsEngine;
+    const resources = await all([
+      withEngine("DynamoDB", dynamoEngine, () => createTables(dynamo())),
+      withEngine("SQS", sqsEngine, () => createQueues(sqs(), { ...(urlOf && { urlOf }) })),
+      withEngine("SNS", snsEngine, () => createTopics(sns())),
+    ]);
+    Object.assign(process.env, ...resources);
+    await sqsEngine.releaseInFlight?.();
 
     const eventSources: EventSources = await startEventSources(
       new SQSClient({ requestHandler: POLL_TIMEOUTS }),
@@ -101,6 +104,14 @@ export async function startService(settings: LocalSettings, options: Options = {
     await stop();
     throw error;
   }
+}
+
+/** Waits for all, also after a failure, so that what has started can be stopped. @throws the first failure */
+async function all<Started extends unknown[]>(
+  starting: { [Part in keyof Started]: Promise<Started[Part]> },
+): Promise<Started> {
+  await Promise.allSettled(starting);
+  return (await Promise.all(starting)) as Started;
 }
 
 /**
@@ -127,27 +138,31 @@ interface QueueEngine extends Engine {
   releaseInFlight?: () => Promise<void>;
 }
 
-async function sqsFor({ sqsEndpoint, sqsPort, dataDir }: LocalSettings): Promise<QueueEngine> {
+async function sqsFor({ sqsEndpoint, sqsPort, dataDir }: LocalSettings, onExit: () => void): Promise<QueueEngine> {
   if (sqsEndpoint !== undefined) return { endpoint: sqsEndpoint, stop: async () => {} };
-  const { endpoint, server, stop } = await startSqs(sqsPort, dataDir);
-  const urlOf = (name: string) => `${endpoint}/000000000000/${name}`;
-  return { endpoint, stop, urlOf, releaseInFlight: () => releaseInFlight(server, urlOf) };
+  const engine = await startSqs(sqsPort, dataDir, onExit);
+  const urlOf = (name: string) => `${engine.endpoint}/000000000000/${name}`;
+  return { ...engine, urlOf, releaseInFlight: () => releaseInFlight(engine, urlOf) };
 }
 
 /** Returns the SNS engine: the embedded SQS engine speaks SNS too. Without it, SNS gets one of its own. */
-async function snsFor({ snsEndpoint, sqsEndpoint }: LocalSettings, { endpoint }: QueueEngine): Promise<Engine> {
+async function snsFor(
+  { snsEndpoint, sqsEndpoint }: LocalSettings,
+  { endpoint }: QueueEngine,
+  onExit: () => void,
+): Promise<Engine> {
   const stop = async () => {};
   if (snsEndpoint !== undefined) return { endpoint: snsEndpoint, stop };
-  return sqsEndpoint === undefined ? { endpoint, stop } : startSqs(0, undefined);
+  return sqsEndpoint === undefined ? { endpoint, stop } : startSqs(0, undefined, onExit);
 }
 
 /**
  * Makes messages visible that were in flight when the process was killed. Their consumer was that process, and they would
  * stay hidden for minutes. One second, because fauxqs 2.4.1 cannot persist a timeout of 0.
  */
-async function releaseInFlight(server: FauxqsServer, urlOf: (name: string) => string): Promise<void> {
+async function releaseInFlight(engine: Engine, urlOf: (name: string) => string): Promise<void> {
   for (const { name } of Object.values(queues)) {
-    for (const { receiptHandle } of server.inspectQueue(name)?.messages.inflight ?? []) {
+    for (const { receiptHandle } of (await messagesOf(engine, name)).inflight) {
       const message = { QueueUrl: urlOf(name), ReceiptHandle: receiptHandle, VisibilityTimeout: 1 };
       await sqs().send(new ChangeMessageVisibilityCommand(message));
     }

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { ChangeMessageVisibilityCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { startDynamo, startSqs } from "../../bin/local/engines.ts";
+import { messagesOf, startDynamo, startSqs } from "../../bin/local/engines.ts";
 import { createQueues, createTables } from "../../bin/local/resources.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { queues } from "../../functions/manifest/queues.ts";
@@ -27,7 +27,7 @@ export interface CrashRig {
   expireLeases(due: Pick<Delivery, "webhook_id" | "id">[]): Promise<void>;
   publish(event: object): Promise<void>;
   /** Counts the messages in all queues and dead-letter queues. */
-  messagesLeft(): number;
+  messagesLeft(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -45,21 +45,21 @@ export async function startCrashRig(
   { processes = 1, shortPollMs }: RigOptions = {},
 ): Promise<CrashRig> {
   const dynamoEngine = await startDynamo(undefined, () => {});
-  const sqsEngine = await startSqs(0, undefined);
+  const sqsEngine = await startSqs(0, undefined, () => {});
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEngine.endpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqsEngine.endpoint;
   const urlOf = (name: string) => `${sqsEngine.endpoint}/000000000000/${name}`;
   Object.assign(process.env, await createTables(dynamo()), await createQueues(sqs(), { urlOf }));
 
   const release = async (queue: string) => {
-    for (const { receiptHandle } of sqsEngine.server.inspectQueue(queue)?.messages.inflight ?? []) {
+    for (const { receiptHandle } of (await messagesOf(sqsEngine, queue)).inflight) {
       const message = { QueueUrl: urlOf(queue), ReceiptHandle: receiptHandle, VisibilityTimeout: 0 };
       await sqs().send(new ChangeMessageVisibilityCommand(message));
     }
   };
-  const hasVisibleMessages = (queue: string): boolean => {
+  const hasVisibleMessages = async (queue: string): Promise<boolean> => {
+    const { ready, delayed, inflight } = await messagesOf(sqsEngine, queue);
     const now = Date.now();
-    const { ready = [], delayed = [], inflight = [] } = sqsEngine.server.inspectQueue(queue)?.messages ?? {};
     const isDelayOver = delayed.some(({ delayUntil = 0 }) => delayUntil <= now);
     const isTimeoutOver = inflight.some(({ visibilityDeadline }) => visibilityDeadline <= now);
     return ready.length > 0 || isDelayOver || isTimeoutOver;
@@ -103,12 +103,12 @@ export async function startCrashRig(
       const MessageBody = JSON.stringify(event);
       await sqs().send(new SendMessageCommand({ QueueUrl: urlOf(queues.events.name), MessageBody }));
     },
-    messagesLeft() {
-      const counts = names.map((name) => {
-        const messages = sqsEngine.server.inspectQueue(name)?.messages;
-        return messages ? messages.ready.length + messages.delayed.length + messages.inflight.length : 0;
-      });
-      return counts.reduce((sum, count) => sum + count, 0);
+    async messagesLeft() {
+      const queues = await Promise.all(names.map((name) => messagesOf(sqsEngine, name)));
+      return queues.reduce(
+        (sum, { ready, delayed, inflight }) => sum + ready.length + delayed.length + inflight.length,
+        0,
+      );
     },
     stop: closeAfterFile(async () => {
       await Promise.all(children.map((child) => kill(child)));

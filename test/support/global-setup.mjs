@@ -10,7 +10,7 @@ import { createRunFolder } from "./run-folder.mjs";
 export default async function globalSetup() {
   createRunFolder();
   const dynamo = await startDynamo(undefined, () => console.error("The DynamoDB engine has exited."));
-  const sqs = await startSqs(0, undefined);
+  const sqs = await startSqs(0, undefined, () => console.error("The SQS engine has exited."));
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamo.endpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqs.endpoint;
   process.env.AWS_ENDPOINT_URL_SNS = sqs.endpoint;

@@ -12,8 +12,10 @@ import {
   SendMessageCommand,
   SQSClient,
 } from "@aws-sdk/client-sqs";
+import type { FauxqsServer } from "fauxqs";
 import { type Engine, startDynamo, startSqs } from "../../../bin/local/engines.ts";
 import { createFlush } from "../../../bin/local/queue-durability.ts";
+import { startQueueEngine } from "../../../bin/local/queue-engine.ts";
 import { eventually } from "../../support/eventually.ts";
 
 /* The embedded engines accept any credentials. A page that the developer visits must not be able to call them. */
@@ -57,7 +59,7 @@ describe("the SQS engine", () => {
   let port: number;
   let sqs: SQSClient;
   beforeAll(async () => {
-    engine = await startSqs(0, undefined);
+    engine = await startSqs(0, undefined, () => {});
     port = Number(new URL(engine.endpoint).port);
     sqs = new SQSClient({ ...client, endpoint: engine.endpoint });
     await sqs.send(new CreateQueueCommand({ QueueName: "events" }));
@@ -125,7 +127,8 @@ describe("the SQS engine", () => {
 
 describe("the SQS engine with a data directory", () => {
   let dataDir: string;
-  let engine: Engine;
+  // In this thread, where a flush can be held.
+  let engine: FauxqsServer;
   let sqs: SQSClient;
   let files: Pick<FileHandle, "datasync">;
   let datasync: FileHandle["datasync"];
@@ -138,9 +141,7 @@ describe("the SQS engine with a data directory", () => {
   });
   beforeEach(async () => {
     dataDir = mkdtempSync(join(tmpdir(), "engines-"));
-    engine = await startSqs(0, dataDir);
-    sqs = new SQSClient({ ...client, endpoint: engine.endpoint, maxAttempts: 1 });
-    QueueUrl = `${engine.endpoint}/000000000000/events`;
+    await start();
     await sqs.send(new CreateQueueCommand({ QueueName: "events" }));
   });
   afterEach(async () => {
@@ -150,6 +151,12 @@ describe("the SQS engine with a data directory", () => {
     rmSync(dataDir, { recursive: true });
   });
 
+  async function start(): Promise<void> {
+    engine = await startQueueEngine(0, dataDir);
+    const endpoint = `http://127.0.0.1:${engine.port}`;
+    sqs = new SQSClient({ ...client, endpoint, maxAttempts: 1 });
+    QueueUrl = `${endpoint}/000000000000/events`;
+  }
   const send = (MessageBody: string) => sqs.send(new SendMessageCommand({ QueueUrl, MessageBody }));
   const receive = async () => (await sqs.send(new ReceiveMessageCommand({ QueueUrl }))).Messages ?? [];
 
@@ -182,9 +189,7 @@ describe("the SQS engine with a data directory", () => {
     await send("two");
     sqs.destroy();
     await engine.stop();
-    engine = await startSqs(0, dataDir);
-    sqs = new SQSClient({ ...client, endpoint: engine.endpoint });
-    QueueUrl = `${engine.endpoint}/000000000000/events`;
+    await start();
     expect((await receive()).map(({ Body }) => Body)).toEqual(["two"]);
   });
 });
