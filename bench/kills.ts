@@ -16,7 +16,7 @@ import { eventsQueueOf, startJournal, type Turn } from "./traffic.ts";
 
 const full = {
   /** No further kill, and no further event, after this time. */
-  forMs: 200_000,
+  forMs: 230_000,
   /** Max kills and events, if the time is enough for them. */
   kills: 100,
   events: 10_000,

@@ -6,6 +6,7 @@ import { ChangeMessageVisibilityCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
+import { allEnded } from "../../functions/platform/parallel.ts";
 import { consolePages } from "./console.ts";
 import { type Engine, messagesOf, portInUse, startDynamo, startSqs } from "./engines.ts";
 import { type EventSources, startEventSources } from "./event-sources.ts";
@@ -70,7 +71,7 @@ export async function startService(
       stops.push(engine.stop);
       return engine;
     };
-    const [dynamoEngine, sqsEngine] = await all([
+    const [dynamoEngine, sqsEngine] = await allEnded([
       started(dynamoFor(settings, onEngineExit)),
       started(sqsFor(settings, onEngineExit)),
     ]);
@@ -79,7 +80,7 @@ export async function startService(
     process.env.AWS_ENDPOINT_URL_SQS = sqsEngine.endpoint;
     process.env.AWS_ENDPOINT_URL_SNS = snsEngine.endpoint;
     const { urlOf } = sqsEngine;
-    const resources = await all([
+    const resources = await allEnded([
       withEngine("DynamoDB", dynamoEngine, () => createTables(dynamo())),
       withEngine("SQS", sqsEngine, () => createQueues(sqs(), { ...(urlOf && { urlOf }) })),
       withEngine("SNS", snsEngine, () => createTopics(sns())),
@@ -104,14 +105,6 @@ export async function startService(
     await stop();
     throw error;
   }
-}
-
-/** Waits for all, also after a failure, so that what has started can be stopped. @throws the first failure */
-async function all<Started extends unknown[]>(
-  starting: { [Part in keyof Started]: Promise<Started[Part]> },
-): Promise<Started> {
-  await Promise.allSettled(starting);
-  return (await Promise.all(starting)) as Started;
 }
 
 /**
