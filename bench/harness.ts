@@ -9,6 +9,8 @@ export interface Target {
   value: number;
   bound: number;
   unit?: string;
+  /** What it was counted in, such as `of 100 requests`. */
+  of?: string;
   atLeast?: boolean;
 }
 

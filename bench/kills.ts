@@ -170,8 +170,8 @@ export function resultOf({ events, arrived, repeats, kills, logged }: Measured):
       ]),
     ],
     targets: [
-      { name: "events lost", value: lost, bound: 0 },
-      { name: "requests repeated per kill", value: perKill, bound: MAX_IN_FLIGHT },
+      { name: "events lost", value: lost, bound: 0, of: `of ${events.size} events` },
+      { name: "requests repeated per kill", value: perKill, bound: MAX_IN_FLIGHT, of: `in ${kills} kills` },
     ],
     notes: ["A request that is not in the log was sent just before a kill, and sent again after it."],
   };

@@ -126,9 +126,10 @@ export function withFigures(document: string, figures: Figures, day: string): st
   const rows = promises.map(({ name }) => {
     const target = figures.get(name);
     if (!target) return old.get(name) ?? `| \`${name}\` | not measured | | | |`;
-    const { value, bound, unit, atLeast } = target;
-    const limit = `${atLeast ? "≥" : "≤"} ${bound}${unit ? ` ${unit}` : ""}`;
-    return `| \`${name}\` | ${figure(value)}${unit ? ` ${unit}` : ""} | ${limit} | ${isMet(target) ? "ok" : "**MISS**"} | ${day} |`;
+    const { value, bound, unit = "", of = "", atLeast } = target;
+    const shown = `${figure(value)} ${unit || of}`.trim();
+    const limit = `${atLeast ? "≥" : "≤"} ${bound} ${unit}`.trim();
+    return `| \`${name}\` | ${shown} | ${limit} | ${isMet(target) ? "ok" : "**MISS**"} | ${day} |`;
   });
   const table = ["", "| promise | figure | bound | | measured on |", "|---|---|---|---|---|", ...rows, "", ""].join(
     "\n",

@@ -124,8 +124,9 @@ export function resultOf(counts: Record<string, Counts>, parallel: number): Resu
         Object.entries(counts).map(([key, count]) => ({ key, ...count })),
       ),
     ],
-    targets: Object.entries(counts).map(
-      ([way, { acceptedAfter }]): Target => ({ name: `accepted after: ${way}`, value: acceptedAfter, bound: 0 }),
-    ),
+    targets: Object.entries(counts).map(([way, { acceptedAfter, rejectedAfter }]): Target => {
+      const of = `of ${acceptedAfter + rejectedAfter} requests`;
+      return { name: `accepted after: ${way}`, value: acceptedAfter, bound: 0, of };
+    }),
   };
 }
