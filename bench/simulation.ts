@@ -4,7 +4,7 @@ import { OPEN_AFTER_SECONDS } from "../functions/webhooks/circuit-breaker.ts";
 /*
  * A discrete simulation of the two lanes of deliveries: queues, batches, senders, the mark of slow webhooks, slots and the circuit
  * breaker. Pure: a seed instead of randomness, and a clock of its own. The parameters are measured or those of the rows; see
- * capacity.ts. Not simulated: fan-out, DynamoDB, the drain of parked deliveries, and retries after the second attempt.
+ * limits.ts. Not simulated: fan-out, DynamoDB, the drain of parked deliveries, and retries after the second attempt.
  */
 
 /** A queue and the senders that consume it. */
@@ -203,13 +203,11 @@ class Timeline {
   }
 }
 
-/** Returns a generator of numbers from 0 to 1, the same for the same seed: https://github.com/bryc/code/blob/master/jshash/PRNGs.md (mulberry32). */
+/** Returns a generator of numbers from 0 to 1, the same for the same seed: the minimal standard generator of Park and Miller. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    state = (state * 48_271) % 2_147_483_647;
+    return state / 2_147_483_647;
   };
 }
