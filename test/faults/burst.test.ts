@@ -51,7 +51,7 @@ test("600 deliveries to a receiver that takes 300 ms arrive once each, and no ro
     expect({ succeeded: statuses.succeeded?.length, rows: found.length }).toEqual({ succeeded: EVENTS, rows: EVENTS });
     return found;
   });
-  await eventually(async () => expect(await rig.messagesLeft()).toBe(0));
+  await eventually(() => expect(rig.messagesLeft()).toBe(0));
   const ids = receiver.received.map(({ headers }) => headers["webhook-id"]);
   const messages = rig.proxy.messagesSentTo("deliveries") + rig.proxy.messagesSentTo("deliveries-slow");
   if (process.env.FAULT_REPORT) {

@@ -102,7 +102,7 @@ async function expectDelivered(webhooks: Webhook[], unrecorded: Map<string, numb
     return found;
   });
   // No message is left, so no further request can follow.
-  await eventually(async () => expect(await rig.messagesLeft()).toBe(0));
+  await eventually(() => expect(rig.messagesLeft()).toBe(0));
   const arrived = new Map(receiver.received.map((request) => [idOf(request), request.body]));
   expect(arrived).toEqual(new Map(rows.map(({ id, body }) => [id, body])));
 

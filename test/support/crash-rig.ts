@@ -1,7 +1,8 @@
 import type { ChildProcess } from "node:child_process";
 import { ChangeMessageVisibilityCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { messagesOf, startDynamo, startSqs } from "../../bin/local/engines.ts";
+import { startDynamo } from "../../bin/local/engines.ts";
+import { startQueueEngine } from "../../bin/local/queue-engine.ts";
 import { createQueues, createTables } from "../../bin/local/resources.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { queues } from "../../functions/manifest/queues.ts";
@@ -27,7 +28,7 @@ export interface CrashRig {
   expireLeases(due: Pick<Delivery, "webhook_id" | "id">[]): Promise<void>;
   publish(event: object): Promise<void>;
   /** Counts the messages in all queues and dead-letter queues. */
-  messagesLeft(): Promise<number>;
+  messagesLeft(): number;
   stop(): Promise<void>;
 }
 
@@ -45,31 +46,33 @@ export async function startCrashRig(
   { processes = 1, shortPollMs }: RigOptions = {},
 ): Promise<CrashRig> {
   const dynamoEngine = await startDynamo(undefined, () => {});
-  const sqsEngine = await startSqs(0, undefined, () => {});
+  // In this thread, where looking at the queues costs nothing.
+  const sqsEngine = await startQueueEngine(0, undefined);
+  const sqsEndpoint = `http://127.0.0.1:${sqsEngine.port}`;
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEngine.endpoint;
-  process.env.AWS_ENDPOINT_URL_SQS = sqsEngine.endpoint;
-  const urlOf = (name: string) => `${sqsEngine.endpoint}/000000000000/${name}`;
+  process.env.AWS_ENDPOINT_URL_SQS = sqsEndpoint;
+  const urlOf = (name: string) => `${sqsEndpoint}/000000000000/${name}`;
   Object.assign(process.env, await createTables(dynamo()), await createQueues(sqs(), { urlOf }));
 
   const release = async (queue: string) => {
-    for (const { receiptHandle } of (await messagesOf(sqsEngine, queue)).inflight) {
+    for (const { receiptHandle } of sqsEngine.inspectQueue(queue)?.messages.inflight ?? []) {
       const message = { QueueUrl: urlOf(queue), ReceiptHandle: receiptHandle, VisibilityTimeout: 0 };
       await sqs().send(new ChangeMessageVisibilityCommand(message));
     }
   };
-  const hasVisibleMessages = async (queue: string): Promise<boolean> => {
-    const { ready, delayed, inflight } = await messagesOf(sqsEngine, queue);
+  const hasVisibleMessages = (queue: string): boolean => {
     const now = Date.now();
+    const { ready = [], delayed = [], inflight = [] } = sqsEngine.inspectQueue(queue)?.messages ?? {};
     const isDelayOver = delayed.some(({ delayUntil = 0 }) => delayUntil <= now);
     const isTimeoutOver = inflight.some(({ visibilityDeadline }) => visibilityDeadline <= now);
     return ready.length > 0 || isDelayOver || isTimeoutOver;
   };
-  const upstream = { dynamo: dynamoEngine.endpoint, sqs: sqsEngine.endpoint, hasVisibleMessages };
+  const upstream = { dynamo: dynamoEngine.endpoint, sqs: sqsEndpoint, hasVisibleMessages };
   const proxy = await startFaultProxy(upstream, shortPollMs);
   const endpoints = {
     AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
     AWS_ENDPOINT_URL_SQS: proxy.endpoint,
-    AWS_ENDPOINT_URL_SNS: sqsEngine.endpoint,
+    AWS_ENDPOINT_URL_SNS: sqsEndpoint,
   };
   const dataDirs = Array.from({ length: processes }, freshDataDir);
   const children: ChildProcess[] = [];
@@ -103,12 +106,12 @@ export async function startCrashRig(
       const MessageBody = JSON.stringify(event);
       await sqs().send(new SendMessageCommand({ QueueUrl: urlOf(queues.events.name), MessageBody }));
     },
-    async messagesLeft() {
-      const queues = await Promise.all(names.map((name) => messagesOf(sqsEngine, name)));
-      return queues.reduce(
-        (sum, { ready, delayed, inflight }) => sum + ready.length + delayed.length + inflight.length,
-        0,
-      );
+    messagesLeft() {
+      const counts = names.map((name) => {
+        const messages = sqsEngine.inspectQueue(name)?.messages;
+        return messages ? messages.ready.length + messages.delayed.length + messages.inflight.length : 0;
+      });
+      return counts.reduce((sum, count) => sum + count, 0);
     },
     stop: closeAfterFile(async () => {
       await Promise.all(children.map((child) => kill(child)));

@@ -13,7 +13,7 @@ export interface Upstream {
   dynamo: string;
   sqs: string;
   /** Returns whether a receive from a queue would find messages. A poll that would find none is not forwarded. */
-  hasVisibleMessages(queue: string): Promise<boolean>;
+  hasVisibleMessages(queue: string): boolean;
 }
 
 /** Runs `act` once, at the nth matching call from now on, before the engine gets the call or after it has responded. */
@@ -157,7 +157,7 @@ async function poll(
   const until = Date.now() + WaitTimeSeconds * 1000;
   const isOver = () => isDisconnected() || Date.now() >= until;
   while (true) {
-    while (!(await hasVisibleMessages(queueOf(rest))) && !isOver()) await sleep(shortPollMs);
+    while (!hasVisibleMessages(queueOf(rest)) && !isOver()) await sleep(shortPollMs);
     const result = await forward(JSON.stringify({ ...rest, WaitTimeSeconds: 0 }));
     if (result.body.includes("ReceiptHandle") || isOver()) return result;
     await sleep(shortPollMs);
