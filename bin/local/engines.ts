@@ -150,11 +150,10 @@ export async function startSqs(port: number, dataDir: string | undefined, onExit
   thread.on("error", (error) => {
     failure = error;
   });
-  const ended = once(thread, "exit");
-  const endpoint = await Promise.race([
-    once(thread, "message").then(([url]) => url as string),
-    ended.then(() => undefined),
-  ]);
+  // `once` of node:events would reject as soon as the thread fails.
+  const ended = new Promise<undefined>((resolve) => thread.once("exit", () => resolve(undefined)));
+  const started = new Promise<string>((resolve) => thread.once("message", resolve));
+  const endpoint = await Promise.race([started, ended]);
   if (endpoint === undefined) {
     if (failure?.code === "EADDRINUSE") throw new StartError(portInUse("SQS_PORT", port));
     throw new StartError(`The embedded SQS engine did not start: ${failure?.message ?? "it ended"}.`, {
@@ -162,7 +161,10 @@ export async function startSqs(port: number, dataDir: string | undefined, onExit
     });
   }
   let isStopping = false;
-  void ended.then(() => isStopping || onExit());
+  void ended.then(() => {
+    if (failure) console.error("The embedded SQS engine failed:", failure);
+    if (!isStopping) onExit();
+  });
   const stop = async () => {
     isStopping = true;
     thread.postMessage("stop");

@@ -16,6 +16,7 @@ import type { FauxqsServer } from "fauxqs";
 import { type Engine, startDynamo, startSqs } from "../../../bin/local/engines.ts";
 import { createFlush } from "../../../bin/local/queue-durability.ts";
 import { startQueueEngine } from "../../../bin/local/queue-engine.ts";
+import { StartError } from "../../../bin/local/start-error.ts";
 import { eventually } from "../../support/eventually.ts";
 
 /* The embedded engines accept any credentials. A page that the developer visits must not be able to call them. */
@@ -122,6 +123,12 @@ describe("the SQS engine", () => {
 
   test("accepts calls of the SDK", async () => {
     expect((await sqs.send(new ListQueuesCommand({}))).QueueUrls).toHaveLength(1);
+  });
+
+  test("is reported when it cannot use its folder", async () => {
+    const starting = startSqs(0, "/dev/null", () => {});
+    await expect(starting).rejects.toThrow(/^The embedded SQS engine did not start: .*\/dev\/null/);
+    await expect(starting).rejects.toBeInstanceOf(StartError);
   });
 });
 
