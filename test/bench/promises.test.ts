@@ -1,8 +1,12 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { measureDuplicates } from "../../bench/duplicates.ts";
+import type { Service } from "../../bench/local-service.ts";
 import { documentedNames, type Figures, promises, withFigures } from "../../bench/promises.ts";
-import { resultOf } from "../../bench/revocation.ts";
+import { resultOf, untilExpired, useAndEnd } from "../../bench/revocation.ts";
 
 const document = readFileSync(join(import.meta.dirname, "../../docs/promises.md"), "utf8");
 
@@ -42,6 +46,26 @@ test.each([
   ["was not used after its end", { rejectedAfter: 0 }],
 ])("a key that %s is a wrong answer", (_, change) => {
   expect(() => resultOf({ deleted: { ...counts, ...change } }, 5)).toThrow("Keys were not rejected as promised");
+});
+
+test.each([
+  [0, false],
+  [150, true],
+])("a key that is accepted for %p ms after its expires_at has accepted requests: %p", async (graceMs, hasAccepted) => {
+  const expiresAt = Date.now() + 300;
+  const server = http.createServer((_, response) => {
+    response.writeHead(Date.now() < expiresAt + graceMs ? 200 : 401).end();
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const service = { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as Service;
+  const key = { id: "id", key: "key", expires_at: new Date(expiresAt).toISOString() };
+  const count = { ...counts, acceptedBefore: 0, rejectedAfter: 0 };
+  await useAndEnd(service, key, { parallel: 2, useMs: 200, keys: 1, forMs: 0 }, untilExpired, count);
+  server.closeAllConnections();
+  server.close();
+  expect(count.acceptedBefore).toBeGreaterThan(0);
+  expect(count.rejectedAfter).toBeGreaterThan(0);
+  expect(count.acceptedAfter > 0).toBe(hasAccepted);
 });
 
 test("an event that is published three times has one request", async () => {
