@@ -28,6 +28,9 @@ export const bench: Bench = {
 const root = join(import.meta.dirname, "..");
 const run = promisify(execFile);
 
+/** Runs a command until it ends, or until the process that holds the other end of its standard input has ended. */
+const TIED = 'exec 3<&0; "$@" & command=$!; (cat <&3; kill $command) >/dev/null 2>&1 & wait $command';
+
 /** Returns no target when npm cannot install: without a network, and with a package that its cache does not have. */
 export function measureClone(): Promise<Result> {
   return withStarted(async (start) => {
@@ -38,8 +41,8 @@ export function measureClone(): Promise<Result> {
     const startedAt = performance.now();
     const seconds = () => (performance.now() - startedAt) / 1000;
     // The cache of npm is used, as on a machine of a person who has installed it once.
-    const install = ["install", "--prefer-offline", "--no-audit", "--no-fund"];
-    const failure = await run("npm", install, { cwd: clone, timeout: MAX_INSTALL_MS }).then(
+    const install = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund"];
+    const failure = await run("sh", ["-c", TIED, "sh", ...install], { cwd: clone, timeout: MAX_INSTALL_MS }).then(
       () => undefined,
       (error: Error) => error.message,
     );

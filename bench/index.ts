@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
-import { availableParallelism, cpus } from "node:os";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Bench, figure, isMet, type Result, type Table, type Target } from "./harness.ts";
 import texts from "./texts.json" with { type: "json" };
@@ -32,7 +32,7 @@ const fileOfResult = (name: BenchName): string => join(resultsFolder, `${name}.j
 
 /**
  * Runs a benchmark in its own process, so that it does not inherit settings, clients or compiled code. The process ends with
- * this one, even after kill -9, and what it started ends with it.
+ * this one, even after kill -9, and what it started ends with it. Its temporary files are deleted, also when it is stopped.
  * @param maxMs time limit, if it is lower than that of the benchmark
  * @returns its targets; `wrong` after an error, which was printed; `late` when it was stopped because of its time limit
  */
@@ -41,13 +41,16 @@ export async function runBench(
   maxMs = Number.POSITIVE_INFINITY,
 ): Promise<Target[] | "wrong" | "late"> {
   const endsWithParent = join(root, "test/support/ends-with-parent.cjs");
+  const TMPDIR = await mkdtemp(join(tmpdir(), "bench-"));
   const child = spawn(process.execPath, ["--require", endsWithParent, import.meta.filename, "--here", name], {
     stdio: ["pipe", "inherit", "inherit"],
+    env: { ...process.env, TMPDIR },
   });
   const limitMs = Math.min(limitSeconds[name] * 1000, maxMs);
   const late = setTimeout(() => child.kill("SIGKILL"), limitMs);
   const [code, signal] = await once(child, "exit");
   clearTimeout(late);
+  await rm(TMPDIR, { recursive: true, force: true, maxRetries: 10 });
   if (signal) console.error(`${name} did not end within ${figure(limitMs / 1000)} s and was stopped.`);
   if (code !== 0) return signal ? "late" : "wrong";
   const { targets }: Result = JSON.parse(readFileSync(fileOfResult(name), "utf8"));
