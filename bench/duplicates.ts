@@ -28,6 +28,7 @@ export function measureDuplicates({ perSecond, seconds, settleMs }: typeof full)
     const turn = await offer((event) => Promise.all([publish(event), publish(event)]), { perSecond, seconds });
     const { missing } = await journal.arrivalsOf([turn], MAX_WAIT_MS);
     await Promise.all([...turn.keys()].map(publish));
+    while ((await events.depth()) > 0) await sleep(200);
     await sleep(settleMs);
     await journal.update();
     const figures = `${turn.size} events, each published three times: ${missing} did not arrive, ${journal.repeats} requests were repeated`;

@@ -10,8 +10,8 @@ import { eventsQueueOf, startJournal, type Turn } from "./traffic.ts";
 
 /*
  * Kills the whole service with SIGKILL at random moments while events are published, starts it again, and compares at the end what
- * was published, what the receiver got, and what the log of deliveries says. The engines are killed too: they run in the service or
- * end with it, and keep their data on disk.
+ * was published, what the receiver got, and what the log of deliveries says. The SQS engine is a thread of the service and dies with
+ * it. The DynamoDB engine is a process that gets SIGTERM then. Both keep their data on disk.
  */
 
 const full = {

@@ -58,28 +58,21 @@ const MAX_ALL_MS = 900_000;
 const MAX_SUITE_MS = 1_200_000;
 const MAX_SUITE_CPU_SECONDS = 900;
 
-/** Runs the test suite and returns its CPU time; `wrong` when a test fails. */
-function measureSuite(): Target[] | "wrong" {
+/** Runs the test suite and returns its CPU time; `wrong` when a test fails, `late` when the suite was stopped. */
+function measureSuite(): Target[] | "wrong" | "late" {
   // `times` prints the CPU time of the shell, and then that of its children, as minutes and seconds.
-  const script = "npm run --silent jest >&2; code=$?; times; exit $code";
+  const script = "npm run --silent jest >&2; code=$?; LC_ALL=C; times; exit $code";
   const { stdout, status } = spawnSync("bash", ["-c", script], {
     cwd: root,
     stdio: ["ignore", "pipe", "inherit"],
     encoding: "utf8",
     timeout: MAX_SUITE_MS,
   });
+  if (status !== 0) return status === null ? "late" : "wrong";
   const children = stdout.trim().split("\n").at(-1) ?? "";
-  const seconds = [...children.matchAll(/(\d+)m([\d.]+)s/g)].reduce(
-    (sum, [, m, s]) => sum + 60 * Number(m) + Number(s),
-    0,
-  );
-  const target = {
-    name: "CPU-seconds of the test suite",
-    value: Math.round(seconds),
-    bound: MAX_SUITE_CPU_SECONDS,
-    unit: "s",
-  };
-  return status === 0 ? [target] : "wrong";
+  const times = [...children.matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => 60 * Number(m) + Number(s));
+  const value = Math.round(times.reduce((sum, seconds) => sum + seconds, 0));
+  return [{ name: "CPU-seconds of the test suite", value, bound: MAX_SUITE_CPU_SECONDS, unit: "s" }];
 }
 
 /** A measured promise; its target has the name of the promise. */
@@ -117,15 +110,10 @@ export const documentedNames = (document: string): string[] =>
 export function withFigures(document: string, figures: Figures, day: string): string {
   const [block] = BLOCK.exec(document) ?? [];
   if (block === undefined) throw new Error("docs/promises.md has no block of figures");
-  const old = new Map(
-    documentedNames(document).map((name) => [
-      name,
-      block.split("\n").find((line) => line.startsWith(`| \`${name}\` `)),
-    ]),
-  );
+  const old = (name: string) => block.split("\n").find((line) => line.startsWith(`| \`${name}\` `));
   const rows = promises.map(({ name }) => {
     const target = figures.get(name);
-    if (!target) return old.get(name) ?? `| \`${name}\` | not measured | | | |`;
+    if (!target) return old(name) ?? `| \`${name}\` | not measured | | | |`;
     const { value, bound, unit = "", of = "", atLeast } = target;
     const shown = `${figure(value)} ${unit || of}`.trim();
     const limit = `${atLeast ? "≥" : "≤"} ${bound} ${unit}`.trim();
