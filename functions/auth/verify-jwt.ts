@@ -46,9 +46,9 @@ export async function verifyWithPublicKeys(jwks: Jwks, token: string, now: Date)
 
 async function verifyWithSharedSecret(token: string, now: Date): Promise<unknown> {
   const expected = { issuer: settings.jwtIssuer(), audience: settings.jwtAudience() };
-  const verifyWith = (keys: Awaited<ReturnType<typeof jwtKeys>>) => {
+  const verifyWith = async (keys: Awaited<ReturnType<typeof jwtKeys>>) => {
     for (const key of keys) {
-      const payload = verifyHs256(token, key, now, expected);
+      const payload = await verifyHs256(token, key, now, expected);
       if (payload !== undefined) return payload;
     }
     return undefined;
@@ -57,5 +57,5 @@ async function verifyWithSharedSecret(token: string, now: Date): Promise<unknown
   if (keys.length === 0 && !isJwksConfigured()) {
     throw new SettingError("No JWT can be verified. Set JWT_SECRET, JWT_SECRET_ARN or JWKS_ISSUER.");
   }
-  return verifyWith(keys) ?? verifyWith((await refreshJwtKeys(now)) ?? []);
+  return (await verifyWith(keys)) ?? verifyWith((await refreshJwtKeys(now)) ?? []);
 }
