@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import jwt from "jsonwebtoken";
+import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
@@ -159,7 +160,7 @@ test.each([
     "--url must be an http(s) URL.",
   ],
 ])("%s %j exits with 1 and names the mistake", async (file, args, message) => {
-  const { code, stdout, stderr } = await runCommand(file, args, settings);
+  const { code, stdout, stderr } = await commandHere(file, args, settings);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr.startsWith(message)).toBe(true);
   expect(stderr).not.toContain("    at ");

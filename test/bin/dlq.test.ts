@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { GetQueueAttributesCommand, PurgeQueueCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
@@ -167,7 +168,7 @@ test.each([
   [["redrive", "--queue"], "queue"],
   [["list", "--all"], "Unknown option '--all'"],
 ])("%j exits with 1, names the mistake and shows the usage", async (args, message) => {
-  const { code, stdout, stderr } = await dlq(...args);
+  const { code, stdout, stderr } = await commandHere("dlq", args, settings);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(message);
   expect(stderr).toContain("Usage: npm run --silent dlq -- list|redrive");

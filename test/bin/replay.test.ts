@@ -4,6 +4,8 @@ import * as events from "../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
+import { upsertMember } from "../../functions/projects/member-store.ts";
+import { commandHere } from "../support/command-here.ts";
 import { eventOf } from "../support/deliveries.ts";
 import { freshDataDir, kill, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { send } from "../support/service.ts";
@@ -17,11 +19,11 @@ let webhook: string;
 beforeAll(async () => {
   run = await startLocalRun(settings);
   process.env.AWS_ENDPOINT_URL_DYNAMODB = run.dynamoEndpoint;
-  process.env[tables.events.env] = tables.events.name;
+  for (const { env, name } of Object.values(tables)) process.env[env] = name;
 });
 beforeEach(async () => {
-  const { stdout } = await runCommand("project", ["--user", "demo-user", "--name", "Shop"], settings);
-  projectId = stdout.trim();
+  projectId = randomUUID();
+  await upsertMember({ user_id: "demo-user", project_id: projectId, name: "Shop", role: "admin" }, new Date());
   const { status, body } = await call("/webhooks", { url: "http://127.0.0.1:9/hook", events: ["deploy.started"] });
   expect(status).toBe(201);
   webhook = body.data.id;
@@ -115,7 +117,7 @@ test.each([
     "--stage must be the name of a stage",
   ],
 ])("%j exits with 1, names the mistake and shows the usage", async (args, message) => {
-  const { code, stdout, stderr } = await replay(...args);
+  const { code, stdout, stderr } = await commandHere("replay", args, settings);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr.startsWith(message)).toBe(true);
   expect(stderr).toContain("Usage: npm run --silent replay -- --project <uuid> --since <time>");
