@@ -56,9 +56,10 @@ export const identityContext = z.object({
 
 /** Converts the caller to the authorizer's context, whose values must be text. `identityContext` reads it. */
 export function toContext({ permissions, projectIds, ...identity }: Identity): Record<string, string> {
-  const context = { ...identity, permissions: permissions?.join(" "), projectIds: projectIds?.join(" ") };
-  const isSet = (entry: [string, string | undefined]): entry is [string, string] => entry[1] !== undefined;
-  return Object.fromEntries(Object.entries(context).filter(isSet));
+  const texts = { ...identity, permissions: permissions?.join(" "), projectIds: projectIds?.join(" ") };
+  const context: Record<string, string> = {};
+  for (const [name, text] of Object.entries(texts)) if (text !== undefined) context[name] = text;
+  return context;
 }
 
 /** Returns whether the credential may do less than its user. It then manages no API key but itself. */

@@ -25,9 +25,8 @@ let cached: { source: string; keys: KeyObject[]; fetchedAt: number; checkedAt: n
 
 /** Returns the keys to verify with, newest first; empty when no HS256 secret is configured. */
 export async function jwtKeys(now: Date): Promise<KeyObject[]> {
-  const secret = settings.jwtSecret();
   const arn = settings.jwtSecretArn();
-  const source = arn ?? secret;
+  const source = arn ?? settings.jwtSecret();
   if (source === undefined) return [];
   if (cached?.source === source) {
     const isFresh =

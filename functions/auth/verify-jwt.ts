@@ -1,7 +1,7 @@
 import { settings } from "../platform/env.ts";
 import { SettingError } from "../platform/errors.ts";
 import { readHeader } from "./compact-jwt.ts";
-import { verifyHs256 } from "./hs256.ts";
+import { jwtLibrary, verifyHs256 } from "./hs256.ts";
 import type { Jwks } from "./jwks.ts";
 import { type ClaimRules, invalidToken, subjectFromClaims, userIdOfIssuer, userIdOfProvider } from "./jwt-claims.ts";
 import { jwtKeys, refreshJwtKeys } from "./jwt-secret.ts";
@@ -46,9 +46,10 @@ export async function verifyWithPublicKeys(jwks: Jwks, token: string, now: Date)
 
 async function verifyWithSharedSecret(token: string, now: Date): Promise<unknown> {
   const expected = { issuer: settings.jwtIssuer(), audience: settings.jwtAudience() };
-  const verifyWith = async (keys: Awaited<ReturnType<typeof jwtKeys>>) => {
+  const library = await jwtLibrary();
+  const verifyWith = (keys: Awaited<ReturnType<typeof jwtKeys>>) => {
     for (const key of keys) {
-      const payload = await verifyHs256(token, key, now, expected);
+      const payload = verifyHs256(library, token, key, now, expected);
       if (payload !== undefined) return payload;
     }
     return undefined;
@@ -57,5 +58,5 @@ async function verifyWithSharedSecret(token: string, now: Date): Promise<unknown
   if (keys.length === 0 && !isJwksConfigured()) {
     throw new SettingError("No JWT can be verified. Set JWT_SECRET, JWT_SECRET_ARN or JWKS_ISSUER.");
   }
-  return (await verifyWith(keys)) ?? verifyWith((await refreshJwtKeys(now)) ?? []);
+  return verifyWith(keys) ?? verifyWith((await refreshJwtKeys(now)) ?? []);
 }

@@ -29,8 +29,8 @@ test.each([
   expect(hs256Key(enough, "JWT_SECRET")).toMatchObject({ type: "secret", symmetricKeySize: 32 });
 });
 
-test("verifyHs256 returns the payload of a token with a valid signature", async () => {
-  expect(await verifyHs256(sign({}), key, now, {})).toMatchObject({ sub: "user-1", exp: nowSeconds + 60 });
+test("verifyHs256 returns the payload of a token with a valid signature", () => {
+  expect(verifyHs256(jwt, sign({}), key, now, {})).toMatchObject({ sub: "user-1", exp: nowSeconds + 60 });
 });
 
 test.each([
@@ -44,8 +44,8 @@ test.each([
   ["an exp that is a string", () => jwtOf('{"sub":"user-1","exp":"tomorrow"}')],
   ["a payload that is not JSON", () => jwtOf("payload").replace(/^[^.]+/, header({ alg: "HS256", typ: "JWT" }))],
   ["no JWT format", () => "garbage"],
-])("verifyHs256 returns undefined for a token with %s", async (_title, token) => {
-  expect(await verifyHs256(token(), key, now, {})).toBeUndefined();
+])("verifyHs256 returns undefined for a token with %s", (_title, token) => {
+  expect(verifyHs256(jwt, token(), key, now, {})).toBeUndefined();
 });
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const header = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -57,11 +57,11 @@ test.each([
   ["now", 0],
 ])(
   "verifyHs256 throws token_expired for a token that expired %s, but only if its signature is valid",
-  async (_title, seconds) => {
+  (_title, seconds) => {
     const expired = sign({ exp: nowSeconds + seconds });
-    await expect(verifyHs256(expired, key, now, {})).rejects.toMatchObject({ code: "token_expired" });
+    expect(() => verifyHs256(jwt, expired, key, now, {})).toThrow(expect.objectContaining({ code: "token_expired" }));
     const foreign = sign({ exp: nowSeconds + seconds }, {}, randomBytes(32).toString("hex"));
-    expect(await verifyHs256(foreign, key, now, {})).toBeUndefined();
+    expect(verifyHs256(jwt, foreign, key, now, {})).toBeUndefined();
   },
 );
 
@@ -79,7 +79,7 @@ test.each([
   ["any, when none is configured", {}, { iss: "https://other", aud: "web" }, true],
 ])(
   "a token with %s, for the expected %j and the claims %j, is accepted: %s",
-  async (_title, expected, claims, isAccepted) => {
-    expect((await verifyHs256(sign(claims), key, now, expected)) !== undefined).toBe(isAccepted);
+  (_title, expected, claims, isAccepted) => {
+    expect(verifyHs256(jwt, sign(claims), key, now, expected) !== undefined).toBe(isAccepted);
   },
 );
