@@ -19,6 +19,7 @@ import { Outbox } from "./outbox.ts";
 import { planDelivery } from "./plan-delivery.ts";
 
 const PAGE_SIZE = 100;
+const PARALLEL_SHARDS = 2;
 /** Notifications of one shard that are published at once. */
 const PARALLEL_NOTIFICATIONS = 4;
 /** Nothing is begun when this much time or less is left. */
@@ -42,7 +43,7 @@ export async function handler(_event: unknown, context: Pick<Context, "getRemain
   const hasTime = () => context.getRemainingTimeInMillis() > MIN_REMAINING_MS;
   const shards = Array.from({ length: NOTIFICATION_SHARDS }, (_, shard) => shard);
   const counts: Counts = new Map();
-  const lags = await allEnded(shards.map((shard) => publishShard(shard, counts, hasTime)));
+  const lags = await inParallel(shards, PARALLEL_SHARDS, (shard) => publishShard(shard, counts, hasTime));
   log.info("notifications", {}, { notificationLag: Math.max(...lags) });
 }
 

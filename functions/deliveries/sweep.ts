@@ -9,7 +9,7 @@ import { type ClaimedRow, changeLease, claim, type DueCursor, findDue } from "./
 import { isWakeUp } from "./parking-store.ts";
 
 const PAGE_SIZE = 100;
-const PARALLEL_SHARDS = 8;
+const PARALLEL_SHARDS = 4;
 /** No further page is read when this much time or less is left. */
 const MIN_REMAINING_MS = 5_000;
 /**

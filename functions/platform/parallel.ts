@@ -1,4 +1,7 @@
-/** Runs a function for each item, at most `limit` at a time. Returns the results in the order of the items. */
+/**
+ * Runs a function for each item, at most `limit` at a time. Returns the results in the order of the items.
+ * @throws the first error, after all calls have ended
+ */
 export async function inParallel<Item, Result>(
   items: readonly Item[],
   limit: number,
@@ -10,7 +13,7 @@ export async function inParallel<Item, Result>(
   const worker = async () => {
     for (const [index, item] of rest) results[index] = await run(item);
   };
-  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  await allEnded(Array.from({ length: Math.min(limit, items.length) }, worker));
   return results;
 }
 

@@ -46,11 +46,16 @@ test("one slow item does not block the other items", async () => {
   expect(done).toEqual([...numbers(20).slice(1), 0]);
 });
 
-test("rethrows an error", async () => {
+test("rethrows an error, but only when no call is running", async () => {
+  let inFlight = 0;
   const run = inParallel(numbers(10), 3, async (item) => {
+    inFlight += 1;
+    await sleep(item);
+    inFlight -= 1;
     if (item === 4) throw new Error("item 4 failed");
   });
   await expect(run).rejects.toThrow("item 4 failed");
+  expect(inFlight).toBe(0);
 });
 
 test("processes items that are undefined or null", async () => {
