@@ -27,8 +27,8 @@ const full = {
   responseMs: 20,
   /** Pause between two batches of ten events. */
   publishPauseMs: 50,
-  /** Max wait without a further arrival after the last kill. */
-  maxQuietMs: 90_000,
+  /** Max wait without a further arrival after the last kill: after 120 s the sweep finds what a killed sender had claimed. */
+  maxQuietMs: 150_000,
 };
 
 export type Plan = typeof full;
