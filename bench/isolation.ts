@@ -136,8 +136,8 @@ export const targetsOf = (run: Run): Target[] => [
   { name: `throughput / alone: ${run.name}`, value: throughputRatio(run), bound: THROUGHPUT_BOUND, atLeast: true },
 ];
 
-/** Batches that a local run works on at once: 200 deliveries in flight (bin/local/event-sources.ts). */
-const LOCAL_BATCHES = 20;
+/** Batches that a local run works on at once: 200 deliveries in flight (bin/local/event-sources.ts), most of them alone. */
+const LOCAL_BATCHES = 200;
 /** Requests in flight to one webhook in a process (functions/attempts/slots.ts). */
 const MAX_PER_WEBHOOK = 10;
 const SIMULATION_ERROR = 0.25;

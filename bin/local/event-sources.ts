@@ -18,17 +18,17 @@ export interface EventSources {
 
 /** How much of a queue this one process works on at once. */
 interface Concurrency {
-  batches: number;
+  /** Max messages in flight. A batch of one counts as one, so that single slow messages do not take the place of full batches. */
+  inFlight: number;
   /** Max messages of a batch. */
-  messages: number;
+  batchSize: number;
 }
 
 /**
- * Fan-out is a burst of writes: with more batches they wait for each other's sockets, which the SDK reports as a failure to
+ * Fan-out is a burst of writes: with more messages they wait for each other's sockets, which the SDK reports as a failure to
  * connect.
  */
-const EVENTS: Concurrency = { batches: 2, messages: 10 };
-/** Messages in flight per queue of deliveries. */
+const EVENTS: Concurrency = { inFlight: 20, batchSize: 10 };
 const DELIVERIES_IN_FLIGHT = 200;
 
 /**
@@ -36,9 +36,7 @@ const DELIVERIES_IN_FLIGHT = 200;
  * hangs, and a batch lasts as long as its slowest message, so deliveries wait less in small batches.
  */
 const concurrencyOf = (queue: QueueKey, deliveryBatchSize: number): Concurrency =>
-  queue === "events"
-    ? EVENTS
-    : { batches: Math.floor(DELIVERIES_IN_FLIGHT / deliveryBatchSize), messages: deliveryBatchSize };
+  queue === "events" ? EVENTS : { inFlight: DELIVERIES_IN_FLIGHT, batchSize: deliveryBatchSize };
 
 /** A poll is never aborted, because the queue would count its messages as received. So a stop takes up to this long. */
 const POLL_SECONDS = 1;
@@ -93,6 +91,7 @@ function poll(
 ): { ended: Promise<void> } {
   const QueueUrl = process.env[queues[queue].env];
   const batches = new Set<Promise<void>>();
+  let inFlight = 0;
   const deleter = messageDeleter(sqs, queue);
 
   async function handleBatch(messages: Message[]): Promise<void> {
@@ -105,7 +104,7 @@ function poll(
 
   return loop(async () => {
     while (!stopping.aborted) {
-      if (batches.size >= Math.min(concurrency.batches, maxConcurrency)) {
+      if (inFlight >= concurrency.inFlight || batches.size >= maxConcurrency) {
         await Promise.race(batches);
         continue;
       }
@@ -113,16 +112,21 @@ function poll(
         const { Messages = [] } = await sqs.send(
           new ReceiveMessageCommand({
             QueueUrl,
-            MaxNumberOfMessages: batchSize,
+            MaxNumberOfMessages: Math.min(batchSize, concurrency.inFlight - inFlight),
             WaitTimeSeconds: POLL_SECONDS,
             MessageAttributeNames: ["All"],
             MessageSystemAttributeNames: ["All"],
           }),
         );
         while (Messages.length > 0) {
-          const batch = handleBatch(Messages.splice(0, concurrency.messages))
+          const messages = Messages.splice(0, concurrency.batchSize);
+          inFlight += messages.length;
+          const batch = handleBatch(messages)
             .catch((error: unknown) => log.error("batch not acknowledged", error, { queue }))
-            .finally(() => batches.delete(batch));
+            .finally(() => {
+              inFlight -= messages.length;
+              batches.delete(batch);
+            });
           batches.add(batch);
         }
       } catch (error) {
@@ -137,8 +141,8 @@ function poll(
 
 /** Max messages of a call of the SQS API. */
 const MAX_ENTRIES = 10;
-/** How long a message waits for others that are deleted in the same call. Its work is done. */
-const DELETE_WAIT_MS = 20;
+/** How long a message waits for others that are deleted in the same call. Its work is done, and a repetition would find that. */
+const DELETE_WAIT_MS = 100;
 
 /**
  * Deletes messages of a queue together, because ten cost as much as one. A message that could not be deleted is received again.

@@ -13,8 +13,20 @@ function required(name: string): string {
   return value;
 }
 
+let unchanging: NodeJS.ProcessEnv | undefined;
+
+/**
+ * Returns the environment. That of a Lambda never changes, so it is copied: nine reads of `process.env`, as for a JWT, take an
+ * eighth of the authorizer's time.
+ * https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+ */
+function environment(): NodeJS.ProcessEnv {
+  if (unchanging === undefined && process.env.AWS_LAMBDA_FUNCTION_NAME) unchanging = { ...process.env };
+  return unchanging ?? process.env;
+}
+
 function optional(name: string): string | undefined {
-  return process.env[name] || undefined;
+  return environment()[name] || undefined;
 }
 
 /** @throws SettingError when the text is not a comma-separated list of whole seconds */

@@ -163,6 +163,25 @@ test("with a batch size of ten, batches have ten deliveries and 20 run at once",
   await eventually(async () => expect(await depth("deliveries")).toBe(0));
 });
 
+test("with a batch size of ten, more than 20 batches of one run at once", async () => {
+  let release = () => {};
+  const hanging = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const received: string[] = [];
+  handlers["attempts/send"] = async (event) => {
+    received.push(...bodiesOf(event));
+    await hanging;
+  };
+  await start(3600, 10);
+  for (let sent = 1; sent <= 25; sent++) {
+    await send("deliveries", String(sent));
+    await eventually(() => expect(received).toHaveLength(sent));
+  }
+  release();
+  await eventually(async () => expect(await depth("deliveries")).toBe(0));
+});
+
 test("the sweep runs at once and then at the given interval, also after a run that failed", async () => {
   const startedAt: number[] = [];
   handlers["deliveries/sweep"] = async () => {
