@@ -90,8 +90,7 @@ async function measure(chosen: readonly Promised[]): Promise<{ figures: Figures;
     for (const { name, target } of chosen.filter((promised) => promised.bench === bench)) {
       const measured = typeof outcome === "string" ? undefined : outcome.find((each) => each.name === target);
       if (measured) figures.set(name, { ...measured, name });
-      else if (outcome.length > 0 && typeof outcome !== "string")
-        throw new Error(`${bench} has no target "${target}".`);
+      else if (Array.isArray(outcome) && outcome[0]) throw new Error(`${bench} has no target ${target}.`);
       else console.log(`promise ${name} was not measured`);
     }
   }

@@ -17,6 +17,8 @@ export interface EventsQueue extends Endable {
   depth(): Promise<number>;
 }
 
+const data = { url: "https://shop.example.com", status: "running" };
+
 export function eventsQueueOf({ eventsQueueUrl: QueueUrl }: Service): EventsQueue {
   const credentials = { accessKeyId: "local", secretAccessKey: "local" };
   const sqs = new SQSClient({ endpoint: new URL(QueueUrl).origin, region: "us-east-1", credentials });
@@ -24,7 +26,7 @@ export function eventsQueueOf({ eventsQueueUrl: QueueUrl }: Service): EventsQueu
   return {
     async publish(project_id, deploymentIds, event = "deploy.started", timestamp = new Date().toISOString()) {
       const Entries = deploymentIds.map((deployment_id, index) => {
-        return { Id: `${index}`, MessageBody: JSON.stringify({ event, project_id, deployment_id, timestamp }) };
+        return { Id: `${index}`, MessageBody: JSON.stringify({ event, project_id, deployment_id, timestamp, data }) };
       });
       await sqs.send(new SendMessageBatchCommand({ QueueUrl, Entries }));
     },
