@@ -19,7 +19,7 @@ import { addWebhook, newDelivery, prepare } from "./units.ts";
 
 const full = {
   /** How long the sender runs, and how often its memory is measured in that time. */
-  senderMs: 120_000,
+  senderMs: 190_000,
   senderPoints: 6,
   /** Max due rows, max time to write them, and max time to sweep them. */
   due: 100_000,
