@@ -104,7 +104,8 @@ function poll(
 
   return loop(async () => {
     while (!stopping.aborted) {
-      if (inFlight >= concurrency.inFlight || batches.size >= maxConcurrency) {
+      // A receive gets a full batch: many small ones cost more calls.
+      if (inFlight > concurrency.inFlight - batchSize || batches.size >= maxConcurrency) {
         await Promise.race(batches);
         continue;
       }
@@ -112,7 +113,7 @@ function poll(
         const { Messages = [] } = await sqs.send(
           new ReceiveMessageCommand({
             QueueUrl,
-            MaxNumberOfMessages: Math.min(batchSize, concurrency.inFlight - inFlight),
+            MaxNumberOfMessages: batchSize,
             WaitTimeSeconds: POLL_SECONDS,
             MessageAttributeNames: ["All"],
             MessageSystemAttributeNames: ["All"],
