@@ -17,6 +17,7 @@ export interface EventsQueue extends Endable {
   depth(): Promise<number>;
 }
 
+/** `deploy.succeeded` requires it. */
 const data = { url: "https://shop.example.com", status: "running" };
 
 export function eventsQueueOf({ eventsQueueUrl: QueueUrl }: Service): EventsQueue {

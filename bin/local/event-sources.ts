@@ -84,7 +84,7 @@ const loop = (run: () => Promise<void>): { ended: Promise<void> } => ({ ended: r
 function poll(
   sqs: SQSClient,
   row: WorkerRow,
-  { queue, batchSize, maxConcurrency }: Extract<WorkerRow["trigger"], { kind: "queue" }>,
+  { queue, batchSize: maxReceived, maxConcurrency }: Extract<WorkerRow["trigger"], { kind: "queue" }>,
   handler: LambdaHandler,
   concurrency: Concurrency,
   stopping: AbortSignal,
@@ -104,8 +104,8 @@ function poll(
 
   return loop(async () => {
     while (!stopping.aborted) {
-      // A receive gets a full batch: many small ones cost more calls.
-      if (inFlight > concurrency.inFlight - batchSize || batches.size >= maxConcurrency) {
+      // There must be room for a full receive: many small ones cost more calls.
+      if (inFlight > concurrency.inFlight - maxReceived || batches.size >= maxConcurrency) {
         await Promise.race(batches);
         continue;
       }
@@ -113,7 +113,7 @@ function poll(
         const { Messages = [] } = await sqs.send(
           new ReceiveMessageCommand({
             QueueUrl,
-            MaxNumberOfMessages: batchSize,
+            MaxNumberOfMessages: maxReceived,
             WaitTimeSeconds: POLL_SECONDS,
             MessageAttributeNames: ["All"],
             MessageSystemAttributeNames: ["All"],
@@ -142,7 +142,7 @@ function poll(
 
 /** Max messages of a call of the SQS API. */
 const MAX_ENTRIES = 10;
-/** How long a message waits for others that are deleted in the same call. Its work is done, and a repetition would find that. */
+/** How long a message waits for others that are deleted in the same call. Its work is recorded: received again, it is skipped. */
 const DELETE_WAIT_MS = 100;
 
 /**

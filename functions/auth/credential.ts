@@ -27,6 +27,6 @@ export function readCredential(headers: Record<string, string[] | undefined>): C
  * @param wanted its name in lower case
  */
 export function headerValues(headers: Record<string, string[] | undefined>, wanted: string): string[] {
-  const names = Object.keys(headers).filter((name) => name.length === wanted.length && name.toLowerCase() === wanted);
+  const names = Object.keys(headers).filter((name) => name.toLowerCase() === wanted);
   return names.flatMap((name) => headers[name] ?? []);
 }

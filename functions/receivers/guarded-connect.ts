@@ -34,10 +34,10 @@ export function guardedAgents(allowed: Cidr[], resolve: Resolve, agentOptions: h
   const isReachable = (address: string) => isPublicAddress(address) || isAllowedAddress(address, allowed);
   // Plain http is accepted only for the ranges that the operator allowed.
   const isAllowed = (address: string) => isAllowedAddress(address, allowed);
-  // One context for all: to create one for each connection takes five times as long as the rest of it.
-  const tls = { secureContext: createSecureContext(), lookup: guardedLookup(resolve, isReachable) };
+  // One TLS context for all connections: Node would create one for each, which is four fifths of the CPU time of a new connection.
+  const overTls = { secureContext: createSecureContext(), lookup: guardedLookup(resolve, isReachable) };
   return {
-    "https:": guard(new https.Agent({ ...options, ...tls }), isReachable),
+    "https:": guard(new https.Agent({ ...options, ...overTls }), isReachable),
     "http:": guard(new http.Agent({ ...options, lookup: guardedLookup(resolve, isAllowed) }), isAllowed),
   };
 }
