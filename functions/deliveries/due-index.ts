@@ -1,11 +1,11 @@
 import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo, isConditionFailed, storedValue } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
-import type { Delivery } from "./delivery.ts";
+import type { Delivery, Due } from "./delivery.ts";
 
 /* The `due` index, which contains the pending rows by due time, and the wake-ups of parked webhooks. */
 
-export type DueKey = Pick<Delivery, "webhook_id" | "id"> & { due_at: string };
+export type DueKey = Pick<Delivery, "webhook_id" | "id"> & Due;
 
 /** Where the next page of a shard begins. */
 export type DueCursor = Record<string, unknown>;
@@ -50,17 +50,23 @@ export type ClaimedRow = Pick<Delivery, "project_id" | "webhook_id" | "id" | "at
  * costs a message, not a request
  * @returns the row, or undefined when it has changed since it was read, or a sender is sending its attempt
  */
-export async function claim({ webhook_id, id, due_at }: DueKey, until: string): Promise<ClaimedRow | undefined> {
+export async function claim(
+  { webhook_id, id, due_shard, due_at }: DueKey,
+  until: string,
+): Promise<ClaimedRow | undefined> {
   try {
     const { Attributes } = await dynamo().send(
       new UpdateCommand({
         TableName: tableName("deliveries"),
         Key: { webhook_id, id },
         UpdateExpression: "SET due_at = :until ADD handovers :one",
-        ConditionExpression: "due_at = :readDueAt AND (attribute_not_exists(sending_until) OR sending_until <= :now)",
+        // A row that was parked since may be due at the same time, in the partition of its webhook.
+        ConditionExpression:
+          "due_at = :readDueAt AND due_shard = :readShard AND (attribute_not_exists(sending_until) OR sending_until <= :now)",
         ExpressionAttributeValues: {
           ":until": until,
           ":readDueAt": due_at,
+          ":readShard": due_shard,
           ":now": new Date().toISOString(),
           ":one": 1,
         },
@@ -89,7 +95,7 @@ export async function claim({ webhook_id, id, due_at }: DueKey, until: string): 
  * Moves the due time of a claimed row: the end of a longer lease, or an earlier time because its message was not
  * accepted. Does nothing when the row has changed since.
  */
-export async function changeLease({ webhook_id, id, due_at }: DueKey, until: string): Promise<void> {
+export async function changeLease({ webhook_id, id, due_at }: Omit<DueKey, "due_shard">, until: string): Promise<void> {
   try {
     await dynamo().send(
       new UpdateCommand({

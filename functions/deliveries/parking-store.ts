@@ -60,7 +60,8 @@ const MAX_REMEMBERED = 10_000;
 const writtenAt = new Map<string, number>();
 
 /**
- * Makes sure that the wake-up of a webhook exists. To be called before a row is parked.
+ * Makes sure that the wake-up of a webhook exists. To be called before a row is parked. This write ends the time in which
+ * the parking was empty: a visit that starts between it and the row would otherwise remove the wake-up.
  * @param at when the parked rows are to be looked at
  */
 export async function ensureWakeUp(webhook: WebhookKey, at: Date): Promise<void> {
@@ -70,7 +71,7 @@ export async function ensureWakeUp(webhook: WebhookKey, at: Date): Promise<void>
     new UpdateCommand({
       ...keyOf(webhook),
       UpdateExpression:
-        "SET project_id = :project, due_shard = :shard, due_at = if_not_exists(due_at, :at), generation = if_not_exists(generation, :none) ADD parkings :one",
+        "SET project_id = :project, due_shard = :shard, due_at = if_not_exists(due_at, :at), generation = if_not_exists(generation, :none) REMOVE empty_since ADD parkings :one",
       ExpressionAttributeValues: {
         ":project": webhook.project_id,
         ":shard": shardOf(webhook.id),
@@ -78,10 +79,10 @@ export async function ensureWakeUp(webhook: WebhookKey, at: Date): Promise<void>
         ":none": 0,
         ":one": 1,
       },
-      ReturnValues: "ALL_NEW",
+      ReturnValues: "ALL_OLD",
     }),
   );
-  const { generation, empty_since } = Attributes as WakeUp;
+  const { generation = 0, empty_since }: Partial<WakeUp> = Attributes ?? {};
   if (generation === 0 || empty_since !== undefined) await scheduleDrain(webhook, at);
   if (writtenAt.size >= MAX_REMEMBERED) writtenAt.clear();
   writtenAt.set(webhook.id, now);

@@ -11,7 +11,7 @@ import {
   startDrain,
 } from "../../../functions/deliveries/parking-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
-import { interceptSqs, restoreAws, watchDynamo, watchQueue } from "../../support/aws-calls.ts";
+import { interceptDynamo, interceptSqs, restoreAws, watchDynamo, watchQueue } from "../../support/aws-calls.ts";
 import {
   changeWakeUp,
   givenDelivery,
@@ -222,6 +222,23 @@ describe("an empty parking", () => {
   ])("keeps its wake-up when %s during the visit", async (_, during) => {
     await emptySince(2 * TEN_MINUTES_MS);
     await visit({ during });
+    expect(await wakeUpOf(webhook)).toBeDefined();
+  });
+
+  test("keeps its wake-up when the last visit runs between the two writes of a delivery that is being parked", async () => {
+    await emptySince(2 * TEN_MINUTES_MS);
+    later(31_000);
+    let isVisited = false;
+    interceptDynamo(async ({ command }, send) => {
+      const output = await send();
+      if (command === "UpdateItemCommand" && !isVisited) {
+        isVisited = true;
+        await visit();
+      }
+      return output;
+    });
+    await ensureWakeUp(webhook, new Date());
+    expect(isVisited).toBe(true);
     expect(await wakeUpOf(webhook)).toBeDefined();
   });
 });

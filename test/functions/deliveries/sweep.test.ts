@@ -1,6 +1,6 @@
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
-import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import { type Delivery, parkingShardOf } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
 import { claim, findDue } from "../../../functions/deliveries/due-index.ts";
 import { ensureWakeUp } from "../../../functions/deliveries/parking-store.ts";
@@ -182,10 +182,19 @@ describe("a row that has changed since the index was read", () => {
 
   test("because another sweep has claimed it is not enqueued", async () => {
     const until = new Date(Date.now() + LEASE_MS).toISOString();
-    beforeClaim(lost, () => claim({ ...lost, due_at: lost.due_at ?? "" }, until));
+    beforeClaim(lost, () => claim({ ...lost, due_at: lost.due_at ?? "", due_shard: lost.due_shard ?? 0 }, until));
     await sweep();
     expect(await takeDueAttempts()).toEqual([]);
     expect((await rowOf(lost)).due_at).toBe(until);
+  });
+
+  test("because it was parked with the same due time is not enqueued and keeps its place", async () => {
+    const at = minutesAgo(5);
+    const late = await givenDelivery(webhook, { at, due_at: at.toISOString() });
+    beforeClaim(late, () => deliveries.park(late, soon));
+    await sweep();
+    expect(await takeDueAttempts()).not.toContainEqual(expect.objectContaining({ delivery_id: late.id }));
+    expect(await rowOf(late)).toMatchObject({ due_shard: parkingShardOf(webhook.id), due_at: at.toISOString() });
   });
 });
 
@@ -208,7 +217,9 @@ test("the sweep counts the rows that it enqueued, without those that another swe
     givenDelivery(webhook, { at: minutesAgo(5) }),
   ]);
   const until = new Date(Date.now() + LEASE_MS).toISOString();
-  beforeClaim(claimed, () => claim({ ...claimed, due_at: claimed.due_at ?? "" }, until));
+  beforeClaim(claimed, () =>
+    claim({ ...claimed, due_at: claimed.due_at ?? "", due_shard: claimed.due_shard ?? 0 }, until),
+  );
   const write = jest.spyOn(logSink, "write").mockImplementation(() => {});
   await sweep();
   expect(write.mock.calls).toMatchObject([["info", { message: "sweep", failed_shards: 0, Redriven: 1 }]]);
