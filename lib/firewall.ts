@@ -5,8 +5,9 @@ import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts"
 import type { FirewallLimits } from "./stage.ts";
 
 /**
- * Puts AWS WAF in front of the API. It blocks an IP address and a credential that send too many requests. WAF counts
- * within about 30 seconds and not exactly, so the throttles of API Gateway stay the upper bound.
+ * Puts AWS WAF in front of the API. It blocks an IP address and a credential that send too many requests. WAF reacts
+ * within about 30 seconds, sometimes after minutes, and does not count exactly, so the throttles of API Gateway stay the
+ * upper bound. https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-type-rate-based-caveats.html
  *
  * A blocked request gets the gateway response WAF_FILTERED (functions/manifest/gateway-responses.ts), a 429 with
  * `Retry-After` and the request id. A rule must not have a custom response: it would take precedence, with a fixed body
@@ -54,7 +55,7 @@ const WINDOW_SECONDS = 60;
  * The limit of the address is needed because a credential can be invented: each invented one would be counted alone.
  * API Gateway rejects these with 401, but AWS does not document whether it throttles before or after the authorizer. If
  * before, they use up the throttle too. Two addresses can still send more than the throttle of `recover`, and one can in
- * the half minute until WAF blocks it. The users of one network share its limit.
+ * the time until WAF blocks it. The users of one network share its limit.
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-request-throttling.html
  */
 const THROTTLED_PER_MINUTE = 120;

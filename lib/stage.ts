@@ -272,7 +272,7 @@ export class InvalidStageError extends Error {
 
 /**
  * Checks the options of a stage, and adds the console's custom domain to its CORS origins.
- * @throws InvalidStage with every option that is not valid
+ * @throws InvalidStageError with every option that is not valid
  */
 export function validateStage(stage: Stage): Stage {
   const { success, data, error } = stageWithSeparateIssuers.safeParse(stage);

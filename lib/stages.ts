@@ -35,8 +35,8 @@ export class UnknownStageError extends Error {
 /**
  * Returns a stage by its name.
  * @param name value of the CDK context `stage`; undefined = `dev`
- * @throws UnknownStage when no stage has this name
- * @throws InvalidStage when an option of the stage is not valid
+ * @throws UnknownStageError when no stage has this name
+ * @throws InvalidStageError when an option of the stage is not valid
  */
 export function stageNamed(name: unknown = DEFAULT_STAGE): Stage {
   const stage = stages.find((candidate) => candidate.name === name);
@@ -47,7 +47,7 @@ export function stageNamed(name: unknown = DEFAULT_STAGE): Stage {
 /**
  * Reads the CDK context of a deployment: `-c stage=<name> -c urgent=true`.
  * @param get returns the value of a context key; undefined = not set
- * @throws UnknownStage, InvalidStage as stageNamed
+ * @throws UnknownStageError, InvalidStageError as stageNamed
  */
 export function readContext(get: (key: string) => unknown): { stage: Stage; isUrgent: boolean } {
   return { stage: stageNamed(get("stage")), isUrgent: get("urgent") === "true" };

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { WebhookEventName } from "../deployments/webhook-event.ts";
-import { canonicalUuid, timeOfId } from "../platform/uuid.ts";
+import { canonicalUuid, timeOfUuid } from "../platform/uuid.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { invalidField } from "../schema/input.ts";
 import type { DeliveryStatus } from "./delivery.ts";
@@ -57,8 +57,8 @@ export function readListCursor(cursor: string, listed: ListedDeliveries): string
 
 /** DynamoDB rejects a query that begins outside its key condition. */
 function isInRange(id: string, { since, until }: DeliveryFilters): boolean {
-  const time = timeOfId(id);
-  return (since === undefined || time >= since.getTime()) && (until === undefined || time < until.getTime());
+  const time = timeOfUuid(id);
+  return (since === undefined || time >= since) && (until === undefined || time < until);
 }
 
 function digestOf({ scope, filters }: ListedDeliveries): Buffer {

@@ -86,8 +86,8 @@ export const tables = {
    */
   notifications: { env: "NOTIFICATIONS_TABLE", name: "notifications", partitionKey: "due_shard", sortKey: "due" },
   /**
-   * Workflows of CI systems that projects trust. Each one is stored twice: in the list of its repository, of which the
-   * authorizer reads one page per request, and in the list of its project.
+   * Workflows of CI systems that projects trust. Each one is stored three times: in the list of its project, and for the
+   * authorizer in two lists of its repository, by project and by age.
    */
   trustedWorkflows: {
     env: "TRUSTED_WORKFLOWS_TABLE",

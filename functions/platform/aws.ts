@@ -138,8 +138,8 @@ const MAX_CONFLICTS = 12;
  * Concurrent transactions on the same item (for example the counter of a user's keys) cancel each other. The SDK does
  * not retry a canceled transaction, so this function does, with exponential backoff and jitter.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-conflict-handling
- * @param items by a name that `ConditionsFailed` reports
- * @throws ConditionsFailed with the names of the items whose condition failed
+ * @param items by a name that `ConditionsFailedError` reports
+ * @throws ConditionsFailedError with the names of the items whose condition failed
  */
 export async function transact(items: Record<string, TransactItem>): Promise<void> {
   const names = Object.keys(items);

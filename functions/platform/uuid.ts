@@ -9,9 +9,6 @@ export function timeOrderedUuid(millis: number, random: Uint8Array): string {
   return v7({ msecs: millis, random });
 }
 
-/** Returns the time of a time-ordered UUID, in milliseconds since the epoch. */
-export const timeOfId = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
-
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**

@@ -584,7 +584,7 @@ const invalidValues = {
     "javascript:alert(1)",
     "file:///etc/passwd",
   ],
-  /** Unusual but valid. They are stored and returned unchanged. */
+  /** Unusual but valid. They are stored and returned as they are requested. */
   unusualUrls: [
     "https://hooks.example.com/{a}|b^c`",
     "https://hooks.example.com/%",

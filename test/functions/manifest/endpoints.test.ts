@@ -174,8 +174,6 @@ const noCredentials: [title: string, authorization: string][] = [
   ["two credentials in one header", "Bearer one, Bearer two"],
 ];
 
-/** Values of access that reject API keys. */
-
 describe.each(openRows)("$method $path, for anyone", (row) => {
   const credentials: [title: string, headers: () => Record<string, string>][] = [
     ["no credential", () => ({})],
