@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type LockedPackages, missingPackages } from "../../bin/commands/lock.ts";
+
+test("package-lock.json lists the optional packages of all platforms, which npm ci requires: npm run lock adds them", () => {
+  const lock: { packages: LockedPackages } = JSON.parse(
+    readFileSync(join(import.meta.dirname, "../../package-lock.json"), "utf8"),
+  );
+  expect(Object.keys(missingPackages(lock.packages))).toEqual([]);
+});
+
+test("an entry has the platform that the package's name contains", () => {
+  const version = "1.2.3";
+  const optionalDependencies = { "@a/darwin-arm64": version, "@a/b-linux-arm-musleabihf": version };
+  expect(missingPackages({ "node_modules/b": { dev: true, optionalDependencies } })).toEqual({
+    "node_modules/@a/darwin-arm64": { version, dev: true, optional: true, os: ["darwin"], cpu: ["arm64"] },
+    "node_modules/@a/b-linux-arm-musleabihf": {
+      version,
+      dev: true,
+      optional: true,
+      os: ["linux"],
+      cpu: ["arm"],
+      libc: ["musl"],
+    },
+  });
+});
+
+test("a package is found next to its dependent, and in each folder above", () => {
+  const optionalDependencies = { "c-linux-x64": "1.0.0" };
+  const dependent = "node_modules/a/node_modules/@b/b";
+  const missingBeside = (place: string) =>
+    Object.keys(missingPackages({ [dependent]: { optionalDependencies }, [place]: {} }));
+  expect(missingBeside(`${dependent}/node_modules/c-linux-x64`)).toEqual([]);
+  expect(missingBeside("node_modules/a/node_modules/c-linux-x64")).toEqual([]);
+  expect(missingBeside("node_modules/c-linux-x64")).toEqual([]);
+  expect(missingBeside("node_modules/d/node_modules/c-linux-x64")).toEqual(["node_modules/c-linux-x64"]);
+});
+
+test("a package without an exact version, or without a platform in its name, is an error that names it", () => {
+  const missing = (name: string, range: string) => () =>
+    missingPackages({ "": { optionalDependencies: { [name]: range } } });
+  expect(missing("a-linux-x64", "^1.0.0")).toThrow("No entry for a-linux-x64@^1.0.0");
+  expect(missing("a-wasm32", "1.0.0")).toThrow("No entry for a-wasm32@1.0.0");
+});
