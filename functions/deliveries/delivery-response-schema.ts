@@ -65,7 +65,11 @@ export const attemptSchema = z.strictObject({
     ),
   status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
   error_code: z.nullable(oneOf<FailureCode>("Why the attempt failed; null for a success.", failureMeanings)),
-  response_excerpt: z.nullable(text("The start of the response body, at most 1 KB; null when it is empty.")),
+  response_excerpt: z.nullable(
+    text(
+      "The start of the response body, at most 1 KB; null when it is empty, and for attempts before the newest three.",
+    ),
+  ),
   trigger: oneOf<Trigger>("Why the attempt was made.", {
     schedule: "it was due according to the retry schedule",
     redeliver: "a redelivery of this delivery was requested",

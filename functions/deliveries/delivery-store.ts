@@ -13,6 +13,7 @@ import {
   nextAttemptNow,
   type PendingDelivery,
   parkingShardOf,
+  withAttempt,
 } from "./delivery.ts";
 
 /*
@@ -235,21 +236,21 @@ export function recordAttempt(
     delivery,
     next,
     {
-      set: [appendAttempt, "attempt_count = :number", "sending_id = :sendingId"],
+      set: [setAttempts, "attempt_count = :number", "sending_id = :sendingId"],
       // The trigger of this attempt is stored with it. The next attempt is made by the schedule.
       remove: ["#trigger", "sending_until", "handovers"],
-      values: { ...attemptValues(attempt, attempt.number), ":sendingId": sendingId },
+      values: { ...attemptValues(delivery, attempt, attempt.number), ":sendingId": sendingId },
     },
     isRecordedBy(sendingId, attempt.number),
   );
 }
 
-const appendAttempt = "attempts = list_append(if_not_exists(attempts, :none), :attempts)";
+const setAttempts = "attempts = :attempts";
 
-const attemptValues = (attempt: Attempt, number: number) => ({
+/** The condition of each write is that the row has as many attempts as `read`, so none is lost. */
+const attemptValues = (read: Delivery, attempt: Attempt, number: number) => ({
   ":number": number,
-  ":attempts": [{ ...attempt, number }],
-  ":none": [],
+  ":attempts": withAttempt(read, { ...attempt, number }),
 });
 
 type StoredRow = (attribute: string) => string | undefined;
@@ -267,8 +268,8 @@ export function recordOvertaken(delivery: Delivery, attempt: Attempt, sendingId:
     pendingWithNewRequest(delivery),
     delivery,
     {
-      expression: `SET attempt_count = :number, attempts_before_schedule = :number, ${appendAttempt}, sending_id = :sendingId REMOVE sending_until, handovers`,
-      values: { ...attemptValues(attempt, attempt.number), ":sendingId": sendingId },
+      expression: `SET attempt_count = :number, attempts_before_schedule = :number, ${setAttempts}, sending_id = :sendingId REMOVE sending_until, handovers`,
+      values: { ...attemptValues(delivery, attempt, attempt.number), ":sendingId": sendingId },
     },
     isRecordedBy(sendingId, attempt.number),
   );
@@ -288,7 +289,7 @@ export async function recordAfterAnother(
 ): Promise<Delivery | undefined> {
   const number = read.attempt_count + 1;
   const sets = [
-    appendAttempt,
+    setAttempts,
     "attempt_count = :number",
     "sending_id = :sendingId",
     ...(isFinal ? ["#status = :succeeded"] : []),
@@ -304,7 +305,7 @@ export async function recordAfterAnother(
     {
       expression: `SET ${sets.join(", ")}${removes}`,
       values: {
-        ...attemptValues(attempt, number),
+        ...attemptValues(read, attempt, number),
         ":sendingId": sendingId,
         ...(isFinal && { ":succeeded": "succeeded" }),
         ...(!isFinal && read.status === "pending" && { ":zero": 0, ":one": 1 }),

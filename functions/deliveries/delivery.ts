@@ -73,7 +73,7 @@ export interface Attempt {
   status_code?: number | undefined;
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
-  /** Start of the response body, at most 1 KB of text. */
+  /** Start of the response body, at most 1 KB of text; absent when it is empty, and for attempts before the newest three. */
   response_excerpt?: string | undefined;
   trigger: Trigger;
   /** Input of the failure hint: see `detail` in functions/receivers/failure-hints.ts. */
@@ -86,10 +86,23 @@ const RETENTION_DAYS = 30;
 export const expiresAt = (now: Date): number => Math.floor(now.getTime() / 1000) + RETENTION_DAYS * 24 * 3600;
 
 /**
- * A delivery with this many attempts cannot be redelivered or recovered. Even with the retries after the last request
- * and a response of 1 KB each, its attempts stay below 100 KB, and the row below DynamoDB's limit of 400 KB.
+ * A delivery with this many attempts cannot be redelivered or recovered. Even with the retries after the last request,
+ * its attempts stay below 20 KB, and the row below DynamoDB's limit of 400 KB.
  */
 export const MAX_ATTEMPTS = 50;
+
+/** Attempts that keep what the receiver sent. A query pays for the whole row, whatever it returns of it. */
+const MAX_KEPT_RESPONSES = 3;
+
+/** Returns the attempts of a delivery with one more. Only the newest keep the excerpt of the response and the target of a redirect. */
+export function withAttempt({ attempts = [] }: Pick<Delivery, "attempts">, attempt: Attempt): Attempt[] {
+  const all = [...attempts, attempt];
+  return all.map((each, index) => (index < all.length - MAX_KEPT_RESPONSES ? withoutResponse(each) : each));
+}
+
+/** With a status, `detail` is the target of a redirect, up to 2 KB; otherwise it is a short code. */
+const withoutResponse = ({ response_excerpt, detail, ...rest }: Attempt): Attempt =>
+  rest.status_code === undefined ? { ...rest, detail } : rest;
 
 /**
  * Partition keys of the `due` index. DynamoDB accepts 1,000 writes a second for each, so 32 carry about 10,000

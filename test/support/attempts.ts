@@ -66,7 +66,7 @@ export function watchMessages(): SentMessage[] {
 /** Runs `before` in front of each write that records an attempt. It may throw. */
 export function beforeRecords(before: () => Promise<void> | void): void {
   interceptDynamo(async ({ command, input }, send) => {
-    const isUpdate = command === "UpdateItemCommand" && String(input.UpdateExpression).includes("list_append");
+    const isUpdate = command === "UpdateItemCommand" && String(input.UpdateExpression).includes("attempts = :attempts");
     const isInsert = command === "PutItemCommand" && "attempts" in (input.Item as object);
     if (isUpdate || isInsert) await before();
     return send();

@@ -1396,7 +1396,7 @@ export interface components {
         | "address_blocked"
         | "invalid_response"
         | null;
-      /** @description The start of the response body, at most 1 KB; null when it is empty. */
+      /** @description The start of the response body, at most 1 KB; null when it is empty, and for attempts before the newest three. */
       response_excerpt: string | null;
       /**
        * @description Why the attempt was made.

@@ -37,7 +37,7 @@ export function AsSent({ attempt, delivery, url }: AsSentProps) {
             : `${attempt.request_count}: the first was sent on a connection that the receiver had closed`}
         </dd>
         <dt>Body</dt>
-        <dd>{attempt.response_excerpt ? "its start is above, at most 1 KB" : "empty"}</dd>
+        <dd>{excerptNote(attempt, delivery)}</dd>
       </dl>
     </>
   );
@@ -45,3 +45,9 @@ export function AsSent({ attempt, delivery, url }: AsSentProps) {
 
 const headerLines = (headers: AttemptHeaders): string =>
   headers.map(([name, value]) => `${name}: ${value ?? "(not stored)"}`).join("\n");
+
+/** The service keeps the excerpts of the newest three attempts. */
+function excerptNote({ number, response_excerpt }: Attempt, { attempt_count }: DeliveryWithAttempts): string {
+  if (response_excerpt) return "its start is above, at most 1 KB";
+  return number > attempt_count - 3 ? "empty" : "not kept: only those of the newest three attempts are";
+}

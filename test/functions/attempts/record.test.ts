@@ -193,7 +193,11 @@ test("a record whose response is lost is neither repeated nor enqueued", async (
   const delivery = await givenDelivery(webhook);
   let isRepeated = false;
   interceptDynamo(async ({ command, input }, proceed) => {
-    if (command !== "UpdateItemCommand" || !String(input.UpdateExpression).includes("list_append") || isRepeated) {
+    if (
+      command !== "UpdateItemCommand" ||
+      !String(input.UpdateExpression).includes("attempts = :attempts") ||
+      isRepeated
+    ) {
       return proceed();
     }
     isRepeated = true;

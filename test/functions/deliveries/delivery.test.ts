@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  type Attempt,
   createDelivery,
   dueAt,
   expiresAt,
@@ -9,6 +10,7 @@ import {
   MAX_QUEUE_DELAY_SECONDS,
   parkingShardOf,
   shardOf,
+  withAttempt,
 } from "../../../functions/deliveries/delivery.ts";
 import { deliveryIdOf, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { settings } from "../../../functions/platform/env.ts";
@@ -101,4 +103,30 @@ test("the default grace period is 120 s, so that the sweep does not repeat an at
 test("the limits are 50 attempts, 900 s of queue delay and 30 days of retention", () => {
   expect({ MAX_ATTEMPTS, MAX_QUEUE_DELAY_SECONDS }).toEqual({ MAX_ATTEMPTS: 50, MAX_QUEUE_DELAY_SECONDS: 900 });
   expect(expiresAt(new Date("2026-01-01T00:00:00.999Z"))).toBe(1_767_225_600 + 2_592_000);
+});
+
+describe("withAttempt", () => {
+  const attemptOf = (number: number, changes: Partial<Attempt> = {}): Attempt => {
+    const response = {
+      status_code: 308,
+      error_code: "http_status" as const,
+      response_excerpt: "x",
+      detail: "https://new.example",
+    };
+    return { number, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "redeliver", ...response, ...changes };
+  };
+
+  test("keeps the responses of the newest three attempts only, and everything else of all", () => {
+    let attempts: Attempt[] | undefined;
+    for (let number = 1; number <= 5; number++) attempts = withAttempt({ attempts }, attemptOf(number));
+    const { response_excerpt, detail, ...older } = attemptOf(1);
+    expect(attempts).toEqual([older, { ...older, number: 2 }, attemptOf(3), attemptOf(4), attemptOf(5)]);
+  });
+
+  test("keeps the cause of an older attempt without a response, which is short", () => {
+    const first = attemptOf(1, { status_code: undefined, error_code: "tls_error", detail: "CERT_HAS_EXPIRED" });
+    const attempts = withAttempt({ attempts: [first, attemptOf(2), attemptOf(3)] }, attemptOf(4));
+    expect(attempts[0]).toMatchObject({ error_code: "tls_error", detail: "CERT_HAS_EXPIRED" });
+    expect(attempts[0]).not.toHaveProperty("response_excerpt");
+  });
 });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { makeAttempt } from "../../../functions/attempts/attempt.ts";
-import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import type { Attempt, Delivery } from "../../../functions/deliveries/delivery.ts";
 import { changeWebhook, dueAttempt, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { errorOf, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
@@ -97,6 +97,23 @@ test("the delivery detail returns the attempts with their responses, in order", 
       trigger: "schedule",
       hint: null,
     },
+  ]);
+});
+
+test("the delivery detail returns all attempts, with the responses of the newest three", async () => {
+  const delivery = await givenDelivery(scenario.webhook);
+  for (let number = 1; number <= 5; number++) {
+    receiver.respondWith((_, response) => response.writeHead(503).end(`response ${number}`));
+    await makeAttempt(dueAttempt(delivery, number));
+  }
+  const { attempts } = await shown(delivery);
+  const excerpts = attempts.map(({ number, response_excerpt }: Attempt) => [number, response_excerpt]);
+  expect(excerpts).toEqual([
+    [1, null],
+    [2, null],
+    [3, "response 3"],
+    [4, "response 4"],
+    [5, "response 5"],
   ]);
 });
 
