@@ -1,4 +1,5 @@
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../../functions/access/identity.ts";
+import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/access/request-budget.ts";
 import { MAX_EARLIER_KEYS, MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
 import { MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
 import {
@@ -18,7 +19,6 @@ import {
 import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
-import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/deliveries/request-budget.ts";
 import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
 import { type endpoints, permissions, workflowPermissions } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { chargeRequest } from "../access/request-budget-store.ts";
 import { enqueueCertification } from "../deliveries/delivery-queue.ts";
-import { chargeRequest } from "../deliveries/request-budget-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { ApiError } from "../platform/errors.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";

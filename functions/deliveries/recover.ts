@@ -1,3 +1,4 @@
+import { chargeRequest } from "../access/request-budget-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -9,7 +10,6 @@ import { recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
 import { enqueue } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 import { type RecoveryPosition, readRecoveryCursor } from "./recovery-cursor.ts";
-import { chargeRequest } from "./request-budget-store.ts";
 
 /**
  * Upper bounds for one call, checked after each page of at most 500 rows. The duration is well below the 29 s timeout of

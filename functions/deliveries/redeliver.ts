@@ -1,3 +1,4 @@
+import { chargeRequest } from "../access/request-budget-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
@@ -5,7 +6,6 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { toListItem } from "./delivery-presenter.ts";
 import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
-import { chargeRequest } from "./request-budget-store.ts";
 
 /** Sends a delivery of any status again, under the same id. If the attempt fails, the retry schedule restarts. */
 export const handler = defineEndpoint(

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { chargeRequest } from "../access/request-budget-store.ts";
 import { sampleWebhookEvent } from "../deployments/sample-webhook-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
@@ -8,7 +9,6 @@ import { createDelivery } from "./delivery.ts";
 import { testDeliveryInput, toListItem } from "./delivery-presenter.ts";
 import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
-import { chargeRequest } from "./request-budget-store.ts";
 
 /** Sends a sample event to one webhook, in one attempt. Ignores the webhook's events and whether it is disabled. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", {

@@ -1,4 +1,4 @@
-import { budgetExceeded, budgetWindowAt } from "../../../functions/deliveries/request-budget.ts";
+import { budgetExceeded, budgetWindowAt } from "../../../functions/access/request-budget.ts";
 
 test.each([
   ["at the start of a minute", "2026-03-01T10:15:00.000Z", "2026-03-01T10:15:00.000Z", 60],

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { chargeRequest } from "../../../functions/access/request-budget-store.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
-import { chargeRequest } from "../../../functions/deliveries/request-budget-store.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
