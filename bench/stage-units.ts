@@ -26,6 +26,8 @@ export function accessLogLine(values: Record<string, string>): string {
 const VALUES = {
   outcome: texts.outcomes,
   reason: Object.values(statusByCode).filter((status) => status === 401),
+  // Two during a gradual deployment.
+  version: ["1"],
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: a template is JSON
@@ -58,8 +60,8 @@ export function countStage() {
   const alarms = all("AWS::CloudWatch::Alarm");
   const read = ({ Metrics }: Json): number =>
     Metrics?.filter(({ MetricStat }: Json) => MetricStat !== undefined).length ?? 1;
-  const perMetric = Object.values<MetricRow>(metrics).map(({ dimension }) =>
-    dimension === undefined ? 1 : 1 + VALUES[dimension as keyof typeof VALUES].length,
+  const perMetric = Object.values<MetricRow>(metrics).map(({ dimensions = [] }) =>
+    dimensions.reduce((sum, dimension) => sum + VALUES[dimension as keyof typeof VALUES].length, 1),
   );
   return {
     alarms: alarms.length,

@@ -169,7 +169,7 @@ export const drills = {
   "rejected-credentials": {
     proof: "metric",
     does: "writes RejectedCredentials = 1,500 every minute; a real fault would be a flood of requests",
-    costs: `${graphs}; a gradual deployment of the authorizer that is in progress is rolled back`,
+    costs: `${graphs}; meanwhile a gradual deployment of the authorizer does not notice that valid credentials are rejected`,
     fault: metricValues("rejectedCredentials", 1_500),
     waitMinutes: 20,
   },

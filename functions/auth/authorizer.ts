@@ -16,7 +16,8 @@ import { identifyWorkflow } from "./workflow-identity.ts";
 /**
  * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
  * invalid credential it returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to
- * a 401. For an internal error it throws, which API Gateway converts to a 503.
+ * a 401. It throws only for an internal error, such as an outage, which API Gateway converts to a 503: alarms count what it
+ * throws, so no token may cause it.
  */
 export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
   return log.scope({ request_id: event.requestContext.requestId }, () => authorize(event));
@@ -94,7 +95,8 @@ const allow = (event: APIGatewayRequestAuthorizerEvent, identity: Identity) =>
 
 /** Logs the reason of the rejection. Accepted callers are in the access log of API Gateway. */
 function deny(event: APIGatewayRequestAuthorizerEvent, { code, message }: ApiError): APIGatewayAuthorizerResult {
-  log.info("credential rejected", { reason: code }, { rejectedCredentials: 1 });
+  const version = settings.functionVersion();
+  log.info("credential rejected", { reason: code, version }, { rejectedCredentials: 1 });
   return policy("Deny", "anonymous", event.methodArn, { errorCode: code, errorMessage: message });
 }
 

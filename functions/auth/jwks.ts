@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import http from "node:http";
+import https from "node:https";
 import { JwtVerifier } from "aws-jwt-verify";
 import {
   FetchError,
@@ -7,11 +10,11 @@ import {
   JwtExpiredError,
   JwtNotBeforeError,
   KidNotFoundInJwksError,
+  NonRetryableFetchError,
 } from "aws-jwt-verify/error";
 import { SimpleJwksCache } from "aws-jwt-verify/jwk";
 import { decomposeUnverifiedJwt } from "aws-jwt-verify/jwt";
 import { settings } from "../platform/env.ts";
-import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
 import { notValidYet, tokenExpired } from "./jwt-claims.ts";
 
@@ -23,8 +26,8 @@ import { notValidYet, tokenExpired } from "./jwt-claims.ts";
 /** Time after which the keys are fetched again: the longest that a removed key is trusted while the issuer responds. */
 const REFRESH_AFTER_MS = 5 * 60_000;
 /**
- * Minimum time between two fetches for tokens with unknown keys: callers choose the kid. Short, because a token may be
- * signed with a key that the issuer has just published; clients retry a 503 after a second.
+ * Minimum time between two fetches for tokens with unknown keys: callers choose the kid. In between, an unknown key is one
+ * that the issuer had not published two seconds ago: the token is invalid.
  */
 const MIN_LOOKUP_INTERVAL_MS = 2_000;
 /** Time for which a failed fetch is not repeated, because it takes up to six seconds of a request. */
@@ -40,13 +43,13 @@ export interface Jwks {
 interface IssuerKeys {
   verifier: ReturnType<typeof verifierFor>;
   fetchedAt: number;
-  /** The kids that were looked up in these keys without success. */
-  missing: Set<string>;
 }
 
 /** What is known about the keys of an issuer. The number of issuers is limited by the configuration. */
 interface IssuerState {
   cached?: IssuerKeys;
+  /** When newly fetched keys were last searched for an unknown kid; absent = never. */
+  lookedUpAt?: number;
   /** The last fetch, when it failed. */
   failed?: { error: unknown; at: number } | undefined;
 }
@@ -60,29 +63,50 @@ function stateOf({ issuer, uri, audience }: Jwks): IssuerState {
   return state;
 }
 
+/** Time from the request to the last byte of the response. It is sent twice at most. */
 const HTTP_TIMEOUT_MS = 3_000;
+/** Limits of a response, far above the keys of any known issuer: a larger one would fill the memory and the time of requests. */
+const MAX_BYTES = 256 * 1024;
+const MAX_KEYS = 100;
 
-/** Fetches over plain http, which only a local run accepts, from this machine (workflow-issuer.ts). */
-async function fetchOverHttp(uri: string): Promise<ArrayBuffer> {
+/** Plain http is accepted in a local run only, from this machine (workflow-issuer.ts). */
+async function fetchOnce(uri: string): Promise<ArrayBuffer> {
+  const { get } = uri.startsWith("http:") ? http : https;
+  const request = get(uri, { signal: AbortSignal.timeout(HTTP_TIMEOUT_MS) });
   try {
-    const response = await fetch(uri, { redirect: "error", signal: AbortSignal.timeout(HTTP_TIMEOUT_MS) });
-    if (!response.ok) throw new Error(`Status code is ${response.status}, expected 200`);
-    return await response.arrayBuffer();
+    const [response]: http.IncomingMessage[] = await once(request, "response");
+    if (response?.statusCode !== 200)
+      throw new NonRetryableFetchError(uri, `Status code is ${response?.statusCode}, expected 200`);
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of response) {
+      bytes += chunk.length;
+      if (bytes > MAX_BYTES) throw new NonRetryableFetchError(uri, `Response has more than ${MAX_BYTES} bytes`);
+      chunks.push(chunk);
+    }
+    return new Uint8Array(Buffer.concat(chunks)).buffer;
   } catch (error) {
-    throw new FetchError(uri, error);
+    throw error instanceof FetchError ? error : new FetchError(uri, error);
+  } finally {
+    request.destroy();
   }
 }
 
-/** Used for their requests only: parallel ones become one. */
-const fetchers = {
-  https: new SimpleJwksCache(),
-  http: new SimpleJwksCache({ fetcher: { fetch: fetchOverHttp } }),
+const fetcher = {
+  fetch: (uri: string) =>
+    fetchOnce(uri).catch((error) => {
+      if (error instanceof NonRetryableFetchError) throw error;
+      return fetchOnce(uri);
+    }),
 };
+
+/** Used for its requests only: parallel ones become one. */
+const downloads = new SimpleJwksCache({ fetcher });
 
 const verifierFor = ({ issuer, uri, audience }: Jwks) =>
   JwtVerifier.create({ issuer, audience, jwksUri: uri, graceSeconds: settings.jwtClockSkewSeconds() });
 
-/** Errors of the library when the issuer's keys are unavailable: no response, or a response without valid keys. */
+/** Errors when the issuer's keys are unavailable: no response, or one without valid keys or above a limit. */
 const issuerErrors = [FetchError, JwksValidationError, JwkValidationError];
 
 /** Codes of the errors that Node throws for a signature of a length or kind that does not fit the key. */
@@ -91,8 +115,7 @@ const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)
 /**
  * Returns the payload of a token that is signed by an issuer, or undefined for any other token. Public keys are fetched
  * every five minutes, and when a token names an unknown key.
- * @throws ApiError `token_expired`; `invalid_token` before its `nbf`; or `service_unavailable` when the token names an unknown key, too soon after another
- *   such token for another fetch
+ * @throws ApiError `token_expired`; `invalid_token` before its `nbf`
  * @throws FetchError or another of `issuerErrors` when the issuer's keys are unavailable; the token may be valid
  */
 export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Promise<unknown> {
@@ -134,26 +157,18 @@ async function currentKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
 }
 
 /**
- * Returns newly fetched keys for a token that names an unknown key; undefined = the issuer does not have the key either.
- * @throws ApiError `service_unavailable` too soon after a fetch for another token whose key is unknown
+ * Returns newly fetched keys for a token that names an unknown key; undefined = the issuer did not have it either, at most
+ * two seconds ago. What a token names must never become an error of this service: anyone can invent a kid.
  */
 async function keysForUnknownKid(jwks: Jwks, token: string, now: Date): Promise<IssuerKeys | undefined> {
-  const { header, payload } = decomposeUnverifiedJwt(token);
   // Unverified, but enough to reject: a token of another issuer needs no fetch.
-  if (payload.iss !== jwks.issuer) return undefined;
-  const kid = String(header.kid);
-  const { cached } = stateOf(jwks);
-  if (cached !== undefined) {
-    const isFetchedForThisToken = cached.fetchedAt >= now.getTime();
-    if (isFetchedForThisToken) cached.missing.add(kid);
-    const isLookupRecent = cached.missing.size > 0 && now.getTime() - cached.fetchedAt < MIN_LOOKUP_INTERVAL_MS;
-    if (isLookupRecent && cached.missing.has(kid)) return undefined;
-    if (isLookupRecent) {
-      throw new ApiError("service_unavailable", "The key of the JWT cannot be looked up at the moment. Try again.");
-    }
-  }
-  const keys = await fetchKeys(jwks, now);
-  if (verify(token, keys) === undefined) keys.missing.add(kid);
+  if (decomposeUnverifiedJwt(token).payload.iss !== jwks.issuer) return undefined;
+  const state = stateOf(jwks);
+  const { cached, lookedUpAt = 0 } = state;
+  if (now.getTime() - lookedUpAt < MIN_LOOKUP_INTERVAL_MS) return undefined;
+  const isFetchedForThisToken = cached !== undefined && cached.fetchedAt >= now.getTime();
+  const keys = isFetchedForThisToken ? undefined : await fetchKeys(jwks, now);
+  state.lookedUpAt = now.getTime();
   return keys;
 }
 
@@ -162,10 +177,11 @@ async function fetchKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
   const backoff = FAILURE_BACKOFF_MS[state.cached ? "withKeys" : "withoutKeys"];
   if (state.failed && now.getTime() - state.failed.at < backoff) throw state.failed.error;
   try {
-    const published = await fetchers[jwks.uri.startsWith("http:") ? "http" : "https"].getJwks(jwks.uri);
+    const published = await downloads.getJwks(jwks.uri);
+    if (published.keys.length > MAX_KEYS) throw new JwksValidationError(`Response has more than ${MAX_KEYS} keys`);
     const verifier = verifierFor(jwks);
     verifier.cacheJwks(published);
-    state.cached = { verifier, fetchedAt: now.getTime(), missing: new Set() };
+    state.cached = { verifier, fetchedAt: now.getTime() };
     state.failed = undefined;
     return state.cached;
   } catch (error) {

@@ -6,15 +6,15 @@
 export interface MetricRow {
   name: string;
   unit: "Count" | "Milliseconds" | "Seconds";
-  /** A second dimension beside the stage. The metric is written both with and without it. */
-  dimension?: string;
+  /** Dimensions beside the stage. The metric is written without them, and with each of them alone. */
+  dimensions?: readonly string[];
 }
 
 export const METRICS_NAMESPACE = "DeploymentWebhooks";
 
 export const metrics = {
   /** Delivery attempts. The outcome is `succeeded` or the error code of the attempt. */
-  attempts: { name: "Attempts", unit: "Count", dimension: "outcome" },
+  attempts: { name: "Attempts", unit: "Count", dimensions: ["outcome"] },
   /**
    * 1 for a first attempt that succeeded, 0 for one that failed: the average is the success rate. Only scheduled first
    * attempts count. Test deliveries, redeliveries, recoveries, and deliveries that waited because the receiver was down
@@ -36,8 +36,11 @@ export const metrics = {
   webhooksDisabled: { name: "WebhooksDisabled", unit: "Count" },
   /** Attempts blocked because the host resolved to an address that is not public. */
   blockedAddresses: { name: "BlockedAddresses", unit: "Count" },
-  /** Rejected credentials. The reason is the error code. API Gateway itself rejects requests without a credential. */
-  rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimension: "reason" },
+  /**
+   * Rejected credentials. The reason is the error code. The version is that of the authorizer: a gradual deployment compares
+   * its versions. API Gateway itself rejects requests without a credential.
+   */
+  rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimensions: ["reason", "version"] },
   /** Queue messages that failed because of an internal error. Each retry that fails counts again. */
   messagesFailed: { name: "MessagesFailed", unit: "Count" },
   /**

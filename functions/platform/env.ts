@@ -72,6 +72,8 @@ export const settings = {
   stage: () => optional("STAGE") ?? "local",
   /** Whether this is a local run or a test. Every function on AWS has the name of its stage. */
   isLocal: () => optional("STAGE") === undefined,
+  /** Version of the running function. */
+  functionVersion: () => optional("AWS_LAMBDA_FUNCTION_VERSION") ?? "local",
   /** Minimum time between two writes of `last_used_at` of a key. */
   lastUsedResolutionSeconds: () => seconds("LAST_USED_RESOLUTION_SECONDS", DEFAULT_LAST_USED_RESOLUTION_SECONDS),
   /** Delays between the attempts of a delivery, in seconds; undefined = the default schedule. */

@@ -5,7 +5,9 @@ export type MetricValues = { [Key in MetricKey]?: number | undefined };
 
 /** The fields that a log line must have because they are dimensions of its metrics. */
 export type DimensionsOf<Values> = {
-  [Key in keyof Values & MetricKey as (typeof metrics)[Key] extends { dimension: infer Name extends string }
+  [Key in keyof Values & MetricKey as (typeof metrics)[Key] extends {
+    dimensions: readonly (infer Name extends string)[];
+  }
     ? Name
     : never]: string;
 };
@@ -27,9 +29,9 @@ export function embeddedMetrics(measured: MetricValues[], stage: string, now: Da
     return list.length === 0 ? [] : [{ ...row(key), value: list.length === 1 ? list[0] : list }];
   });
   if (values.length === 0) return {};
-  const directives = [...Map.groupBy(values, ({ dimension }) => dimension)].map(([dimension, group]) => ({
+  const directives = [...Map.groupBy(values, ({ dimensions }) => dimensions)].map(([dimensions = [], group]) => ({
     Namespace: METRICS_NAMESPACE,
-    Dimensions: [["stage"], ...(dimension === undefined ? [] : [["stage", dimension]])],
+    Dimensions: [["stage"], ...dimensions.map((dimension) => ["stage", dimension])],
     Metrics: group.map(({ name, unit }) => ({ Name: name, Unit: unit })),
   }));
   return {
@@ -44,6 +46,6 @@ const row = (key: MetricKey): MetricRow => metrics[key];
 /** Returns the fields of a log line that are dimensions of these metrics. */
 export function dimensionsOf(measured: MetricValues, fields: Record<string, unknown>): Record<string, unknown> {
   const keys = (Object.keys(measured) as MetricKey[]).filter((key) => measured[key] !== undefined);
-  const names = keys.flatMap((key) => row(key).dimension ?? []);
+  const names = keys.flatMap((key) => row(key).dimensions ?? []);
   return Object.fromEntries(names.map((name) => [name, fields[name]]));
 }

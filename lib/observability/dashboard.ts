@@ -233,14 +233,17 @@ const perMinute = (
 ): cloudwatch.Metric => ownMetric(stage, key, { statistic, period: MINUTE }).with({ label });
 
 /**
- * Returns one line per value of a metric's own dimension. Graphs can search for values that are not known in advance;
+ * Returns one line per value of a metric's first dimension of its own. Graphs can search for values that are not known in advance;
  * alarms cannot.
  */
 function byDimension(
   stage: MonitoredResources["stage"],
   key: "attempts" | "rejectedCredentials",
 ): cloudwatch.SearchExpression {
-  const { name, dimension } = metrics[key];
+  const {
+    name,
+    dimensions: [dimension],
+  } = metrics[key];
   const schema = `{${METRICS_NAMESPACE},stage,${dimension}} MetricName="${name}" stage="${stage.name}"`;
   return new cloudwatch.SearchExpression({
     expression: `SEARCH('${schema}', 'Sum', ${MINUTE.toSeconds()})`,

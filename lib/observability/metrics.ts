@@ -18,18 +18,20 @@ interface MetricOptions {
   statistic: string;
   /** Default: five minutes. */
   period?: Duration;
+  /** Values of dimensions beside the stage. Default: none, for all values of its own dimensions. */
+  dimensions?: Record<string, string>;
 }
 
-/** Returns a metric that the functions write (functions/manifest/metrics.ts), over all values of its own dimension. */
+/** Returns a metric that the functions write (functions/manifest/metrics.ts). */
 export function ownMetric(
   stage: Pick<Stage, "name">,
   key: MetricKey,
-  { statistic, period = FIVE_MINUTES }: MetricOptions,
+  { statistic, period = FIVE_MINUTES, dimensions }: MetricOptions,
 ): cloudwatch.Metric {
   return new cloudwatch.Metric({
     namespace: METRICS_NAMESPACE,
     metricName: metrics[key].name,
-    dimensionsMap: { stage: stage.name },
+    dimensionsMap: { stage: stage.name, ...dimensions },
     statistic,
     period,
   });

@@ -50,6 +50,9 @@ function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<A
       },
     ];
   }
+  const { version } = alias.version;
+  // The valid credentials that the new version would have accepted, with the share that both versions accept.
+  const expected = "newCalls * (calls - rejected) / calls";
   return [
     errors,
     {
@@ -63,14 +66,22 @@ function rollbackRows({ file, alias, stage }: GraduallyDeployedFunction): Omit<A
       when: { atLeast: 1_000 },
     },
     {
-      // A new version that rejects every credential rejects a tenth of all calls, on top of those usually rejected.
+      // Lambda chooses the version of a call at random, so invalid credentials of strangers lower both shares alike. Of fewer
+      // than 15 expected calls, chance alone may take three quarters.
+      // https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
       id: "rejecting",
       meaning: `The new version of ${file} rejects valid credentials and is rolled back.`,
-      metric: math("IF(rejected >= 10 AND calls >= 50, 100 * rejected / calls, 0)", MINUTE, {
-        rejected: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: MINUTE }),
+      metric: math(`IF(${expected} >= 15, 100 - 100 * (newCalls - newRejected) / (${expected}), 0)`, MINUTE, {
         calls,
+        rejected: ownMetric(stage, "rejectedCredentials", { statistic: SUM, period: MINUTE }),
+        newCalls: calls.with({ dimensionsMap: { ...calls.dimensions, ExecutedVersion: version } }),
+        newRejected: ownMetric(stage, "rejectedCredentials", {
+          statistic: SUM,
+          period: MINUTE,
+          dimensions: { version },
+        }),
       }),
-      when: { atLeast: 8 },
+      when: { atLeast: 75 },
     },
   ];
 }

@@ -13,6 +13,7 @@ import type { AddressInfo } from "node:net";
 import { jest } from "@jest/globals";
 import { FetchError } from "aws-jwt-verify/error";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
+import fc from "fast-check";
 import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
 import { verifyJwt } from "../../../functions/auth/verify-jwt.ts";
 import { logSink } from "../../../functions/platform/log.ts";
@@ -37,13 +38,15 @@ const jwkOf = (alg: string, more: object = { alg, use: "sig" }) => ({
 const published = () => ({ keys: algorithms.map((alg) => jwkOf(alg)) });
 
 /** The response of the issuer, and the paths of the requests that it received. */
-let issuerResponse: { status: number; body: unknown };
+let issuerResponse: { status: number; body: unknown; stall?: boolean };
 let requestedPaths: (string | undefined)[];
 let issuer: string;
 const server = https.createServer({ cert, key: fixture("tls-key.pem") }, ({ url }, response) => {
   requestedPaths.push(url);
-  const { status, body } = issuerResponse;
-  response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
+  const { status, body, stall } = issuerResponse;
+  response.writeHead(status);
+  if (stall) return response.write("{");
+  return response.end(typeof body === "string" ? body : JSON.stringify(body));
 });
 let origin: string;
 
@@ -103,6 +106,13 @@ const allTimers = [
 const verify = (token: string, afterSeconds = 0) => verifyJwt(token, new Date(Date.now() + afterSeconds * 1000));
 const unknownKid = () => sign("RS256", claims(), { alg: "RS256", kid: randomUUID() });
 const apiError = (code: string) => ({ name: "ApiError", code });
+const authorize = (token: string) =>
+  authorizer({
+    type: "REQUEST",
+    methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
+    multiValueHeaders: { Authorization: [`Bearer ${token}`] },
+    requestContext: { requestId: "request-1" },
+  } as unknown as APIGatewayRequestAuthorizerEvent);
 
 describe.each(algorithms)("a token signed with %s", (alg) => {
   test("by the issuer is accepted, and the keys are fetched once", async () => {
@@ -245,10 +255,10 @@ describe("the issuer's keys", () => {
     expect(requestedPaths).toHaveLength(2);
   });
 
-  test("are not fetched for every token with an unknown key, and such a token may be valid", async () => {
+  test("are not fetched for every token with an unknown key", async () => {
     await expect(verify(unknownKid())).rejects.toMatchObject(apiError("invalid_token"));
     for (let tokens = 0; tokens < 20; tokens++) {
-      await expect(verify(unknownKid(), 1)).rejects.toMatchObject({ ...apiError("service_unavailable"), status: 503 });
+      await expect(verify(unknownKid(), 1)).rejects.toMatchObject(apiError("invalid_token"));
     }
     expect(requestedPaths).toHaveLength(1);
     expect(await verify(sign("RS256"), 1)).toBe(userId());
@@ -308,6 +318,27 @@ describe("the issuer's keys", () => {
     expect(await verify(issuedIn(3930), 3930)).toBe(userId());
   });
 
+  test("that are unknown while the issuer is down make no token invalid: it may be signed with a new one", async () => {
+    expect(await verify(sign("RS256"))).toBe(userId());
+    issuerResponse = { status: 500, body: "" };
+    for (const second of [10, 11, 50]) await expect(verify(unknownKid(), second)).rejects.toBeInstanceOf(FetchError);
+    expect(await verify(sign("RS256"), 51)).toBe(userId());
+  });
+
+  test("are used only if the issuer sends them within three seconds, or at a second request", async () => {
+    issuerResponse.stall = true;
+    const startedAt = performance.now();
+    await expect(verify(sign("RS256"))).rejects.toBeInstanceOf(FetchError);
+    expect(performance.now() - startedAt).toBeGreaterThan(5_900);
+    expect(requestedPaths).toHaveLength(2);
+  });
+
+  test("are used up to 100 keys in 256 KB", async () => {
+    const keys = Array(99).fill(jwkOf("ES256"));
+    issuerResponse.body = { keys: [...keys, jwkOf("RS256")], padding: "x".repeat(200 * 1024) };
+    expect(await verify(sign("RS256"))).toBe(userId());
+  });
+
   test("are requested every half a minute while the issuer is down", async () => {
     expect(await verify(sign("RS256"))).toBe(userId());
     issuerResponse = { status: 500, body: "" };
@@ -329,6 +360,11 @@ describe("the issuer's keys", () => {
     ["responds with HTML", () => (issuerResponse = { status: 200, body: "<html>Down for maintenance</html>" })],
     ["responds with an empty body", () => (issuerResponse = { status: 200, body: "" })],
     ["responds with other JSON", () => (issuerResponse = { status: 200, body: { message: "busy" } })],
+    ["responds with more than 100 keys", () => (issuerResponse.body = { keys: Array(101).fill(jwkOf("RS256")) })],
+    [
+      "responds with more than 256 KB",
+      () => (issuerResponse.body = JSON.stringify({ ...published(), padding: "x".repeat(256 * 1024) })),
+    ],
     ["responds with invalid keys", () => (issuerResponse = { status: 200, body: { keys: [{}] } })],
     ["is unreachable", () => (process.env.JWKS_URI = "https://127.0.0.1:1/jwks.json")],
     ["has an untrusted certificate", () => delete https.globalAgent.options.ca],
@@ -336,15 +372,10 @@ describe("the issuer's keys", () => {
     "are unavailable when the issuer %s: the authorizer throws, and recovers with the issuer",
     async (_title, breakIt) => {
       breakIt();
-      const event = {
-        type: "REQUEST",
-        methodArn: "arn:aws:execute-api:us-east-1:123456789012:api/prod/GET/v1/projects",
-        multiValueHeaders: { Authorization: [`Bearer ${sign("RS256")}`] },
-        requestContext: { requestId: "request-1" },
-      } as unknown as APIGatewayRequestAuthorizerEvent;
+      const token = sign("RS256");
       https.globalAgent.destroy();
       try {
-        await expect(authorizer(event)).rejects.not.toMatchObject({ name: "ApiError" });
+        await expect(authorize(token)).rejects.not.toMatchObject({ name: "ApiError" });
       } finally {
         https.globalAgent.options.ca = cert;
       }
@@ -352,10 +383,58 @@ describe("the issuer's keys", () => {
       issuerResponse = { status: 200, body: published() };
       jest.useFakeTimers({ now: Date.now() + 5_000, doNotFake: allTimers });
       try {
-        expect(await authorizer(event)).toMatchObject({ principalId: userId() });
+        expect(await authorize(token)).toMatchObject({ principalId: userId() });
       } finally {
         jest.useRealTimers();
       }
     },
   );
+});
+
+describe("a token that a stranger invents", () => {
+  const ciIssuer = () => `${issuer}/ci`;
+  beforeEach(() => {
+    process.env.JWT_SECRET = randomBytes(32).toString("hex");
+    process.env.OIDC_ISSUERS = JSON.stringify([{ name: "ci", issuer: ciIssuer(), audience: "api" }]);
+  });
+  afterEach(() => void delete process.env.OIDC_ISSUERS);
+
+  test.each([
+    ["users", () => issuer],
+    ["workflows", ciIssuer],
+  ])("is denied with any kid under the issuer of %s, and is no error of the authorizer", async (_title, iss) => {
+    for (let tokens = 0; tokens < 20; tokens++) {
+      const token = sign("RS256", { ...claims(), iss: iss() }, { alg: "RS256", kid: randomUUID() });
+      expect(await authorize(token)).toMatchObject({ context: { errorCode: "invalid_token" } });
+    }
+    expect(requestedPaths).toHaveLength(1);
+  });
+
+  test("is denied whatever its header, claims and signature are", async () => {
+    const oneOf = (...usual: unknown[]) => fc.oneof(fc.constantFrom(...usual), fc.jsonValue());
+    const header = fc.record(
+      { alg: oneOf("HS256", ...algorithms), kid: oneOf(...algorithms), crit: fc.jsonValue() },
+      { requiredKeys: ["alg"] },
+    );
+    const payload = fc.record(
+      {
+        iss: oneOf(issuer, ciIssuer()),
+        aud: oneOf("api"),
+        exp: oneOf(nowSeconds() + 600),
+        iat: fc.jsonValue(),
+        nbf: fc.jsonValue(),
+        sub: fc.jsonValue(),
+        repository_id: fc.jsonValue(),
+      },
+      { requiredKeys: ["iss"] },
+    );
+    const object = (fields: typeof header | typeof payload) =>
+      fc.oneof({ weight: 9, arbitrary: fields }, { weight: 1, arbitrary: fc.jsonValue() });
+    const signature = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString("base64url"));
+    const isDenied = async (...parts: [unknown, unknown, string]) => {
+      const token = parts.map((part) => (typeof part === "string" ? part : encode(part))).join(".");
+      expect(await authorize(token)).toMatchObject({ principalId: "anonymous" });
+    };
+    await fc.assert(fc.asyncProperty(object(header), object(payload), signature, isDenied), { numRuns: 2_000 });
+  });
 });

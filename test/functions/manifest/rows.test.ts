@@ -310,7 +310,7 @@ test.each(Object.entries<GatewayResponseRow>({ ...gatewayResponses, methodNotAll
 test("each metric has its name, unit and dimension", () => {
   expect(METRICS_NAMESPACE).toBe("DeploymentWebhooks");
   expect(metrics).toEqual<Record<keyof typeof metrics, MetricRow>>({
-    attempts: { name: "Attempts", unit: "Count", dimension: "outcome" },
+    attempts: { name: "Attempts", unit: "Count", dimensions: ["outcome"] },
     firstAttemptSuccess: { name: "FirstAttemptSuccess", unit: "Count" },
     eventToFirstAttempt: { name: "EventToFirstAttempt", unit: "Milliseconds" },
     deliveryLatency: { name: "DeliveryLatency", unit: "Milliseconds" },
@@ -318,7 +318,7 @@ test("each metric has its name, unit and dimension", () => {
     exhausted: { name: "Exhausted", unit: "Count" },
     webhooksDisabled: { name: "WebhooksDisabled", unit: "Count" },
     blockedAddresses: { name: "BlockedAddresses", unit: "Count" },
-    rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimension: "reason" },
+    rejectedCredentials: { name: "RejectedCredentials", unit: "Count", dimensions: ["reason", "version"] },
     messagesFailed: { name: "MessagesFailed", unit: "Count" },
     failedMessageAge: { name: "FailedMessageAge", unit: "Seconds" },
     rejectedEvents: { name: "RejectedEvents", unit: "Count" },

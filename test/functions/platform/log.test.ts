@@ -121,14 +121,16 @@ describe("on AWS", () => {
 
   test("a line with metrics is a valid embedded metric document with the stage of the environment", () => {
     process.env.STAGE = "prod";
-    const text = written(() => log.info("rejected", { reason: "token_expired" }, { rejectedCredentials: 1 }));
+    const text = written(() =>
+      log.info("rejected", { reason: "token_expired", version: "1" }, { rejectedCredentials: 1 }),
+    );
     const document = embeddedMetricSchema.parse(JSON.parse(text));
     expect(document).toMatchObject({ stage: "prod", reason: "token_expired", RejectedCredentials: 1 });
   });
 });
 
 test("metrics have the stage `local` when the environment names none", () => {
-  log.info("rejected", { reason: "token_expired" }, { rejectedCredentials: 1 });
+  log.info("rejected", { reason: "token_expired", version: "1" }, { rejectedCredentials: 1 });
   expect(lines).toMatchObject([{ stage: "local" }]);
 });
 

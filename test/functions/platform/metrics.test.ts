@@ -38,6 +38,12 @@ test("a metric with a dimension is written with and without it, other metrics of
   });
 });
 
+test("a metric with two dimensions is written with each of them alone", () => {
+  expect(embeddedMetrics([{ rejectedCredentials: 1 }], "prod", now)).toMatchObject({
+    _aws: { CloudWatchMetrics: [{ Dimensions: [["stage"], ["stage", "reason"], ["stage", "version"]] }] },
+  });
+});
+
 test("the value 0 is written, and undefined is not", () => {
   const document = embeddedMetrics([{ sweepLag: 0, redriven: undefined }], "prod", now);
   expect(document).toMatchObject({ SweepLag: 0 });
@@ -66,16 +72,19 @@ test("dimensionsOf returns only the dimension fields of the measured metrics", (
   expect(dimensionsOf({ retries: 1, attempts: undefined }, fields)).toEqual({});
 });
 
-const rows = Object.entries(metrics) as [MetricKey, { name: string; unit: string; dimension?: string }][];
-test.each(rows)("%s is written as a document that conforms to the specification", (key, { name, unit, dimension }) => {
-  const line = {
-    message: "m",
-    ...(dimension && { [dimension]: "some" }),
-    ...embeddedMetrics([{ [key]: 3 }], "dev", now),
-  };
-  const document = embeddedMetricSchema.parse(JSON.parse(JSON.stringify(line)));
-  expect(document._aws.CloudWatchMetrics[0]?.Metrics).toEqual([{ Name: name, Unit: unit }]);
-});
+const rows = Object.entries(metrics) as [MetricKey, { name: string; unit: string; dimensions?: string[] }][];
+test.each(rows)(
+  "%s is written as a document that conforms to the specification",
+  (key, { name, unit, dimensions = [] }) => {
+    const line = {
+      message: "m",
+      ...Object.fromEntries(dimensions.map((dimension) => [dimension, "some"])),
+      ...embeddedMetrics([{ [key]: 3 }], "dev", now),
+    };
+    const document = embeddedMetricSchema.parse(JSON.parse(JSON.stringify(line)));
+    expect(document._aws.CloudWatchMetrics[0]?.Metrics).toEqual([{ Name: name, Unit: unit }]);
+  },
+);
 
 test("metric names are unique and, unlike field names, in PascalCase", () => {
   const names = rows.map(([, { name }]) => name);

@@ -63,6 +63,7 @@ function dimensionText(stack: SynthesizedStack, value: Json): string {
   const resource = stack.target(value);
   const { QueueName, TableName, StageName, Name } = resource.Properties;
   if (resource.Type === "AWS::Lambda::Function") return fileOf(resource);
+  if (resource.Type === "AWS::Lambda::Version") return "new";
   return QueueName ?? TableName ?? StageName ?? Name;
 }
 

@@ -7,6 +7,7 @@ const named = (id: string) => only(alarms.filter((alarm) => nameOf(alarm) === `t
 
 /** The dimensions of an alias: its metrics count the new version and the old one. */
 const ofAuthorizer = "{FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
+const ofNewAuthorizer = "{ExecutedVersion=new, FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
 const ofSender = "{FunctionName=attempts/send, Resource=attempts/send:live}";
 const ofSlowSender = "{FunctionName=attempts/send-slow, Resource=attempts/send-slow:live}";
 
@@ -24,10 +25,13 @@ const expected = {
     threshold: ">= 1000",
   },
   "auth-authorizer-rejecting": {
-    expression: "IF(rejected >= 10 AND calls >= 50, 100 * rejected / calls, 0)",
+    expression:
+      "IF(newCalls * (calls - rejected) / calls >= 15, 100 - 100 * (newCalls - newRejected) / (newCalls * (calls - rejected) / calls), 0)",
     rejected: "Sum of RejectedCredentials {stage=prod}",
     calls: `Sum of Invocations ${ofAuthorizer}`,
-    threshold: ">= 8",
+    newRejected: "Sum of RejectedCredentials {stage=prod, version=new}",
+    newCalls: `Sum of Invocations ${ofNewAuthorizer}`,
+    threshold: ">= 75",
   },
   "attempts-send-errors": {
     expression: "IF(errors >= 3, 100 * errors / calls, 0)",
@@ -71,9 +75,49 @@ test.each([
   ["auth-authorizer-errors", "two failures at night", { errors: 2, calls: 4 }, "good"],
   ["auth-authorizer-errors", "the usual number of failures", { errors: 3, calls: 3_000 }, "good"],
   ["auth-authorizer-slow", "a tenth of the calls takes seconds", { calls: 500, duration: 2_500 }, "bad"],
-  ["auth-authorizer-rejecting", "a tenth of the calls is rejected", { rejected: 60, calls: 500 }, "bad"],
-  ["auth-authorizer-rejecting", "the usual share of calls is rejected", { rejected: 20, calls: 500 }, "good"],
-  ["auth-authorizer-rejecting", "a few bad credentials at night", { rejected: 9, calls: 9 }, "good"],
+  [
+    "auth-authorizer-rejecting",
+    "the new version rejects all of its calls",
+    { calls: 500, rejected: 60, newCalls: 50, newRejected: 50 },
+    "bad",
+  ],
+  [
+    "auth-authorizer-rejecting",
+    "the new version rejects all of its calls, and strangers send four invalid credentials for a valid one",
+    { calls: 2_000, rejected: 1_640, newCalls: 200, newRejected: 200 },
+    "bad",
+  ],
+  [
+    "auth-authorizer-rejecting",
+    "strangers send nine invalid credentials for a valid one, and the versions reject alike",
+    { calls: 5_000, rejected: 4_500, newCalls: 500, newRejected: 452 },
+    "good",
+  ],
+  [
+    "auth-authorizer-rejecting",
+    "all credentials are invalid",
+    { calls: 5_000, rejected: 5_000, newCalls: 500, newRejected: 500 },
+    "good",
+  ],
+  ["auth-authorizer-rejecting", "no credential is rejected", { calls: 500, newCalls: 50 }, "good"],
+  [
+    "auth-authorizer-rejecting",
+    "the new version happens to have few calls, all invalid",
+    { calls: 60, rejected: 6, newCalls: 6, newRejected: 6 },
+    "good",
+  ],
+  [
+    "auth-authorizer-rejecting",
+    "no deployment, and no calls are counted by version",
+    { calls: 500, rejected: 400, newRejected: 400 },
+    "good",
+  ],
+  [
+    "auth-authorizer-rejecting",
+    "the new version has all calls",
+    { calls: 500, rejected: 400, newCalls: 500, newRejected: 400 },
+    "good",
+  ],
   ["auth-authorizer-slow", "one slow call at night", { calls: 3, duration: 2_500 }, "good"],
 ])("%s, %s", (id, _, values, verdict) => {
   expect(isBad(prod, named(id), values) ? "bad" : "good").toBe(verdict);
