@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type http from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
@@ -55,7 +55,9 @@ describe("the size of a bundle", () => {
 
   test("over its budget is an error with the bundle, both sizes and the largest parts", () => {
     const outputs = new Map(
-      Object.entries(metafile.outputs).map(([path, output]) => [path.split("/").at(-2) ?? "", output]),
+      Object.entries(metafile.outputs)
+        .filter(([path]) => path.endsWith(".js"))
+        .map(([path, output]) => [path.split("/").at(-2) ?? "", output]),
     );
     const bytes = bytesOf("auth/authorizer");
     const budget = Math.ceil(bytes / 1024);
@@ -175,6 +177,53 @@ test("the same sources give the same bundles, in any working directory and outpu
     );
   expect(hashes(other)).toEqual(hashes(outdir));
   rmSync(other, { recursive: true });
+});
+
+describe("trace", () => {
+  const trace = (input: string, file: string) =>
+    spawnSync(process.execPath, ["bin/trace.ts", "--function", file, "--maps", join(outdir, "maps")], {
+      cwd: projectRoot,
+      encoding: "utf8",
+      input,
+    });
+
+  test("prints the stack in a log line of a deployed function with files and lines of the sources", () => {
+    const file = "projects/upsert-member";
+    const member = { user_id: "bob", project_id: randomUUID(), name: "Shop" };
+    const script = `require(process.argv[1]).handler(${JSON.stringify(member)})
+      .catch(({ stack }) => console.log(JSON.stringify({ level: "ERROR", error: { stack } })))`;
+    const logLine = spawnSync(process.execPath, ["-e", script, "--", pathOf(file)], { env: {}, encoding: "utf8" });
+    expect(logLine.stdout).toMatch(/\\n {4}at \S+ \(\S+\/projects-upsert-member\/index\.js:\d+:\d+\)/);
+    // The folder of a bundle is deployed as it is.
+    expect(readdirSync(join(outdir, "projects-upsert-member"))).toEqual(["index.js"]);
+    const lineOf = (path: string, text: string) =>
+      readFileSync(join(projectRoot, path), "utf8").split(text)[0]?.split("\n").length;
+    const { status, stdout } = trace(logLine.stdout, file);
+    const env = "functions/platform/env.ts";
+    const places = stdout.match(/functions\/platform\/env\.ts:\d+/g);
+    expect({ status, places }).toEqual({
+      status: 0,
+      places: [
+        `${env}:${lineOf(env, "throw new SettingError(`")}`,
+        `${env}:${lineOf(env, "required(tables[table].env)")}`,
+      ],
+    });
+  });
+
+  test("says what to do without a source map, and without a stack", () => {
+    expect(trace("at x (index.js:1:2)", "no/such")).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /no-such\.map does not exist\. Check out the deployed commit and run npm run build/,
+      ),
+    });
+    expect(trace("at x (other.js:1:2)", "auth/authorizer")).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /^Standard input has no index\.js:<line>:<column>\.\nUsage: npm run --silent trace/,
+      ),
+    });
+  });
 });
 
 describe("the bundles", () => {

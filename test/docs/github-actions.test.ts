@@ -592,7 +592,8 @@ describe("deploy.yml", () => {
       (name) => steps.find(({ uses }) => uses?.startsWith(`actions/${name}@`))?.with,
     );
     expect(attestation).toEqual({ "subject-path": "assembly.tar.gz\nsbom.cdx.json\n" });
-    expect(upload?.path).toBe("assembly.tar.gz\nsbom.cdx.json\n");
+    expect(run).toMatch(/tar -czf source-maps\.tar\.gz dist\/maps\n/);
+    expect(upload?.path).toBe("assembly.tar.gz\nsbom.cdx.json\nsource-maps.tar.gz\n");
   });
 
   test("uses the Node of the package of that name, as the install requires", () => {
