@@ -74,7 +74,7 @@ export function countStage() {
     // The sweep and the worker for notifications write these each minute.
     idleMetrics: [metrics.sweepLag, metrics.redriven, metrics.notificationLag].length,
     /** All custom metrics that a stage may write. */
-    allMetrics: perMetric.reduce((sum, count) => sum + count, 0),
+    allMetrics: perMetric.reduce((sum, count) => sum + count, all("AWS::Logs::MetricFilter").length),
     /** Pairs of a function and a table that it uses. */
     tableUses: rows.reduce((sum, { uses }) => sum + Object.keys(uses.tables ?? {}).length, 0),
     /** Functions that send to a queue or its dead-letter queue, counted per queue; the pipeline is one more. */

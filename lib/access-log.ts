@@ -1,6 +1,7 @@
 import { AccessLogFormat, type IAccessLogDestination, LogGroupLogDestination } from "aws-cdk-lib/aws-apigateway";
-import { LogGroup } from "aws-cdk-lib/aws-logs";
+import { FilterPattern, LogGroup } from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
+import { METRICS_NAMESPACE } from "../functions/manifest/metrics.ts";
 import { deletedOnlyByRollback } from "./removal-policy.ts";
 import type { StageContext } from "./service-function.ts";
 
@@ -16,6 +17,8 @@ const fields = {
   /** Always set by AWS. A client can set `requestId` with the header X-Amzn-RequestId. */
   extendedRequestId: "$context.extendedRequestId",
   time: "$context.requestTime",
+  /** The dimension of SERVER_ERRORS. */
+  stage: "$context.stage",
   ip: "$context.identity.sourceIp",
   method: "$context.httpMethod",
   route: "$context.resourcePath",
@@ -34,7 +37,10 @@ const fields = {
   firewall: "$context.wafResponseCode",
 };
 
-/** Creates the log group of the access log and returns the options of an API stage that write to it. */
+/** Name of the metric that counts the requests with a 5xx response. */
+export const SERVER_ERRORS = "ServerErrors";
+
+/** Creates the log group of the access log, which counts 5xx responses, and returns the options of an API stage that write to it. */
 export function accessLog(
   scope: Construct,
   { stage, key }: StageContext,
@@ -43,6 +49,14 @@ export function accessLog(
     retention: stage.logRetention,
     removalPolicy: deletedOnlyByRollback(stage),
     ...(key && { encryptionKey: key }),
+  });
+  // Not the metric 5XXError: API Gateway counts a gateway response as 4XXError if its status or its body is changed, and
+  // all of ours are. https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
+  group.addMetricFilter("ServerErrors", {
+    filterPattern: FilterPattern.stringValue("$.status", "=", "5*"),
+    metricNamespace: METRICS_NAMESPACE,
+    metricName: SERVER_ERRORS,
+    dimensions: { stage: "$.stage" },
   });
   return {
     accessLogDestination: new LogGroupLogDestination(group),

@@ -55,14 +55,14 @@ export class ServiceStack extends Stack {
     deployGradually(workers, { stage, isUrgent });
 
     const monitored = { stage, api: api.restApi, functions: { ...api.functions, ...workers }, queues, tables };
-    const alarms = createAlarms(this, monitored);
-    const dashboard = createDashboard(this, monitored, alarms);
+    const alarms = stage.alarms === false ? undefined : createAlarms(this, monitored);
+    const dashboard = createDashboard(this, monitored, alarms?.all);
 
     addOutputs(this, {
       ApiUrl: apiUrl,
       EventsQueueUrl: queues.events.queue.queueUrl,
       JwtSecretArn: jwtSecret.secretArn,
-      AlarmTopicArn: alarms.topic.topicArn,
+      ...(alarms && { AlarmTopicArn: alarms.topic.topicArn }),
       NotificationsTopicArn: topics.notifications.topic.topicArn,
       DashboardUrl: dashboardUrl(dashboard),
     });

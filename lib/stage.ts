@@ -235,6 +235,11 @@ const stageSchema = z.strictObject({
     .string()
     .regex(/^([\w+=,.@-]+\/)*[\w+=,.@-]{1,64}$/, "must be the name of a role, such as operations/break-glass")
     .optional(),
+  /**
+   * False = no alarms and no topic for them: for a stage that no one is on call for. The alarms that roll a gradual deployment
+   * back remain. Absent = alarms.
+   */
+  alarms: z.boolean().optional(),
   /** Receives all alarms by email; absent = the operator subscribes to the topic of the output AlarmTopicArn. */
   alarmEmail: z.email("must be an email address").optional(),
   /** Other accounts, EventBridge rules and SNS topics that may send to the events queue; absent = only this account. */

@@ -3,6 +3,7 @@ import {
   type CreateFault,
   crashingCalls,
   deadLetter,
+  failingRequests,
   metricValues,
   pausedFanOut,
   pausedSweep,
@@ -13,10 +14,7 @@ import {
 /* One drill per alarm: how it is rung on purpose. */
 
 /** The alarms that differ only in a number, and those for gradual deployments, have one drill together. */
-export type DrillName =
-  | Exclude<AlarmId, `endpoint-errors-${number}` | `table-${"read" | "write"}-throttles-${number}`>
-  | "endpoint-errors"
-  | "rolled-back";
+export type DrillName = Exclude<AlarmId, `table-${"read" | "write"}-throttles-${number}`> | "rolled-back";
 
 /**
  * What a drill proves if the alarm rings:
@@ -44,8 +42,6 @@ export type Drill = Common &
         waitMinutes: number;
         /** Users of the stage would notice: where data is kept, the state is set instead. */
         disturbs?: true;
-        /** Logical id of the function that fails: the drill rings the alarm that reads its metrics. */
-        failing?: string;
       }
   );
 
@@ -85,6 +81,11 @@ export const drills = {
     disturbs: true,
   },
   "deliveries-waiting": {
+    proof: "state",
+    does: "a real fault would stop the sender for 37 minutes",
+    costs: oneNotification,
+  },
+  "noisy-deliveries-waiting": {
     proof: "state",
     does: "a real fault would stop the sender for 37 minutes",
     costs: oneNotification,
@@ -156,9 +157,12 @@ export const drills = {
     waitMinutes: 30,
   },
   "api-errors": {
-    proof: "state",
-    does: "a real fault would need an endpoint that responds with 5xx",
-    costs: oneNotification,
+    proof: "fault",
+    does: "reserves a concurrency of 0 for the endpoint that revokes leaked credentials, and calls it 12 times a minute",
+    costs: "leaked keys cannot be revoked for up to 15 minutes; endpoint-errors rings too",
+    fault: failingRequests,
+    waitMinutes: 15,
+    disturbs: true,
   },
   "api-slow": { proof: "state", does: "a real fault would need a slow API", costs: oneNotification },
   "authorizer-errors": {
@@ -182,11 +186,18 @@ export const drills = {
   },
   "endpoint-errors": {
     proof: "fault",
-    does: "invokes the function that adds members, without input; of the other groups of endpoints the state is set",
+    does: "the same as api-errors",
+    costs: "leaked keys cannot be revoked for up to 15 minutes; api-errors may ring too",
+    fault: failingRequests,
+    waitMinutes: 15,
+    disturbs: true,
+  },
+  "invoked-function-errors": {
+    proof: "fault",
+    does: "invokes the function that adds members, without input, four times a minute",
     costs: `${fewCalls}, and errors in the log of the function`,
     fault: crashingCalls("WorkersProjectsUpsertMemberFunction", 4),
     waitMinutes: 15,
-    failing: "WorkersProjectsUpsertMemberFunction",
   },
   "function-throttles": {
     proof: "fault",

@@ -221,11 +221,29 @@ export const crashingCalls =
     return { start: crash, repeat: crash, end: nothing };
   };
 
+type CallOnce = (name: string, site: DrillSite) => Promise<void>;
+
+const invokeThrottled: CallOnce = (name) =>
+  invoke(name).catch((error) => {
+    if (!(error instanceof AwsError && error.code === "TooManyRequestsException")) throw error;
+  });
+
+/** Sends requests that need no credential to an endpoint that cannot run: they get a 5xx response. */
+export const failingRequests: CreateFault = (site) =>
+  throttledCalls("EndpointsApiKeysRevokeLeakedFunction", 12, async (_name, { stack }) => {
+    const request = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
+    const { status } = await fetch(`${stack.apiUrl}/v1/credentials/revoke`, request);
+    if (status < 500) throw new Error(`An endpoint without concurrency responded with ${status}.`);
+  })(site);
+
 const concurrency = z.object({ ReservedConcurrentExecutions: z.optional(z.number()) });
 
-/** Gives a function no concurrency, and calls it: Lambda throttles each call. Restores what was reserved before. */
+/**
+ * Gives a function no concurrency, and calls it: Lambda throttles each call. Restores what was reserved before.
+ * @param callOnce calls the function with this name, and does not throw when Lambda throttles the call
+ */
 export const throttledCalls =
-  (logicalId: string, perMinute: number): CreateFault =>
+  (logicalId: string, perMinute: number, callOnce: CallOnce = invokeThrottled): CreateFault =>
   (site) => {
     const name = resource(site, "AWS::Lambda::Function", logicalId);
     const path = `/2017-10-31/functions/${name}/concurrency`;
@@ -237,11 +255,7 @@ export const throttledCalls =
       );
     let before: number | undefined;
     const call = async () => {
-      for (let each = 0; each < perMinute; each += 1) {
-        await invoke(name).catch((error) => {
-          if (!(error instanceof AwsError && error.code === "TooManyRequestsException")) throw error;
-        });
-      }
+      for (let each = 0; each < perMinute; each += 1) await callOnce(name, site);
     };
     return {
       async start() {

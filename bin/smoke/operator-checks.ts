@@ -52,7 +52,11 @@ export const access: CheckGroup = {
       async run(context) {
         const stack = await readStack(context.options.operator?.stage ?? "");
         const alarms = await readAlarms(stack);
-        assert(alarms.length > 0, `${stack.name} has no alarms in this region: check AWS_REGION`);
+        const defined = namesOf(stack, "AWS::CloudWatch::Alarm").length;
+        assert(
+          alarms.length === defined,
+          `${alarms.length} of ${defined} alarms of ${stack.name} exist in this region: check AWS_REGION`,
+        );
         context.account = { stack, alarms };
         return `${count(stack.resources.length, "resource")}, ${count(alarms.length, "alarm")}`;
       },
@@ -186,7 +190,9 @@ export const monitoring: CheckGroup = {
       sections: ["concurrency-high"],
       async run(context) {
         const { alarms } = requireAccount(context);
-        const watched = quotaMetricOf(alarms);
+        const alarm = alarms.find(({ AlarmName }) => AlarmName.endsWith("-concurrency-high"));
+        if (!alarm) throw new CheckSkipped("the stage has no such alarm (`alarms: false`)", { isExcused: true });
+        const watched = quotaMetricOf(alarm);
         assert(watched !== undefined, "concurrency-high has no expression with SERVICE_QUOTA()");
         const input = { ServiceCode: "lambda", QuotaCode: "L-B99A9384" };
         const { Quota } = await callJson("quotas", "GetServiceQuota", input, quota);
@@ -221,13 +227,12 @@ const quota = z.object({
 });
 
 /** Returns the metric in `SERVICE_QUOTA(…)` of the alarm concurrency-high. */
-function quotaMetricOf(alarms: Alarm[]): MetricId | undefined {
-  const alarm = alarms.find(({ AlarmName }) => AlarmName.endsWith("-concurrency-high"));
+function quotaMetricOf({ Metrics }: Alarm): MetricId | undefined {
   const [, id] =
-    alarm?.Metrics.flatMap(({ Expression = "" }) => [/SERVICE_QUOTA\((\w+)\)/.exec(Expression) ?? []]).find(
+    Metrics.flatMap(({ Expression = "" }) => [/SERVICE_QUOTA\((\w+)\)/.exec(Expression) ?? []]).find(
       ({ length }) => length > 0,
     ) ?? [];
-  return alarm?.Metrics.find(({ Id }) => Id === id)?.MetricStat?.Metric;
+  return Metrics.find(({ Id }) => Id === id)?.MetricStat?.Metric;
 }
 
 interface ExpectedMetric {

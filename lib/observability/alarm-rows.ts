@@ -1,6 +1,5 @@
 import type * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import * as lambda from "aws-cdk-lib/aws-lambda";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { type QueueKey, type QueueRow, queues as queueRows } from "../../functions/manifest/queues.ts";
 import { workers } from "../../functions/manifest/workers.ts";
 import type { Queues } from "../queues.ts";
@@ -14,8 +13,10 @@ import {
   MINUTE,
   math,
   ownMetric,
+  quietDeliveriesAge,
   SAMPLE_COUNT,
   SUM,
+  serverErrors,
   sum,
   TEN_MINUTES,
   throttleEvents,
@@ -55,15 +56,25 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
     }),
     ...pairs.map(([key, { queue }]): AlarmRow => {
       return {
-        id: `${alarmIds[key]}-waiting`,
-        // Slow receivers alone can fill the slow queue. If its sender is at fault, other alarms page.
-        severity: key === "slowDeliveries" ? "ticket" : "page",
+        id: waitingIds[key],
+        // Slow receivers alone can fill the slow queue, and a single project the normal one. If a sender is at fault,
+        // other alarms page.
+        severity: key === "events" ? "page" : "ticket",
         meaning: waitingMeaning[key],
         metric: queue.metricApproximateAgeOfOldestMessage({ period: MINUTE, statistic: MAXIMUM }),
         when: { atLeast: oldestHealthySeconds(key) + 60 },
         periods: 3,
       };
     }),
+    {
+      id: "deliveries-waiting",
+      severity: "page",
+      meaning:
+        "Deliveries that are due have not been sent, also of projects with few of them: webhooks are called late.",
+      metric: quietDeliveriesAge(queues),
+      when: { atLeast: oldestHealthySeconds("deliveries") + 60 },
+      periods: 3,
+    },
     {
       id: "messages-failing",
       severity: "page",
@@ -85,11 +96,17 @@ function queueAlarms({ stage, queues }: MonitoredResources): AlarmRow[] {
   ];
 }
 
-/** Beginnings of the ids of a queue's alarms. */
+/** Beginnings of the ids of the alarms on dead letters. */
 const alarmIds = {
   events: "events",
   deliveries: "deliveries",
   slowDeliveries: "slow-deliveries",
+} as const satisfies Record<QueueKey, string>;
+
+const waitingIds = {
+  events: "events-waiting",
+  deliveries: "noisy-deliveries-waiting",
+  slowDeliveries: "slow-deliveries-waiting",
 } as const satisfies Record<QueueKey, string>;
 
 /** Failing receivers do not cause dead letters: their deliveries are retried (functions/attempts). */
@@ -104,7 +121,7 @@ const deadLettersMeaning: Record<QueueKey, string> = {
 
 const waitingMeaning: Record<QueueKey, string> = {
   events: "Deployment events have been waiting for ten minutes or more: webhooks are called late.",
-  deliveries: "Deliveries that are due have not been sent: webhooks are called late.",
+  deliveries: "Deliveries that are due have not been sent, perhaps of one project only: its webhooks are called late.",
   slowDeliveries: "Deliveries to slow, busy or failing webhooks, and recoveries, have not been sent: they are late.",
 };
 
@@ -245,10 +262,18 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
       severity: "page",
       meaning: "One request in twenty gets a 5xx response.",
       metric: math("IF(errors >= 5, 100 * errors / requests, 0)", FIVE_MINUTES, {
-        errors: deploymentStage.metricServerError({ statistic: SUM }),
+        errors: serverErrors(stage),
         requests: deploymentStage.metricCount({ statistic: SAMPLE_COUNT }),
       }),
       when: { atLeast: 5 },
+    },
+    {
+      id: "endpoint-errors",
+      severity: "ticket",
+      meaning:
+        "A few requests get a 5xx response, perhaps all of one endpoint: it fails, times out, or cannot be called.",
+      metric: serverErrors(stage),
+      when: { atLeast: 3 },
     },
     {
       id: "api-slow",
@@ -265,9 +290,6 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
       id: "authorizer-errors",
       severity: "page",
       meaning: "Credentials cannot be checked: requests get a 503 response, valid credentials included.",
-      // api-errors may miss these, because API Gateway may count an error with a changed status (gateway-responses.ts)
-      // as 4XXError.
-      // https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
       metric: math("IF(errors >= 5, 100 * errors / calls, 0)", FIVE_MINUTES, {
         errors: authorizer.metricErrors({ statistic: SUM }),
         calls: authorizer.metricInvocations({ statistic: SUM }),
@@ -286,13 +308,15 @@ function apiAlarms({ stage, api, functions }: MonitoredResources): AlarmRow[] {
   ];
 }
 
-/** Lambda counts crashes, timeouts and exhausted memory as Errors, but not the failures that a function handles. */
+/**
+ * Lambda counts crashes, timeouts and exhausted memory as Errors, but not the failures that a function handles. Those of
+ * endpoints get a 5xx response, which the access log counts.
+ */
 function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
   const errorsOf = (files: string[]) =>
     files.map((file) => functionFor(functions, file).metricErrors({ statistic: SUM }));
   const pipeline = workers.filter(({ trigger }) => trigger.kind === "queue" || trigger.kind === "everyMinutes");
   const invoked = workers.filter(({ trigger }) => trigger.kind === "invoke");
-  const responding = [...endpoints, ...invoked].map(({ file }) => file);
   return [
     {
       id: "delivery-errors",
@@ -303,16 +327,13 @@ function functionErrorAlarms({ functions }: MonitoredResources): AlarmRow[] {
       when: { atLeast: 5 },
       periods: 2,
     },
-    ...inGroups(responding).map((files, index): AlarmRow => {
-      return {
-        id: `endpoint-errors-${index + 1}`,
-        section: "endpoint-errors",
-        severity: "ticket",
-        meaning: "An endpoint crashes or times out: its callers get a 5xx response.",
-        metric: sum(errorsOf(files)),
-        when: { atLeast: 3 },
-      };
-    }),
+    {
+      id: "invoked-function-errors",
+      severity: "ticket",
+      meaning: "A function that the platform or an operator invokes fails: its caller gets an error.",
+      metric: sum(errorsOf(invoked.map(({ file }) => file))),
+      when: { atLeast: 3 },
+    },
   ];
 }
 

@@ -11,6 +11,7 @@ type Severity = "page" | "ticket";
 /** The alarms of a stage, without stage and severity. bin/drill/drills.ts has a drill for each. */
 export type AlarmId =
   | `${"events" | "deliveries" | "slow-deliveries"}-${"dead-letters" | "waiting"}`
+  | "noisy-deliveries-waiting"
   | "messages-failing"
   | "queues-stuck"
   | "first-attempts-failing"
@@ -24,7 +25,8 @@ export type AlarmId =
   | "authorizer-errors"
   | "rejected-credentials"
   | "delivery-errors"
-  | `endpoint-errors-${number}`
+  | "endpoint-errors"
+  | "invoked-function-errors"
   | "function-throttles"
   | "concurrency-high"
   | `table-${"read" | "write"}-throttles`

@@ -7,8 +7,15 @@ import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/mani
 import { tables as tableRows } from "../../functions/manifest/tables.ts";
 import { workers } from "../../functions/manifest/workers.ts";
 import { globalName } from "../names.ts";
-import type { Alarms } from "./alarms.ts";
-import { claimedConcurrency, MINUTE, math, ownMetric, throttleEvents } from "./metrics.ts";
+import {
+  claimedConcurrency,
+  MINUTE,
+  math,
+  ownMetric,
+  quietDeliveriesAge,
+  serverErrors,
+  throttleEvents,
+} from "./metrics.ts";
 import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
 
 /**
@@ -16,13 +23,18 @@ import { functionFor, type MonitoredResources } from "./monitored-resources.ts";
  * then the receivers, the API and the capacity. It shows the metrics that the alarms read, before they reach a
  * threshold.
  */
-export function createDashboard(scope: Construct, monitored: MonitoredResources, alarms: Alarms): cloudwatch.Dashboard {
+export function createDashboard(
+  scope: Construct,
+  monitored: MonitoredResources,
+  alarms: cloudwatch.Alarm[] = [],
+): cloudwatch.Dashboard {
   return new cloudwatch.Dashboard(scope, "Dashboard", {
     dashboardName: globalName(Stack.of(scope)),
     defaultInterval: Duration.hours(3),
     widgets: [
       [new cloudwatch.TextWidget({ markdown: guide(monitored), width: WIDTH, height: 5 })],
-      [new cloudwatch.AlarmStatusWidget({ title: "Alarms", alarms: alarms.all, width: WIDTH, height: 4 })],
+      // A widget without alarms is not valid.
+      alarms.length > 0 ? [new cloudwatch.AlarmStatusWidget({ title: "Alarms", alarms, width: WIDTH, height: 4 })] : [],
       [heading("Us: from the event to the first attempt")],
       ...ourSide(monitored),
       [heading("Them: responses of the receivers")],
@@ -62,6 +74,7 @@ function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.I
         "Oldest message",
         [
           ...pairs.map(([key, { queue }]) => queue.metricApproximateAgeOfOldestMessage({ label: key, period: MINUTE })),
+          quietDeliveriesAge(queues).with({ label: "deliveries, quiet projects" }),
           perMinute(stage, "failedMessageAge", "Maximum", "failing messages"),
         ],
         { unit: "s" },
@@ -158,13 +171,12 @@ function apiRequests({ stage, api }: MonitoredResources): cloudwatch.IWidget[][]
     [
       graph("Requests", [
         deploymentStage.metricCount({ label: "all", statistic: "SampleCount", period: MINUTE }),
-        deploymentStage.metricClientError({ label: "4xx", statistic: "Sum", period: MINUTE }),
-        deploymentStage.metricServerError({
-          label: "5xx",
+        deploymentStage.metricClientError({
+          label: "4xx, and errors of API Gateway",
           statistic: "Sum",
           period: MINUTE,
-          color: cloudwatch.Color.RED,
         }),
+        serverErrors(stage, MINUTE).with({ label: "5xx", color: cloudwatch.Color.RED }),
       ]),
       graph(
         "Latency",

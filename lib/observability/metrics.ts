@@ -3,6 +3,8 @@ import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { type TableRow, tables as tableRows } from "../../functions/manifest/tables.ts";
+import { SERVER_ERRORS } from "../access-log.ts";
+import type { Queues } from "../queues.ts";
 import type { Stage } from "../stage.ts";
 import type { Tables } from "../tables.ts";
 
@@ -36,6 +38,24 @@ export function ownMetric(
     period,
   });
 }
+
+/** Returns the number of requests that got a 5xx response, by the access log. */
+export const serverErrors = (stage: Pick<Stage, "name">, period = FIVE_MINUTES): cloudwatch.Metric =>
+  new cloudwatch.Metric({
+    namespace: METRICS_NAMESPACE,
+    metricName: SERVER_ERRORS,
+    dimensionsMap: { stage: stage.name },
+    statistic: SUM,
+    period,
+  });
+
+/**
+ * Returns the age of the oldest delivery in the queue of the projects that are not noisy. The group of a message is its
+ * project (functions/deliveries/delivery-queue.ts).
+ * https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+ */
+export const quietDeliveriesAge = ({ deliveries }: Queues): cloudwatch.Metric =>
+  deliveries.queue.metric("ApproximateAgeOfOldestMessageInQuietGroups", { statistic: MAXIMUM, period: MINUTE });
 
 /** Returns the throttle events of every table and of every index, which DynamoDB counts separately. */
 export function throttleEvents(tables: Tables, kind: "Read" | "Write"): cloudwatch.Metric[] {

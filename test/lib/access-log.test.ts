@@ -7,6 +7,7 @@ test("a line of the access log is a JSON object with these fields", () => {
     requestId: "$context.requestId",
     extendedRequestId: "$context.extendedRequestId",
     time: "$context.requestTime",
+    stage: "$context.stage",
     ip: "$context.identity.sourceIp",
     method: "$context.httpMethod",
     route: "$context.resourcePath",
@@ -22,6 +23,20 @@ test("a line of the access log is a JSON object with these fields", () => {
     gatewayError: "$context.error.responseType",
     firewall: "$context.wafResponseCode",
   });
+});
+
+test("counts every 5xx response in a metric of the stage, whatever API Gateway counts it as", () => {
+  const { LogGroupName, FilterPattern, MetricTransformations } = only(dev.all("AWS::Logs::MetricFilter")).Properties;
+  expect(dev.target(LogGroupName).id).toBe(dev.target(stageOf(dev).AccessLogSetting.DestinationArn).id);
+  expect(FilterPattern).toBe('{ $.status = "5*" }');
+  expect(MetricTransformations).toEqual([
+    {
+      MetricNamespace: "DeploymentWebhooks",
+      MetricName: "ServerErrors",
+      MetricValue: "1",
+      Dimensions: [{ Key: "stage", Value: "$.stage" }],
+    },
+  ]);
 });
 
 test("no field contains a credential or free text of the caller", () => {

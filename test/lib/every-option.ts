@@ -53,6 +53,7 @@ export const everyOption = {
   reservedConcurrency: { authorizer: 300, recover: 100 },
   kmsKey: "create",
   breakGlassRole: "operations/read-secrets",
+  alarms: true,
   alarmEmail: "ops@example.com",
   eventProducers: [
     "arn:aws:iam::444455556666:role/deployments",

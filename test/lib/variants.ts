@@ -38,6 +38,8 @@ export const variants = {
         "arn:aws:sns:eu-west-1:111122223333:deployments",
       ],
       corsOrigins: ["https://app.example.com"],
+      alarms: false,
+      deploysGradually: true,
       throttle: { requestsPerSecond: 4, burst: 15 },
       domain: {
         name: "api.example.com",

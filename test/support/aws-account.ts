@@ -161,6 +161,7 @@ export class AwsAccount {
       /^AWS4-HMAC-SHA256 Credential=[^/]+\/\d{8}\/([\w-]+)\/([\w-]+)\/aws4_request, SignedHeaders=\S*host\S*, /;
     const [, region, service = ""] = scope.exec(headers.authorization ?? "") ?? [];
     const isXml = service === "cloudformation";
+    if (url.startsWith("/api/")) return [this.request(method, url.replace("/api", "")), {}, ""];
     try {
       if (region !== REGION) throw new Rejection(403, "SignatureDoesNotMatch", `region ${region}`);
       const [action, input] = actionOf(service, method, url, headers, body);
@@ -316,6 +317,31 @@ export class AwsAccount {
     }
     this.add(metric("Errors"), 1);
   }
+
+  /** Answers a request to the API, and counts it in the access log. */
+  request(method: string, path: string): number {
+    this.writtenAtMs = Date.now();
+    if (`${method} ${path}` !== "POST /v1/credentials/revoke") return 404;
+    const name = this.nameOf("AWS::Lambda::Function", "EndpointsApiKeysRevokeLeakedFunction");
+    const status = this.concurrency.get(name) === 0 ? 500 : 400;
+    const [stage] = this.#stack.all("AWS::ApiGateway::Stage");
+    const line = this.resolve(JSON.parse(stage?.Properties.AccessLogSetting.Format));
+    Object.assign(line, { status: String(status), stage: this.stage });
+    for (const { Properties } of this.#stack.all("AWS::Logs::MetricFilter")) {
+      const [, field = "", start = ""] = /^{ \$\.(\w+) = "(\w+)\*" }$/.exec(Properties.FilterPattern) ?? [];
+      if (!String(line[field]).startsWith(start)) continue;
+      for (const { MetricNamespace, MetricName, MetricValue, Dimensions } of Properties.MetricTransformations) {
+        const named = Dimensions.map(({ Key, Value }: Json) => ({ Name: Key, Value: line[Value.replace("$.", "")] }));
+        this.add({ Namespace: MetricNamespace, MetricName, Dimensions: named }, Number(MetricValue));
+      }
+    }
+    const Dimensions = [
+      { Name: "ApiName", Value: this.resolve(this.#stack.all("AWS::ApiGateway::RestApi")[0]?.Properties.Name) },
+      { Name: "Stage", Value: this.stage },
+    ];
+    this.add({ Namespace: "AWS/ApiGateway", MetricName: "Count", Dimensions }, 1);
+    return status;
+  }
 }
 
 /**
@@ -386,7 +412,7 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     if (StackName !== `deployment-webhooks-${account.stage}`) {
       throw new Rejection(400, "ValidationError", `Stack with id ${StackName} does not exist`);
     }
-    return `<DescribeStacksResponse><member><EnableTerminationProtection>${account.isProtected}</EnableTerminationProtection></member></DescribeStacksResponse>`;
+    return `<DescribeStacksResponse><member><EnableTerminationProtection>${account.isProtected}</EnableTerminationProtection><Outputs><member><OutputKey>ApiUrl</OutputKey><OutputValue>http://${account.host}/api</OutputValue></member></Outputs></member></DescribeStacksResponse>`;
   },
   ListStackResources({ resources }, { NextToken = "0" }) {
     const start = Number(NextToken);

@@ -16,6 +16,8 @@ export interface StageStack {
   stage: string;
   /** Termination protection is on: the stage keeps its data. */
   isProtected: boolean;
+  /** Address of the API, without a trailing slash; undefined = the stack has no such output. */
+  apiUrl: string | undefined;
   resources: StackResource[];
 }
 
@@ -31,7 +33,8 @@ export async function readStack(stage: string): Promise<StageStack> {
     NextToken = xmlValue(page, "NextToken");
   } while (NextToken !== undefined);
   const isProtected = xmlValue(description, "EnableTerminationProtection") === "true";
-  return { name: StackName, stage, isProtected, resources };
+  const [, apiOutput = ""] = /<OutputKey>ApiUrl<\/OutputKey>([\s\S]*?)<\/member>/.exec(description) ?? [];
+  return { name: StackName, stage, isProtected, apiUrl: xmlValue(apiOutput, "OutputValue"), resources };
 }
 
 function resourcesIn(xml: string): StackResource[] {

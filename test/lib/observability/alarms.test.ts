@@ -1,4 +1,3 @@
-import { endpoints } from "../../../functions/manifest/endpoints.ts";
 import { METRICS_NAMESPACE, metrics } from "../../../functions/manifest/metrics.ts";
 import { type QueueRow, queues } from "../../../functions/manifest/queues.ts";
 import { type TableRow, tables } from "../../../functions/manifest/tables.ts";
@@ -37,10 +36,16 @@ const expected = {
     section: "events-waiting",
   },
   "page-deliveries-waiting": {
-    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries}",
+    reads: "Maximum of ApproximateAgeOfOldestMessageInQuietGroups {QueueName=deployment-webhooks-prod-deliveries}",
     fires: ">= 2040, for 3 x 60 s",
     missingData: "notBreaching",
     section: "deliveries-waiting",
+  },
+  "ticket-noisy-deliveries-waiting": {
+    reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries}",
+    fires: ">= 2040, for 3 x 60 s",
+    missingData: "notBreaching",
+    section: "noisy-deliveries-waiting",
   },
   "ticket-slow-deliveries-waiting": {
     reads: "Maximum of ApproximateAgeOfOldestMessage {QueueName=deployment-webhooks-prod-deliveries-slow}",
@@ -129,12 +134,18 @@ const expected = {
   "page-api-errors": {
     reads: {
       expression: "IF(errors >= 5, 100 * errors / requests, 0)",
-      errors: "Sum of 5XXError {ApiName=test-prod, Stage=prod}",
+      errors: "Sum of ServerErrors {stage=prod}",
       requests: "SampleCount of Count {ApiName=test-prod, Stage=prod}",
     },
     fires: ">= 5, for 1 x 300 s",
     missingData: "notBreaching",
     section: "api-errors",
+  },
+  "ticket-endpoint-errors": {
+    reads: "Sum of ServerErrors {stage=prod}",
+    fires: ">= 3, for 1 x 300 s",
+    missingData: "notBreaching",
+    section: "endpoint-errors",
   },
   "ticket-api-slow": {
     reads: {
@@ -175,12 +186,19 @@ const expected = {
     missingData: "notBreaching",
     section: "delivery-errors",
   },
-  // One alarm per ten functions. The functions in them follow from the endpoints ("every function" below).
-  "ticket-endpoint-errors-*": {
-    reads: "the sum of Sum of Errors",
+  "ticket-invoked-function-errors": {
+    reads: {
+      expression: "m0 + m1 + m2 + m3 + m4 + m5",
+      m0: "Sum of Errors {FunctionName=deliveries/replay}",
+      m1: "Sum of Errors {FunctionName=projects/upsert-member}",
+      m2: "Sum of Errors {FunctionName=projects/remove-member}",
+      m3: "Sum of Errors {FunctionName=projects/suspend}",
+      m4: "Sum of Errors {FunctionName=api-keys/provision}",
+      m5: "Sum of Errors {FunctionName=api-keys/revoke-all}",
+    },
     fires: ">= 3, for 1 x 300 s",
     missingData: "notBreaching",
-    section: "endpoint-errors",
+    section: "invoked-function-errors",
   },
   "page-function-throttles": {
     reads: {
@@ -247,7 +265,19 @@ test("a message that keeps failing is seen in every period of messages-failing",
   }
 });
 
-test("all stages have the same alarms", () => {
+test("a stage without alarms has none, no topic for them and no widget of them, and keeps those that roll a deployment back", () => {
+  const silent = new SynthesizedStack("otherForms");
+  expect(silent.all("AWS::CloudWatch::Alarm").filter((alarm) => !isRollback(alarm))).toEqual([]);
+  expect(silent.all("AWS::CloudWatch::Alarm")).not.toEqual([]);
+  expect(silent.all("AWS::SNS::Topic").map(({ Properties }) => Properties.TopicName)).toEqual([
+    "deployment-webhooks-other-notifications",
+  ]);
+  expect(silent.outputs).not.toHaveProperty("AlarmTopicArn");
+  expect(JSON.stringify(only(silent.all("AWS::CloudWatch::Dashboard")))).not.toContain("AlarmTopic");
+  expect(JSON.stringify(only(silent.all("AWS::CloudWatch::Dashboard")))).not.toContain('\\"type\\":\\"alarm\\"');
+});
+
+test("all stages have the same alarms, unless they have none", () => {
   const names = (stack: SynthesizedStack, stage: string) =>
     stack
       .all("AWS::CloudWatch::Alarm")
@@ -266,7 +296,6 @@ test("all stages have the same alarms", () => {
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
  */
 const publishedByAws = [
-  "AWS/ApiGateway 5XXError ApiName Stage",
   "AWS/ApiGateway Count ApiName Stage",
   "AWS/ApiGateway Latency ApiName Stage",
   "AWS/DynamoDB ReadThrottleEvents TableName",
@@ -279,6 +308,7 @@ const publishedByAws = [
   "AWS/Lambda Invocations FunctionName",
   "AWS/Lambda Throttles FunctionName",
   "AWS/SQS ApproximateAgeOfOldestMessage QueueName",
+  "AWS/SQS ApproximateAgeOfOldestMessageInQuietGroups QueueName",
   "AWS/SQS ApproximateNumberOfMessagesVisible QueueName",
   "AWS/SQS NumberOfMessagesDeleted QueueName",
   "AWS/SQS NumberOfMessagesReceived QueueName",
@@ -317,8 +347,9 @@ describe.each(alarms.map((alarm) => [nameOf(alarm), alarm] as const))("%s", (nam
     expect(new Set(used)).toEqual(new Set(ids));
   });
 
-  test("reads metrics that the functions write, or that AWS publishes with these dimensions", () => {
-    const written = Object.values(metrics).map((row) => `${METRICS_NAMESPACE} ${row.name} stage`);
+  test("reads metrics that the functions or the access log write, or that AWS publishes with these dimensions", () => {
+    const names = [...Object.values(metrics).map((row) => row.name), "ServerErrors"];
+    const written = names.map((name) => `${METRICS_NAMESPACE} ${name} stage`);
     for (const { Namespace, MetricName, Dimensions = [] } of metricsOf(alarm)) {
       const dimensions = Dimensions.map(({ Name }: Json) => Name).sort();
       expect([...written, ...publishedByAws]).toContain([Namespace, MetricName, ...dimensions].join(" "));
@@ -401,6 +432,7 @@ describe("a period with these values", () => {
     ["api-errors", "every request of a quiet night fails", { errors: 5, requests: 5 }, "bad"],
     ["api-errors", "five errors of a busy day", { errors: 5, requests: 5_000 }, "good"],
     ["api-errors", "one error in ten requests of a busy day", { errors: 500, requests: 5_000 }, "bad"],
+    ["api-errors", "no request fails, so that none is counted", { requests: 5_000 }, "good"],
     ["api-slow", "one cold start at night", { requests: 3, latency: 9_000 }, "good"],
     ["api-slow", "one request in a hundred is slow", { requests: 5_000, latency: 3_500 }, "bad"],
     ["authorizer-errors", "JWTs fail and API keys do not", { errors: 30, calls: 100 }, "bad"],
@@ -438,10 +470,9 @@ describe("every function and table is in an alarm", () => {
   const workersBy = (...kinds: WorkerRow["trigger"]["kind"][]) =>
     workers.filter(({ trigger }) => kinds.includes(trigger.kind)).map(({ file }) => file);
 
-  test("errors of every function count in exactly one alarm", () => {
+  test("errors of every worker count in exactly one alarm", () => {
     expect(filesOf("delivery-errors").sort()).toEqual(workersBy("queue", "everyMinutes").sort());
-    const responding = [...endpoints.map(({ file }) => file), ...workersBy("invoke")];
-    expect(filesOf("endpoint-errors").sort()).toEqual(responding.sort());
+    expect(filesOf("invoked-function-errors").sort()).toEqual(workersBy("invoke").sort());
     expect(new Set(filesOf("authorizer-errors"))).toEqual(new Set(workersBy("authorizer")));
   });
 

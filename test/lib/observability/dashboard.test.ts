@@ -67,7 +67,7 @@ test("the dashboard shows a metric with its own dimension as one line per value"
 });
 
 test("the dashboard shows every queue, its dead letters and every table", () => {
-  expect(titled("Oldest message").metrics).toHaveLength(Object.keys(queues).length + 1);
+  expect(titled("Oldest message").metrics).toHaveLength(Object.keys(queues).length + 2);
   expect(titled("Dead letters").metrics.length).toBeGreaterThan(Object.keys(queues).length);
   for (const title of ["Read units", "Write units"]) {
     expect(titled(title).metrics).toHaveLength(Object.keys(tables).length);
@@ -108,7 +108,11 @@ describe("tables of log queries", () => {
 /** The lines of each graph that does not follow from the rows: `<statistic> <metric>`, or the expression. */
 const lines = {
   "Event to first attempt": ["p50 EventToFirstAttempt", "p99 EventToFirstAttempt"],
-  "Oldest message": [...Array(3).fill("Maximum ApproximateAgeOfOldestMessage"), "Maximum FailedMessageAge"],
+  "Oldest message": [
+    ...Array(3).fill("Maximum ApproximateAgeOfOldestMessage"),
+    "Maximum ApproximateAgeOfOldestMessageInQuietGroups",
+    "Maximum FailedMessageAge",
+  ],
   Messages: [
     "Maximum ApproximateNumberOfMessagesVisible",
     "Maximum ApproximateNumberOfMessagesVisible",
@@ -129,7 +133,7 @@ const lines = {
   "Event to success (retries included)": ["p50 DeliveryLatency", "p99 DeliveryLatency"],
   "Retries and failed deliveries": ["Sum Retries", "Sum Exhausted"],
   "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
-  Requests: ["SampleCount Count", "Sum 4XXError", "Sum 5XXError"],
+  Requests: ["SampleCount Count", "Sum 4XXError", "Sum ServerErrors"],
   Latency: ["p50 Latency", "p99 Latency"],
   "Read units": Array(13).fill("Sum ConsumedReadCapacityUnits"),
   "Write units": Array(13).fill("Sum ConsumedWriteCapacityUnits"),
