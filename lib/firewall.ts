@@ -49,8 +49,9 @@ export function addFirewall(scope: Construct, api: RestApi, limits: FirewallLimi
 const WINDOW_SECONDS = 60;
 
 /**
- * Requests per minute to the endpoints with a throttle of their own, together: of one credential, and of one IP address.
- * It is what a project may request in a minute, and less than each of these throttles, which all callers share.
+ * Requests per minute to the endpoints with a throttle of their own and to those without a credential, together: of one
+ * credential, and of one IP address. It is what a project may request in a minute, and less than each of these throttles,
+ * which all callers share.
  *
  * The limit of the address is needed because a credential can be invented: each invented one would be counted alone.
  * API Gateway rejects these with 401, but AWS does not document whether it throttles before or after the authorizer. If
@@ -135,13 +136,14 @@ const hasCredential: wafv2.CfnWebACL.StatementProperty = {
 };
 
 /**
- * Matches the paths of the endpoints with a throttle of their own, by the verb at their end. A slash after it and `..`
- * do not hide the verb: AWS does not document whether API Gateway resolves them.
+ * Matches the paths of the endpoints with a throttle of their own or without a credential, by the verb at their end. A
+ * slash after it and `..` do not hide the verb: AWS does not document whether API Gateway resolves them.
  * https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-transformation.html
  */
 function isThrottled(): wafv2.CfnWebACL.StatementProperty {
   const rows: readonly EndpointRow[] = endpoints;
-  const verbs = rows.filter(({ throttle }) => throttle).map(({ path }) => path.slice(path.lastIndexOf("/") + 1));
+  const limited = rows.filter(({ throttle, access }) => throttle || access === "anyone");
+  const verbs = limited.map(({ path }) => path.slice(path.lastIndexOf("/") + 1));
   return {
     regexMatchStatement: {
       fieldToMatch: { uriPath: {} },

@@ -20,7 +20,12 @@ import { eventRecordSchema } from "../../functions/deliveries/event-response-sch
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
 import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
-import { type endpoints, permissions, workflowPermissions } from "../../functions/manifest/endpoints.ts";
+import {
+  type endpoints,
+  permissions,
+  REVOCATIONS_PER_MINUTE_PER_ADDRESS,
+  workflowPermissions,
+} from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { HTTP_URL_PATTERN } from "../../functions/schema/response-schema.ts";
@@ -78,7 +83,7 @@ export const tags = {
 
 /** The sentence on the budget that a request uses. */
 function budgetNote(request: BudgetedRequest): string {
-  const budget = `of ${REQUEST_BUDGET} a minute for test deliveries, redeliveries, recoveries and certifications`;
+  const budget = `of ${REQUEST_BUDGET} a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook`;
   return `Counts ${requestCosts[request]} toward the project's budget ${budget}; beyond it, returns 429 \`rate_limited\`.`;
 }
 
@@ -229,7 +234,9 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "End leaked API keys",
     description:
       "For leaked keys, also those of others. The keys are rejected from the next request on. An earlier key of a roll " +
-      "ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not.",
+      "ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. " +
+      `An IP address can send ${REVOCATIONS_PER_MINUTE_PER_ADDRESS} keys a minute; beyond it, returns 429 \`rate_limited\`. Text without the ` +
+      "checksum of a key does not count.",
     fields: {
       credentials: {
         minItems: 1,
@@ -305,7 +312,8 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "Change, disable or enable a webhook",
     description:
       "Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook " +
-      "does not send them; `recoverDeliveries` does.",
+      "does not send them; `recoverDeliveries` does. " +
+      `\`enabled\`: ${budgetNote("toggle")}`,
     fields: { url: receiver, events, enabled: { description: "`false` disables the webhook, `true` enables it." } },
     body: { minProperties: 1 },
     example: { enabled: true },

@@ -13,7 +13,6 @@ END
 # The method settings of the endpoints with a throttle of their own, as in functions/manifest/endpoints.ts.
 webhook='~1v1~1projects~1{project_id}~1webhooks~1{webhook_id}'
 own_throttles="\
-~1v1~1credentials~1revoke/POST 5 20
 $webhook~1test/POST 5 20
 $webhook~1deliveries~1{delivery_id}~1redeliver/POST 5 20
 $webhook~1recover/POST 3 10

@@ -5,10 +5,11 @@ import type { Identity } from "./identity.ts";
 /** Who made a change, as the audit log shows it. A field without a value is absent. */
 export interface Actor {
   /**
-   * `jwt`, `api_key`: a credential of a user. `workflow`: a CI job, whose `user_id` names its trust. `platform`: a function that the platform invokes with IAM credentials.
-   * `system`: the service itself, for example when it disables a webhook.
+   * `jwt`, `api_key`: a credential of a user. `workflow`: a CI job, whose `user_id` names its trust. `anonymous`: a
+   * request without a credential. `platform`: a function that the platform invokes with IAM credentials. `system`: the
+   * service itself, for example when it disables a webhook.
    */
-  type: Identity["authType"] | "platform" | "system";
+  type: Identity["authType"] | "anonymous" | "platform" | "system";
   user_id?: string;
   /** Id of the API key. */
   credential_id?: string;
@@ -33,15 +34,13 @@ type Request = Pick<APIGatewayEventRequestContext, "requestId"> & {
   identity?: Partial<APIGatewayEventRequestContext["identity"]>;
 };
 
-/** Returns the actor of an API request. */
-export function actorOf(
-  { userId, authType, keyId, repository, ref, runId }: Identity,
-  { requestId, identity = {} }: Request,
-): Actor {
-  const { sourceIp, userAgent } = identity;
+/** Returns the actor of an API request. @param identity undefined = it has no credential */
+export function actorOf(identity: Identity | undefined, { requestId, identity: client = {} }: Request): Actor {
+  const { userId, authType = "anonymous", keyId, repository, ref, runId } = identity ?? {};
+  const { sourceIp, userAgent } = client;
   return {
     type: authType,
-    user_id: userId,
+    ...(userId && { user_id: userId }),
     ...(keyId && { credential_id: keyId }),
     ...(repository && { repository }),
     ...(ref && { ref }),

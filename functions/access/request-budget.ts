@@ -2,8 +2,8 @@ import { ApiError } from "../platform/errors.ts";
 
 /*
  * The budget of a project for the requests that its members cause: test deliveries, redeliveries, recoveries and
- * certifications. They go past the circuit breaker and reach disabled webhooks too, so without a budget one project could occupy the sender
- * with receivers that never respond.
+ * certifications go past the circuit breaker and reach disabled webhooks too, so without a budget one project could occupy
+ * the sender with receivers that never respond. Disabling a webhook sends an event to the other webhooks of the project.
  */
 
 /**
@@ -16,7 +16,7 @@ export const REQUEST_BUDGET = 120;
  * The cost of each request. A recovery reads thousands of rows and sends up to 10,000 deliveries, a certification sends
  * six requests.
  */
-export const requestCosts = { test: 1, redeliver: 1, recover: 10, certify: 6 } as const;
+export const requestCosts = { test: 1, redeliver: 1, recover: 10, certify: 6, toggle: 1 } as const;
 export type BudgetedRequest = keyof typeof requestCosts;
 
 const WINDOW_MS = 60_000;
@@ -43,10 +43,17 @@ export function budgetWindowAt(now: Date): BudgetWindow {
   };
 }
 
-/** Returns the error for a request that the budget of its project no longer covers in this window. */
-export function budgetExceeded({ endsInSeconds }: BudgetWindow, cause?: unknown): ApiError {
-  const message =
-    `The project has used up its ${REQUEST_BUDGET} requests a minute for test deliveries, redeliveries, recoveries and certifications ` +
-    `(a recovery counts as ${requestCosts.recover}, a certification as ${requestCosts.certify}). Nothing was sent. Try again in ${endsInSeconds} s.`;
-  return new ApiError("rate_limited", message, { cause, headers: { "Retry-After": String(endsInSeconds) } });
+/** What a project has used up when its budget does not cover a request. */
+export const REQUEST_BUDGET_USED =
+  `The project has used up its ${REQUEST_BUDGET} requests a minute for test deliveries, redeliveries, recoveries, certifications ` +
+  "and for enabling or disabling a webhook " +
+  `(a recovery counts as ${requestCosts.recover}, a certification as ${requestCosts.certify}). Nothing was changed or sent.`;
+
+/**
+ * Returns the error for a request that a budget no longer covers in this window.
+ * @param used says which budget is used up, in a sentence
+ */
+export function budgetExceeded(used: string, { endsInSeconds }: BudgetWindow, cause?: unknown): ApiError {
+  const headers = { "Retry-After": String(endsInSeconds) };
+  return new ApiError("rate_limited", `${used} Try again in ${endsInSeconds} s.`, { cause, headers });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { type Actor, platform, system } from "../access/actor.ts";
+import { type Actor, platform } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { type RevocationReason, remindersOf } from "../notifications/notification.ts";
@@ -372,10 +372,9 @@ const PARALLEL_USERS = 10;
 /**
  * Ends the secrets with these hashes; unknown ones, and those whose overlap is over, are ignored. An earlier secret ends alone, the current one with the
  * whole key. After this returns, requests with them are rejected.
- * @param hashes up to 100
+ * @param hashes 1 to 100
  */
-export async function removeByHash(hashes: string[], reason: RevocationReason, now: Date): Promise<void> {
-  if (hashes.length === 0) return;
+export async function removeByHash(hashes: string[], reason: RevocationReason, now: Date, by: Actor): Promise<void> {
   const table = tableName("apiKeys");
   const { [table]: found = [] } = await batchGet({ [table]: hashes.map((key_hash) => ({ key_hash })) });
   // DynamoDB deletes the record of a secret up to days after its overlap. Its owner gets no second notification.
@@ -383,18 +382,18 @@ export async function removeByHash(hashes: string[], reason: RevocationReason, n
   const byUser = Map.groupBy(valid, ({ user_id }) => user_id);
   await inParallel([...byUser.values()], PARALLEL_USERS, async (records) => {
     // One after the other: concurrent transactions on the counter of the user cancel each other.
-    for (const record of records) await removeSecret(record, reason);
+    for (const record of records) await removeSecret(record, reason, by);
   });
 }
 
-async function removeSecret(record: ApiKey, reason: RevocationReason): Promise<void> {
+async function removeSecret(record: ApiKey, reason: RevocationReason, by: Actor): Promise<void> {
   const { user_id, id, key_hash } = record;
   try {
     await changeKey(user_id, id, async (entry) => {
       const isEnded =
         entry.key_hash === key_hash
-          ? await isRemoved(entry, record, system, reason)
-          : await isEarlierRemoved(entry, record, reason);
+          ? await isRemoved(entry, record, by, reason)
+          : await isEarlierRemoved(entry, record, by, reason);
       return isEnded ? entry : undefined;
     });
     log.info("api key removed", { user_id, key_id: id, reason });
@@ -407,7 +406,12 @@ async function removeSecret(record: ApiKey, reason: RevocationReason): Promise<v
 const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === "not_found";
 
 /** @returns true also when another request has ended the secret: then nothing is written, and nothing is logged */
-async function isEarlierRemoved(entry: KeyEntry, record: ApiKey, reason: RevocationReason): Promise<boolean> {
+async function isEarlierRemoved(
+  entry: KeyEntry,
+  record: ApiKey,
+  by: Actor,
+  reason: RevocationReason,
+): Promise<boolean> {
   const keyHash = record.key_hash;
   if (!entry.earlier?.some(({ key_hash }) => key_hash === keyHash)) return true;
   return isWritten({
@@ -419,7 +423,7 @@ async function isEarlierRemoved(entry: KeyEntry, record: ApiKey, reason: Revocat
       },
     },
     record: { Delete: { ...recordKey(keyHash), ConditionExpression: "attribute_exists(key_hash)" } },
-    audit: audit("api_key.earlier_ended", system, entry, { reason, key_prefix: record.key_prefix }),
+    audit: audit("api_key.earlier_ended", by, entry, { reason, key_prefix: record.key_prefix }),
     notification: revocation(entry, record, reason, "earlier"),
   });
 }

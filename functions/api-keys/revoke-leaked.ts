@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { chargeAddress } from "../access/request-budget-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
+import { REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../manifest/endpoints.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
 import { leakInput } from "./api-key-input.ts";
@@ -8,15 +10,26 @@ import * as apiKeys from "./api-key-store.ts";
 /** Longer than ending one key usually takes, so that the time of the answer does not say whether a key existed. */
 const MIN_RESPONSE_MS = 100;
 
+const LIMIT_REACHED = `This address has sent ${REVOCATIONS_PER_MINUTE_PER_ADDRESS} API keys in a minute. Nothing was revoked.`;
+
 /**
  * Ends leaked API keys. Requires no credential: the holder of a key may end it. The answer is the same for unknown,
- * malformed and valid keys.
+ * malformed and valid keys. Text without the checksum of a key cannot be one: it costs nothing and counts for nothing.
  */
 export const handler = defineEndpoint("POST /v1/credentials/revoke", {
   input: leakInput,
-  async run({ input: { credentials }, now }) {
+  async run({ input: { credentials }, actor, now }) {
     const hashes = [...new Set(credentials)].filter(isApiKey).map(hashApiKey);
-    await allEnded([apiKeys.removeByHash(hashes, "leaked", now), sleep(MIN_RESPONSE_MS)]);
+    if (hashes.length > 0) {
+      await chargeAddress(
+        actor.address ?? "unknown",
+        hashes.length,
+        REVOCATIONS_PER_MINUTE_PER_ADDRESS,
+        now,
+        LIMIT_REACHED,
+      );
+      await allEnded([apiKeys.removeByHash(hashes, "leaked", now, actor), sleep(MIN_RESPONSE_MS)]);
+    }
     return accepted({ received: credentials.length });
   },
 });

@@ -10,11 +10,18 @@ const actions: Record<AuditAction, string> = {
   "api_key.rolled": "The secret of an API key was replaced.",
   "api_key.earlier_ended":
     "An earlier secret of an API key ended before its overlap; `details.reason` says why, `details.key_prefix` which.",
-  "webhook.created": "A webhook was created.",
-  "webhook.updated": "A webhook was changed, enabled or disabled; `details.changed` names the fields.",
+  "webhook.created":
+    "A webhook was created; of its URL, `details` has the host and the SHA-256 hash, because the path may contain a token.",
+  "webhook.updated":
+    "A webhook was changed, enabled or disabled; `details` has the new values, of a URL the host and the SHA-256 hash.",
   "webhook.secret_rotated": "The signing secret of a webhook was replaced.",
   "webhook.disabled": "The service or the platform disabled a webhook; `details.reason` says why.",
   "webhook.deleted": "A webhook was deleted.",
+  "webhook.test_requested": "A test delivery was requested; `details` has its id and event.",
+  "webhook.certification_requested": "A certification of the receiver was requested; `details` has its id.",
+  "webhook.redelivery_requested": "A delivery was sent again; `details` has its id.",
+  "webhook.recovery_requested":
+    "Failed or held deliveries were sent again, one entry per call; `details` has its parameters.",
   "member.updated": "The platform added a user to the project, or changed the role.",
   "member.removed": "The platform removed a user from the project.",
   "service_account.created": "A service account was created.",
@@ -32,6 +39,7 @@ const actor = z.strictObject({
     jwt: "a signed-in user",
     api_key: "an API key",
     workflow: "a workflow of a CI system",
+    anonymous: "a caller without a credential, who reported a leaked API key",
     platform: "the platform that this service belongs to",
     system: "this service",
   }),

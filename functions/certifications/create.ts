@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { chargeRequest } from "../access/request-budget-store.ts";
+import { recordRequest } from "../audit/audit-store.ts";
 import { enqueueCertification } from "../deliveries/delivery-queue.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -14,11 +15,13 @@ import * as certifications from "./certification-store.ts";
  * senders may read signing secrets.
  */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/certify", {
-  async run({ params, now }) {
+  async run({ params, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);
     await chargeRequest(webhook.project_id, "certify", now);
     const certification = createCertification(webhook.id, now, randomBytes(16));
+    const details = { certification_id: certification.id };
+    await recordRequest("webhook.certification_requested", actor, webhook, details, now);
     await certifications.insert(certification);
     const ids = { project_id: webhook.project_id, webhook_id: webhook.id, certification_id: certification.id };
     const isEnqueued = await enqueueCertification({ kind: "certify", ...ids });

@@ -1,4 +1,5 @@
 import { chargeRequest } from "../access/request-budget-store.ts";
+import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -26,7 +27,7 @@ const MAX_DURATION_MS = 20_000;
  */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/recover", {
   input: recoverInput,
-  async run({ params, input: { since, status, cursor }, now }) {
+  async run({ params, input: { since, status, cursor }, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);
     if (webhook.disabled_at !== undefined) {
@@ -34,6 +35,8 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     }
     const after = cursor === undefined ? undefined : readRecoveryCursor(cursor, webhook.id);
     await chargeRequest(webhook.project_id, "recover", now);
+    const details = { since: since.toISOString(), status, cursor };
+    await recordRequest("webhook.recovery_requested", actor, webhook, details, now);
     const { count, stoppedAt } = await sendAgain(webhook.id, { since, after }, statusesOf(status), now);
     return accepted(toRecoveryResult(count, stoppedAt));
   },

@@ -1,4 +1,5 @@
 import { chargeRequest } from "../access/request-budget-store.ts";
+import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
@@ -11,7 +12,7 @@ import * as deliveries from "./delivery-store.ts";
 export const handler = defineEndpoint(
   "POST /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
   {
-    async run({ params, now }) {
+    async run({ params, actor, now }) {
       const webhook = await webhooks.get(params.project_id, params.webhook_id);
       requireNotSuspended(webhook);
       // Also for an unknown delivery: whether it exists is known only after the write.
@@ -22,6 +23,8 @@ export const handler = defineEndpoint(
         now,
         settings.deliveryGraceSeconds(),
       );
+      // Not before: only the write shows whether the delivery exists. If this fails, the caller repeats the request.
+      await recordRequest("webhook.redelivery_requested", actor, webhook, { delivery_id: delivery.id }, now);
       if (isNew) await enqueue([delivery], { lane: laneOf(webhook) });
       return accepted(toListItem(delivery, webhook, now));
     },

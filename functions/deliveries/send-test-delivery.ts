@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { chargeRequest } from "../access/request-budget-store.ts";
+import { recordRequest } from "../audit/audit-store.ts";
 import { sampleWebhookEvent } from "../deployments/sample-webhook-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
@@ -13,12 +14,14 @@ import * as deliveries from "./delivery-store.ts";
 /** Sends a sample event to one webhook, in one attempt. Ignores the webhook's events and whether it is disabled. */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", {
   input: testDeliveryInput,
-  async run({ params, input, now }) {
+  async run({ params, input, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);
     await chargeRequest(webhook.project_id, "test", now);
     const event = sampleWebhookEvent(input.event, { projectId: webhook.project_id, id: randomUUID(), now });
     const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
+    const details = { delivery_id: delivery.id, event: delivery.event };
+    await recordRequest("webhook.test_requested", actor, webhook, details, now);
     await deliveries.insert(delivery);
     await enqueue([delivery], { lane: laneOf(webhook) });
     return accepted(toListItem(delivery, webhook, now));

@@ -1,7 +1,7 @@
 import middy from "@middy/core";
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
 import type * as z from "zod/mini";
-import { type Actor, actorOf, system } from "../access/actor.ts";
+import { type Actor, actorOf } from "../access/actor.ts";
 import { type Identity, idempotencyScopeOf, identityContext } from "../access/identity.ts";
 import { requireAccess } from "../access/require-access.ts";
 import { endpoints } from "../manifest/endpoints.ts";
@@ -46,7 +46,7 @@ interface EndpointRequest<Params extends string, Input, Query, Caller> {
   /** The requested URL without its query. */
   requestUrl: URL;
   identity: Caller;
-  /** The caller, for the audit log; where the access is `anyone`, the system. */
+  /** The caller, for the audit log. */
   actor: Actor;
   /**
    * Returns the items that make a repeat of this request safe, for the transaction that creates the resource: none
@@ -141,7 +141,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
         query: (query && parse(query, event.queryStringParameters ?? {})) as z.output<Query>,
         requestUrl: requestUrl(event),
         identity: identity as CallerOf<R>,
-        actor: identity ? actorOf(identity, event.requestContext) : system,
+        actor: actorOf(identity, event.requestContext),
         onceOnly: (repeated) => outcomeItems(request, repeated, now),
         now,
       });

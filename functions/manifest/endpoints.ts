@@ -22,6 +22,11 @@ export interface EndpointRow {
   timeoutSeconds?: number;
   /** Rate limit for requests that cause far more work than others; absent = the stage's. The lower one applies. */
   throttle?: Throttle;
+  /**
+   * For an endpoint without a credential: the number of API keys that one IP address can send per minute; beyond it, it gets
+   * 429. The endpoint counts those with a valid checksum, because each of them costs a read.
+   */
+  apiKeysPerMinutePerAddress?: number;
 }
 
 /** A token bucket, shared by all callers of an endpoint. A request without a token gets 429. */
@@ -79,6 +84,9 @@ export const workflowPermissions = [
   "events:read",
 ] as const satisfies readonly Permission[];
 export type WorkflowPermission = (typeof workflowPermissions)[number];
+
+/** A scanner of repositories reports many keys from a few addresses. */
+export const REVOCATIONS_PER_MINUTE_PER_ADDRESS = 1_000;
 
 export const endpoints = [
   {
@@ -164,11 +172,13 @@ export const endpoints = [
         userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem"],
+        requestBudgets: ["UpdateItem"],
       },
     },
     // A hundred keys of one user are removed one after the other.
     timeoutSeconds: 28,
-    throttle: { requestsPerSecond: 5, burst: 20 },
+    // No throttle of its own: it would count any text of any caller, and a stranger could keep it used up.
+    apiKeysPerMinutePerAddress: REVOCATIONS_PER_MINUTE_PER_ADDRESS,
   },
   {
     method: "GET",
@@ -255,6 +265,7 @@ export const endpoints = [
         deliveries: ["Query"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem"],
+        requestBudgets: ["UpdateItem"],
       },
     },
   },
@@ -293,6 +304,7 @@ export const endpoints = [
         webhooks: ["GetItem"],
         deliveries: ["PutItem"],
         requestBudgets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
@@ -310,6 +322,7 @@ export const endpoints = [
         webhooks: ["GetItem"],
         deliveries: ["PutItem"],
         requestBudgets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
       },
       sendsTo: ["slowDeliveries"],
     },
@@ -351,6 +364,7 @@ export const endpoints = [
         webhooks: ["GetItem"],
         deliveries: ["GetItem", "UpdateItem"],
         requestBudgets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
       },
       sendsTo: ["deliveries", "slowDeliveries"],
     },
@@ -368,6 +382,7 @@ export const endpoints = [
         webhooks: ["GetItem"],
         deliveries: ["Query", "UpdateItem"],
         requestBudgets: ["UpdateItem"],
+        auditEvents: ["PutItem"],
       },
       sendsTo: ["slowDeliveries"],
     },

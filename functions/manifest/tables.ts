@@ -49,7 +49,10 @@ export const tables = {
     indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_at" }],
     ttl: "expires_at",
   },
-  /** What each project has used of its budget for requested attempts: one item per project and minute. */
+  /**
+   * What each project has used of its budget of requests: one item per project and minute. The key `address:<IP address>` has
+   * what an address has used of its limit for reporting leaked keys.
+   */
   requestBudgets: {
     env: "REQUEST_BUDGETS_TABLE",
     name: "request-budgets",

@@ -1,3 +1,4 @@
+import { chargeRequest } from "../access/request-budget-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { parseCidrs } from "../receivers/receiver-address.ts";
@@ -10,6 +11,7 @@ export const handler = defineEndpoint("PATCH /v1/projects/{project_id}/webhooks/
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
   async run({ params, input, actor, now }) {
     const { project_id, webhook_id } = params;
+    if (input.enabled !== undefined) await chargeRequest(project_id, "toggle", now);
     const webhook = await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor);
     return ok(toDetail(webhook, await readHealth(webhook, now)));
   },

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform, system } from "../access/actor.ts";
@@ -93,7 +93,7 @@ export async function insert(
       secret: {
         Put: { TableName: tableName("webhookSecrets"), Item: { webhook_id: webhook.id, current: secret } },
       },
-      audit: webhookAudit("webhook.created", by, webhook, { url: withoutQuery(url), events }),
+      audit: webhookAudit("webhook.created", by, webhook, { url: recognizable(url), events }),
       ...more,
     });
   } catch (error) {
@@ -354,14 +354,17 @@ async function updateWhen(
   }
 }
 
-/** Returns the details of a change for the audit log: the names of its fields, and their new values. */
+/** Returns the details of a change for the audit log: its fields with their new values. */
 const detailsOf = ({ url, ...rest }: WebhookPatch): Record<string, unknown> => ({
-  ...(url !== undefined && { url: withoutQuery(url) }),
+  ...(url !== undefined && { url: recognizable(url) }),
   ...rest,
 });
 
-/** Leaves out the part of a URL in which receivers often have a token. */
-const withoutQuery = (url: string): string => url.replace(/\?.*$/s, "");
+/** Returns a URL as the audit log has it. Its path and query are left out: receivers often have a token in one of them. */
+const recognizable = (url: string) => ({
+  host: new URL(url).host,
+  sha256: createHash("sha256").update(url).digest("hex"),
+});
 
 /**
  * Deletes a webhook and its secret. After this no attempt starts, except one whose sender has already read the webhook.

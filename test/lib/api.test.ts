@@ -152,7 +152,6 @@ describe("the throttle", () => {
 
   test("is that of the stage, except for endpoints with one of their own", () => {
     const own = {
-      "POST //v1/credentials/revoke": "5/s, burst 20",
       [`POST ${webhook}/test`]: "5/s, burst 20",
       [`POST ${webhook}/certify`]: "5/s, burst 20",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "5/s, burst 20",
@@ -166,7 +165,6 @@ describe("the throttle", () => {
   test("of an endpoint is never above that of the stage", () => {
     expect(throttlesOf(new SynthesizedStack("otherForms"))).toEqual({
       "* /*": "4/s, burst 15",
-      "POST //v1/credentials/revoke": "4/s, burst 15",
       [`POST ${webhook}/test`]: "4/s, burst 15",
       [`POST ${webhook}/certify`]: "4/s, burst 15",
       [`POST ${webhook}/deliveries/{delivery_id}/redeliver`]: "4/s, burst 15",

@@ -49,6 +49,7 @@ const rowOf = ({ at, action, resource_id, actor, details }: AuditEvent): string[
 function actorOf({ type, user_id, credential_id, repository }: AuditEvent["actor"]): string {
   if (type === "platform") return "the platform";
   if (type === "system") return "this service";
+  if (type === "anonymous") return "someone without a credential";
   const credential = credential_id === undefined ? "" : ` with the key ${credential_id}`;
   return `${user_id ?? ""}${credential}${repository === undefined ? "" : ` of ${repository}`}`;
 }

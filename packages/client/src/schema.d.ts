@@ -106,7 +106,7 @@ export interface paths {
     put?: never;
     /**
      * End leaked API keys
-     * @description For leaked keys, also those of others. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires no credential.
+     * @description For leaked keys, also those of others. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count. Requires no credential.
      */
     post: operations["revokeCredentials"];
     delete?: never;
@@ -236,7 +236,7 @@ export interface paths {
     head?: never;
     /**
      * Change, disable or enable a webhook
-     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. Requires the role `admin` in the project. Permission: `webhooks:write`.
+     * @description Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook does not send them; `recoverDeliveries` does. `enabled`: Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `webhooks:write`.
      */
     patch: operations["updateWebhook"];
     trace?: never;
@@ -307,7 +307,7 @@ export interface paths {
     put?: never;
     /**
      * Send a sample event
-     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["sendTestDelivery"];
     delete?: never;
@@ -332,7 +332,7 @@ export interface paths {
     put?: never;
     /**
      * Certify a receiver
-     * @description Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and `data.test` is `true`. They are no deliveries, are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. Counts 6 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and `data.test` is `true`. They are no deliveries, are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. Counts 6 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["certifyWebhook"];
     delete?: never;
@@ -438,7 +438,7 @@ export interface paths {
     put?: never;
     /**
      * Send a delivery again
-     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the delivery with the same id, whatever its status, also on a disabled webhook. If the attempt fails, the retry schedule starts again. A delivery with 50 or more attempts is not sent again. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["redeliver"];
     delete?: never;
@@ -463,7 +463,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries and certifications; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -1572,11 +1572,15 @@ export interface components {
        *     - `api_key.renamed`: An API key was renamed.
        *     - `api_key.rolled`: The secret of an API key was replaced.
        *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why, `details.key_prefix` which.
-       *     - `webhook.created`: A webhook was created.
-       *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details.changed` names the fields.
+       *     - `webhook.created`: A webhook was created; of its URL, `details` has the host and the SHA-256 hash, because the path may contain a token.
+       *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details` has the new values, of a URL the host and the SHA-256 hash.
        *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
        *     - `webhook.disabled`: The service or the platform disabled a webhook; `details.reason` says why.
        *     - `webhook.deleted`: A webhook was deleted.
+       *     - `webhook.test_requested`: A test delivery was requested; `details` has its id and event.
+       *     - `webhook.certification_requested`: A certification of the receiver was requested; `details` has its id.
+       *     - `webhook.redelivery_requested`: A delivery was sent again; `details` has its id.
+       *     - `webhook.recovery_requested`: Failed or held deliveries were sent again, one entry per call; `details` has its parameters.
        *     - `member.updated`: The platform added a user to the project, or changed the role.
        *     - `member.removed`: The platform removed a user from the project.
        *     - `service_account.created`: A service account was created.
@@ -1599,6 +1603,10 @@ export interface components {
         | "webhook.secret_rotated"
         | "webhook.disabled"
         | "webhook.deleted"
+        | "webhook.test_requested"
+        | "webhook.certification_requested"
+        | "webhook.redelivery_requested"
+        | "webhook.recovery_requested"
         | "member.updated"
         | "member.removed"
         | "service_account.created"
@@ -1615,11 +1623,12 @@ export interface components {
          *     - `jwt`: a signed-in user
          *     - `api_key`: an API key
          *     - `workflow`: a workflow of a CI system
+         *     - `anonymous`: a caller without a credential, who reported a leaked API key
          *     - `platform`: the platform that this service belongs to
          *     - `system`: this service
          * @enum {string}
          */
-        type: "jwt" | "api_key" | "workflow" | "platform" | "system";
+        type: "jwt" | "api_key" | "workflow" | "anonymous" | "platform" | "system";
         /** @description Id of the user, or `workflow:<id of the trust>`. */
         user_id?: string;
         /**

@@ -18,6 +18,11 @@ const actions = {
   "webhook.secret_rotated": (named) => `rotated the signing secret of the webhook ${named}`,
   "webhook.disabled": (named, { reason }) => `disabled the webhook ${named}${because(reason)}`,
   "webhook.deleted": (named) => `deleted the webhook ${named}`,
+  "webhook.test_requested": (named, { event }) => `sent a test delivery of ${String(event)} to the webhook ${named}`,
+  "webhook.certification_requested": (named) => `started a certification of the webhook ${named}`,
+  "webhook.redelivery_requested": (named) => `sent a delivery again to the webhook ${named}`,
+  "webhook.recovery_requested": (named, { since }) =>
+    `recovered the deliveries of the webhook ${named} since ${String(since)}`,
   "member.updated": (named, { role }) => `gave the user ${named} the role ${String(role)}`,
   "member.removed": (named) => `removed the user ${named} from the project`,
   "service_account.created": (named, { role }) => `created the service account ${named} with the role ${String(role)}`,
@@ -54,6 +59,8 @@ export function actorOf({ type, user_id = "", repository, ref }: Actor): string 
       return "The platform";
     case "system":
       return "The service";
+    case "anonymous":
+      return "Someone without a credential";
     case "workflow":
       return `A CI workflow${repository === undefined ? "" : ` of ${repository}`}${ref === undefined ? "" : ` (${ref})`}`;
     case "api_key":
@@ -65,7 +72,8 @@ export function actorOf({ type, user_id = "", repository, ref }: Actor): string 
 
 /** Returns the name of what an entry is about; undefined when the entry has none. */
 function nameIn({ name, url, issuer, repository_id }: AuditEvent["details"]): string | undefined {
-  const text = name ?? url;
+  const isUrl = typeof url === "object" && url !== null && "host" in url;
+  const text = name ?? (isUrl ? url.host : undefined);
   if (typeof text === "string") return `“${text}”`;
   return repository_id === undefined ? undefined : `of ${String(issuer)} repository ${String(repository_id)}`;
 }

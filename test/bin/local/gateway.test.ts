@@ -313,6 +313,10 @@ describe("a throttle in the row of an endpoint", () => {
     expect(invoked.filter((file) => file === "deliveries/recover")).toHaveLength(accepted);
   });
 
+  test("is not in that of an endpoint without a credential: strangers could keep it used up", async () => {
+    for (let count = 0; count < 50; count++) expect((await call("POST", "/v1/credentials/revoke")).status).toBe(200);
+  });
+
   test("leaves other endpoints alone, and counts no request without a credential", async () => {
     for (let count = 0; count < 30; count++) {
       expect((await call("GET", webhook)).status).toBe(200);

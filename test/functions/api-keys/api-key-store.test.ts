@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { GetCommand, QueryCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import fc from "fast-check";
+import { system } from "../../../functions/access/actor.ts";
 import {
   API_KEY_RANDOM_BYTES,
   type ApiKey,
@@ -252,11 +253,11 @@ describe("notifications", () => {
     const toNext = (current: ApiKey) => rollApiKey(current, new Date(), randomBytes(API_KEY_RANDOM_BYTES));
     const { apiKey } = await roll(key.user_id, key.id, new Date(), 600, toNext);
     await Promise.all([
-      removeByHash([key.key_hash], "leaked", new Date()),
-      removeByHash([key.key_hash], "leaked", new Date()),
+      removeByHash([key.key_hash], "leaked", new Date(), system),
+      removeByHash([key.key_hash], "leaked", new Date(), system),
     ]);
     expect(await reasonsOf(key)).toEqual(["leaked earlier"]);
-    await removeByHash([key.key_hash, apiKey.key_hash], "leaked", new Date());
+    await removeByHash([key.key_hash, apiKey.key_hash], "leaked", new Date(), system);
     expect((await reasonsOf(key)).sort()).toEqual(["leaked current", "leaked earlier"]);
   });
 

@@ -3,8 +3,9 @@ import { jest } from "@jest/globals";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { unknownApiKey } from "../../support/api-keys.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { type AwsCall, interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
+import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
 import { send, startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -66,6 +67,57 @@ test("does not answer faster for a key that does not exist", async () => {
   const startedAt = performance.now();
   await revoke([unknownApiKey()]);
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(99);
+});
+
+/** The budget of the address from which the tests send. */
+const ADDRESS = "address:127.0.0.1";
+
+test("text without the checksum of a key causes no read or write, and uses nothing of the limit of its address", async () => {
+  const { key } = await create(service.user());
+  const usedBefore = await usedBudget(ADDRESS);
+  const calls: AwsCall[] = [];
+  interceptDynamo(async (call, sendCall) => {
+    calls.push(call);
+    return sendCall();
+  });
+  const wrongChecksum = key.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
+  const garbage = Array.from({ length: 100 }, (_, index) => [wrongChecksum, "", `svc_${index}`][index % 3]);
+  for (let count = 0; count < 20; count++) expect((await revoke(garbage)).status).toBe(202);
+  expect(calls).toEqual([]);
+  restoreAws();
+  expect(await usedBudget(ADDRESS)).toBe(usedBefore);
+});
+
+test("an address that has sent 1,000 keys in a minute gets 429, other text excepted, and nothing is revoked", async () => {
+  const { key } = await create(service.user());
+  await givenUsedBudget(ADDRESS, 999);
+  const { status, headers, body } = await revoke([key, unknownApiKey(), "text"]);
+  expect({ status, code: body.error.code }).toEqual({ status: 429, code: "rate_limited" });
+  const seconds = Number(headers.get("retry-after"));
+  expect(seconds).toBeGreaterThanOrEqual(1);
+  expect(seconds).toBeLessThanOrEqual(60);
+  expect(body.error.message).toBe(
+    `This address has sent 1000 API keys in a minute. Nothing was revoked. Try again in ${seconds} s.`,
+  );
+  expect(await statusWith(key)).toBe(200);
+  expect((await revoke(["text"])).status).toBe(202);
+  expect((await revoke([key, key, "text"])).status).toBe(202);
+  expect(await statusWith(key)).toBe(401);
+  await givenUsedBudget(ADDRESS, 0);
+});
+
+test("the audit event of a revocation has the address and the request id of the caller", async () => {
+  const user = service.user();
+  const { id, key } = await create(user);
+  const next = await rolledKey(user, id);
+  const ids: (string | null)[] = [];
+  for (const credential of [key, next]) ids.push((await revoke([credential])).headers.get("x-request-id"));
+  const { data } = (await user.api.get("/v1/audit-events")).body;
+  const actor = { type: "anonymous", address: "127.0.0.1" };
+  expect(data.slice(0, 2)).toMatchObject([
+    { action: "api_key.deleted", actor: { ...actor, request_id: ids[1] }, details: { reason: "leaked" } },
+    { action: "api_key.earlier_ended", actor: { ...actor, request_id: ids[0] }, details: { reason: "leaked" } },
+  ]);
 });
 
 test("ends an earlier key alone", async () => {

@@ -1,6 +1,7 @@
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { givenUsedBudget } from "../../support/request-budget.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -15,7 +16,7 @@ async function givenWebhook() {
   const admin = service.user();
   const project = await service.project(admin.userId);
   const path = `/v1/projects/${project}/webhooks`;
-  const hook = { url: "https://hooks.example.com/in?token=abc", events: ["deploy.failed"] };
+  const hook = { url: "https://hooks.example.com/services/T0/in?token=abc", events: ["deploy.failed"] };
   const { id, secret } = (await admin.api.post(path, hook)).body.data;
   const log = async (): Promise<Entry[]> => {
     const { data } = (await admin.api.get(`/v1/projects/${project}/audit-events`)).body;
@@ -26,20 +27,33 @@ async function givenWebhook() {
 
 test("shows every change of a webhook and its secret, newest first, without a secret", async () => {
   const { api, userId, path, id, secret, log } = await givenWebhook();
-  await api.patch(path, { url: "https://hooks.example.com/other?token=def", enabled: false });
+  await api.patch(path, { url: "https://hooks.example.com/services/T0/other?token=def", enabled: false });
   const rotated = (await api.post(`${path}/rotate-secret`, { overlap_seconds: 60 })).body.data;
   await api.delete(path);
   const entries = await log();
   expect(entries.map(({ action, details }) => [action, details])).toEqual([
     ["webhook.deleted", {}],
     ["webhook.secret_rotated", { previous_expires_at: expect.stringMatching(/Z$/) }],
-    ["webhook.updated", { url: "https://hooks.example.com/other", enabled: false }],
-    ["webhook.created", { url: "https://hooks.example.com/in", events: ["deploy.failed"] }],
+    [
+      "webhook.updated",
+      {
+        // printf %s 'https://hooks.example.com/services/T0/other?token=def' | sha256sum
+        url: { host: "hooks.example.com", sha256: "ac94d01f45d0c9262a1fa746091ae400369f1e59ada4ca685c45e3a2458d17bd" },
+        enabled: false,
+      },
+    ],
+    [
+      "webhook.created",
+      {
+        url: { host: "hooks.example.com", sha256: "d99bcf2be0fa3a15f3636b2e8c9e09cf82f06599b6b2d03a53b7c91eaa10a4aa" },
+        events: ["deploy.failed"],
+      },
+    ],
   ]);
   for (const { actor, resource_id } of entries) {
     expect({ ...actor, resource_id }).toMatchObject({ type: "jwt", user_id: userId, resource_id: id });
   }
-  expect(JSON.stringify(entries)).not.toMatch(new RegExp(`${secret}|${rotated.secret}|token=`));
+  expect(JSON.stringify(entries)).not.toMatch(new RegExp(`${secret}|${rotated.secret}|token=|T0`));
 });
 
 test("shows that the service disabled a webhook, once", async () => {
@@ -51,6 +65,44 @@ test("shows that the service disabled a webhook, once", async () => {
   expect((await log()).filter(({ action }) => action === "webhook.disabled")).toEqual([
     expect.objectContaining({ actor: { type: "system" }, resource_id: id, details: { reason: "gone" } }),
   ]);
+});
+
+test("shows each request for a test, a certification, a redelivery and a recovery, with its caller", async () => {
+  const { api, userId, path, id, log } = await givenWebhook();
+  const ids: (string | null)[] = [];
+  const post = async (action: string, body?: object) => {
+    const { status, headers, body: answer } = await api.post(`${path}/${action}`, body);
+    expect(status).toBe(202);
+    ids.unshift(headers.get("x-request-id"));
+    return answer.data;
+  };
+  const { id: delivery_id } = await post("test", { event: "deploy.failed" });
+  const certification = await post("certify");
+  await post(`deliveries/${delivery_id}/redeliver`);
+  const recovery = { since: "2026-03-01T00:00:00.000Z", status: "failed" };
+  await post("recover", recovery);
+  const entries = (await log()).slice(0, 4);
+  expect(entries.map(({ action, details }) => [action, details])).toEqual([
+    ["webhook.recovery_requested", recovery],
+    ["webhook.redelivery_requested", { delivery_id }],
+    ["webhook.certification_requested", { certification_id: certification.id }],
+    ["webhook.test_requested", { delivery_id, event: "deploy.failed" }],
+  ]);
+  expect(entries.map(({ actor }) => actor.request_id)).toEqual(ids);
+  for (const { actor, resource_id } of entries) {
+    expect({ ...actor, resource_id }).toMatchObject({ type: "jwt", user_id: userId, resource_id: id });
+  }
+});
+
+test("has no entry for a request that was rejected, or for a delivery that does not exist", async () => {
+  const { api, project, path, log } = await givenWebhook();
+  expect((await api.post(`${path}/deliveries/${project}/redeliver`)).status).toBe(404);
+  await givenUsedBudget(project, 120);
+  for (const action of ["test", "certify", `deliveries/${project}/redeliver`]) {
+    expect((await api.post(`${path}/${action}`)).status).toBe(429);
+  }
+  expect((await api.post(`${path}/recover`, { since: "2026-03-01T00:00:00Z" })).status).toBe(429);
+  expect((await log()).map(({ action }) => action)).toEqual(["webhook.created"]);
 });
 
 test("has no entry for a change that failed", async () => {

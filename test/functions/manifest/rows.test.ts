@@ -29,11 +29,12 @@ import { type Trigger, type WorkerRow, workers } from "../../../functions/manife
 const endpointRows: readonly EndpointRow[] = endpoints;
 const workerRows: readonly WorkerRow[] = workers;
 
-test("each endpoint has its route, handler, access, permission, timeout and throttle", () => {
+test("each endpoint has its route, handler, access, permission, timeout and limits", () => {
   const table = endpointRows.map(
-    ({ method, path, file, access, permission, timeoutSeconds, throttle }) =>
+    ({ method, path, file, access, permission, timeoutSeconds, throttle, apiKeysPerMinutePerAddress: keys }) =>
       `${method} ${path} -> ${file}, ${access}, ${permission}${timeoutSeconds === undefined ? "" : `, ${timeoutSeconds} s`}` +
-      (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : ""),
+      (throttle ? `, ${throttle.requestsPerSecond}/s, burst ${throttle.burst}` : "") +
+      (keys === undefined ? "" : `, ${keys} keys/min per address`),
   );
   const webhook = "/v1/projects/{project_id}/webhooks/{webhook_id}";
   const accounts = "/v1/projects/{project_id}/service-accounts";
@@ -45,7 +46,7 @@ test("each endpoint has its route, handler, access, permission, timeout and thro
     "DELETE /v1/api-keys/{id} -> api-keys/delete, user, keys:write",
     "PATCH /v1/api-keys/{id} -> api-keys/update, user, keys:write",
     "POST /v1/api-keys/{id}/roll -> api-keys/roll, session, none",
-    "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 5/s, burst 20",
+    "POST /v1/credentials/revoke -> api-keys/revoke-leaked, anyone, none, 28 s, 1000 keys/min per address",
     "GET /v1/projects -> projects/list, user, projects:read",
     "GET /v1/projects/{project_id}/events -> deliveries/list-events, viewer, events:read",
     "GET /v1/projects/{project_id}/deliveries -> deliveries/list-of-project, viewer, deliveries:read",

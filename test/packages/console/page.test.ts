@@ -282,9 +282,14 @@ test.each<[string, AuditEvent]>([
   ],
   ["alice with an API key disabled the webhook r-1", entry("webhook.updated", { enabled: false }, "api_key")],
   [
-    "alice changed the url and events of the webhook “https://a.example/”",
-    entry("webhook.updated", { url: "https://a.example/", events: [] }),
+    "alice changed the url and events of the webhook “a.example”",
+    entry("webhook.updated", { url: { host: "a.example", sha256: "0" }, events: [] }),
   ],
+  [
+    "Someone without a credential deleted the API key r-1 because it was reported as leaked",
+    entry("api_key.deleted", { reason: "leaked" }, "anonymous"),
+  ],
+  ["alice sent a delivery again to the webhook r-1", entry("webhook.redelivery_requested", { delivery_id: "d" })],
   [
     "The service disabled the webhook r-1 because the receiver returned 410 Gone",
     entry("webhook.disabled", { reason: "gone" }, "system"),
