@@ -87,26 +87,32 @@ export function measureRevocation(plan: Plan): Promise<Result> {
 
 export async function useAndEnd(service: Service, key: Key, { parallel, useMs }: Plan, end: End, count: Counts) {
   const withKey = { ...service, token: key.key };
-  let endedAt = Number.POSITIVE_INFINITY;
+  let hasEnded = false;
   let isOver = false;
-  const use = async () => {
-    while (!isOver) {
-      const beganAt = performance.now();
-      const response = await request(withKey, "/v1/projects");
-      await response.text();
-      if (response.status !== 200 && response.status !== 401) throw new Error(`A request returned ${response.status}.`);
-      const isAccepted = response.status === 200;
-      // Neither is wrong for a request that was in flight when the key ended.
-      if (beganAt >= endedAt) count[isAccepted ? "acceptedAfter" : "rejectedAfter"] += 1;
-      else if (isAccepted) count.acceptedBefore += 1;
-    }
+  /** Returns whether the request began after the end of the key. */
+  const useOnce = async () => {
+    const isAfter = hasEnded;
+    const response = await request(withKey, "/v1/projects");
+    await response.text();
+    if (response.status !== 200 && response.status !== 401) throw new Error(`A request returned ${response.status}.`);
+    const isAccepted = response.status === 200;
+    // Neither is wrong for a request that was in flight when the key ended.
+    if (isAfter) count[isAccepted ? "acceptedAfter" : "rejectedAfter"] += 1;
+    else if (isAccepted) count.acceptedBefore += 1;
+    return isAfter;
   };
+  // On a busy machine too, a request ends before the end of the key, and one begins after it.
+  const use = async () => {
+    let isAfter = false;
+    while (!isOver || (hasEnded && !isAfter)) isAfter = await useOnce();
+  };
+  await useOnce();
   const users = Array.from({ length: parallel }, use);
   const running = Promise.all(users);
   try {
     await Promise.race([running, sleep(useMs)]);
     await Promise.race([running, end(service, key)]);
-    endedAt = performance.now();
+    hasEnded = true;
     await Promise.race([running, sleep(useMs)]);
   } finally {
     isOver = true;
