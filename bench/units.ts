@@ -35,7 +35,7 @@ import written from "./units.json" with { type: "json" };
  *
  *     node bench/units.ts     counts and writes bench/units.json
  *
- * Units of DynamoDB are those that the engine reports; test/bench/units.test.ts checks them against the rules of AWS. Requests
+ * Units of DynamoDB are those that the engine reports; test/cost/units.test.ts checks them against the rules of AWS. Requests
  * to SQS are counted as AWS bills them, by 64 KB of payload. Time is measured, on one thread, and is a lower bound of the
  * billed time of a Lambda.
  */
