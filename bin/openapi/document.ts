@@ -379,6 +379,13 @@ const receiverHeaders: { name: string; required?: boolean; description: string; 
     schema: { type: "string", format: "uuid" },
   },
   {
+    name: "X-Service-Test",
+    required: false,
+    description:
+      "Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well.",
+    schema: { type: "string", const: "true" },
+  },
+  {
     name: "X-Service-Signature",
     description: "HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.",
     schema: { type: "string", pattern: `^${bodySignatures}$` },

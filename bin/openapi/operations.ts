@@ -359,9 +359,13 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Deliveries",
     summary: "Send a sample event",
     description:
-      "One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. " +
+      "One attempt, immediately, even if the webhook is disabled. The request has the header `X-Service-Test: true`, and `data.test` is `true`. " +
       budgetNote("test"),
-    fields: { event: { description: "The event to simulate." } },
+    fields: {
+      event: {
+        description: "The event to simulate: one to which the webhook subscribes. Default: the first of its `events`.",
+      },
+    },
     example: { event: "deploy.failed" },
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
     errors: ["project_suspended"],
@@ -372,7 +376,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "Certify a receiver",
     description:
       "Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a " +
-      "forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and `data.test` is `true`. They are no deliveries, " +
+      "forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and the marks of a test delivery: `X-Service-Test: true`, and `true` in `data.test`. They are no deliveries, " +
       "are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. " +
       budgetNote("certify"),
     response: { status: 202, schema: certificationSchema, example: examples.startedCertification },

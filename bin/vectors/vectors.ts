@@ -24,6 +24,8 @@ export interface Vector {
   /** The receiver's clock, Unix time in seconds. */
   now: number;
   valid: boolean;
+  /** It is a test delivery, which the receiver otherwise ignores; absent = it is not. */
+  test?: true;
   /** The failed check; absent = valid. */
   error?: Failure;
   /** An explanation, for people. */
@@ -45,6 +47,9 @@ const event = (data: string) =>
 const body = event('{"url":"https://my-shop.example.app","status":"running"}');
 const unicodeBody = event('{"url":"https://my-shop.example.app","status":"running","message":"Grüße, 世界 🚀"}');
 const spacedBody = event('{ "url": "https://my-shop.example.app",\\n  "status": "running" }').replace("\\n", "\n");
+
+const testBody = event('{"url":"https://demo.example.com","status":"running","test":true}');
+const testHeader = { "X-Service-Test": "true" };
 
 const webhookEventBody =
   '{"event":"webhook.disabled","project_id":"0198c2a4-7b1e-7c55-9f3d-2a6b8c4d0e11","deployment_id":null,"timestamp":"2026-11-21T04:04:29.027Z",' +
@@ -89,7 +94,7 @@ function signedHeaders({
   return signatureHeaders({ deliveryId: DELIVERY_ID, at: new Date(at * 1000), body: text }, current, previous);
 }
 
-type Case = { name: string; error?: Failure; why?: string } & Partial<
+type Case = { name: string; error?: Failure; why?: string; test?: true } & Partial<
   Pick<Vector, "secrets" | "body" | "headers" | "now">
 >;
 
@@ -100,6 +105,18 @@ const bothSchemes: Case[] = [
     body: text,
     headers: signedHeaders({ body: text }),
   })),
+  {
+    name: "a test delivery",
+    body: testBody,
+    headers: { ...testHeader, ...signedHeaders({ body: testBody }) },
+    test: true,
+    why: "data.test is true",
+  },
+  {
+    name: "an event whose request has the header of a test delivery",
+    headers: { ...testHeader, ...signedHeaders() },
+    why: "the signature does not cover the header: data.test decides",
+  },
   {
     name: "the header names are in upper case",
     headers: Object.fromEntries(Object.entries(signedHeaders()).map(([name, value]) => [name.toUpperCase(), value])),
@@ -364,9 +381,14 @@ function escaped(text: string): string {
   return text.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-function vector(scheme: Vector["scheme"], { name, error, why, ...rest }: Case): Vector {
+function vector(scheme: Vector["scheme"], { name, error, why, test, ...rest }: Case): Vector {
   const given = { secrets: [secret], body, headers: signedHeaders(), now: SENT_AT + 1, ...rest };
-  const verdict = { valid: error === undefined, ...(error && { error }), ...(why !== undefined && { why }) };
+  const verdict = {
+    valid: error === undefined,
+    ...(test && { test }),
+    ...(error && { error }),
+    ...(why !== undefined && { why }),
+  };
   return { name: `${scheme}: ${name}`, scheme, ...given, ...verdict };
 }
 

@@ -4,9 +4,9 @@ import type { Webhook } from "../webhooks/webhook.ts";
 import type { Probe } from "./certification.ts";
 
 /*
- * The requests of a certification. Each looks like a delivery, and is marked: the header `X-Service-Probe` has the id of
- * the certification, and so has `data`, next to `"test": true`. The mark is the same on all of them, so that a
- * receiver cannot use it to choose the one to reject.
+ * The requests of a certification. Each looks like a test delivery, and has the id of the certification: in the header
+ * `X-Service-Probe` and in `data`. The marks are the same on all of them, so that a receiver cannot use them to choose
+ * the one to reject.
  */
 
 export interface ProbeRequest {
@@ -57,7 +57,7 @@ function signed(
   secrets: readonly [string, ...string[]],
   at: Date,
 ): ProbeRequest {
-  const headers = deliveryHeaders({ id: randomId(), event: eventOf(webhook), body }, secrets, at);
+  const headers = deliveryHeaders({ id: randomId(), event: eventOf(webhook), body, test: true }, secrets, at);
   return { headers: { ...headers, "X-Service-Probe": certificationId }, body };
 }
 

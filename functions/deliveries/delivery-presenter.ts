@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
 import { parseJsonExactly } from "../deployments/deployment-event.ts";
-import { webhookEventNames } from "../deployments/webhook-event.ts";
+import { type WebhookEventName, webhookEventNames } from "../deployments/webhook-event.ts";
 import { failureCodes } from "../receivers/failure-code.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
-import { fields, isoTime, timeText, uuid } from "../schema/input.ts";
+import { fields, invalidField, isoTime, timeText, uuid } from "../schema/input.ts";
 import { page, pageFields } from "../schema/page.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import { type Delivery, deliveryStatuses } from "./delivery.ts";
@@ -121,5 +121,18 @@ export const replayInput = (now: Date) =>
 
 /** Body of a test delivery: the event to simulate. */
 export const testDeliveryInput = fields({
-  event: z._default(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`), "deploy.succeeded"),
+  event: z.optional(z.enum(webhookEventNames, `must be one of ${webhookEventNames.join(", ")}`)),
 });
+
+/**
+ * Returns the event of a test delivery: by default the first one to which the webhook subscribes.
+ * @throws ApiError `validation_error` for an event to which it does not subscribe
+ */
+export function testedEvent(
+  { event }: z.output<typeof testDeliveryInput>,
+  { events }: Pick<Webhook, "events">,
+): WebhookEventName {
+  const name = event ?? events[0];
+  if (name !== undefined && events.includes(name)) return name;
+  throw invalidField("event", `must be an event to which the webhook subscribes: ${events.join(", ")}`);
+}

@@ -7,18 +7,23 @@ import { settings } from "../platform/env.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { createDelivery } from "./delivery.ts";
-import { testDeliveryInput, toListItem } from "./delivery-presenter.ts";
+import { testDeliveryInput, testedEvent, toListItem } from "./delivery-presenter.ts";
 import { enqueue, laneOf } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
 
-/** Sends a sample event to one webhook, in one attempt. Ignores the webhook's events and whether it is disabled. */
+/**
+ * Sends a sample of an event to which the webhook subscribes, in one attempt, even if it is disabled. The signature is
+ * valid, so the signed body says that it is a test.
+ */
 export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", {
   input: testDeliveryInput,
   async run({ params, input, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);
+    const name = testedEvent(input, webhook);
     await chargeRequest(webhook.project_id, "test", now);
-    const event = sampleWebhookEvent(input.event, { projectId: webhook.project_id, id: randomUUID(), now });
+    const sample = { projectId: webhook.project_id, id: randomUUID(), now };
+    const event = sampleWebhookEvent(name, sample, { test: true });
     const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
     const details = { delivery_id: delivery.id, event: delivery.event };
     await recordRequest("webhook.test_requested", actor, webhook, details, now);

@@ -36,8 +36,17 @@ const payloadOf = <Data extends z.ZodMiniType<object>>(event: EventName, data: D
     data,
   } satisfies FieldsOf<Payload>);
 
+/** Any value, because the data of the pipeline is passed on unchanged. */
+const test = z
+  .optional(z.unknown())
+  .check(
+    z.describe(
+      "`true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it.",
+    ),
+  );
+
 const anyData = z
-  .looseObject({})
+  .looseObject({ test })
   .check(z.describe("Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none."));
 
 /** The payload of each event, by its name. */
@@ -49,6 +58,7 @@ export const payloadSchemas = {
       .looseObject({
         url: text("Public URL of the app.", { pattern: HTTP_URL_PATTERN }),
         status: z.literal("running").check(z.describe("The app serves requests.")),
+        test,
       })
       .check(z.describe("URL and status of the app. Other fields of the pipeline are passed on unchanged.")),
   ),
@@ -77,6 +87,7 @@ const aboutWebhook = {
   error_code: z.nullable(
     text("Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this."),
   ),
+  test,
 };
 
 /** Not strict: a certification adds its marks to `data`, and a receiver that validates its payload must accept them. */

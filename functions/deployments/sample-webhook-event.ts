@@ -1,15 +1,20 @@
 import { createDeploymentEvent } from "./deployment-event.ts";
-import { isDeploymentEvent, sampleEvent, sampleFields } from "./sample-event.ts";
+import { isDeploymentEvent, sampleFields } from "./sample-event.ts";
 import { createHealthEvent, type WebhookEvent, type WebhookEventName } from "./webhook-event.ts";
 
-/** Creates an event of sample data for a test delivery. @param id id of the deployment, or of the webhook of the event */
+/**
+ * Creates an event of sample data.
+ * @param id id of the deployment, or of the webhook that the event is about
+ * @param marks further fields of `data`; default: none
+ */
 export function sampleWebhookEvent(
   event: WebhookEventName,
-  sample: { projectId: string; id: string; now: Date },
+  { id, ...sample }: { projectId: string; id: string; now: Date },
+  marks: { test?: true } = {},
 ): WebhookEvent {
-  if (isDeploymentEvent(event)) {
-    return createDeploymentEvent(sampleEvent(event, { ...sample, deploymentId: sample.id }));
-  }
-  const { project_id, timestamp, data } = sampleFields(event, sample);
-  return createHealthEvent(event, { id: sample.id, project_id, timestamp, data });
+  const { project_id, timestamp, data } = sampleFields(event, { ...sample, id });
+  const marked = { project_id, timestamp, data: { ...data, ...marks } };
+  return isDeploymentEvent(event)
+    ? createDeploymentEvent({ event, deployment_id: id, ...marked })
+    : createHealthEvent(event, { id, ...marked });
 }

@@ -4,6 +4,8 @@ interface DeliveryRequest {
   id: string;
   event: string;
   body: string;
+  /** Whether the event is a sample. Its `data.test` is then true: the signatures do not cover the header. */
+  test?: boolean;
 }
 
 /**
@@ -12,7 +14,7 @@ interface DeliveryRequest {
  * @param at time of the request
  */
 export function deliveryHeaders(
-  { id, event, body }: DeliveryRequest,
+  { id, event, body, test }: DeliveryRequest,
   [current, ...previous]: readonly [string, ...string[]],
   at: Date,
 ): Record<string, string> {
@@ -21,6 +23,7 @@ export function deliveryHeaders(
     "User-Agent": "Deployment-Webhooks/1.0",
     "X-Service-Event": event,
     "X-Service-Delivery": id,
+    ...(test && { "X-Service-Test": "true" }),
     ...signatureHeaders({ deliveryId: id, at, body }, current, previous),
   };
 }

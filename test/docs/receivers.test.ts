@@ -30,10 +30,12 @@ import {
 } from "../../docs/receivers/node/verify-webhook.mjs";
 import { isPassed, probes } from "../../functions/certifications/certification.ts";
 import { probeRequests } from "../../functions/certifications/probe-requests.ts";
+import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { type WebhookEventName, webhookEventNames } from "../../functions/deployments/webhook-event.ts";
 import { dynamo } from "../../functions/platform/aws.ts";
 import { signatureHeaders } from "../../functions/receivers/signature.ts";
 import { generateSecret } from "../../functions/webhooks/webhook.ts";
+import { publish } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import { needs } from "../support/optional-program.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
@@ -178,6 +180,7 @@ describe("verifyWebhook", () => {
     const { scheme, secrets, headers, now } = vector;
     const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
     expect(resultOf(options)).toBe(expectedResult(vector));
+    if (vector.valid) expect(verifyWebhook(options).payload.data?.test === true).toBe(vector.test ?? false);
   });
 
   test("returns the id and the parsed event, with data typed by the event name", () => {
@@ -462,8 +465,11 @@ describe.each(examples)("the example for $name", ({ start }) => {
     expect(processed).toEqual([]);
   });
 
-  test("passes the certification", async () => {
+  test("passes the certification, and processes none of its deliveries", async () => {
     expect(await failedProbes(async (raw, headers) => (await running.send(raw, headers)).status)).toEqual([]);
+    await running.send(body, headersOf());
+    await eventually(() => expect(processed).not.toEqual([]));
+    expect(processed).toEqual([event]);
   });
 
   test("responds 401 to a request without a body", async () => {
@@ -607,8 +613,10 @@ describe("the example for Lambda", () => {
     expect(await rows()).toHaveLength(before);
   });
 
-  test("passes the certification", async () => {
+  test("passes the certification, and stores none of its deliveries", async () => {
+    const before = (await rows()).length;
     expect(await failedProbes(async (raw, headers) => (await invoke(raw, headers)).statusCode)).toEqual([]);
+    expect(await rows()).toHaveLength(before);
   });
 
   test("responds 413 to a body over 1 MB, and 401 without a body", async () => {
@@ -644,7 +652,7 @@ const probeVectors = Object.entries(newProbes()).map(([probe, { headers, body }]
     headers,
     now,
   };
-  return error ? { ...vector, valid: false, error } : { ...vector, valid: true };
+  return error ? { ...vector, valid: false, error } : { ...vector, valid: true, test: true };
 });
 const checked = [...vectors, ...probeVectors];
 const checkedFile = join(work, "checked-vectors.json");
@@ -722,15 +730,15 @@ for (const language of languages) {
       const results = lines.map((line, index) => [checked[index]?.name, line.split(" ")[0]]);
       expect(results).toEqual(checked.map((vector) => [vector.name, expectedResult(vector)]));
       if (language.name === "the shell") return;
-      // The returned id and event must equal those of the Node receiver.
+      // The returned id and event must equal those of the Node receiver, and the test deliveries must be recognized.
       const expected = checked.map((vector) => {
         if (!vector.valid) return expectedResult(vector);
         const { scheme, secrets, headers, now } = vector;
         const options: Options = { body: vector.body, headers, secret: secrets, scheme, now: new Date(now * 1000) };
         const { id, payload } = verifyWebhook(options);
-        return `verified ${id} ${payload.event ?? ""}`.trim();
+        return `verified ${id} ${payload.event ?? ""} ${vector.test ?? false}`;
       });
-      expect(lines.map((line) => line.trim())).toEqual(expected);
+      expect(lines).toEqual(expected);
     },
     120_000,
   );
@@ -886,6 +894,11 @@ describe("a delivery of the running service", () => {
     };
     expect(await outcomeOf(matching)).toEqual([204, null]);
     expect(await outcomeOf(mismatched)).toEqual([401, '{"error":"no_matching_signature"}']);
-    expect(processed.map((payload) => payload.event)).toEqual(["deploy.succeeded"]);
+    // The delivery of an event, after which the test delivery would have been processed.
+    const projectId = matching.path.split("/")[3] ?? "";
+    const deployed = sampleEvent("deploy.succeeded", { projectId, deploymentId: randomUUID(), now: new Date() });
+    await publish(deployed);
+    await eventually(() => expect(processed).not.toEqual([]));
+    expect(processed).toEqual([deployed]);
   });
 });

@@ -562,7 +562,7 @@ async function withReceiver(
 ): Promise<void> {
   const receiver = await startReceiver();
   try {
-    await use(await newScenario(service, { url: receiver.url }), receiver);
+    await use(await newScenario(service, { url: receiver.url, events: ["deploy.started", "deploy.failed"] }), receiver);
   } finally {
     await receiver.close();
   }

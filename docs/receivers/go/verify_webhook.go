@@ -25,6 +25,12 @@ type Event struct {
 	Data         json.RawMessage `json:"data"`
 }
 
+// IsTest reports whether the event is that of a test delivery, and nothing happened: respond with 2xx, and otherwise ignore it.
+func (e Event) IsTest() bool {
+	var data map[string]any
+	return json.Unmarshal(e.Data, &data) == nil && data["test"] == true
+}
+
 // Delivery is a verified delivery. ID identifies a repeated delivery: it is the same for every attempt.
 type Delivery struct {
 	ID      string

@@ -1,8 +1,10 @@
 /*
- * Responds first, then processes each delivery once: the `accept` of the examples. It keeps the ids in memory, which suits a
- * single process that may lose work when it restarts. Otherwise insert a row into your database, and process it in a worker:
+ * Responds first, then processes each delivery once, and ignores test deliveries: the `accept` of the examples. It keeps
+ * the ids in memory, which suits a single process that may lose work when it restarts. Otherwise insert a row into your
+ * database, and process it in a worker:
  *
  *   async function accept({ id, payload }) {
+ *     if (payload.data.test === true) return;
  *     await sql`INSERT INTO inbox (id, payload) VALUES (${id}, ${payload}) ON CONFLICT (id) DO NOTHING`;
  *   }
  */
@@ -15,7 +17,7 @@ export function createInbox(handlePayload) {
   return {
     /** Resolves when the delivery is stored: respond with 2xx then. A known delivery is stored already. */
     async accept({ id, payload }) {
-      if (known.has(id)) return;
+      if (known.has(id) || payload.data?.test === true) return;
       known.add(id);
       if (known.size > MAX_IDS) known.delete(known.values().next().value);
       setImmediate(async () => {

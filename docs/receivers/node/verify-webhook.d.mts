@@ -82,6 +82,7 @@ export type Delivery = {
     id: string;
     /**
      * The parsed body. The signature proves its origin; its fields are not validated.
+     * With `true` in `data.test` it is a test delivery, and nothing happened: respond with 2xx, and otherwise ignore it.
      */
     payload: DeploymentEvent | WebhookEvent;
 };

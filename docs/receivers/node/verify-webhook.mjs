@@ -29,6 +29,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  * @property {string} id Identifies a repeated delivery: the same for every attempt. It is `webhook-id`, or with the scheme
  *   "body", which does not sign that header, the SHA-256 of the body in hex.
  * @property {DeploymentEvent | WebhookEvent} payload The parsed body. The signature proves its origin; its fields are not validated.
+ *   With `true` in `data.test` it is a test delivery, and nothing happened: respond with 2xx, and otherwise ignore it.
  */
 
 /**

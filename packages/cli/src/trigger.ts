@@ -12,10 +12,12 @@ import { checkSecrets, readSecrets, type SecretOptions, secretOptions, secretsHe
 
 const help = `
 Without --forward: the service sends test deliveries, with one attempt each, to the enabled webhooks of the project that receive
-the event. The only webhook of a project, and that of --webhook, get any event. A test delivery is no deployment event: it is not
-in the feed, so svc deployments and svc listen do not see it, unless svc listen is the receiver of the webhook.
+the event; --webhook can also be a disabled one. A test delivery is no deployment event: it is not in the feed, so svc deployments
+and svc listen do not see it, unless svc listen is the receiver of the webhook.
 
-With --forward: this command sends the sample itself, signed like a delivery. Needs no service and no credential.
+With --forward: this command sends the sample itself, signed like a test delivery. Needs no service and no credential.
+
+Either way, the header X-Service-Test and data.test of the body are true, for receivers to tell it from an event.
 
 ${secretsHelp} Without one, --forward signs with a new secret and shows it.
 
@@ -76,10 +78,12 @@ async function webhooksFor(
   if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
   const all = await api.listWebhooks(projectId);
   if (all.length === 0) throw noWebhookError();
-  const chosen = all.length === 1 ? all : all.filter(({ enabled, events }) => enabled && events.includes(event));
+  const chosen = all.filter(({ enabled, events }) => enabled && events.includes(event));
   if (chosen.length === 0) {
-    const message = `None of the project's ${all.length} webhooks is enabled and receives ${event}.`;
-    throw new CommandError(exitCodes.failed, message, "Choose one: --webhook <id>");
+    const message = `No enabled webhook of the project receives ${event}.`;
+    const advice =
+      "Add the event to one (svc webhooks update), or pass --webhook <id> of a disabled one that receives it.";
+    throw new CommandError(exitCodes.failed, message, advice);
   }
   note(
     `Sending ${event} to ${chosen.length} of the project's ${all.length} ${all.length === 1 ? "webhook" : "webhooks"}.`,

@@ -210,16 +210,16 @@ export function addWebhooks(program: Command): void {
     .command("test")
     .summary("send a sample event and wait for the outcome")
     .description(
-      "Sends a sample event to a webhook, with a single attempt, even if it is disabled. Exit code 1 if it fails.",
+      "Sends a sample of an event that a webhook receives, marked as a test, with a single attempt, even if it is disabled. Exit code 1 if it fails.",
     )
     .argument(...webhookId)
-    .addOption(new Option("--event <name>", "the sample event").choices(webhookEventNames).default("deploy.succeeded"))
+    .addOption(new Option("--event <name>", "default: the first event that it receives").choices(webhookEventNames))
     .option("--no-wait", "do not wait for the outcome")
     .option(...project)
     .action(async (id: string | undefined, _options, command: Command) => {
-      const options: InProject & { event: WebhookEventName; wait: boolean } = command.optsWithGlobals();
+      const options: InProject & { event?: WebhookEventName; wait: boolean } = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, id);
-      const delivery = await api.sendTestDelivery(webhook, { event: options.event });
+      const delivery = await api.sendTestDelivery(webhook, options.event && { event: options.event });
       if (options.wait) return awaitOutcome(api, webhook, delivery, options.json);
       print(options.json ? jsonText(delivery) : delivery.id);
     });

@@ -307,7 +307,7 @@ export interface paths {
     put?: never;
     /**
      * Send a sample event
-     * @description One attempt, immediately, independent of the subscribed events, even if the webhook is disabled. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description One attempt, immediately, even if the webhook is disabled. The request has the header `X-Service-Test: true`, and `data.test` is `true`. Counts 1 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["sendTestDelivery"];
     delete?: never;
@@ -332,7 +332,7 @@ export interface paths {
     put?: never;
     /**
      * Certify a receiver
-     * @description Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and `data.test` is `true`. They are no deliveries, are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. Counts 6 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends six requests with a sample of an event to which the webhook subscribes: three valid ones, one of them a repeat, and three that the receiver must reject, with a forged signature, a stale timestamp and a cut body. Each has the header `X-Service-Probe` with the id of the certification, and the marks of a test delivery: `X-Service-Test: true`, and `true` in `data.test`. They are no deliveries, are sent even if the webhook is disabled, and change nothing of the webhook. Read the report with `getCertification`. Counts 6 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 5 requests a second, 20 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["certifyWebhook"];
     delete?: never;
@@ -1726,6 +1726,9 @@ export interface components {
       timestamp: string;
       /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
       data: {
+        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
+        test?: unknown;
+      } & {
         [key: string]: unknown;
       };
     };
@@ -1759,6 +1762,8 @@ export interface components {
          * @constant
          */
         status: "running";
+        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
+        test?: unknown;
       } & {
         [key: string]: unknown;
       };
@@ -1786,6 +1791,9 @@ export interface components {
       timestamp: string;
       /** @description Data of the pipeline, passed on unchanged; `{}` when the pipeline sends none. */
       data: {
+        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
+        test?: unknown;
+      } & {
         [key: string]: unknown;
       };
     };
@@ -1828,6 +1836,8 @@ export interface components {
         status_code: number | null;
         /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
         error_code: string | null;
+        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
+        test?: unknown;
       } & {
         [key: string]: unknown;
       };
@@ -1871,6 +1881,8 @@ export interface components {
         status_code: number | null;
         /** @description Why the last attempt failed, as in `error_code` of an attempt; null when no attempt led to this. */
         error_code: string | null;
+        /** @description `true`: a test delivery or a certification; nothing happened. Respond with 2xx, and otherwise ignore it. */
+        test?: unknown;
         /**
          * @description Why it was disabled.
          *
@@ -3746,8 +3758,7 @@ export interface operations {
          */
         "application/json": {
           /**
-           * @description The event to simulate.
-           * @default deploy.succeeded
+           * @description The event to simulate: one to which the webhook subscribes. Default: the first of its `events`.
            * @enum {string}
            */
           event?: "deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled";
@@ -5133,6 +5144,8 @@ export interface operations {
          * @example 01a1fc46-ece3-73a2-9ea7-9bdc43bcf595
          */
         "X-Service-Delivery": string;
+        /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
+        "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
          * @example sha256=754124c8e7af0cb370634270db8606738386c723aa7211efcd7e27a2ca245366
@@ -5225,6 +5238,8 @@ export interface operations {
          * @example 01a1fc46-ece3-72cf-a63b-96f2a7307b8c
          */
         "X-Service-Delivery": string;
+        /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
+        "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
          * @example sha256=a89443444f6ced3a7107bd09ca81881faecf24514562ce646d5b15f58d32836c
@@ -5320,6 +5335,8 @@ export interface operations {
          * @example 01a1fc46-ece3-7001-9ce1-3755c2c9f298
          */
         "X-Service-Delivery": string;
+        /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
+        "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
          * @example sha256=3618f25af19e9629caa83d861d38056693f39a3ae0e36ebd3802afc533311d43
@@ -5414,6 +5431,8 @@ export interface operations {
          * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
          */
         "X-Service-Delivery": string;
+        /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
+        "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
          * @example sha256=7f267a56b6455cf148ea9deb86b07cc84d096052e31fdce34d6056710b6a2e6d
@@ -5512,6 +5531,8 @@ export interface operations {
          * @example 01a1fc46-ece3-7566-b1c6-37f3fd68dee1
          */
         "X-Service-Delivery": string;
+        /** @description Present on test deliveries and certifications only. The signatures do not cover it: in the body, `data.test` is `true` as well. */
+        "X-Service-Test"?: "true";
         /**
          * @description HMAC-SHA256 of the body in hexadecimal, keyed with the webhook's whole secret, including `whsec_`.
          * @example sha256=9b257c37a38edc4c0b7a580c02beb37b2aa9b7cd5e9f03f86224842ebb556666

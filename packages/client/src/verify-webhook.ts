@@ -18,7 +18,10 @@ export interface VerifiedWebhook {
    * sign that header, the SHA-256 of the body in hex.
    */
   id: string;
-  /** The parsed body. The signature proves its origin; its fields are not validated. */
+  /**
+   * The parsed body. The signature proves its origin; its fields are not validated. With `true` in `data.test` it is a test
+   * delivery, and nothing happened: respond with 2xx, and otherwise ignore it.
+   */
   payload: WebhookPayload;
 }
 

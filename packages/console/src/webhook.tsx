@@ -37,7 +37,6 @@ import { Tabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { useNow } from "./use-now.ts";
-import { webhookEventNames } from "./vocabulary.ts";
 
 const HealthView = lazy(async () => (await import("./health-view.tsx")).HealthView);
 const Verify = lazy(async () => (await import("./verify.tsx")).Verify);
@@ -328,8 +327,11 @@ function SendTestDialog({
   );
   return (
     <FormDialog title="Send a test delivery" action={send} verb="Send test" onClose={onClose}>
-      <p>Sends a signed sample event now, without retries. It is also sent if the webhook is disabled.</p>
-      <RadioGroup legend="Event" values={webhookEventNames} chosen={name} onChange={setName} />
+      <p>
+        Sends a signed sample of an event of this webhook now, marked as a test, without retries. It is also sent if the
+        webhook is disabled.
+      </p>
+      <RadioGroup legend="Event" values={webhook.events} chosen={name} onChange={setName} />
     </FormDialog>
   );
 }

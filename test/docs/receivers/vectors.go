@@ -50,7 +50,7 @@ func main() {
 			if strings.Contains(vector.Body, `"deployment_id":null`) && delivery.Payload.DeploymentID != nil {
 				panic("deployment_id is not nil")
 			}
-			fmt.Println("verified", delivery.ID, delivery.Payload.Event)
+			fmt.Println("verified", delivery.ID, delivery.Payload.Event, delivery.Payload.IsTest())
 		case errors.As(err, &failure):
 			fmt.Println(failure.Code)
 		default:

@@ -15,7 +15,8 @@ foreach (json_decode(file_get_contents($argv[2]), true)['vectors'] as $vector) {
             $vector['scheme'],
             now: $vector['now']
         );
-        echo "verified $id ", $payload['event'] ?? '', "\n";
+        $isTest = ($payload['data']['test'] ?? false) === true;
+        echo "verified $id ", $payload['event'] ?? '', ' ', $isTest ? 'true' : 'false', "\n";
     } catch (WebhookVerificationError $error) {
         echo $error->getMessage(), "\n";
     }

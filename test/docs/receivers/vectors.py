@@ -14,6 +14,7 @@ for vector in vectors:
         delivery_id, payload = verify_webhook(
             vector["body"].encode(), vector["headers"], vector["secrets"], vector["scheme"], now=vector["now"]
         )
-        print("verified", delivery_id, payload.get("event", ""))
+        is_test = payload.get("data", {}).get("test") is True
+        print("verified", delivery_id, payload.get("event", ""), "true" if is_test else "false")
     except WebhookVerificationError as error:
         print(error.code)

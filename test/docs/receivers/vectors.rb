@@ -11,7 +11,7 @@ JSON.parse(File.read(ARGV[1], encoding: "UTF-8"))["vectors"].each do |vector|
     scheme: vector["scheme"].to_sym,
     now: vector["now"],
   )
-  puts "verified #{id} #{payload["event"]}"
+  puts "verified #{id} #{payload["event"]} #{payload.dig("data", "test") == true}"
 rescue PlatformWebhook::VerificationError => error
   puts error.code
 end

@@ -69,8 +69,12 @@ test("the unusual body changes when it is parsed and serialized, trimmed, or rea
 });
 
 test("the marks are the same on all probes", () => {
-  const marks = probes.map((probe) => requests[probe].headers["X-Service-Probe"]);
-  expect(new Set(marks)).toEqual(new Set(["certification"]));
+  for (const probe of probes) {
+    expect(requests[probe].headers).toMatchObject({ "X-Service-Probe": "certification", "X-Service-Test": "true" });
+  }
+  for (const probe of ["valid", "unusual_body"] as const) {
+    expect(JSON.parse(requests[probe].body).data).toMatchObject({ test: true, certification_id: "certification" });
+  }
   for (const probe of probes) {
     const { headers, body } = requests[probe];
     expect(Object.keys(headers)).toEqual(Object.keys(requests.valid.headers));

@@ -1,8 +1,8 @@
 import { Webhook as Verifier } from "standardwebhooks";
-import { eventNames } from "../../../functions/deployments/deployment-event.ts";
-import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
+import { sampleFields } from "../../../functions/deployments/sample-event.ts";
+import { type WebhookEventName, webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
-import { changeWebhook, rowsOf } from "../../support/deliveries.ts";
+import { changeWebhook, eventOf, publish, rowsOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import {
@@ -56,7 +56,7 @@ test("the test endpoint returns the pending delivery, marked as a test", async (
   for (const each of [created_at, next_attempt_at]) expect(each).toMatch(TIME);
   expect(rest).toEqual({
     webhook_id: scenario.webhook.id,
-    event: "deploy.succeeded",
+    event: "deploy.failed",
     status: "pending",
     test: true,
     waiting_for: null,
@@ -64,21 +64,48 @@ test("the test endpoint returns the pending delivery, marked as a test", async (
   });
 });
 
-test.each(eventNames)(
-  "the test endpoint sends a signed %s with sample data, whatever the webhook subscribes to",
-  async (event) => {
-    const { id, deployment_id, attempts } = await sendTest({ event });
-    const [request] = await receiver.waitFor(1);
-    const { body = "", headers } = request ?? {};
-    expect(new Verifier(scenario.webhook.secret).verify(body, headers as Record<string, string>)).toEqual({
-      event,
-      project_id: scenario.projectId,
-      deployment_id,
-      timestamp: expect.stringMatching(TIME),
-      data: sampleEvent(event, { projectId: "", deploymentId: "", now: new Date() }).data,
-    });
-    expect(headers).toMatchObject({ "x-service-event": event, "x-service-delivery": id });
-    expect(attempts).toMatchObject([{ number: 1, trigger: "test", status_code: 200, error_code: null, hint: null }]);
+const subscribe = (...events: WebhookEventName[]) => scenario.api.patch(scenario.path, { events });
+
+test.each(webhookEventNames)("the test endpoint sends a signed sample of %s, marked as a test", async (event) => {
+  await subscribe(event);
+  const { id, deployment_id, attempts } = await sendTest({ event });
+  const [request] = await receiver.waitFor(1);
+  const { body = "", headers } = request ?? {};
+  const sample = sampleFields(event, { projectId: scenario.projectId, id: deployment_id, now: new Date() });
+  expect(new Verifier(scenario.webhook.secret).verify(body, headers as Record<string, string>)).toEqual({
+    ...sample,
+    timestamp: expect.stringMatching(TIME),
+    data: {
+      ...sample.data,
+      ...("webhook_id" in sample.data && { webhook_id: expect.any(String), failing_since: expect.any(String) }),
+      test: true,
+    },
+  });
+  expect(headers).toMatchObject({ "x-service-event": event, "x-service-delivery": id, "x-service-test": "true" });
+  expect(attempts).toMatchObject([{ number: 1, trigger: "test", status_code: 200, error_code: null, hint: null }]);
+});
+
+test("a redelivery of a test delivery has its marks, and the delivery of an event does not", async () => {
+  const { id } = await sendTest();
+  await scenario.api.post(`${scenario.path}/deliveries/${id}/redeliver`);
+  await receiver.waitFor(2);
+  await publish(eventOf(scenario.projectId, { event: "deploy.failed", data: {} }));
+  const marks = (await receiver.waitFor(3)).map(({ headers, body }) => [
+    headers["x-service-test"],
+    JSON.parse(body).data.test,
+  ]);
+  expect(marks).toEqual([
+    ["true", true],
+    ["true", true],
+    [undefined, undefined],
+  ]);
+});
+
+test.each([undefined, {}])(
+  "without an event, the test endpoint sends the first one of the webhook: body %j",
+  async (body) => {
+    await subscribe("deploy.started", "deploy.failed");
+    expect((await sendTest(body)).event).toBe("deploy.started");
   },
 );
 
@@ -142,9 +169,17 @@ describe("the test endpoint rejects", () => {
     ["an event of null", { event: null }, "event"],
     ["another field", { data: {} }, "data"],
     ["an array", ["deploy.failed"], ""],
+    ["an event to which the webhook does not subscribe", { event: "deploy.succeeded" }, "event"],
   ])("%s, and sends nothing", async (_, body, field) => {
     expect(invalidFieldsOf(await post(body))).toEqual([field]);
     expect(await rowsOf(scenario.webhook)).toEqual([]);
+  });
+
+  test("an event to which the webhook does not subscribe, and lists those to which it does", async () => {
+    await subscribe("deploy.started", "webhook.failing");
+    const { body } = await post({ event: "deploy.failed" });
+    const message = "must be an event to which the webhook subscribes: deploy.started, webhook.failing";
+    expect(body.error).toMatchObject({ code: "validation_error", details: [{ path: "event", message }] });
   });
 
   test("a viewer with 403, and sends nothing", async () => {

@@ -58,7 +58,7 @@ test("the sample of deploy.succeeded contains the given URL", () => {
 test.each(webhookEventNames)(
   "the sample of %s for a test delivery matches its payload schema, and no other",
   (name) => {
-    const sample = sampleWebhookEvent(name, { projectId, id: deploymentId, now });
+    const sample = sampleWebhookEvent(name, { projectId, id: deploymentId, now }, { test: true });
     const body = JSON.parse(sample.body);
     expect(webhookPayloadSchemas[name].parse(body)).toEqual(body);
     expect(body.deployment_id).toBe(name.startsWith("deploy.") ? deploymentId : null);

@@ -84,7 +84,13 @@ test("each write logs one line with the caller and the changed ids, reads log no
 const writeRows = (endpoints as readonly EndpointRow[]).filter(({ method }) => method !== "GET");
 
 test.each(writeRows)("a successful $method $path logs one line with its ids", async (row) => {
-  const { token, key, path, projectId: project_id, webhook } = await newScenario(service);
+  const {
+    token,
+    key,
+    path,
+    projectId: project_id,
+    webhook,
+  } = await newScenario(service, { events: ["deploy.failed"] });
   const ids: Record<string, string> = { project_id, webhook_id: webhook.id };
   if (row.path.includes("{delivery_id}")) ids.delivery_id = (await key.post(`${path}/test`, {})).body.data.id;
   if (row.path.includes("{trusted_workflow_id}")) {

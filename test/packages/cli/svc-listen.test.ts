@@ -69,7 +69,7 @@ test("shows each delivery with its verified signatures, and marks a repeated del
   await eventually(() => expect(listener.stdout()).toContain(id));
   expect(listener.stdout()).toMatch(
     new RegExp(
-      `deploy.succeeded\ndelivery +${id}\nX-Service-Signature {2}✔ valid\nwebhook-signature {4}✔ valid\nresponse +200\n\\{\n {2}"event": "deploy.succeeded",\n`,
+      `deploy.failed\ndelivery +${id}\nX-Service-Signature {2}✔ valid\nwebhook-signature {4}✔ valid\nresponse +200\n\\{\n {2}"event": "deploy.failed",\n`,
     ),
   );
   expect(listener.stdout()).not.toContain("repeated delivery");
@@ -102,7 +102,7 @@ test("--json prints a delivery that svc verify accepts, and svc verify explains 
   expect(arrival).toMatchObject({
     method: "POST",
     path: "/hook",
-    headers: { "webhook-id": id, "x-service-event": "deploy.succeeded" },
+    headers: { "webhook-id": id, "x-service-event": "deploy.failed", "x-service-test": "true" },
     signatures: [
       { holds: true, secret: 1 },
       { holds: true, secret: 1 },
@@ -301,20 +301,27 @@ describe("svc trigger", () => {
       .map((line): unknown => JSON.parse(line));
     expect(lines).toMatchObject([1, 2].map(() => ({ event: "deploy.failed", test: true, status: "succeeded" })));
     const none = await svcHere(["trigger", "deploy.succeeded", "--project", project], { env });
-    expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining("None of the project's 4 webhooks") });
+    expect(none).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("No enabled webhook of the project receives"),
+    });
   });
 
-  test("sends any event to the only webhook, and to that of --webhook; exit code 1 if it fails", async () => {
+  test("sends to the disabled webhook of --webhook, and never an event that it does not receive; exit code 1 if it fails", async () => {
     receiver.respondWith(503);
     await newProject([{ events: ["deploy.started"] }]);
-    const only = await svcHere(["trigger", "deploy.failed"], { env });
+    const only = await svcHere(["trigger", "deploy.started"], { env });
     expect(only).toMatchObject({ code: 1, stdout: expect.stringContaining("503 in") });
+    const other = await svcHere(["trigger", "deploy.failed"], { env });
+    expect(other).toMatchObject({ code: 1, stdout: "" });
     const user = { ...env };
-    const project = await newProject([{ events: ["deploy.started"] }, { events: ["deploy.started"] }]);
+    const project = await newProject([{ events: ["deploy.started"] }, { events: ["deploy.failed"], enabled: false }]);
     receiver.respondWith(200);
     const { data } = (await service.as(env.SVC_API_KEY ?? "").get(`/v1/projects/${project}/webhooks`)).body;
     const chosen = await svcHere(["trigger", "deploy.failed", "--webhook", data[1].id], { env });
     expect(chosen).toMatchObject({ code: 0, stdout: expect.stringContaining("deploy.failed"), stderr: "" });
+    const refused = await svcHere(["trigger", "deploy.failed", "--webhook", data[0].id], { env });
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("subscribes: deploy.started") });
     expect((await svcHere(["trigger", "deploy.failed", "--project", project], { env: user })).code).toBe(4);
   });
 
@@ -328,7 +335,8 @@ describe("svc trigger", () => {
     expect(sent.stdout).toMatch(/^delivery {13}[0-9a-f-]{36}\nforwarded {12}201 in \d+ ms\nresponse {13}thanks\n$/);
     const { headers, body = "" } = receiver.received[length] ?? {};
     expect(headers?.["x-service-signature"]).toBe(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`);
-    expect(JSON.parse(body)).toMatchObject({ event: "deploy.succeeded", project_id: projectId });
+    expect(JSON.parse(body)).toMatchObject({ event: "deploy.succeeded", project_id: projectId, data: { test: true } });
+    expect(headers).toHaveProperty("x-service-test", "true");
     const down = ["trigger", "deploy.failed", "--json", "--forward", `http://127.0.0.1:${await freePort()}/`];
     const failed = await svcHere(down, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("Signing secret, new for this run") });

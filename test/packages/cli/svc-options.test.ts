@@ -32,7 +32,7 @@ test("options have these defaults and choices", () => {
     ["webhooks stats --window", "24h", ["24h", "7d"]],
     ["webhooks update --events", undefined, events],
     ["webhooks rotate --overlap", "86400", undefined],
-    ["webhooks test --event", "deploy.succeeded", events],
+    ["webhooks test --event", undefined, events],
     ["deliveries list --status", undefined, ["pending", "succeeded", "failed", "held", "cancelled"]],
     ["deliveries list --event", undefined, events],
     [

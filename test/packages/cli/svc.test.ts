@@ -626,7 +626,7 @@ describe("webhooks", () => {
   });
 
   test("test waits for the outcome, and exits with 1 and the hint when it failed", async () => {
-    await newWebhook();
+    await newWebhook(["deploy.failed"]);
     const good = await svcHere(["webhooks", "test", "--event", "deploy.failed"], { env });
     expect(good).toMatchObject({
       code: 0,

@@ -146,14 +146,14 @@ describe("with the service", () => {
   test("sends, shows, redelivers and recovers deliveries", async () => {
     const place = await newPlace();
     const since = new Date(Date.now() - 60_000).toISOString();
-    const { id } = await client.sendTestDelivery(place, { event: "deploy.failed" });
+    const { id } = await client.sendTestDelivery(place, { event: "deploy.started" });
     const isDone = async (attempts: number) =>
       eventually(async () => {
         const delivery = await client.getDelivery(place, id);
         expect(delivery).toMatchObject({ status: "succeeded", attempt_count: attempts });
         return delivery;
       });
-    expect(await isDone(1)).toMatchObject({ payload: { event: "deploy.failed" }, attempts: [{ trigger: "test" }] });
+    expect(await isDone(1)).toMatchObject({ payload: { event: "deploy.started" }, attempts: [{ trigger: "test" }] });
     expect(await client.redeliver(place, id)).toMatchObject({ id, status: "pending" });
     await isDone(2);
     expect(await client.recoverDeliveries(place, { since })).toEqual({ count: 0, complete: true, next_cursor: null });

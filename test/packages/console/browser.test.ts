@@ -703,6 +703,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByRole("row", { name: "succeeded" }).waitFor();
 
       await page.getByRole("button", { name: "Send test" }).click();
+      expect(await page.getByRole("dialog").getByRole("radio").count()).toBe(2);
       await page.getByRole("dialog").getByRole("button", { name: "Send test" }).click();
       const detail = page.getByRole("region", { name: "Delivery", exact: true });
       await detail.getByText("succeeded", { exact: true }).waitFor();
@@ -1180,7 +1181,8 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "a webhook",
         button: "Send test",
-        controls: [...checkboxes(["deploy.started"]), "Cancel", "Send test"],
+        // Only the events to which the webhook subscribes.
+        controls: ["[x] deploy.started", "deploy.succeeded", "deploy.failed", "Cancel", "Send test"],
         roles: ["admin"],
       },
       { screen: "a webhook", button: "Disable", controls: ["Cancel", "Disable webhook"], roles: ["admin"] },

@@ -21,16 +21,16 @@ function aboutWebhook(now: Date): object {
   };
 }
 
-/** Creates a delivery of a sample event, with a new id that begins with its time. */
+/** Creates a test delivery of a sample event, with a new id that begins with its time. */
 export function sampleDelivery(event: WebhookEventName, projectId: string, now: Date): LocalDelivery {
   const payload = {
     event,
     project_id: projectId,
     deployment_id: event.startsWith("deploy.") ? randomUUID() : null,
     timestamp: now.toISOString(),
-    data: sampleData[event](now),
+    data: { ...sampleData[event](now), test: true },
   };
-  return { id: newDeliveryId(now), event, body: Buffer.from(JSON.stringify(payload)) };
+  return { id: newDeliveryId(now), event, test: true, body: Buffer.from(JSON.stringify(payload)) };
 }
 
 /** UUID version 7: https://www.rfc-editor.org/rfc/rfc9562#section-5.7 */

@@ -11,6 +11,8 @@ import {
 export interface LocalDelivery {
   id: string;
   event: string;
+  /** Whether it is a test delivery; default: it is not. */
+  test?: boolean;
   body: Buffer;
 }
 
@@ -33,7 +35,7 @@ export function localDeliveryId(eventId: string): string {
  * @param at the time of the request
  */
 export async function deliveryHeaders(
-  { id, event, body }: LocalDelivery,
+  { id, event, test, body }: LocalDelivery,
   [current = "", ...previous]: string[],
   at: Date,
 ): Promise<Record<string, string>> {
@@ -46,6 +48,7 @@ export async function deliveryHeaders(
     "User-Agent": "Deployment-Webhooks/1.0",
     "X-Service-Event": event,
     "X-Service-Delivery": id,
+    ...(test && { "X-Service-Test": "true" }),
     "X-Service-Signature": await signatureOf(serviceSignature, current, input),
     ...(older !== "" && { "X-Service-Signature-Previous": older }),
     "webhook-id": id,

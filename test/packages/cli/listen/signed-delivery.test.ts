@@ -46,8 +46,13 @@ test("sampleDelivery has a new id that begins with its time, and the fields of a
     project_id: "p",
     deployment_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
     timestamp: "2026-11-21T04:04:29.999Z",
-    data: { url: "https://demo.example.com", status: "running" },
+    data: { url: "https://demo.example.com", status: "running", test: true },
   });
+});
+
+test("deliveryHeaders of a sample mark it as a test", async () => {
+  const headers = await deliveryHeaders(sampleDelivery("deploy.failed", "p", at), secrets, at);
+  expect(headers).toHaveProperty("X-Service-Test", "true");
 });
 
 test("generateSecret creates secrets like those of the service", () => {
