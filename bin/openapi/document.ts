@@ -216,7 +216,7 @@ const idempotencyKey: Json = {
   in: "header",
   required: false,
   description:
-    "A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a " +
+    "A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a " +
     "secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
 };

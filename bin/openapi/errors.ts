@@ -16,7 +16,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   invalid_api_key: "The API key is malformed, unknown, deleted or replaced by a roll.",
   api_key_expired: "The `expires_at` of the API key has passed.",
   workflow_not_trusted:
-    "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref and environment.",
+    "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref, environment, file and event.",
   forbidden: "Only admins of the project may do this, and the caller is a viewer.",
   project_suspended:
     "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",

@@ -577,6 +577,17 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
           "also pull requests of the repository itself.",
       },
       environment: { description: "The environment of the job. Default: any, also none." },
+      job_workflow_ref: {
+        description:
+          "The file that defines the job, with the ref that it is read from, such as " +
+          "`acme/shop/.github/workflows/deploy.yml@refs/heads/main`: `job_workflow_ref` of GitHub, `ci_config_ref_uri` of GitLab. " +
+          "Default: any.",
+      },
+      event_name: {
+        description:
+          "What started the workflow, such as `push`: `event_name` of GitHub, `pipeline_source` of GitLab. Default: anything, also " +
+          "a comment of a stranger, where a workflow runs at one.",
+      },
       permissions: {
         minItems: 1,
         maxItems: workflowPermissions.length,

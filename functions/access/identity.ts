@@ -67,11 +67,16 @@ export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
   permissions !== undefined || projectIds !== undefined;
 
 /**
- * Returns the scope of an `Idempotency-Key`: a user, or the workflows of a repository in a project. The trust that a workflow
- * matches is not part of it, so a repeat is recognized after trusts were added or deleted.
+ * Returns the scope of an `Idempotency-Key`: a user, a narrow key, or the workflows of a repository in a project. A narrow
+ * key has a scope of its own, because a repeat returns what was created. The trust that a workflow matches is not part of
+ * it, so a repeat is recognized after trusts were added or deleted.
  */
-export const idempotencyScopeOf = ({ userId, repositoryId }: Identity, projectId: string | undefined): string =>
-  repositoryId === undefined ? userId : `${reservedUserIds.workflow}${repositoryId}#${projectId ?? ""}`;
+export function idempotencyScopeOf(identity: Identity, projectId: string | undefined): string {
+  const { userId, keyId, repositoryId } = identity;
+  if (repositoryId !== undefined) return `${reservedUserIds.workflow}${repositoryId}#${projectId ?? ""}`;
+  // No user id contains a line break.
+  return isNarrow(identity) ? `${userId}\n${keyId}` : userId;
+}
 
 /** Returns the user id of a service account. No identity provider may issue it: see auth/jwt-claims.ts. */
 export const serviceAccountUserId = (id: string): string => reservedUserIds.serviceAccount + id;

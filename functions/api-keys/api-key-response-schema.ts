@@ -6,10 +6,11 @@ import type { CreatedApiKey, toCurrent, toListItem } from "./api-key.ts";
 const permissionMeanings: Record<Permission, string> = {
   "projects:read": "list the projects",
   "webhooks:read": "list and show webhooks",
-  "webhooks:write": "create, change, disable and delete webhooks, and rotate their secrets",
+  "webhooks:write": "create, change, disable and delete webhooks",
   "deliveries:read": "list and show deliveries",
   "deliveries:write": "send tests, redeliver and recover",
   "events:read": "read the deployment events",
+  "webhook-secrets:write": "rotate the secrets of webhooks",
   "keys:read": "list API keys; a narrow key sees only itself",
   "keys:write": "rename and delete API keys; a narrow key only itself",
   "service-accounts:read": "list service accounts and their API keys",

@@ -17,7 +17,7 @@ const ALGORITHMS = ["RS256", "ES256"];
  * for a project that does not trust the workflow.
  * @param projectId the project in the path of the request; undefined = none
  * @throws ApiError `invalid_token` or `token_expired`; `workflow_not_trusted` when no project trusts the repository, or
- *   none with this ref and environment
+ *   none with its claims
  * @throws FetchError when the keys of the issuer are unavailable; the token may be valid
  */
 export async function identifyWorkflow(
@@ -77,7 +77,7 @@ async function withAdvice<Result>(verify: () => Promise<Result>): Promise<Result
  */
 function notTrusted({ name }: WorkflowIssuer, { repositoryId }: Workflow): ApiError {
   const message =
-    `No project trusts this workflow: repository ${repositoryId} of ${name}, with its owner, ref and environment. ` +
+    `No project trusts this workflow: repository ${repositoryId} of ${name}, with its owner, ref, environment, file and event. ` +
     "An admin of the project can add it to the trusted workflows.";
   return new ApiError("workflow_not_trusted", message);
 }

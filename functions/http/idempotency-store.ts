@@ -16,8 +16,9 @@ const KEY = new RegExp(`^[!-~]{1,${MAX_KEY_CHARACTERS}}$`);
 
 /** A request that a client may repeat. */
 export interface RepeatableRequest {
+  /** What shares its keys: `idempotencyScopeOf` (access/identity.ts). */
   user_id: string;
-  /** The header `Idempotency-Key`: chosen by the client, per user. */
+  /** The header `Idempotency-Key`: chosen by the client. */
   key: string;
   /** Hash of the endpoint, the ids in its path and the input: a repeat has the same. */
   fingerprint: string;

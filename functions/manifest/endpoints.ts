@@ -63,6 +63,7 @@ export const permissions = [
   "deliveries:read",
   "deliveries:write",
   "events:read",
+  "webhook-secrets:write",
   "keys:read",
   "keys:write",
   "service-accounts:read",
@@ -72,8 +73,8 @@ export const permissions = [
 export type Permission = (typeof permissions)[number];
 
 /**
- * What a workflow can be given: the permissions in a project. It has no API keys to manage, and the audit log contains the
- * addresses of people.
+ * What a workflow can be given: the permissions in a project. It has no API keys to manage, the audit log contains the
+ * addresses of people, and with a new secret of a webhook a leaked token could sign what its receiver believes.
  */
 export const workflowPermissions = [
   "projects:read",
@@ -274,7 +275,7 @@ export const endpoints = [
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret",
     file: "webhooks/rotate-secret",
     access: "admin",
-    permission: "webhooks:write",
+    permission: "webhook-secrets:write",
     uses: {
       tables: {
         projects: ["GetItem"],

@@ -22,6 +22,9 @@ const exactText = printableText.check(
 
 // https://git-scm.com/docs/git-check-ref-format: the wildcards are not allowed in a ref.
 const REF = /^refs\/[^*?[]+$/;
+/** The file may be read from a branch, a tag or a commit. */
+const WORKFLOW_REF = /^[^*?[]+@[^*?[]+$/;
+const EVENT_NAME = /^[a-z_]+$/;
 
 export const trustedWorkflowInput = fields({
   name: z.optional(displayName),
@@ -32,6 +35,15 @@ export const trustedWorkflowInput = fields({
     exactText.check(z.regex(REF, "must be a full ref such as refs/heads/main; wildcards are not accepted")),
   ),
   environment: z.optional(exactText),
+  job_workflow_ref: z.optional(
+    exactText.check(
+      z.regex(
+        WORKFLOW_REF,
+        "must be a file with its ref such as acme/shop/.github/workflows/deploy.yml@refs/heads/main; wildcards are not accepted",
+      ),
+    ),
+  ),
+  event_name: z.optional(exactText.check(z.regex(EVENT_NAME, "must be the name of an event such as push"))),
   permissions: setOf(
     z.enum(workflowPermissions, orRequired(`must be one of ${workflowPermissions.join(", ")}`)),
     workflowPermissions.length,

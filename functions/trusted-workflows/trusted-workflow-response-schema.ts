@@ -6,7 +6,7 @@ import type { toResponse } from "./trusted-workflow.ts";
 const permission = oneOf<WorkflowPermission>("A permission.", {
   "projects:read": "list the project",
   "webhooks:read": "list and show webhooks",
-  "webhooks:write": "create, change, disable and delete webhooks, and rotate their secrets",
+  "webhooks:write": "create, change, disable and delete webhooks",
   "deliveries:read": "list and show deliveries",
   "deliveries:write": "send tests, redeliver and recover",
   "events:read": "read the deployment events",
@@ -22,6 +22,8 @@ export const trustedWorkflowSchema = z.strictObject({
   repository_owner_id: z.nullable(text("Numeric id that the owner of the repository must have; null = any.")),
   ref: z.nullable(text("Full ref that the workflow must run for; null = any.")),
   environment: z.nullable(text("Environment that the job must use; null = any, or none.")),
+  job_workflow_ref: z.nullable(text("Workflow file with its ref that must define the job; null = any.")),
+  event_name: z.nullable(text("Event that must have started the workflow; null = any.")),
   permissions: z.array(permission).check(z.describe("What the workflow may do in the project.")),
   created_at: instant("Time of creation."),
 } satisfies FieldsOf<ReturnType<typeof toResponse>>);

@@ -95,6 +95,7 @@ export async function insert(
 
 const detailsOf = (trust: TrustedWorkflow) => {
   const { name, issuer, repository_id, repository_owner_id, ref, environment, permissions } = trust;
+  const { job_workflow_ref, event_name } = trust;
   return {
     ...(name !== undefined && { name }),
     issuer,
@@ -102,6 +103,8 @@ const detailsOf = (trust: TrustedWorkflow) => {
     ...(repository_owner_id !== undefined && { repository_owner_id }),
     ...(ref !== undefined && { ref }),
     ...(environment !== undefined && { environment }),
+    ...(job_workflow_ref !== undefined && { job_workflow_ref }),
+    ...(event_name !== undefined && { event_name }),
     permissions,
   };
 };

@@ -21,6 +21,10 @@ export interface TrustedWorkflow {
   ref?: string;
   /** Absent = any, and jobs without an environment. */
   environment?: string;
+  /** File of the workflow with the ref that it is read from; absent = any. */
+  job_workflow_ref?: string;
+  /** What started the workflow, such as `push`; absent = anything. */
+  event_name?: string;
   permissions: WorkflowPermission[];
   created_at: string;
 }
@@ -37,7 +41,7 @@ export function createTrustedWorkflow(
   now: Date,
   random: Buffer,
 ): TrustedWorkflow {
-  const { name, repository_owner_id, ref, environment } = input;
+  const { name, repository_owner_id, ref, environment, job_workflow_ref, event_name } = input;
   return {
     id: timeOrderedUuid(now.getTime(), random),
     project_id: projectId,
@@ -48,6 +52,8 @@ export function createTrustedWorkflow(
     ...(repository_owner_id !== undefined && { repository_owner_id }),
     ...(ref !== undefined && { ref }),
     ...(environment !== undefined && { environment }),
+    ...(job_workflow_ref !== undefined && { job_workflow_ref }),
+    ...(event_name !== undefined && { event_name }),
     permissions: input.permissions,
     created_at: now.toISOString(),
   };
@@ -65,6 +71,8 @@ export function toResponse(trust: TrustedWorkflow) {
     repository_owner_id: trust.repository_owner_id ?? null,
     ref: trust.ref ?? null,
     environment: trust.environment ?? null,
+    job_workflow_ref: trust.job_workflow_ref ?? null,
+    event_name: trust.event_name ?? null,
     permissions,
     created_at,
   };

@@ -5,6 +5,7 @@ import type { ClaimStyle } from "./workflow-issuer.ts";
 /**
  * The claims that contain each fact:
  * - GitHub: https://docs.github.com/en/actions/reference/security/oidc. In a pull request `ref` is `refs/pull/<n>/merge`.
+ *   In a job of a reusable workflow `job_workflow_ref` names the called file.
  * - GitLab: https://docs.gitlab.com/ci/secrets/id_token_authentication/. Its `ref` is the same for a branch and a tag with
  *   one name, so `ref_path` is used. In a merge request from a fork, `project_id` is that of the fork.
  */
@@ -14,6 +15,8 @@ const claimNames: Record<ClaimStyle, Record<keyof Workflow, string>> = {
     ownerId: "repository_owner_id",
     ref: "ref",
     environment: "environment",
+    workflowFile: "job_workflow_ref",
+    event: "event_name",
     repository: "repository",
     runId: "run_id",
   },
@@ -22,6 +25,8 @@ const claimNames: Record<ClaimStyle, Record<keyof Workflow, string>> = {
     ownerId: "namespace_id",
     ref: "ref_path",
     environment: "environment",
+    workflowFile: "ci_config_ref_uri",
+    event: "pipeline_source",
     repository: "project_path",
     runId: "pipeline_id",
   },
@@ -51,6 +56,8 @@ export function workflowFromClaims(payload: unknown, style: ClaimStyle): Workflo
     ownerId: read(names.ownerId, isId),
     ref: read(names.ref, isText),
     environment: read(names.environment, isText),
+    workflowFile: read(names.workflowFile, isText),
+    event: read(names.event, isText),
     repository: read(names.repository, isText),
     runId: read(names.runId, isId),
   };

@@ -8,6 +8,10 @@ export interface Workflow {
   ownerId?: string | undefined;
   ref?: string | undefined;
   environment?: string | undefined;
+  /** File of the workflow, `@`, and the ref that it is read from. */
+  workflowFile?: string | undefined;
+  /** What started the workflow. */
+  event?: string | undefined;
   /** Display name of the repository, which may belong to another repository later. Only for logs. */
   repository?: string | undefined;
   /** Id of the run or pipeline. Only for logs. */
@@ -21,7 +25,9 @@ export function isTrusted(workflow: Workflow, trust: TrustedWorkflow): boolean {
     trust.repository_id === workflow.repositoryId &&
     isEqual(trust.repository_owner_id, workflow.ownerId) &&
     isEqual(trust.ref, workflow.ref) &&
-    isEqual(trust.environment, workflow.environment)
+    isEqual(trust.environment, workflow.environment) &&
+    isEqual(trust.job_workflow_ref, workflow.workflowFile) &&
+    isEqual(trust.event_name, workflow.event)
   );
 }
 

@@ -53,7 +53,7 @@ test.each(rows)(
       admin_session: [{ jwt: [] }],
     };
     // A workflow has no API keys and service accounts, and sees no audit log.
-    const isForPeople = /^(keys|service-accounts|audit):/.test(permission);
+    const isForPeople = /^(webhook-secrets|keys|service-accounts|audit):/.test(permission);
     const byPermission = isForPeople ? [{ jwt: [] }, { apiKey: [] }] : undefined;
     expect(operation.security).toEqual(securityOf[access] ?? byPermission);
   },

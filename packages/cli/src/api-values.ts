@@ -71,6 +71,7 @@ export const permissions = listOf({
   "deliveries:read": true,
   "deliveries:write": true,
   "events:read": true,
+  "webhook-secrets:write": true,
   "keys:read": true,
   "keys:write": true,
   "service-accounts:read": true,

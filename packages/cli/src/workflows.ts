@@ -35,6 +35,8 @@ interface TrustOptions extends InProject, OnceOptions {
   ownerId?: string;
   ref?: string;
   environment?: string;
+  file?: string;
+  event?: string;
   name?: string;
   permission: WorkflowPermission[];
 }
@@ -46,7 +48,9 @@ The id is numeric, because a name can be taken over by someone else:
 
 Examples:
   $ svc workflows trust 1296269 --ref refs/heads/main --permission webhooks:read deliveries:read
-  $ svc workflows trust 1296269 --environment production --permission webhooks:write --name "deploy job"`;
+  $ svc workflows trust 1296269 --environment production --permission webhooks:write --name "deploy job"
+  $ svc workflows trust 1296269 --ref refs/heads/main --event push \\
+      --file acme/shop/.github/workflows/deploy.yml@refs/heads/main --permission webhooks:write`;
 
 export function addWorkflows(program: Command): void {
   const workflows = program
@@ -65,6 +69,8 @@ export function addWorkflows(program: Command): void {
     .option("--issuer <name>", "the CI system: github, gitlab, or another one that the service accepts", "github")
     .option("--ref <ref>", "only for this ref: refs/heads/main, refs/tags/v1; default: any, also pull requests")
     .option("--environment <name>", "only for jobs with this environment")
+    .option("--file <file@ref>", "only for this workflow file, as read from this ref")
+    .option("--event <name>", "only if this started the workflow, such as push; default: anything")
     .option("--owner-id <id>", "only while the repository has the owner with this numeric id")
     .option("--name <name>", "what the trust is for, 1-100 characters")
     .addOption(permissionOption())
@@ -127,7 +133,7 @@ export function addWorkflows(program: Command): void {
 }
 
 function bodyOf(repository_id: string, options: TrustOptions): Parameters<Client["createTrustedWorkflow"]>[1] {
-  const { issuer, ownerId, ref, environment, name, permission } = options;
+  const { issuer, ownerId, ref, environment, file, event, name, permission } = options;
   return {
     issuer,
     repository_id,
@@ -135,15 +141,20 @@ function bodyOf(repository_id: string, options: TrustOptions): Parameters<Client
     ...(ownerId !== undefined && { repository_owner_id: ownerId }),
     ...(ref !== undefined && { ref }),
     ...(environment !== undefined && { environment }),
+    ...(file !== undefined && { job_workflow_ref: file }),
+    ...(event !== undefined && { event_name: event }),
     ...(name !== undefined && { name }),
   };
 }
 
 /** `refs/heads/main, environment prod`; `any ref` without a condition. */
-function conditionsOf({ ref, environment, repository_owner_id: owner }: TrustedWorkflow): string {
+function conditionsOf(trust: TrustedWorkflow): string {
+  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = trust;
   const conditions = [
     ref,
     environment === null ? null : `environment ${environment}`,
+    file === null ? null : `file ${file}`,
+    event === null ? null : `event ${event}`,
     owner === null ? null : `owner ${owner}`,
   ];
   return conditions.filter((condition) => condition !== null).join(", ") || "any ref";

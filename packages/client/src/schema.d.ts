@@ -257,7 +257,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the signing secret
-     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time. At most three old secrets stay valid. Requires the role `admin` in the project. Permission: `webhooks:write`.
+     * @description Only this response contains the new secret. During the overlap, deliveries are signed with the old secret too, so that receivers can switch at any time. At most three old secrets stay valid. Requires the role `admin` in the project. Permission: `webhook-secrets:write`.
      */
     post: operations["rotateWebhookSecret"];
     delete?: never;
@@ -844,6 +844,7 @@ export interface components {
         | "deliveries:read"
         | "deliveries:write"
         | "events:read"
+        | "webhook-secrets:write"
         | "keys:read"
         | "keys:write"
         | "service-accounts:read"
@@ -883,6 +884,7 @@ export interface components {
         | "deliveries:read"
         | "deliveries:write"
         | "events:read"
+        | "webhook-secrets:write"
         | "keys:read"
         | "keys:write"
         | "service-accounts:read"
@@ -1538,6 +1540,10 @@ export interface components {
       ref: string | null;
       /** @description Environment that the job must use; null = any, or none. */
       environment: string | null;
+      /** @description Workflow file with its ref that must define the job; null = any. */
+      job_workflow_ref: string | null;
+      /** @description Event that must have started the workflow; null = any. */
+      event_name: string | null;
       /** @description What the workflow may do in the project. */
       permissions: (
         | "projects:read"
@@ -1979,7 +1985,7 @@ export interface components {
      *
      *     `api_key_expired`: The `expires_at` of the API key has passed.
      *
-     *     `workflow_not_trusted`: The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref and environment.
+     *     `workflow_not_trusted`: The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref, environment, file and event.
      */
     Unauthorized: {
       headers: {
@@ -2678,7 +2684,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path?: never;
@@ -2702,6 +2708,7 @@ export interface operations {
             | "deliveries:read"
             | "deliveries:write"
             | "events:read"
+            | "webhook-secrets:write"
             | "keys:read"
             | "keys:write"
             | "service-accounts:read"
@@ -3320,7 +3327,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -4484,7 +4491,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -4678,7 +4685,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -4707,6 +4714,7 @@ export interface operations {
             | "deliveries:read"
             | "deliveries:write"
             | "events:read"
+            | "webhook-secrets:write"
             | "keys:read"
             | "keys:write"
             | "service-accounts:read"
@@ -4971,6 +4979,8 @@ export interface operations {
            *           "repository_owner_id": null,
            *           "ref": "refs/heads/main",
            *           "environment": null,
+           *           "job_workflow_ref": null,
+           *           "event_name": null,
            *           "permissions": [
            *             "webhooks:read",
            *             "deliveries:read"
@@ -4997,7 +5007,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -5033,6 +5043,10 @@ export interface operations {
           ref?: string;
           /** @description The environment of the job. Default: any, also none. */
           environment?: string;
+          /** @description The file that defines the job, with the ref that it is read from, such as `acme/shop/.github/workflows/deploy.yml@refs/heads/main`: `job_workflow_ref` of GitHub, `ci_config_ref_uri` of GitLab. Default: any. */
+          job_workflow_ref?: string;
+          /** @description What started the workflow, such as `push`: `event_name` of GitHub, `pipeline_source` of GitLab. Default: anything, also a comment of a stranger, where a workflow runs at one. */
+          event_name?: string;
           /** @description What the workflow may do in this project. There are none for API keys. */
           permissions: (
             | "projects:read"
@@ -5068,6 +5082,8 @@ export interface operations {
            *         "repository_owner_id": null,
            *         "ref": "refs/heads/main",
            *         "environment": null,
+           *         "job_workflow_ref": null,
+           *         "event_name": null,
            *         "permissions": [
            *           "webhooks:read",
            *           "deliveries:read"

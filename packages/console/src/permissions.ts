@@ -17,6 +17,7 @@ export const workflowPermissionMeanings = {
 
 export const permissionMeanings = {
   ...workflowPermissionMeanings,
+  "webhook-secrets:write": "rotate the secrets of webhooks",
   "keys:read": "see your API keys",
   "keys:write": "rename and revoke your API keys",
   "service-accounts:read": "see service accounts and their keys",

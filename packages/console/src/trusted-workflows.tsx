@@ -93,8 +93,15 @@ export function TrustedWorkflows({ projectId }: { projectId: string }) {
 const nameOf = ({ name, issuer, repository_id }: TrustedWorkflow) => name ?? `${issuer} ${repository_id}`;
 
 /** `refs/heads/main, environment production`; `any ref` without a condition. */
-function conditionsOf({ ref, environment, repository_owner_id: owner }: TrustedWorkflow): string {
-  const conditions = [ref, environment && `environment ${environment}`, owner && `owner ${owner}`];
+function conditionsOf(trust: TrustedWorkflow): string {
+  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = trust;
+  const conditions = [
+    ref,
+    environment && `environment ${environment}`,
+    file && `file ${file}`,
+    event && `event ${event}`,
+    owner && `owner ${owner}`,
+  ];
   return conditions.filter(Boolean).join(", ") || "any ref";
 }
 
@@ -111,6 +118,8 @@ const emptyTrust = {
   name: "",
   ref: "refs/heads/main",
   environment: "",
+  job_workflow_ref: "",
+  event_name: "",
   repository_owner_id: "",
 };
 type TrustField = keyof typeof emptyTrust;
@@ -146,6 +155,18 @@ function TrustDialog({ projectId, onClose, onDone }: TrustDialogProps) {
       />
       <Field label="Ref" hint="Empty = any ref, also pull requests." isOptional {...inputOf("ref")} />
       <Field label="Environment" hint="Only jobs with this environment." isOptional {...inputOf("environment")} />
+      <Field
+        label="Workflow file"
+        hint="With its ref: acme/shop/.github/workflows/deploy.yml@refs/heads/main"
+        isOptional
+        {...inputOf("job_workflow_ref")}
+      />
+      <Field
+        label="Event"
+        hint="What started the workflow, such as push. Empty = anything."
+        isOptional
+        {...inputOf("event_name")}
+      />
       <Field label="Owner id" hint="Only while it has this owner." isOptional {...inputOf("repository_owner_id")} />
       <Field label="Name" hint="What the trust is for." isOptional maxLength={100} {...inputOf("name")} />
       <Checkboxes

@@ -158,6 +158,18 @@ describe("a trusted workflow", () => {
     }
   });
 
+  test("is one of the file and the event in its trust, and of no other", async () => {
+    const claims = { job_workflow_ref: "acme/shop/.github/workflows/deploy.yml@refs/heads/main", event_name: "push" };
+    const { as, webhooks } = await givenTrust(claims);
+    const others = [
+      { ...claims, event_name: "issue_comment" },
+      { ...claims, job_workflow_ref: "acme/shop/.github/workflows/triage.yml@refs/heads/main" },
+      {},
+    ];
+    expect(await outcome(as(claims).get(webhooks))).toBe(200);
+    for (const other of others) expect(await outcome(as(other).get(webhooks))).toBe("401 workflow_not_trusted");
+  });
+
   test("keeps its access when the admin who trusts it leaves the project", async () => {
     const { as, admin, projectId, webhooks } = await givenTrust();
     await service.project(admin.userId, { projectId, role: "viewer" });
@@ -341,7 +353,7 @@ describe("one and the same answer", () => {
       expect([status, body.error.code]).toEqual([401, "workflow_not_trusted"]);
       const repository = "repository_id" in claims ? claims.repository_id : repository_id;
       expect(body.error.message).toBe(
-        `No project trusts this workflow: repository ${repository} of ci, with its owner, ref and environment. ` +
+        `No project trusts this workflow: repository ${repository} of ci, with its owner, ref, environment, file and event. ` +
           "An admin of the project can add it to the trusted workflows.",
       );
       expect(headers.get("www-authenticate")).toContain('error="invalid_token"');

@@ -122,6 +122,23 @@ test("keys of different users are independent, and requests without a key are no
   expect(statuses.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
 });
 
+test("narrow keys of a user share no Idempotency-Key with each other or with their user", async () => {
+  const user = service.user();
+  const project = await service.project(user.userId);
+  const path = `/v1/projects/${project}/webhooks`;
+  const narrow = { name: "ci", permissions: ["webhooks:write"], project_ids: [project] };
+  const keyOf = async (body: object) => ({ token: (await create(user, body)).body.data.key as string });
+  const [one, two, whole] = [await keyOf(narrow), await keyOf(narrow), await keyOf({ name: "whole" })];
+  const hook = { url: "https://hooks.example.com/", events: ["deploy.failed"] };
+  const codes = [];
+  for (const caller of [user, whole, one, one, two]) codes.push(codeOf(await create(caller, hook, "run-1", path)));
+  const [first, repeat] = [
+    [201, undefined],
+    [409, "already_created"],
+  ];
+  expect(codes).toEqual([first, repeat, first, repeat, first]);
+});
+
 test("a request that failed can be repeated with the same key", async () => {
   const user = service.user();
   interceptDynamo(({ command }, sendCall) => {

@@ -55,7 +55,7 @@ test("each endpoint has its route, handler, access, permission, timeout and limi
     `DELETE ${webhook} -> webhooks/delete, admin, webhooks:write`,
     `GET ${webhook} -> webhooks/get, viewer, webhooks:read`,
     `PATCH ${webhook} -> webhooks/update, admin, webhooks:write`,
-    `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhooks:write`,
+    `POST ${webhook}/rotate-secret -> webhooks/rotate-secret, admin, webhook-secrets:write`,
     `GET ${webhook}/stats -> deliveries/get-stats, viewer, deliveries:read`,
     `POST ${webhook}/test -> deliveries/send-test-delivery, admin, deliveries:write, 5/s, burst 20`,
     `POST ${webhook}/certify -> certifications/create, admin, deliveries:write, 5/s, burst 20`,

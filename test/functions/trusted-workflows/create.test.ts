@@ -30,9 +30,18 @@ test("returns the trust, with null for each field that is not set", async () => 
     repository_owner_id: null,
     ref: null,
     environment: null,
+    job_workflow_ref: null,
+    event_name: null,
     created_at: expect.stringMatching(/Z$/),
   });
-  const all = { name: "shop", repository_owner_id: "65", ref: "refs/heads/main", environment: "prod" };
+  const all = {
+    name: "shop",
+    repository_owner_id: "65",
+    ref: "refs/heads/main",
+    environment: "prod",
+    job_workflow_ref: "acme/shop/.github/workflows/deploy.yml@refs/heads/main",
+    event_name: "push",
+  };
   expect((await api.post(path, { ...input, ...all })).body.data).toMatchObject({ ...input, ...all });
 });
 

@@ -13,6 +13,8 @@ test("every field is accepted, and permissions are listed once", () => {
     repository_owner_id: "65",
     ref: "refs/tags/v1.0-ü",
     environment: "Prod (EU)",
+    job_workflow_ref: "acme/shop/.github/workflows/deploy.yml@refs/heads/main",
+    event_name: "workflow_dispatch",
     permissions: ["webhooks:read", "webhooks:write", "webhooks:read"],
   };
   expect(parse(trustedWorkflowInput, all)).toEqual({ ...all, permissions: ["webhooks:read", "webhooks:write"] });
@@ -39,11 +41,27 @@ test.each<[string, object, string]>([
   ["a ref with a line break", { ref: "refs/heads/main\n" }, "ref must not contain control characters"],
   ["no ref", { ref: null }, "ref must be a string"],
   ["an empty environment", { environment: "" }, "environment must not be empty"],
+  [
+    "a workflow file without its ref",
+    { job_workflow_ref: ".github/workflows/deploy.yml" },
+    "must be a file with its ref",
+  ],
+  [
+    "a workflow file at any ref",
+    { job_workflow_ref: "acme/shop/.github/workflows/deploy.yml@refs/heads/*" },
+    "wildcards are not accepted",
+  ],
+  ["a list of events", { event_name: "push,schedule" }, "event_name must be the name of an event such as push"],
   ["no permissions", { permissions: [] }, "permissions must not be empty"],
   [
     "a permission on API keys",
     { permissions: ["keys:write"] },
     "permissions.0 must be one of projects:read, webhooks:read",
+  ],
+  [
+    "the permission for secrets of webhooks",
+    { permissions: ["webhook-secrets:write"] },
+    "permissions.0 must be one of",
   ],
   ["a permission on the audit log", { permissions: ["audit:read"] }, "permissions.0 must be one of"],
   ["an issuer in upper case", { issuer: "GitHub" }, "issuer must be the name of an issuer"],

@@ -6,6 +6,8 @@ const github = {
   repository_owner_id: "65",
   ref: "refs/heads/main",
   environment: "prod",
+  job_workflow_ref: "octo-org/octo-automation/.github/workflows/oidc.yml@refs/heads/main",
+  event_name: "workflow_dispatch",
   repository: "octo-org/octo-repo",
   run_id: "1234567",
 };
@@ -15,6 +17,8 @@ const workflow = {
   ownerId: "65",
   ref: "refs/heads/main",
   environment: "prod",
+  workflowFile: "octo-org/octo-automation/.github/workflows/oidc.yml@refs/heads/main",
+  event: "workflow_dispatch",
   repository: "octo-org/octo-repo",
   runId: "1234567",
 };
@@ -31,10 +35,16 @@ test("the claims of GitLab are read by their names, with the full ref", () => {
     ref_type: "branch",
     ref_path: "refs/heads/main",
     environment: "prod",
+    ci_config_ref_uri: "gitlab.example.com/octo-org/octo-repo//.gitlab-ci.yml@refs/heads/main",
+    pipeline_source: "push",
     project_path: "octo-org/octo-repo",
     pipeline_id: "1234567",
   };
-  expect(workflowFromClaims({ ...claims, repository_id: "1" }, "gitlab")).toEqual(workflow);
+  expect(workflowFromClaims({ ...claims, repository_id: "1" }, "gitlab")).toEqual({
+    ...workflow,
+    workflowFile: "gitlab.example.com/octo-org/octo-repo//.gitlab-ci.yml@refs/heads/main",
+    event: "push",
+  });
 });
 
 test("ids are accepted as numbers, as far as a number is exact", () => {

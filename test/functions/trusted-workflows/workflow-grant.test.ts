@@ -13,21 +13,33 @@ const trust = (changes: Partial<TrustedWorkflow> = {}): TrustedWorkflow => ({
   created_at: "2026-01-01T00:00:00.000Z",
   ...changes,
 });
-const workflow = { repositoryId: "74", ownerId: "65", ref: "refs/heads/main", environment: "prod" };
+const file = "acme/shop/.github/workflows/deploy.yml@refs/heads/main";
+const workflow = {
+  repositoryId: "74",
+  ownerId: "65",
+  ref: "refs/heads/main",
+  environment: "prod",
+  workflowFile: file,
+  event: "push",
+};
 
 test.each<[boolean, string, Partial<TrustedWorkflow>]>([
   [true, "without further fields", {}],
-  [true, "with the same fields", { repository_owner_id: "65", ref: "refs/heads/main", environment: "prod" }],
+  [true, "with the same claims", { repository_owner_id: "65", ref: "refs/heads/main", environment: "prod" }],
+  [true, "with the same file and event", { job_workflow_ref: file, event_name: "push" }],
   [false, "of another repository", { repository_id: "75" }],
   [false, "of another owner", { repository_owner_id: "66" }],
   [false, "of another ref", { ref: "refs/heads/mai" }],
   [false, "of a ref in another case", { ref: "refs/heads/Main" }],
   [false, "of another environment", { environment: "prod " }],
+  [false, "of another file", { job_workflow_ref: file.replace("deploy", "triage") }],
+  [false, "of the file at another ref", { job_workflow_ref: file.replace("main", "feature") }],
+  [false, "of another event", { event_name: "issue_comment" }],
 ])("is %p for a trust %s", (expected, _title, changes) => {
   expect(isTrusted(workflow, trust(changes))).toBe(expected);
 });
 
-test.each(["repository_owner_id", "ref", "environment"])(
+test.each(["repository_owner_id", "ref", "environment", "job_workflow_ref", "event_name"])(
   "a workflow without a claim matches no trust with %s",
   (field) => {
     expect(isTrusted({ repositoryId: "74" }, trust({ [field]: "65" }))).toBe(false);

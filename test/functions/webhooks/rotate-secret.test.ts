@@ -91,6 +91,17 @@ test("returns the webhook with its new secret, which no other response contains"
   for (const { body } of others) expect(JSON.stringify(body)).not.toContain("whsec_");
 });
 
+test("needs a permission of its own, which webhooks:write does not include", async () => {
+  const keyWith = async (permission: string) => {
+    const { body } = await scenario.api.post("/v1/api-keys", { name: "ci", permissions: [permission] });
+    return service.as(body.data.key);
+  };
+  const path = `${scenario.path}/rotate-secret`;
+  const { status, body } = await (await keyWith("webhooks:write")).post(path);
+  expect({ status, code: body.error.code }).toEqual({ status: 403, code: "insufficient_permission" });
+  expect((await (await keyWith("webhook-secrets:write")).post(path)).status).toBe(200);
+});
+
 test("rotates the secret of a disabled webhook, which stays disabled", async () => {
   await scenario.api.patch(scenario.path, { enabled: false });
   const { status, body } = await post({});

@@ -456,10 +456,13 @@ describe("workflows", () => {
   });
 
   test("trust passes every condition on, and rejects a name and an unknown permission", async () => {
-    const conditions = ["--environment", "prod", "--owner-id", "65", "--permission", "webhooks:read"];
+    const file = "acme/shop/.github/workflows/deploy.yml@refs/heads/main";
+    const claims = ["--environment", "prod", "--owner-id", "65", "--file", file, "--event", "push"];
+    const conditions = [...claims, "--permission", "webhooks:read"];
     const created = json(await workflows("trust", "1296269", "--json", ...conditions));
     expect(created).toMatchObject({ environment: "prod", repository_owner_id: "65", ref: null, name: null });
-    expect((await workflows("list")).stdout).toContain("environment prod, owner 65");
+    expect(created).toMatchObject({ job_workflow_ref: file, event_name: "push" });
+    expect((await workflows("list")).stdout).toContain(`environment prod, file ${file}, event push, owner 65`);
     await workflows("untrust", created.id, "--yes");
     const named = await workflows("trust", "acme/shop", "--permission", "webhooks:read");
     expect(named).toMatchObject({ code: 2, stderr: expect.stringContaining("because a name can be taken over") });

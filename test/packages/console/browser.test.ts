@@ -1147,7 +1147,7 @@ inChromium.describe("the console in Chromium", () => {
         screen: "the access to a project",
         button: "Trust a workflow",
         controls: [
-          ...["CI system", "Repository id", "Ref", "Environment", "Owner id", "Name"],
+          ...["CI system", "Repository id", "Ref", "Environment", "Workflow file", "Event", "Owner id", "Name"],
           ...["projects:read", "[x] webhooks:read", "webhooks:write", "[x] deliveries:read", "deliveries:write"],
           ...["events:read", "Cancel", "Trust"],
         ],
