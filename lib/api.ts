@@ -1,8 +1,8 @@
 import { Duration } from "aws-cdk-lib";
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
+import * as iam from "aws-cdk-lib/aws-iam";
 import { Construct } from "constructs";
 import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
-import { cors } from "../functions/manifest/response-headers.ts";
 import { accessLog } from "./access-log.ts";
 import { addApiDomain } from "./api-domain.ts";
 import { addFallbackMethods } from "./fallback-methods.ts";
@@ -36,7 +36,6 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
       methodOptions: ownThrottles(stage),
       ...accessLog(scope, context),
     },
-    ...(stage.corsOrigins && { defaultCorsPreflightOptions: preflight(stage.corsOrigins) }),
   });
   // CDK's output "Endpoint" would repeat the output ApiUrl with a trailing slash.
   restApi.node.tryRemoveChild("Endpoint");
@@ -66,15 +65,6 @@ function ownThrottles({ throttle }: Stage): Record<string, apigateway.MethodDepl
   return Object.fromEntries(settings);
 }
 
-function preflight(origins: string[]): apigateway.CorsOptions {
-  return {
-    allowOrigins: origins,
-    allowMethods: cors.allowedMethods,
-    allowHeaders: cors.allowedHeaders,
-    maxAge: Duration.seconds(cors.maxAgeSeconds),
-  };
-}
-
 function createAuthorizer(scope: Construct, authorizer: ServiceFunction): apigateway.IAuthorizer {
   return new apigateway.RequestAuthorizer(scope, "Authorizer", {
     handler: authorizer.entry,
@@ -94,6 +84,7 @@ function routeEndpoints(
   const rows: readonly EndpointRow[] = endpoints;
   const authorized = { authorizationType: apigateway.AuthorizationType.CUSTOM, authorizer };
   const open = { authorizationType: apigateway.AuthorizationType.NONE };
+  const { role: credentialsRole, allowToInvoke } = createInvoker(folder);
   const created = rows.map((row) => {
     const { method, path, file, access } = row;
     const endpoint = new ServiceFunction(folder, context, {
@@ -102,11 +93,31 @@ function routeEndpoints(
       description: `${method} ${path}`,
       environment: { CORS_ORIGINS: context.stage.corsOrigins?.join(",") },
     });
-    const integration = new apigateway.LambdaIntegration(endpoint.entry, { allowTestInvoke: false });
+    const { functionArn } = endpoint.lambda;
+    allowToInvoke(functionArn);
+    const integration = new apigateway.AwsIntegration({
+      service: "lambda",
+      path: `2015-03-31/functions/${functionArn}/invocations`,
+      proxy: true,
+      options: { credentialsRole },
+    });
     api.root.resourceForPath(path).addMethod(method, integration, access === "anyone" ? open : authorized);
     return [file, endpoint] as const;
   });
   return Object.fromEntries(created);
+}
+
+/**
+ * Creates the role with which API Gateway invokes the endpoints. `LambdaIntegration` would add a permission to each, and
+ * a stack has at most 500 resources.
+ */
+function createInvoker(scope: Construct): { role: iam.Role; allowToInvoke: (functionArn: string) => void } {
+  const endpointsOnly = new iam.PolicyStatement({ actions: ["lambda:InvokeFunction"] });
+  const role = new iam.Role(scope, "Invoker", {
+    assumedBy: new iam.ServicePrincipal("apigateway.amazonaws.com"),
+    inlinePolicies: { Invoke: new iam.PolicyDocument({ statements: [endpointsOnly] }) },
+  });
+  return { role, allowToInvoke: (functionArn) => endpointsOnly.addResources(functionArn) };
 }
 
 /** Returns the address of the API without a trailing slash. Clients append `/v1/…`. */

@@ -6,18 +6,24 @@ import {
   gatewayResponseTemplate,
   methodNotAllowed,
 } from "../functions/manifest/gateway-responses.ts";
-import { corsHeaders, errorHeaders } from "./fixed-headers.ts";
+import { cors } from "../functions/manifest/response-headers.ts";
+import { corsHeaders, errorHeaders, literal } from "./fixed-headers.ts";
 import type { Stage } from "./stage.ts";
 
 /**
- * Adds the responses to requests that match no endpoint: 405 to other methods of a known path, 404 to every other path.
+ * Adds the responses to requests that match no endpoint: 405 to other methods of a known path, 404 to every other path,
+ * and on all paths 204 to the preflight requests of browsers, if the stage allows origins.
  *
  * API Gateway itself cannot send these responses. It has no response type for 405, and it treats the Authorization
  * header of a request to an unknown path as an invalid AWS signature (403). The method ANY matches the requests that no
- * endpoint matches; its mock integration responds without an authorizer.
+ * endpoint matches; its mock integration responds without an authorizer. A method OPTIONS beside it would be one more
+ * resource for each path.
  */
 export function addFallbackMethods(api: apigateway.RestApi, stage: Stage): void {
   const forBrowsers = corsHeaders(stage);
+  const preflight = stage.corsOrigins && preflightResponse(stage.corsOrigins);
+  const addFixedResponse = (resource: apigateway.IResource, row: FixedRow, headers: Record<string, string>) =>
+    addMock(resource, [responseOf(row, headers), ...(preflight ? [preflight] : [])]);
   const rowsByPath = Map.groupBy<string, EndpointRow>(endpoints, (row) => row.path);
   for (const [path, rows] of rowsByPath) {
     const allow = rows.map((row) => row.method).join(", ");
@@ -36,33 +42,81 @@ function parentPaths(path: string): string[] {
   return parts.map((_, index) => `/${parts.slice(0, index + 1).join("/")}`);
 }
 
-function addFixedResponse(
-  resource: apigateway.IResource,
-  row: GatewayResponseRow & { status: number },
-  extraHeaders: Record<string, string>,
-): void {
-  const headers = Object.entries(errorHeaders(row, extraHeaders));
-  const statusCode = String(row.status);
+type FixedRow = GatewayResponseRow & { status: number };
+
+interface FixedResponse {
+  statusCode: string;
+  /** Mapping expressions by name. */
+  headers: Record<string, string>;
+  template: string;
+}
+
+const responseOf = (row: FixedRow, extraHeaders: Record<string, string>): FixedResponse => {
+  return {
+    statusCode: String(row.status),
+    headers: errorHeaders(row, extraHeaders),
+    template: gatewayResponseTemplate(row),
+  };
+};
+
+/**
+ * Returns the response to a preflight request. Its origin is the first one, and the template replaces it with that of
+ * the request, if this one is allowed too.
+ */
+function preflightResponse([first = "", ...others]: string[]): FixedResponse {
+  const isOther = others.map((origin) => `$origin == "${origin}"`).join(" || ");
+  return {
+    statusCode: "204",
+    headers: {
+      "Access-Control-Allow-Origin": literal(first),
+      "Access-Control-Allow-Methods": literal(cors.allowedMethods.join(",")),
+      "Access-Control-Allow-Headers": literal(cors.allowedHeaders.join(",")),
+      "Access-Control-Max-Age": literal(String(cors.maxAgeSeconds)),
+      Vary: literal("Origin"),
+    },
+    template:
+      others.length === 0
+        ? ""
+        : `#set($origin = $input.params().header.get("Origin"))
+#if(!$origin || $origin == "")
+#set($origin = $input.params().header.get("origin"))
+#end
+#if(${isOther})
+#set($context.responseOverride.header.Access-Control-Allow-Origin = $origin)
+#end`,
+  };
+}
+
+/** @param preflight absent = a preflight request gets the response of every other request */
+function addMock(resource: apigateway.IResource, responses: FixedResponse[]): void {
+  const [{ statusCode = "" } = {}, preflight] = responses;
+  const choice = preflight
+    ? `#if($context.httpMethod == "OPTIONS") {"statusCode": ${preflight.statusCode}} #else {"statusCode": ${statusCode}} #end`
+    : `{"statusCode": ${statusCode}}`;
   const mock = new apigateway.MockIntegration({
-    requestTemplates: Object.fromEntries(contentTypes.map((type) => [type, `{"statusCode": ${statusCode}}`])),
+    requestTemplates: Object.fromEntries(contentTypes.map((type) => [type, choice])),
     // A body of any other type gets 415. If it were passed through, it would replace the template and the mock would
     // fail.
     passthroughBehavior: apigateway.PassthroughBehavior.NEVER,
-    integrationResponses: [
-      {
-        statusCode,
-        responseTemplates: { "application/json": gatewayResponseTemplate(row) },
-        responseParameters: Object.fromEntries(headers.map(([name, value]) => [responseHeader(name), value])),
-      },
-    ],
+    integrationResponses: responses.map((response) => {
+      return {
+        statusCode: response.statusCode,
+        ...(response === preflight && { selectionPattern: response.statusCode }),
+        responseTemplates: { "application/json": response.template },
+        responseParameters: parametersOf(response, (value) => value),
+      };
+    }),
   });
   resource.addMethod("ANY", mock, {
     authorizationType: apigateway.AuthorizationType.NONE,
-    methodResponses: [
-      { statusCode, responseParameters: Object.fromEntries(headers.map(([name]) => [responseHeader(name), true])) },
-    ],
+    methodResponses: responses.map((response) => {
+      return { statusCode: response.statusCode, responseParameters: parametersOf(response, () => true) };
+    }),
   });
 }
+
+const parametersOf = <Value>({ headers }: FixedResponse, convert: (value: string) => Value): Record<string, Value> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [responseHeader(name), convert(value)]));
 
 /**
  * API Gateway selects the request template by the exact content type, and the first one for a request without a type.

@@ -52,7 +52,7 @@ export class ServiceStack extends Stack {
     protectSecrets(context, { ...api.functions, ...workers });
     const apiUrl = baseUrl(api.restApi, stage);
     if (stage.console) createConsole(this, { stage, console: stage.console, apiUrl, page, key });
-    deployGradually(workers, { stage, isUrgent });
+    deployGradually(this, workers, { stage, isUrgent });
 
     const monitored = { stage, api: api.restApi, functions: { ...api.functions, ...workers }, queues, tables };
     const alarms = stage.alarms === false ? undefined : createAlarms(this, monitored);

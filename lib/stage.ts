@@ -95,7 +95,7 @@ const stageSchema = z.strictObject({
    */
   throttle: z.strictObject({ requestsPerSecond: positive, burst: positive }),
   /**
-   * Deploys new versions of the authorizer and the sender gradually: a tenth of the calls for five minutes, and a
+   * Deploys new versions of the authorizer, the fan-out and the senders gradually: a tenth of the calls for five minutes, and a
    * rollback if an alarm fires.
    */
   deploysGradually: z.boolean(),

@@ -11,13 +11,6 @@ import { ServiceFunction, type StageContext } from "./service-function.ts";
 
 export type Workers = Record<(typeof workers)[number]["file"], ServiceFunction>;
 
-/**
- * Files of the functions whose failure affects all users: every request is rejected, or no webhook is called. Both
- * senders run the same code. If only one had an alias, moving it back to an old version would leave the bad version in
- * the other, which gets every attempt that waits.
- */
-const GRADUALLY_DEPLOYED = ["auth/authorizer", "attempts/send", "attempts/send-slow"];
-
 /** Creates one Lambda per row of functions/manifest/workers.ts, with its trigger. */
 export function createWorkers(scope: Construct, context: StageContext): Workers {
   const folder = new Construct(scope, "Workers");
@@ -28,7 +21,7 @@ function createWorker(scope: Construct, context: StageContext, row: WorkerRow): 
   const worker = new ServiceFunction(scope, context, {
     ...row,
     description: descriptionOf(row),
-    hasAlias: context.stage.deploysGradually && GRADUALLY_DEPLOYED.includes(row.file),
+    hasAlias: context.stage.deploysGradually && row.deploysGradually === true,
     // Lambda stops a loop between a function and its queue after 16 rounds. Retries of a delivery are such a loop,
     // which the retry schedule ends. https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
     ...(sendsToOwnQueue(row) && { recursiveLoop: RecursiveLoop.ALLOW }),

@@ -5,7 +5,7 @@ usage() {
   cat << 'END'
 Usage: STAGE=prod docs/runbook/stop-gradual-deployments.sh
 
-Stops those of the authorizer and of the sender. Prints nothing if none is in progress.
+Stops those of the authorizer, the fan-out and the senders. Prints nothing if none is in progress.
 END
 }
 
@@ -15,19 +15,17 @@ case "${1:-} $#" in
   *) usage >&2; exit 2 ;;
 esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools.sh"
-applications=$(part AWS::CodeDeploy::Application Workers) || {
+application=$(part AWS::CodeDeploy::Application GradualDeployment) || {
   echo "$STACK has no gradual deployments here. Check AWS_REGION and your credentials." >&2
   exit 1
 }
 failed=0
-for application in $applications; do
-  groups=$(aws deploy list-deployment-groups --application-name "$application" --query 'deploymentGroups[]' --output text) || exit
-  for group in $groups; do
-    ids=$(aws deploy list-deployments --application-name "$application" --deployment-group-name "$group" \
-      --include-only-statuses InProgress --query 'deployments[]' --output text) || exit
-    for id in $ids; do
-      aws deploy stop-deployment --deployment-id "$id" --auto-rollback-enabled || failed=1
-    done
+groups=$(aws deploy list-deployment-groups --application-name "$application" --query 'deploymentGroups[]' --output text) || exit
+for group in $groups; do
+  ids=$(aws deploy list-deployments --application-name "$application" --deployment-group-name "$group" \
+    --include-only-statuses InProgress --query 'deployments[]' --output text) || exit
+  for id in $ids; do
+    aws deploy stop-deployment --deployment-id "$id" --auto-rollback-enabled || failed=1
   done
 done
 exit "$failed"

@@ -9,6 +9,11 @@ export interface WorkerRow {
   timeoutSeconds: number;
   memoryMb: number;
   uses: Grants;
+  /**
+   * Its failure affects all users, so a stage may deploy new versions gradually (`deploysGradually`). Both senders run the
+   * same code: if only one had an alias, moving it back to an old version would leave the bad version in the other.
+   */
+  deploysGradually?: true;
 }
 
 /**
@@ -48,6 +53,7 @@ const sending = {
 export const workers = [
   {
     file: "auth/authorizer",
+    deploysGradually: true,
     trigger: { kind: "authorizer" },
     timeoutSeconds: 10,
     memoryMb: 512,
@@ -58,6 +64,7 @@ export const workers = [
   },
   {
     file: "deliveries/fan-out",
+    deploysGradually: true,
     trigger: { kind: "queue", queue: "events", batchSize: 10, maxConcurrency: 50 },
     timeoutSeconds: 30,
     memoryMb: 512,
@@ -73,6 +80,7 @@ export const workers = [
   },
   {
     file: "attempts/send",
+    deploysGradually: true,
     trigger: { kind: "queue", queue: "deliveries", batchSize: 10, maxConcurrency: 200 },
     timeoutSeconds: SENDER_TIMEOUT_SECONDS,
     memoryMb: SENDER_MEMORY_MB,
@@ -80,6 +88,7 @@ export const workers = [
   },
   {
     file: "attempts/send-slow",
+    deploysGradually: true,
     trigger: { kind: "queue", queue: "slowDeliveries", batchSize: 10, maxConcurrency: 100 },
     timeoutSeconds: SENDER_TIMEOUT_SECONDS,
     memoryMb: SENDER_MEMORY_MB,

@@ -1,6 +1,15 @@
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import { log } from "./log.ts";
 
+/**
+ * A message that a newer release has sent: during a gradual deployment most calls are of the earlier version. It becomes
+ * visible again, and by then the deployment has ended. It does not count as a failed message, because those roll the
+ * deployment back.
+ */
+export class NewerMessageError extends Error {
+  override readonly name = "NewerMessageError";
+}
+
 /** @param remainingMs returns the time until Lambda stops the function */
 type Handle = (message: SQSRecord, remainingMs: () => number) => Promise<void>;
 
@@ -33,7 +42,9 @@ async function failureOf(
     return [];
   } catch (error) {
     const failedMessageAge = ageSeconds(attributes.ApproximateFirstReceiveTimestamp);
-    log.error("message failed", error, { message_id: messageId }, { messagesFailed: 1, failedMessageAge });
+    // Its age counts, so that a message which no version can read is noticed.
+    const messagesFailed = error instanceof NewerMessageError ? undefined : 1;
+    log.error("message failed", error, { message_id: messageId }, { messagesFailed, failedMessageAge });
     return [{ itemIdentifier: messageId }];
   }
 }

@@ -838,9 +838,9 @@ describe("stopping gradual deployments", () => {
   const setup = String.raw`
 extra() {
   case "$1 $2" in
-    "cloudformation list-stack-resources") printf '%s\n' authorizer sender ;;
-    "deploy list-deployment-groups") echo "group-of-$4" ;;
-    "deploy list-deployments") echo "deployment-of-$4" ;;
+    "cloudformation list-stack-resources") echo application ;;
+    "deploy list-deployment-groups") printf '%s\n' authorizer sender ;;
+    "deploy list-deployments") echo "deployment-of-$6" ;;
     "deploy stop-deployment") [ "$4" != "$CANNOT_STOP" ] || aws_error DeploymentAlreadyCompletedException ;;
   esac
 }`;

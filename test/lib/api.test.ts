@@ -62,16 +62,16 @@ test("the authorizer runs for every request that has an Authorization header", (
   expect(JSON.stringify(Properties.AuthorizerUri)).toContain(dev.functionFor("auth/authorizer").id);
 });
 
-test("API Gateway may invoke each endpoint only for its own route", () => {
-  for (const { file, method, path } of endpoints) {
-    const { id } = dev.functionFor(file);
-    const permissions = dev
-      .all("AWS::Lambda::Permission")
-      .filter(({ Properties }) => Properties.FunctionName["Fn::GetAtt"][0] === id);
-    const { Principal, SourceArn } = only(permissions).Properties;
-    expect(Principal).toBe("apigateway.amazonaws.com");
-    expect(SourceArn["Fn::Join"][1].at(-1)).toBe(`/${method}${path.replaceAll(/\{\w+\}/g, "*")}`);
-  }
+test("API Gateway invokes the endpoints with one role, which may invoke them and nothing else", () => {
+  const roles = new Set(endpointMethods.map(({ Properties }) => dev.target(Properties.Integration.Credentials).id));
+  const { AssumeRolePolicyDocument, Policies } = dev.target({ Ref: only([...roles]) }).Properties;
+  expect(AssumeRolePolicyDocument.Statement).toEqual([
+    { Effect: "Allow", Action: "sts:AssumeRole", Principal: { Service: "apigateway.amazonaws.com" } },
+  ]);
+  const { Resource, ...statement } = only<Json>(only<Json>(Policies).PolicyDocument.Statement);
+  expect(statement).toEqual({ Effect: "Allow", Action: "lambda:InvokeFunction" });
+  const files: string[] = endpoints.map(({ file }) => file);
+  expect(Resource.map((arn: Json) => fileOf(dev.target(arn))).sort()).toEqual(files.sort());
 });
 
 describe("a method that a path does not have", () => {
@@ -198,26 +198,65 @@ test("the address of the API has no trailing slash", () => {
 
 describe("CORS", () => {
   const oneOrigin = new SynthesizedStack("otherForms");
-  const optionsOf = (stack: SynthesizedStack) =>
-    stack.all("AWS::ApiGateway::Method").filter(({ Properties }) => Properties.HttpMethod === "OPTIONS");
+  const mocksOf = (stack: SynthesizedStack) =>
+    stack.all("AWS::ApiGateway::Method").filter(({ Properties }) => Properties.HttpMethod === "ANY");
+
+  /** Returns the response to a method: the one whose pattern matches the status that the template selects, or the first. */
+  function responseTo(httpMethod: string, { Properties }: Resource): Json {
+    const { RequestTemplates, IntegrationResponses } = Properties.Integration;
+    const [, yes = "", no = ""] =
+      /^#if\(\$context\.httpMethod == "OPTIONS"\) (.+) #else (.+) #end$/.exec(RequestTemplates["application/json"]) ??
+      [];
+    const { statusCode } = JSON.parse(httpMethod === "OPTIONS" ? yes : no);
+    const [fallback, ...others] = IntegrationResponses;
+    expect(fallback).not.toHaveProperty("SelectionPattern");
+    return others.find(({ SelectionPattern }: Json) => SelectionPattern === String(statusCode)) ?? fallback;
+  }
 
   test("is off unless the stage names origins", () => {
-    expect(optionsOf(dev)).toEqual([]);
     expect(JSON.stringify(dev.template)).not.toMatch(/Access-Control|CORS_ORIGINS/);
   });
 
   test("every path responds to a preflight request, without credentials", () => {
-    expect(optionsOf(oneOrigin)).toHaveLength(oneOrigin.all("AWS::ApiGateway::Resource").length + 1);
-    for (const { Properties } of optionsOf(oneOrigin)) {
-      expect(Properties.AuthorizationType).toBe("NONE");
-      const { ResponseParameters } = Properties.Integration.IntegrationResponses[0];
-      expect(ResponseParameters).toMatchObject({
+    expect(mocksOf(oneOrigin)).toHaveLength(oneOrigin.all("AWS::ApiGateway::Resource").length + 1);
+    for (const mock of mocksOf(oneOrigin)) {
+      expect(mock.Properties.AuthorizationType).toBe("NONE");
+      const { StatusCode, ResponseParameters, ResponseTemplates } = responseTo("OPTIONS", mock);
+      expect({ StatusCode, ResponseTemplates }).toEqual({
+        StatusCode: "204",
+        ResponseTemplates: { "application/json": "" },
+      });
+      expect(ResponseParameters).toEqual({
         "method.response.header.Access-Control-Allow-Origin": "'https://app.example.com'",
         "method.response.header.Access-Control-Allow-Methods": "'GET,POST,PATCH,DELETE'",
         "method.response.header.Access-Control-Allow-Headers": "'Authorization,Content-Type,Idempotency-Key'",
         "method.response.header.Access-Control-Max-Age": "'7200'",
+        "method.response.header.Vary": "'Origin'",
       });
+      const declared = only<Json>(mock.Properties.MethodResponses.filter((each: Json) => each.StatusCode === "204"));
+      expect(Object.keys(declared.ResponseParameters).sort()).toEqual(Object.keys(ResponseParameters).sort());
     }
+  });
+
+  test("a preflight request gets its own origin if the stage allows several, and otherwise the first one", () => {
+    for (const mock of mocksOf(every)) {
+      const { ResponseParameters, ResponseTemplates } = responseTo("OPTIONS", mock);
+      expect(ResponseParameters["method.response.header.Access-Control-Allow-Origin"]).toBe(
+        "'https://app.example.com'",
+      );
+      const template: string = ResponseTemplates["application/json"];
+      const [, condition = "", then = ""] = /\n#if\((\$origin == "http[^)]+)\)\n(.+)\n#end$/.exec(template) ?? [];
+      expect(condition.split(" || ")).toEqual(['$origin == "http://localhost:5173"']);
+      expect(then).toBe("#set($context.responseOverride.header.Access-Control-Allow-Origin = $origin)");
+    }
+  });
+
+  test("other methods that a path does not have get the same response as without CORS", () => {
+    const statusesOf = (stack: SynthesizedStack, statusOf: (mock: Resource) => string) =>
+      Object.fromEntries(mocksOf(stack).map((mock) => [mock.id, statusOf(mock)]));
+    expect(statusesOf(oneOrigin, (mock) => responseTo("PUT", mock).StatusCode)).toEqual(
+      statusesOf(dev, ({ Properties }) => Properties.Integration.IntegrationResponses[0].StatusCode),
+    );
   });
 
   test.each([
@@ -232,9 +271,8 @@ describe("CORS", () => {
         "gatewayresponse.header.Access-Control-Expose-Headers": "'x-request-id, Link, Retry-After, WWW-Authenticate'",
       });
     }
-    const fallbacks = stack.all("AWS::ApiGateway::Method").filter(({ Properties }) => Properties.HttpMethod === "ANY");
-    for (const { Properties } of fallbacks) {
-      const { ResponseParameters } = Properties.Integration.IntegrationResponses[0];
+    for (const mock of mocksOf(stack)) {
+      const { ResponseParameters } = responseTo("PUT", mock);
       expect(ResponseParameters["method.response.header.Access-Control-Allow-Origin"]).toBe(origin);
     }
   });

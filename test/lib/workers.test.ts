@@ -147,11 +147,29 @@ describe("a gradual deployment", () => {
         .filter(({ Properties }) => Properties.FunctionName.Ref === prod.functionFor(file).id),
     );
 
-  test("is used for the authorizer and both senders, in prod", () => {
+  test("is used for the authorizer, the fan-out and both senders, in prod", () => {
     expect(dev.all("AWS::Lambda::Alias")).toEqual([]);
     const functions = prod.all("AWS::Lambda::Alias").map(({ Properties }) => prod.target(Properties.FunctionName));
-    expect(functions.map(fileOf).sort()).toEqual(["attempts/send", "attempts/send-slow", "auth/authorizer"]);
-    expect(groupsOf(prod)).toHaveLength(3);
+    expect(functions.map(fileOf).sort()).toEqual([
+      "attempts/send",
+      "attempts/send-slow",
+      "auth/authorizer",
+      "deliveries/fan-out",
+    ]);
+    expect(groupsOf(prod)).toHaveLength(4);
+  });
+
+  test("shares one application and one role of CodeDeploy", () => {
+    const application = only(prod.all("AWS::CodeDeploy::Application"));
+    const roles = groupsOf(prod).map(({ Properties }) => {
+      expect(Properties.ApplicationName).toEqual({ Ref: application.id });
+      return prod.target(Properties.ServiceRoleArn).id;
+    });
+    const { ManagedPolicyArns } = prod.target({ Ref: only([...new Set(roles)]) }).Properties;
+    expect(JSON.stringify(only(ManagedPolicyArns))).toContain(
+      ":iam::aws:policy/service-role/AWSCodeDeployRoleForLambdaLimited",
+    );
+    expect(dev.all("AWS::CodeDeploy::Application")).toEqual([]);
   });
 
   test("sends a tenth of the calls to the new version, and rolls back on an alarm, a failure or a stop", () => {
@@ -173,13 +191,14 @@ describe("a gradual deployment", () => {
     );
     expect(names).toEqual([
       ["auth-authorizer-errors", "auth-authorizer-slow", "auth-authorizer-rejecting"],
+      ["deliveries-fan-out-errors", "deliveries-fan-out-messages-failing"],
       ["attempts-send-errors", "attempts-send-messages-failing"],
       ["attempts-send-slow-errors", "attempts-send-slow-messages-failing"],
     ]);
   });
 
   test("keeps old versions, so that the alias can be moved back to one", () => {
-    expect(prod.all("AWS::Lambda::Version")).toHaveLength(3);
+    expect(prod.all("AWS::Lambda::Version")).toHaveLength(4);
     for (const version of prod.all("AWS::Lambda::Version")) expect(version.UpdateReplacePolicy).toBe("Retain");
   });
 
@@ -192,17 +211,17 @@ describe("a gradual deployment", () => {
   test("ignores the alarms when it is urgent", () => {
     const isEnabled = (stack: SynthesizedStack) =>
       groupsOf(stack).map(({ Properties }) => Properties.AlarmConfiguration.Enabled);
-    expect(isEnabled(prod)).toEqual([true, true, true]);
-    expect(isEnabled(new SynthesizedStack("prodUrgent"))).toEqual([false, false, false]);
+    expect(isEnabled(prod)).toEqual([true, true, true, true]);
+    expect(isEnabled(new SynthesizedStack("prodUrgent"))).toEqual([false, false, false, false]);
   });
 
   test("moves the aliases that API Gateway and the event source mappings call", () => {
     const authorizer = only(prod.all("AWS::ApiGateway::Authorizer"));
     expect(JSON.stringify(authorizer.Properties.AuthorizerUri)).toContain(aliasOf("auth/authorizer").id);
-    const senders = ["attempts/send", "attempts/send-slow"].map(aliasOf);
+    const consumers = ["deliveries/fan-out", "attempts/send", "attempts/send-slow"].map(aliasOf);
     const mapped = prod
       .all("AWS::Lambda::EventSourceMapping")
       .map(({ Properties }) => JSON.stringify(Properties.FunctionName));
-    for (const { id } of senders) expect(mapped.filter((name) => name.includes(id))).toHaveLength(1);
+    for (const { id } of consumers) expect(mapped.filter((name) => name.includes(id))).toHaveLength(1);
   });
 });

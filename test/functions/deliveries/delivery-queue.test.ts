@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { SQSRecord } from "aws-lambda";
 import { createDelivery, type PendingDelivery } from "../../../functions/deliveries/delivery.ts";
 import {
   type CertifyCall,
@@ -16,14 +17,18 @@ import {
   type WakeUpCall,
 } from "../../../functions/deliveries/delivery-queue.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { logSink } from "../../../functions/platform/log.ts";
+import { sqsConsumer } from "../../../functions/platform/sqs-consumer.ts";
 import { interceptSqs, type QueueBatch, restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import {
   eventOf,
   prepareDeliveries,
+  sqsEvent,
   takeDeliveryMessages,
   takeDueAttempts,
   takeMessages,
 } from "../../support/deliveries.ts";
+import { type LoggedLine, metricsIn } from "../../support/metrics.ts";
 
 beforeAll(prepareDeliveries);
 afterEach(async () => {
@@ -256,9 +261,26 @@ test.each([
   ["an array", "[]"],
   ["an object without ids", '{"kind":"due","attempt":1}'],
   ["a carried delivery without ids", '{"kind":"first","delivery":{}}'],
-  ["an unknown kind", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], kind: "other" })],
+  ["a kind that is no text", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], kind: 1 })],
 ])("a message with %s throws", (_, message) => {
   expect(() => readDeliveryMessage(message)).toThrow();
+});
+
+test("a message of a kind that only a newer release has is received again, and does not count as failed", async () => {
+  const lines: LoggedLine[] = [];
+  logSink.write = (level, line) => lines.push({ level, ...line });
+  const bodies = newDeliveries(1).map((row) => JSON.stringify({ ...dueOf(row), kind: "of-the-next-release" }));
+  const { Records } = sqsEvent(...bodies, "not a message");
+  const attributes = { ApproximateFirstReceiveTimestamp: String(Date.now()) };
+  const handler = sqsConsumer(async ({ body }) => void readDeliveryMessage(body));
+  expect(await handler({ Records: Records.map((record) => ({ ...record, attributes }) as SQSRecord) })).toEqual({
+    batchItemFailures: [{ itemIdentifier: "m0" }, { itemIdentifier: "m1" }],
+  });
+  // One of the second message alone. The age of both counts, for the alarm messages-failing.
+  expect(metricsIn(lines)).toMatchObject({
+    messagesFailed: [1],
+    failedMessageAge: [expect.anything(), expect.anything()],
+  });
 });
 
 test("a message without a kind, of an earlier release, is a due attempt", () => {

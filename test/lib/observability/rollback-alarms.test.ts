@@ -9,6 +9,7 @@ const named = (id: string) => only(alarms.filter((alarm) => nameOf(alarm) === `t
 const ofAuthorizer = "{FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
 const ofNewAuthorizer = "{ExecutedVersion=new, FunctionName=auth/authorizer, Resource=auth/authorizer:live}";
 const ofSender = "{FunctionName=attempts/send, Resource=attempts/send:live}";
+const ofFanOut = "{FunctionName=deliveries/fan-out, Resource=deliveries/fan-out:live}";
 const ofSlowSender = "{FunctionName=attempts/send-slow, Resource=attempts/send-slow:live}";
 
 const expected = {
@@ -33,6 +34,13 @@ const expected = {
     newCalls: `Sum of Invocations ${ofNewAuthorizer}`,
     threshold: ">= 75",
   },
+  "deliveries-fan-out-errors": {
+    expression: "IF(errors >= 3, 100 * errors / calls, 0)",
+    errors: `Sum of Errors ${ofFanOut}`,
+    calls: `Sum of Invocations ${ofFanOut}`,
+    threshold: ">= 1",
+  },
+  "deliveries-fan-out-messages-failing": { only: "Sum of MessagesFailed {stage=prod}", threshold: ">= 3" },
   "attempts-send-errors": {
     expression: "IF(errors >= 3, 100 * errors / calls, 0)",
     errors: `Sum of Errors ${ofSender}`,
