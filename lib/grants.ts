@@ -41,9 +41,9 @@ export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
  * of secrets. The permission to read the JWT secret is granted in jwt-secret.ts.
  */
 export function statementsFor(uses: Grants, data: StageResources): PolicyStatement[] {
-  const { tables = {}, queries = [], sendsTo = [], rejectsTo = [], publishesTo = [] } = uses;
+  const { queries = [], sendsTo = [], rejectsTo = [], publishesTo = [] } = uses;
   return [
-    ...tableStatements(tables, data, isOrdinary),
+    ...tableStatements(uses, data, isOrdinary),
     ...queries.map((index) => allow(["dynamodb:Query"], [indexArn(index, data)])),
     ...sendsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].queue.queueArn])),
     ...rejectsTo.map((key) => allow(["sqs:SendMessage"], [data.queues[key].deadLetters.queueArn])),
@@ -52,8 +52,8 @@ export function statementsFor(uses: Grants, data: StageResources): PolicyStateme
 }
 
 /** Returns the IAM statements that allow exactly the actions in `uses` on tables of secrets. */
-export const secretStatementsFor = ({ tables = {} }: Grants, data: StageResources): PolicyStatement[] =>
-  tableStatements(tables, data, isSecretTable);
+export const secretStatementsFor = (uses: Grants, data: StageResources): PolicyStatement[] =>
+  tableStatements(uses, data, isSecretTable);
 
 /** Returns the statement that the event source mapping of a function needs to consume a queue. */
 export function statementForConsuming(key: QueueKey, data: StageResources): PolicyStatement {
@@ -65,13 +65,33 @@ const isSecretTable = (key: TableKey): boolean => (tableRows[key] as TableRow).i
 const isOrdinary = (key: TableKey): boolean => !isSecretTable(key);
 
 const tableStatements = (
-  used: NonNullable<Grants["tables"]>,
+  { tables: used = {}, writesOnly = {} }: Grants,
   data: StageResources,
   isIncluded: (key: TableKey) => boolean,
 ): PolicyStatement[] =>
   tableKeys(used)
     .filter(isIncluded)
-    .map((key) => tableStatement(key, used[key] ?? [], data.tables[key].tableArn));
+    .flatMap((key) => {
+      const { tableArn } = data.tables[key];
+      const actions = used[key] ?? [];
+      const beginning = writesOnly[key];
+      if (beginning === undefined) return [tableStatement(key, actions, tableArn)];
+      const [reads, writes] = [actions.filter(isRead), actions.filter((action) => !isRead(action))];
+      return [tableStatement(key, reads, tableArn), writeStatement(beginning, writes, tableArn)];
+    });
+
+const isRead = (action: TableAction): boolean => readActions.includes(action);
+
+/**
+ * Returns the statement for writes of items whose partition key has this beginning.
+ * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+ */
+const writeStatement = (beginning: string, writes: readonly TableAction[], tableArn: string): PolicyStatement =>
+  new PolicyStatement({
+    actions: writes.map((action) => `dynamodb:${action}`),
+    resources: [tableArn],
+    conditions: { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`${beginning}*`] } },
+  });
 
 export function allow(actions: string[], resources: string[]): PolicyStatement {
   return new PolicyStatement({ actions, resources });
@@ -85,7 +105,7 @@ export function allow(actions: string[], resources: string[]): PolicyStatement {
  */
 function tableStatement(key: TableKey, actions: readonly TableAction[], tableArn: string): PolicyStatement {
   const { isSecret }: TableRow = tableRows[key];
-  const isWriteOnly = isSecret && !actions.some((action) => readActions.includes(action));
+  const isWriteOnly = isSecret && !actions.some(isRead);
   return new PolicyStatement({
     actions: actions.map((action) => `dynamodb:${action}`),
     resources: [tableArn],

@@ -107,6 +107,7 @@ export function allowedCallsOf(uses: Grants): Set<Right> {
 }
 
 const rows: { file: string; uses: Grants }[] = [...endpoints, ...workers];
+const writesOnlyByFile = new Map(rows.map(({ file, uses }) => [file, uses.writesOnly ?? {}]));
 const rightsByFile = new Map(rows.map(({ file, uses }) => [file, allowedCallsOf(uses)]));
 const hiddenByFile = new Map(rows.map(({ file, uses }) => [file, variablesHiddenFrom(uses)]));
 
@@ -140,8 +141,15 @@ function readVariable(variable: string): string | undefined {
   return undefined;
 }
 
+/** A right that a call needs; for an item of a table also its partition key. */
+interface Need {
+  right: Right;
+  table?: TableKey | undefined;
+  partitionKey?: unknown;
+}
+
 /** Returns the rights that a call needs. */
-type RightsNeeded<Input> = (operation: string, input: Input) => Right[];
+type RightsNeeded<Input> = (operation: string, input: Input) => Need[];
 
 function checked<Input>(rightsNeeded: RightsNeeded<Input>) {
   return <Args extends { input: unknown }, Output>(
@@ -155,15 +163,23 @@ function checked<Input>(rightsNeeded: RightsNeeded<Input>) {
     };
 }
 
-function check(invocation: Invocation, needed: Right[]): void {
+function check(invocation: Invocation, needed: Need[]): void {
   const { file } = invocation;
-  for (const right of needed) {
+  for (const need of needed) {
+    const { right } = need;
     trail.note(file, right);
-    if (rightsByFile.get(file)?.has(right)) continue;
+    if (rightsByFile.get(file)?.has(right) && isItemAllowed(file, need)) continue;
     const denied = new AccessDenied(file, right);
     invocation.denial ??= denied;
     throw denied;
   }
+}
+
+const writes = /^dynamodb:(Put|Update|Delete)Item /;
+
+function isItemAllowed(file: string, { right, table, partitionKey }: Need): boolean {
+  const beginning = table && writesOnlyByFile.get(file)?.[table];
+  return beginning === undefined || !writes.test(right) || String(partitionKey).startsWith(beginning);
 }
 
 interface TableInput {
@@ -173,6 +189,8 @@ interface TableInput {
   TransactItems?: Record<string, TableInput>[];
   ReturnValues?: string;
   ReturnValuesOnConditionCheckFailure?: string;
+  Item?: Record<string, unknown>;
+  Key?: Record<string, unknown>;
 }
 
 /**
@@ -180,18 +198,22 @@ interface TableInput {
  * returns the old item also needs the right to read. On AWS that is so for `ReturnValues` only: IAM has no condition key for
  * `ReturnValuesOnConditionCheckFailure`, so a function that uses it on such a table must not get past a local run.
  */
-function tableRights(operation: string, input: TableInput): Right[] {
-  const { TableName, IndexName, RequestItems, TransactItems } = input;
+function tableRights(operation: string, input: TableInput): Need[] {
+  const { TableName, IndexName, RequestItems, TransactItems, Item, Key } = input;
   if (TransactItems) {
     return TransactItems.flatMap(Object.entries).flatMap(([kind, item]) => tableRights(itemAction(kind), item));
   }
   if (RequestItems) return Object.keys(RequestItems).flatMap((table) => tableRights(operation, { TableName: table }));
   const index = IndexName === undefined ? "" : `/index/${IndexName}`;
   const resource = resourceAt(TableName);
-  const reads = secretTables.has(resource) && returnsItem(input) ? [`dynamodb:GetItem on ${resource}` as const] : [];
-  return [`dynamodb:${operation} on ${resource}${index}`, ...reads];
+  const table = tableKeys.find((key) => tableResource(tables[key]).name === resource);
+  const partitionKey = table && (Item ?? Key)?.[tables[table].partitionKey];
+  const reads =
+    secretTables.has(resource) && returnsItem(input) ? [{ right: `dynamodb:GetItem on ${resource}` as const }] : [];
+  return [{ right: `dynamodb:${operation} on ${resource}${index}`, table, partitionKey }, ...reads];
 }
 
+const tableKeys = Object.keys(tables) as TableKey[];
 const secretTables = new Set(
   Object.values<TableRow>(tables).flatMap((row) => (row.isSecret ? [tableResource(row).name] : [])),
 );
@@ -203,16 +225,16 @@ const returnsItem = ({ ReturnValues = "NONE", ReturnValuesOnConditionCheckFailur
 const itemAction = (kind: string): string => `${kind}Item`;
 
 /** A batch call needs the right of the single call. */
-function queueRights(operation: string, { QueueUrl }: { QueueUrl?: string }): Right[] {
-  return [`sqs:${operation.replace(/Batch$/, "")} on ${resourceAt(QueueUrl)}`];
+function queueRights(operation: string, { QueueUrl }: { QueueUrl?: string }): Need[] {
+  return [{ right: `sqs:${operation.replace(/Batch$/, "")} on ${resourceAt(QueueUrl)}` }];
 }
 
-function topicRights(operation: string, { TopicArn }: { TopicArn?: string }): Right[] {
-  return [`sns:${operation} on ${resourceAt(TopicArn)}`];
+function topicRights(operation: string, { TopicArn }: { TopicArn?: string }): Need[] {
+  return [{ right: `sns:${operation} on ${resourceAt(TopicArn)}` }];
 }
 
-function secretRights(operation: string, { SecretId }: { SecretId?: string }): Right[] {
-  return [`secretsmanager:${operation} on ${resourceAt(SecretId)}`];
+function secretRights(operation: string, { SecretId }: { SecretId?: string }): Need[] {
+  return [{ right: `secretsmanager:${operation} on ${resourceAt(SecretId)}` }];
 }
 
 function resourceAt(location = "*"): string {

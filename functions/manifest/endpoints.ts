@@ -89,6 +89,9 @@ export type WorkflowPermission = (typeof workflowPermissions)[number];
 /** A scanner of repositories reports many keys from a few addresses. */
 export const REVOCATIONS_PER_MINUTE_PER_ADDRESS = 1_000;
 
+/** The beginning of their user ids (access/identity.ts): these endpoints never change the membership of a person. */
+const membershipsOfServiceAccounts = { projects: "service-account:" } as const;
+
 export const endpoints = [
   {
     method: "POST",
@@ -420,6 +423,7 @@ export const endpoints = [
         auditEvents: ["PutItem"],
         idempotencyKeys: ["GetItem", "PutItem"],
       },
+      writesOnly: membershipsOfServiceAccounts,
     },
   },
   {
@@ -445,6 +449,7 @@ export const endpoints = [
         auditEvents: ["PutItem"],
         notifications: ["PutItem"],
       },
+      writesOnly: membershipsOfServiceAccounts,
     },
     // A hundred keys are deleted one after the other.
     timeoutSeconds: 28,

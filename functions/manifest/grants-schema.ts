@@ -24,6 +24,8 @@ export type SecretKey = "jwtSecret";
  */
 export interface Grants {
   tables?: Partial<Record<TableKey, readonly TableAction[]>>;
+  /** Beginnings of the partition keys that the function may write, by table; absent = any. What it reads is not limited. */
+  writesOnly?: Partial<Record<TableKey, string>>;
   /** Indexes that the function queries. A permission on a table does not include its indexes, and vice versa. */
   queries?: readonly IndexKey[];
   /** Queues that the function sends messages to. */

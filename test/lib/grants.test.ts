@@ -1,4 +1,5 @@
 import { allowedCallsOf } from "../../bin/local/permissions.ts";
+import { reservedUserIds } from "../../functions/access/identity.ts";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import type { Grants, IndexKey } from "../../functions/manifest/grants-schema.ts";
 import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
@@ -38,6 +39,30 @@ test("a function that writes signing secrets without reading them cannot read th
     const returnsNothing = { StringEqualsIfExists: { "dynamodb:ReturnValues": "NONE" } };
     expect([file, onSecrets.Condition]).toEqual([file, senders.includes(file) ? undefined : returnsNothing]);
   }
+});
+
+test("the API writes memberships of service accounts only, and reads those of people", () => {
+  const expected = [
+    ["service-accounts/create", "PutItem"],
+    ["service-accounts/delete", "DeleteItem"],
+  ];
+  for (const [file = "", write] of expected) {
+    const onMemberships = dev
+      .statementsOf(file)
+      .filter(({ Resource }) => Resource["Fn::GetAtt"]?.[0] === dev.table("deployment-webhooks-dev-projects").id);
+    expect(onMemberships.map(({ Action, Condition }) => [Action, Condition])).toEqual([
+      ["dynamodb:GetItem", undefined],
+      [
+        `dynamodb:${write}`,
+        { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`${reservedUserIds.serviceAccount}*`] } },
+      ],
+    ]);
+  }
+  const writers = functionsWith((grant) =>
+    /:(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant),
+  );
+  const ofApi = Object.keys(writers).filter((file) => endpoints.some((row) => row.file === file));
+  expect(ofApi.sort()).toEqual(expected.map(([file]) => file));
 });
 
 test("only the worker for it publishes to the topic of notifications", () => {
@@ -155,7 +180,9 @@ test("no function may scan a table, administer resources or use other services",
 test("no permission of a function contains a wildcard", () => {
   const statements = rows.flatMap(({ file }) => dev.statementsOf(file));
   expect(statements.length).toBeGreaterThan(rows.length);
-  expect(JSON.stringify(statements)).not.toContain("*");
+  // A condition narrows, so its wildcard does not matter.
+  const granted = statements.map(({ Action, Resource }) => ({ Action, Resource }));
+  expect(JSON.stringify(granted)).not.toContain("*");
   for (const statement of statements) {
     expect(statement.Effect).toBe("Allow");
     expect(statement).not.toHaveProperty("NotAction");

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { GetQueueAttributesCommand, SendMessageBatchCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import {
   BatchGetCommand,
+  DeleteCommand,
   ExecuteStatementCommand,
   GetCommand,
   QueryCommand,
@@ -102,6 +103,15 @@ const removeWebhook = () =>
       ],
     }),
   );
+const membershipOf = (user_id: string) => ({ user_id, project_id: "p" });
+const addMember = (userId: string) => () =>
+  dynamo().send(
+    new TransactWriteCommand({
+      TransactItems: [{ Put: { TableName: locations.tables.projects, Item: membershipOf(userId) } }],
+    }),
+  );
+const removeMember = (userId: string) => () =>
+  dynamo().send(new DeleteCommand({ TableName: locations.tables.projects, Key: membershipOf(userId) }));
 const ConditionExpression = "attribute_not_exists(id)";
 const checkWebhook = () =>
   dynamo().send(
@@ -129,6 +139,10 @@ test.each<[file: string, what: string, call: () => Promise<unknown>]>([
   ["api-keys/list", "read a batch", getKeys],
   ["webhooks/create", "write a transaction of items that it may put", insertWebhook],
   ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
+  ["service-accounts/create", "add a service account to a project", addMember("service-account:1")],
+  ["service-accounts/create", "read the membership of a person", getProject],
+  ["service-accounts/delete", "remove a service account from a project", removeMember("service-account:1")],
+  ["projects/remove-member", "remove a person from a project", removeMember("u")],
   ["deliveries/recover", "send a batch to a queue that it sends to", () => sendBatch(locations.queues.slowDeliveries)],
   ["deliveries/fan-out", "send to a dead-letter queue that it rejects to", () => send(locations.deadLetters.events)],
   ["auth/authorizer", "read a secret", () => secretVersions(secretArn)],
@@ -158,6 +172,14 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     failAndReturnInTransaction,
     "dynamodb:GetItem",
     "table webhook-secrets",
+  ],
+  ["service-accounts/create", "add a person to a project", addMember("u"), "dynamodb:PutItem", "table projects"],
+  [
+    "service-accounts/delete",
+    "remove a person from a project",
+    removeMember("u"),
+    "dynamodb:DeleteItem",
+    "table projects",
   ],
   ["projects/list", "call another action", getProject, "dynamodb:GetItem", "table projects"],
   ["deliveries/sweep", "query the table of an index", () => queryDeliveries(), "dynamodb:Query", "table deliveries"],
