@@ -92,6 +92,7 @@ const name = { minLength: 1, maxLength: 100, description: "1 to 100 characters, 
 const receiver = {
   description:
     "The receiver: an https URL with a public host name or address, in ASCII, without user name and password. " +
+    "Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. " +
     "Stored in its normal form: lower-case host, no default port, no dot segments. " +
     "Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine.",
   pattern: `${HTTP_URL_PATTERN}[!-~]+$`,

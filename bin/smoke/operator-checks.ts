@@ -61,8 +61,31 @@ export const access: CheckGroup = {
         return `${count(stack.resources.length, "resource")}, ${count(alarms.length, "alarm")}`;
       },
     }),
+    asCheck({
+      claim: "a stage that keeps data requires the issuer and the audience of sign-in tokens",
+      sections: ["Rotate the JWT secret"],
+      async run(context) {
+        const { stack } = requireAccount(context);
+        if (!stack.isProtected) return "not required: the stage keeps no data";
+        const name = nameOf(stack, "AWS::Lambda::Function", "WorkersAuthAuthorizerFunction");
+        const path = `/2015-03-31/functions/${name}/configuration`;
+        const request = { action: "GetFunctionConfiguration", method: "GET", path };
+        const { Environment } = await callRest("lambda", request, configuration);
+        const options = { issuer: Environment.Variables.JWT_ISSUER, audience: Environment.Variables.JWT_AUDIENCE };
+        const missing = Object.entries(options).flatMap(([option, value]) =>
+          value === undefined ? [`jwt.${option}`] : [],
+        );
+        assert(
+          missing.length === 0,
+          `${missing.join(" and ")} is not set in lib/stages.ts: a token that the provider signed for another application is a sign-in`,
+        );
+        return undefined;
+      },
+    }),
   ],
 };
+
+const configuration = z.object({ Environment: z.object({ Variables: z.record(z.string(), z.optional(z.string())) }) });
 
 /** The endpoint that the check of the throttle closes: rarely called, and with a random id it changes nothing. */
 const CLOSED = { method: "POST", path: "/v1/projects/{project_id}/webhooks/{webhook_id}/recover" };
@@ -276,10 +299,11 @@ async function missingMetrics(stage: string, expected: ExpectedMetric[], from: D
 }
 
 /**
- * Metrics that have no value until something happens: throttles of DynamoDB, and our own ones of failures and first
- * attempts. All others have values while the stage is in use.
+ * Metrics that have no value until something happens: throttles of DynamoDB, calls of a version in a gradual deployment,
+ * and our own ones of failures and first attempts. All others have values while the stage is in use.
  */
-const isSilentUntilNeeded = ({ Namespace, MetricName = "" }: MetricId): boolean =>
+const isSilentUntilNeeded = ({ Namespace, MetricName = "", Dimensions }: MetricId): boolean =>
+  Dimensions.some(({ Name }) => Name === "ExecutedVersion") ||
   (Namespace === "AWS/DynamoDB" && MetricName.endsWith("ThrottleEvents")) ||
   (Namespace === METRICS_NAMESPACE && MetricName !== metrics.sweepLag.name);
 

@@ -11,5 +11,8 @@ export const failureCodes = [
 ] as const;
 export type FailureCode = (typeof failureCodes)[number];
 
+/** The `detail` of an `address_blocked` because of the port of the URL. */
+export const PORT_BLOCKED = "PORT_BLOCKED";
+
 /** The `detail` of a `timeout` in which no connection was established. */
 export const NOT_CONNECTED = "NOT_CONNECTED";

@@ -1,11 +1,11 @@
-import { type FailureCode, NOT_CONNECTED } from "./failure-code.ts";
+import { type FailureCode, NOT_CONNECTED, PORT_BLOCKED } from "./failure-code.ts";
 
 /** The fields of an attempt that a hint depends on. */
 interface FailedAttempt {
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
   status_code?: number | undefined;
-  /** The target of a redirect, the cause of a TLS or DNS failure, or `NOT_CONNECTED`. */
+  /** The target of a redirect, the cause of a TLS or DNS failure, `NOT_CONNECTED` or `PORT_BLOCKED`. */
   detail?: string | undefined;
 }
 
@@ -32,7 +32,9 @@ export function failureHint({ error_code, status_code, detail }: FailedAttempt):
     case "tls_error":
       return tlsHint(detail);
     case "address_blocked":
-      return "The host resolves to an address that is not public: use a host with public addresses only.";
+      return detail === PORT_BLOCKED
+        ? "The port of the URL is that of a service other than a web server: use 443 or another port."
+        : "The host resolves to an address that is not public: use a host with public addresses only.";
     case "invalid_response":
       return "The response is not valid HTTP/1.1: check that the port serves HTTP and that the headers are not too large.";
     case "http_status":

@@ -2,13 +2,20 @@ import http from "node:http";
 import https from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { createSecureContext } from "node:tls";
-import { type Cidr, isAllowedAddress, isPublicAddress } from "./receiver-address.ts";
+import { PORT_BLOCKED } from "./failure-code.ts";
+import { type Cidr, isAllowedAddress, isPublicAddress, isServicePort } from "./receiver-address.ts";
 import { NameNotResolvedError, type Resolve } from "./resolver.ts";
 
 /** The receiver's address is not one that webhooks may reach. */
 export class AddressBlockedError extends Error {
   override readonly name = "AddressBlockedError";
   readonly code = "ADDRESS_BLOCKED";
+}
+
+/** The URL has the port of a service that webhooks may not reach. */
+export class PortBlockedError extends Error {
+  override readonly name = "PortBlockedError";
+  readonly code = PORT_BLOCKED;
 }
 
 /**
@@ -26,7 +33,8 @@ export type Agents = Record<string, http.Agent>;
  * resolved addresses, so a name cannot resolve to one address for the check and to another for the connection (DNS
  * rebinding). One blocked address among several blocks the name, because any of them could be used to connect.
  *
- * Node calls `lookup` for names only, so `createConnection` checks literal addresses.
+ * Node calls `lookup` for names only, so `createConnection` checks literal addresses. It also checks the port: a webhook may
+ * be older than the rule for its URL.
  * @param allowed ranges that may be reached besides the public ones
  */
 export function guardedAgents(allowed: Cidr[], resolve: Resolve, agentOptions: http.AgentOptions): Agents {
@@ -48,6 +56,10 @@ function guard(agent: http.Agent, isReachable: IsReachable): http.Agent {
   const connect = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {
     const host = options.host ?? "";
+    if (isServicePort(Number(options.port))) {
+      callback?.(new PortBlockedError(`port ${options.port} is that of another service`), undefined as never);
+      return undefined;
+    }
     if (isIP(host) === 0 || isReachable(host)) return connect(options, callback);
     callback?.(new AddressBlockedError(`${host} is not public`), undefined as never);
     return undefined;

@@ -8,6 +8,25 @@ import { SettingError } from "../platform/errors.ts";
  * https://www.iana.org/assignments/iana-ipv6-special-registry
  */
 
+/**
+ * Ports of services that are not web servers: a signed POST is noise to them, or the start of an attack. First mail, shells, files
+ * and directories, then databases, caches, queues and container hosts.
+ * https://www.iana.org/assignments/service-names-port-numbers
+ */
+const SERVICE_PORTS = new Set([
+  ...[
+    21, 22, 23, 25, 53, 69, 79, 110, 111, 119, 135, 137, 139, 143, 161, 179, 389, 445, 465, 512, 513, 514, 515, 548,
+    554,
+  ],
+  ...[587, 631, 636, 873, 989, 990, 993, 995, 2049, 3389, 5060, 5061, 5900, 6000, 6665, 6666, 6667, 6668, 6669, 6697],
+  ...[
+    1433, 1521, 2181, 2375, 2376, 2379, 2380, 3306, 5432, 5672, 5984, 6379, 9042, 9092, 9200, 9300, 10250, 11211, 27017,
+  ],
+]);
+
+/** Returns whether a port is that of a well-known service other than a web server. No webhook may reach it. */
+export const isServicePort = (port: number): boolean => SERVICE_PORTS.has(port);
+
 export type Cidr = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 /**

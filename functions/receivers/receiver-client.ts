@@ -1,6 +1,6 @@
 import http from "node:http";
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type FailureCode, NOT_CONNECTED } from "./failure-code.ts";
+import { type FailureCode, NOT_CONNECTED, PORT_BLOCKED } from "./failure-code.ts";
 import { type Agents, guardedAgents } from "./guarded-connect.ts";
 import type { Cidr } from "./receiver-address.ts";
 import { validateReceiverUrl } from "./receiver-url.ts";
@@ -40,7 +40,8 @@ export interface Outcome {
   /** Start of the response body as text; absent when it is empty. */
   excerpt?: string;
   /**
-   * The target of a redirect, the cause of a TLS or DNS failure, or `NOT_CONNECTED` for a timeout without a connection.
+   * The target of a redirect, the cause of a TLS or DNS failure, `NOT_CONNECTED` for a timeout without a connection, or
+   * `PORT_BLOCKED` for a port that is not allowed.
    */
   detail?: string;
 }
@@ -304,7 +305,7 @@ const TLS =
 function errorCodeOf(error: unknown): FailureCode {
   const { code = "", cause } = error as { code?: string; cause?: unknown };
   if (error instanceof NameNotResolvedError) return "dns_error";
-  if (code === "ADDRESS_BLOCKED") return "address_blocked";
+  if (code === "ADDRESS_BLOCKED" || code === PORT_BLOCKED) return "address_blocked";
   if (TIMEOUT.test(code)) return "timeout";
   if (REFUSED.test(code)) return "connection_refused";
   if (RESET.test(code)) return "connection_reset";
@@ -315,7 +316,7 @@ function errorCodeOf(error: unknown): FailureCode {
 /** Returns the `detail` of a failure, which `failureHint` uses. */
 function detailOf(error: unknown, errorCode: FailureCode): string | undefined {
   const { code } = error as { code?: string };
-  if (errorCode === "tls_error" || errorCode === "dns_error") return code;
+  if (errorCode === "tls_error" || errorCode === "dns_error" || code === PORT_BLOCKED) return code;
   if (errorCode !== "timeout") return undefined;
   // A timeout other than the deadline can only occur while connecting.
   return error instanceof DeadlineExceededError && error.wasConnected ? undefined : NOT_CONNECTED;

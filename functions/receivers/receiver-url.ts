@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { type Cidr, isAllowedAddress, isPublicAddress } from "./receiver-address.ts";
+import { type Cidr, isAllowedAddress, isPublicAddress, isServicePort } from "./receiver-address.ts";
 
 const MAX_URL_CHARACTERS = 2048;
 
@@ -39,6 +39,9 @@ export function validateReceiverUrl(text: string, allowed: Cidr[]): string | und
   }
   if (!url || !/^https?:\/\//i.test(text)) return "must be an absolute URL that starts with https://";
   if (url.username !== "" || url.password !== "") return "must not contain a user name or password";
+  if (isServicePort(Number(url.port))) {
+    return `must not use port ${url.port}, which is that of a service other than a web server; use 443, for example`;
+  }
   const host = hostOf(url);
   const isAllowed = isAllowedAddress(host, allowed) || (host === "localhost" && allowed.length > 0);
   if (isAllowed) return undefined;

@@ -95,7 +95,8 @@ export const overlapSeconds = z._default(
 const MAX_USER_ID_CHARACTERS = 255;
 
 /**
- * A user id of the identity provider. A DynamoDB partition key has at most 2,048 bytes; this limit stays well below.
+ * A user id of the identity provider. A DynamoDB partition key has at most 2,048 bytes; this limit stays well below. The access
+ * log and scripts put the id between quotes without escaping it.
  */
 export const userId = z.string(orRequired("must be a string")).check(
   z.refine(
@@ -104,6 +105,7 @@ export const userId = z.string(orRequired("must be a string")).check(
   ),
   z.refine((text) => text.isWellFormed(), "must be valid Unicode"),
   z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+  z.refine((text) => !/["\\]/.test(text), 'must not contain " or \\'),
 );
 
 /**

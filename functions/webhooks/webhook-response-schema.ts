@@ -24,7 +24,7 @@ export const failureMeanings: Record<FailureCode, string> = {
   connection_refused: "nothing accepts connections at the host and port",
   connection_reset: "the connection was closed before the response was complete",
   tls_error: "the TLS connection failed; the hint names the cause",
-  address_blocked: "the host resolves to an address that is not public",
+  address_blocked: "the host resolves to an address that is not public, or the port is that of another service",
   invalid_response: "the response is not valid HTTP/1.1, or its headers are too large",
 };
 

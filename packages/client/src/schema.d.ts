@@ -1077,7 +1077,7 @@ export interface components {
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
-         *     - `address_blocked`: the host resolves to an address that is not public
+         *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
          *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
          * @enum {string}
          */
@@ -1161,7 +1161,7 @@ export interface components {
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
-         *     - `address_blocked`: the host resolves to an address that is not public
+         *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
          *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
          * @enum {string}
          */
@@ -1384,7 +1384,7 @@ export interface components {
        *     - `connection_refused`: nothing accepts connections at the host and port
        *     - `connection_reset`: the connection was closed before the response was complete
        *     - `tls_error`: the TLS connection failed; the hint names the cause
-       *     - `address_blocked`: the host resolves to an address that is not public
+       *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
        *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
        * @enum {string|null}
        */
@@ -1495,7 +1495,7 @@ export interface components {
          *     - `connection_refused`: nothing accepts connections at the host and port
          *     - `connection_reset`: the connection was closed before the response was complete
          *     - `tls_error`: the TLS connection failed; the hint names the cause
-         *     - `address_blocked`: the host resolves to an address that is not public
+         *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
          *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
          * @enum {string|null}
          */
@@ -3348,7 +3348,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
           /** @description The events to send. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
@@ -3519,7 +3519,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
           /** @description The events to send. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];

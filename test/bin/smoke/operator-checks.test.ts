@@ -71,8 +71,8 @@ beforeEach(() => {
   token = service.user().token;
 });
 
-function deploy(stack: SynthesizedStack, stage = "dev"): void {
-  account = new AwsAccount(stack, { stage, isProtected: false });
+function deploy(stack: SynthesizedStack, stage = "dev", isProtected = false): void {
+  account = new AwsAccount(stack, { stage, isProtected });
   account.add(ownMetric("RejectedCredentials", stage), 100);
   account.add(ownMetric("SweepLag", stage), 0);
 }
@@ -95,6 +95,7 @@ async function check({ closesEndpoint = true, stage = "dev" } = {}) {
 
 const claim = {
   stack: "the stack of the stage can be read with the credentials of the environment",
+  required: "a stage that keeps data requires the issuer and the audience of sign-in tokens",
   closed: "a closed endpoint returns 429 with Retry-After, and responds again after it",
   arrive: "the metrics of this run arrive",
   exist: "every metric that an alarm reads exists",
@@ -184,6 +185,12 @@ const faults: [title: string, breakIt: () => void, FAIL: string[], message: stri
     () => account.denied.add("UpdateStage"),
     [claim.closed],
     "UpdateStage: AccessDeniedException: not authorized: UpdateStage",
+  ],
+  [
+    "a stage that keeps data, and accepts tokens for other applications",
+    () => deploy(gradual, "dev", true),
+    [claim.required],
+    "jwt.issuer and jwt.audience is not set in lib/stages.ts",
   ],
   [
     "metrics that CloudWatch does not extract",
@@ -335,6 +342,11 @@ test("a stage without alarms passes, and has no concurrency-high to compare", as
   expect({ hasPassed, skip, text }).toMatchObject({ hasPassed: true, skip: [claim.quota] });
 });
 
+test("a stage that keeps data passes with a required issuer and audience", async () => {
+  deploy(new SynthesizedStack("everyOption"), "dev", true);
+  expect((await check()).ok).toContain(claim.required);
+});
+
 test("a quota without a usage metric is a warning: Service Quotas does not name one for every quota", async () => {
   account.quotaUsage = undefined;
   expect(await check()).toMatchObject({ hasPassed: true, warn: [claim.quota] });
@@ -343,6 +355,7 @@ test("a quota without a usage metric is a warning: Service Quotas does not name 
 test.each<[string, (metric: Json) => boolean]>([
   ["throttles of tables", ({ MetricName }) => /ThrottleEvents$/.test(MetricName)],
   ["failures of messages", ({ MetricName }) => MetricName === "FailedMessageAge"],
+  ["calls of a new version", ({ Dimensions = [] }) => Dimensions.some(({ Name }: Json) => Name === "ExecutedVersion")],
   [
     "calls of one function",
     ({ Dimensions = [] }) => Dimensions.some(({ Value }: Json) => /WorkersProjectsSuspend/.test(Value)),

@@ -61,6 +61,8 @@ test.each<[string, unknown, string, RegExp]>([
   ["a sub with a newline", { ...valid, sub: "user-1\n" }, "invalid_token", /sub/],
   ["a sub with an escape sequence", { ...valid, sub: "\u001b[2Juser" }, "invalid_token", /sub/],
   ["a sub with a C1 control character", { ...valid, sub: "user\u009b1" }, "invalid_token", /sub/],
+  ["a sub with a quote", { ...valid, sub: 'user","authType":"jwt' }, "invalid_token", /sub/],
+  ["a sub with a backslash", { ...valid, sub: "user\\1" }, "invalid_token", /sub/],
   ["a sub with a zero byte", { ...valid, sub: "user\0" }, "invalid_token", /sub/],
   ["a sub that reverses the text", { ...valid, sub: "user\u202e1" }, "invalid_token", /sub/],
   ["a sub that is not valid Unicode", { ...valid, sub: "\ud800" }, "invalid_token", /sub/],

@@ -34,6 +34,11 @@ test("the hint for a timeout without a connection does not mention the response 
   expect(hint).not.toContain("15 seconds");
 });
 
+test("the hint for a port that is not allowed names the port, not the address", () => {
+  const hint = failureHint(attemptWith({ error_code: "address_blocked", detail: "PORT_BLOCKED" }));
+  expect(hint).toMatch(/^The port of the URL .*use 443/);
+});
+
 test("the hint for a DNS timeout names the name servers", () => {
   const hint = failureHint(attemptWith({ error_code: "dns_error", detail: "ETIMEOUT" }));
   expect(hint).toMatch(/did not resolve within 3 seconds: .*name servers/);

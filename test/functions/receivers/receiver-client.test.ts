@@ -181,6 +181,17 @@ describe("a request without a response", () => {
     },
   );
 
+  test.each([25, 6379, 11211])(
+    "to port %d of a host that is allowed is address_blocked, without a connection",
+    async (port) => {
+      for (const host of ["127.0.0.1", "localhost"]) {
+        const blocked = { errorCode: "address_blocked", detail: "PORT_BLOCKED" };
+        expect(await post(`http://${host}:${port}/`)).toEqual({ durationMs: expect.any(Number), ...blocked });
+        expect(await post(`https://${host}:${port}/`)).toMatchObject(blocked);
+      }
+    },
+  );
+
   test.each(["127.0.0.1", "localhost"])("over TLS to %s with a self-signed certificate is tls_error", async (host) => {
     let requests = 0;
     const fixture = (name: string) => readFileSync(new URL(`../../fixtures/${name}`, import.meta.url));

@@ -149,6 +149,20 @@ test.each([
   expect(validateReceiverUrl(`http://${rest}`, allowed)).toBeUndefined();
 });
 
+test.each([22, 25, 465, 587, 3306, 5432, 6379, 9200, 11211, 27017])(
+  "validateReceiverUrl rejects port %d, also where the host is allowed",
+  (port) => {
+    const reason = `must not use port ${port}, which is that of a service other than a web server; use 443, for example`;
+    for (const host of ["example.com", "8.8.8.8", "127.0.0.1", "localhost"]) {
+      expect(validateReceiverUrl(`https://${host}:${port}/`, allowed)).toBe(reason);
+    }
+  },
+);
+
+test.each([80, 444, 3000, 8080, 8443, 65_535])("validateReceiverUrl accepts port %d", (port) => {
+  expect(validateReceiverUrl(`https://example.com:${port}/`, [])).toBeUndefined();
+});
+
 test.each([
   ["http://user@127.0.0.1/", CREDENTIALS],
   ["ftp://127.0.0.1/", ABSOLUTE],

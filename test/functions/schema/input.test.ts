@@ -52,6 +52,8 @@ test.each<[string, z.ZodMiniType, unknown, string]>([
   ["a user id of 256 characters", userId, "x".repeat(256), "must have 1 to 255 characters"],
   ["a user id with a newline", userId, "user\n", "must not contain control characters"],
   ["a user id with an escape character", userId, "user\u001b[2J", "must not contain control characters"],
+  ["a user id with a quote", userId, 'user"1', 'must not contain " or \\'],
+  ["a user id with a backslash", userId, "user\\1", 'must not contain " or \\'],
   ["a blank user id", userId, " ", "must have 1 to 255 characters"],
 ])("parse throws for %s", (_title, schema, value, message) => {
   expect(() => parse(fields({ field: schema }), { field: value })).toThrow(

@@ -179,6 +179,7 @@ describe("rejects", () => {
     ["plain http", { url: "http://example.com/" }],
     ["a private address", { url: "https://10.0.0.1/" }],
     ["the metadata service", { url: "https://169.254.169.254/" }],
+    ["the port of a mail server", { url: "https://example.com:25/" }],
     ["a local name", { url: "https://printer.local/" }],
     ["credentials in the URL", { url: "https://user:pass@example.com/" }],
     ["a URL of more than 2,048 characters", { url: `https://example.com/${"x".repeat(2_048)}` }],

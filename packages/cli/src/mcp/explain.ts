@@ -95,7 +95,8 @@ const causeTexts: Record<Exclude<Attempt["error_code"], "http_status" | null>, s
   connection_refused: "the connection to the host and port of the URL was refused.",
   connection_reset: "the connection was closed before the response was complete.",
   tls_error: "the TLS certificate of the receiver is not valid.",
-  address_blocked: "the host of the URL resolves to an address that is not public.",
+  address_blocked:
+    "the host of the URL resolves to an address that is not public, or its port is that of another service.",
   invalid_response: "the response is not valid HTTP.",
 };
 
