@@ -53,6 +53,29 @@ describe("the DynamoDB engine", () => {
       /did not start\. Check that \/dev\/null can be used/,
     );
   });
+
+  const OTHER_ENGINE =
+    "start DynamoDB Local or LocalStack and set AWS_ENDPOINT_URL_DYNAMODB to its address, such as http://127.0.0.1:8000.";
+
+  test.each([
+    ["sunos", "x64", "There is no embedded DynamoDB engine for sunos-x64. To run here,"],
+    [
+      "darwin",
+      "arm64",
+      "The embedded DynamoDB engine is missing (@dynoxide/darwin-arm64 is not installed). Run npm install again, or",
+    ],
+    ["win32", "x64", "The embedded DynamoDB engine does not run on Windows. Use WSL (Windows Subsystem for Linux), or"],
+  ])("is reported with what to do on %s-%s, without an engine", async (platform, arch, message) => {
+    const pretend = (as: { platform: string; arch: string }) =>
+      Object.defineProperties(process, { platform: { value: as.platform }, arch: { value: as.arch } });
+    const here = { platform: process.platform, arch: process.arch };
+    pretend({ platform, arch });
+    try {
+      await expect(startDynamo(undefined, () => {})).rejects.toThrow(new StartError(`${message} ${OTHER_ENGINE}`));
+    } finally {
+      pretend(here);
+    }
+  });
 });
 
 describe("the SQS engine", () => {

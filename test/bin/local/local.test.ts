@@ -15,8 +15,8 @@ import { send } from "../../support/service.ts";
 const runs: LocalRun[] = [];
 const receivers: Receiver[] = [];
 
-async function start(settings: Record<string, string>): Promise<LocalRun> {
-  const run = await startLocalRun(settings);
+async function start(settings: Record<string, string> = {}): Promise<LocalRun> {
+  const run = await startLocalRun({ DATA_DIR: freshDataDir(), ...settings });
   runs.push(run);
   return run;
 }
@@ -27,20 +27,23 @@ async function receiver(): Promise<Receiver> {
   return started;
 }
 
-afterEach(async () => {
-  await Promise.all(runs.splice(0).map((run) => run.end("SIGKILL")));
-  await Promise.all(receivers.splice(0).map((each) => each.close()));
+afterAll(async () => {
+  await Promise.all(runs.map((run) => run.end("SIGKILL")));
+  await Promise.all(receivers.map((each) => each.close()));
 });
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}`, "content-type": "application/json" });
 const post = ({ baseUrl, token }: LocalRun, path: string, body: object) =>
   send(`${baseUrl}${path}`, { method: "POST", headers: bearer(token), body: JSON.stringify(body) });
 
-async function sendEvent({ eventsQueueUrl, projectId }: LocalRun, data: object = {}): Promise<string> {
+async function sendEvent(
+  { eventsQueueUrl, projectId }: LocalRun,
+  { event: name = "deploy.failed", data = {} } = {},
+): Promise<string> {
   const deployment_id = randomUUID();
   const event = {
     data,
-    event: "deploy.failed",
+    event: name,
     project_id: projectId,
     deployment_id,
     timestamp: new Date().toISOString(),
@@ -50,163 +53,153 @@ async function sendEvent({ eventsQueueUrl, projectId }: LocalRun, data: object =
   return deployment_id;
 }
 
-const subscribe = (run: LocalRun, url: string) =>
-  post(run, `/v1/projects/${run.projectId}/webhooks`, { url, events: ["deploy.failed"] });
+const subscribe = (run: LocalRun, url: string, event = "deploy.failed") =>
+  post(run, `/v1/projects/${run.projectId}/webhooks`, { url, events: [event] });
 
-test("prints a page whose token and project work, and whose last line is the one that scripts wait for", async () => {
-  const run = await start({ DATA_DIR: freshDataDir() });
-  expect(run.page.trimEnd().split("\n").at(-1)).toBe(`ready ${run.baseUrl}`);
-  const { status, body } = await send(`${run.baseUrl}/v1/projects`, { headers: bearer(run.token) });
-  expect(status).toBe(200);
-  expect(body.data).toEqual([expect.objectContaining({ id: run.projectId, role: "admin" })]);
-});
+describe("a running service", () => {
+  const settings = { DATA_DIR: freshDataDir(), AWS_REGION: "eu-west-1" };
+  let run: LocalRun;
+  beforeAll(async () => {
+    const umask = process.umask(0);
+    try {
+      run = await start(settings);
+    } finally {
+      process.umask(umask);
+    }
+  });
 
-test("listens on 127.0.0.1 and on no other address", async () => {
-  const run = await start({ DATA_DIR: freshDataDir() });
-  for (const url of [run.baseUrl, run.eventsQueueUrl, run.dynamoEndpoint]) {
-    const port = Number(new URL(url).port);
-    expect(await canConnect("127.0.0.1", port)).toBe(true);
-    // Also a loopback address: a server that listens on all interfaces accepts connections here.
-    expect(await canConnect("127.0.0.2", port)).toBe(false);
-  }
-});
+  test("prints a page whose token and project work, and whose last line is the one that scripts wait for", async () => {
+    expect(run.page.trimEnd().split("\n").at(-1)).toBe(`ready ${run.baseUrl}`);
+    const { status, body } = await send(`${run.baseUrl}/v1/projects`, { headers: bearer(run.token) });
+    expect(status).toBe(200);
+    expect(body.data).toEqual([expect.objectContaining({ id: run.projectId, role: "admin" })]);
+  });
 
-test("stores nothing that another user of this machine can read", async () => {
-  const umask = process.umask(0);
-  try {
-    const dataDir = freshDataDir();
-    await start({ DATA_DIR: dataDir });
-    const files = readdirSync(dataDir, { recursive: true, encoding: "utf8" });
+  test("listens on 127.0.0.1 and on no other address", async () => {
+    for (const url of [run.baseUrl, run.eventsQueueUrl, run.dynamoEndpoint]) {
+      const port = Number(new URL(url).port);
+      expect(await canConnect("127.0.0.1", port)).toBe(true);
+      // Also a loopback address: a server that listens on all interfaces accepts connections here.
+      expect(await canConnect("127.0.0.2", port)).toBe(false);
+    }
+  });
+
+  test("stores nothing that another user of this machine can read, whatever the umask", () => {
+    const files = readdirSync(settings.DATA_DIR, { recursive: true, encoding: "utf8" });
     expect(files).toEqual(expect.arrayContaining(["dynamodb.sqlite", "jwt-secret", "running.json", "sqs/fauxqs.db"]));
-    expect(files.filter((name) => statSync(join(dataDir, name)).mode & 0o077)).toEqual([]);
-  } finally {
-    process.umask(umask);
-  }
+    expect(files.filter((name) => statSync(join(settings.DATA_DIR, name)).mode & 0o077)).toEqual([]);
+  });
+
+  test("prints commands that end in a delivery when they are pasted from top to bottom", async () => {
+    const commands = tryItCommands(run);
+    expect(commands).toContain(" listen --port 4000 --count 1 & ");
+    expect(commands.trimEnd().endsWith("\nwait")).toBe(true);
+    // Another program may use the port.
+    const { code, output } = await runInShell(commands.replaceAll("4000", String(await freePort())));
+    expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/"key":"svc_[0-9a-f]{64}"/) });
+    expect(output).toContain('"name":"Demo project"');
+    const [, deployment = "none"] = /queued deploy\.succeeded of deployment (\S+)/.exec(output) ?? [];
+    const received = output.slice(output.indexOf("Listening on"));
+    expect(received).toMatch(/deploy\.succeeded\S*\ndelivery +\S+/);
+    // Once in the line of the event command, once in the delivery.
+    expect(received.split(deployment).length).toBeGreaterThan(2);
+  });
+
+  test("accepts events with any Unicode character, as SQS does", async () => {
+    const target = await receiver();
+    await subscribe(run, target.url);
+    await sendEvent(run, { data: { commit: "🚀 Grüße, 世界" } });
+    const [arrived] = await target.waitFor(1);
+    expect(JSON.parse(arrived?.body ?? "").data).toEqual({ commit: "🚀 Grüße, 世界" });
+  });
+
+  test("keeps its data directory and its log when a second start with them fails, which prints its address", async () => {
+    const log = () => readFileSync(join(settings.DATA_DIR, "service.log"), "utf8");
+    await eventually(() => expect(log()).toContain('"attempt"'));
+    const second = await runCommand("local", [], settings);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toBe(
+      `The service at ${run.baseUrl} already uses the data directory ${settings.DATA_DIR}. ` +
+        "Stop it, or set another DATA_DIR.\n",
+    );
+    expect(log()).toContain('"attempt"');
+  });
+
+  test("ends with exit code 0 on Ctrl-C, also when the signal arrives twice at the same moment", async () => {
+    run.process.kill("SIGINT");
+    expect(await run.end("SIGINT")).toBe(0);
+  });
 });
 
-test("ends with exit code 0 on Ctrl-C, also when the signal arrives twice at the same moment", async () => {
-  const run = await start({ DATA_DIR: freshDataDir() });
-  run.process.kill("SIGINT");
-  expect(await run.end("SIGINT")).toBe(0);
-});
-
-test("ends on Ctrl-C while a client holds an idle connection", async () => {
-  const run = await start({ DATA_DIR: freshDataDir() });
+test("ends on Ctrl-C while a client holds an idle connection, and before a receiver that hangs has its timeout", async () => {
+  const run = await start();
   const socket = net.connect({ host: "127.0.0.1", port: Number(new URL(run.baseUrl).port) });
-  await new Promise((resolve) => socket.once("connect", resolve));
-  expect(await run.end("SIGINT")).toBe(0);
-  socket.destroy();
-}, 10_000);
-
-test("ends on Ctrl-C while a receiver hangs", async () => {
-  const run = await start({ DATA_DIR: freshDataDir() });
+  await once(socket, "connect");
   const hanging = await receiver();
   hanging.respondWith(() => {});
   await subscribe(run, hanging.url);
   await sendEvent(run);
   await hanging.waitFor(1);
+  const stoppedAt = performance.now();
   expect(await run.end("SIGINT")).toBe(0);
-}, 10_000);
-
-test("starts after a kill -9 although another service has its old address", async () => {
-  const killed = { DATA_DIR: freshDataDir() };
-  const run = await start(killed);
-  const { port } = new URL(run.baseUrl);
-  await run.end("SIGKILL");
-  await start({ DATA_DIR: freshDataDir(), PORT: port });
-  const again = await start(killed);
-  expect(again.baseUrl).not.toBe(run.baseUrl);
+  expect(performance.now() - stoppedAt).toBeLessThan(14_000);
+  socket.destroy();
 });
 
-test("keeps its log when a second start with the same data directory fails", async () => {
-  const settings = { DATA_DIR: freshDataDir() };
-  const run = await start(settings);
-  const target = await receiver();
-  await subscribe(run, target.url);
-  await sendEvent(run);
-  await target.waitFor(1);
-  const log = () => readFileSync(join(settings.DATA_DIR, "service.log"), "utf8");
-  await eventually(() => expect(log()).toContain('"attempt"'));
-  expect((await runCommand("local", [], settings)).code).toBe(1);
-  expect(log()).toContain('"attempt"');
-});
-
-test("accepts events with any Unicode character, as SQS does", async () => {
-  const run = await start({ DATA_DIR: freshDataDir(), AWS_REGION: "eu-west-1" });
-  const target = await receiver();
-  await subscribe(run, target.url);
-  await sendEvent(run, { commit: "🚀 Grüße, 世界" });
-  const [arrived] = await target.waitFor(1);
-  expect(JSON.parse(arrived?.body ?? "").data).toEqual({ commit: "🚀 Grüße, 世界" });
-});
-
-test("keeps keys, webhooks and tokens after a kill -9", async () => {
-  const settings = { DATA_DIR: freshDataDir() };
-  const before = await start(settings);
-  const key = (await post(before, "/v1/api-keys", { name: "kept" })).body.data.key;
-  const webhook = (await subscribe(before, "https://example.com/hook")).body.data;
-  await before.end("SIGKILL");
-
-  const after = await start(settings);
-  const listed = await send(`${after.baseUrl}/v1/projects/${after.projectId}/webhooks`, { headers: bearer(key) });
-  expect(listed.body.data).toEqual([expect.objectContaining({ id: webhook.id })]);
-  expect((await send(`${after.baseUrl}/v1/api-keys`, { headers: bearer(before.token) })).status).toBe(200);
-});
-
-test("delivers after a restart a delivery that was in flight when the process was killed", async () => {
+describe("a service that is killed with kill -9 while a delivery is in flight and events are queued", () => {
   const settings = { DATA_DIR: freshDataDir(), RETRY_SCHEDULE: "1,1,1" };
-  const hanging = await receiver();
-  hanging.respondWith(() => {});
-  const before = await start(settings);
-  await subscribe(before, hanging.url);
-  const deploymentId = await sendEvent(before);
-  const [first] = await hanging.waitFor(1);
-  await before.end("SIGKILL");
-
-  hanging.respondWith(200);
-  await start(settings);
-  const [, second] = await hanging.waitFor(2);
-  expect(JSON.parse(second?.body ?? "")).toMatchObject({ deployment_id: deploymentId });
-  expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
-  expect(hanging.received).toHaveLength(2);
-});
-
-test("delivers after a restart all events that were queued before the process was killed", async () => {
-  const settings = { DATA_DIR: freshDataDir() };
-  const target = await receiver();
-  const before = await start(settings);
-  await subscribe(before, target.url);
-  const sent = await Promise.all(Array.from({ length: 10 }, () => sendEvent(before)));
-  await before.end("SIGKILL");
-
-  await start(settings);
-  // A delivery that was in flight when the process was killed may arrive twice.
-  await eventually(() => {
-    const arrived = new Set(target.received.map(({ body }) => JSON.parse(body).deployment_id));
-    expect([...arrived].sort()).toEqual([...sent].sort());
+  let before: LocalRun;
+  let after: LocalRun;
+  let hanging: Receiver;
+  let target: Receiver;
+  let key: string;
+  let webhookIds: string[];
+  let inFlight: string;
+  let queued: string[];
+  beforeAll(async () => {
+    [hanging, target, before] = await Promise.all([receiver(), receiver(), start(settings)]);
+    hanging.respondWith(() => {});
+    key = (await post(before, "/v1/api-keys", { name: "kept" })).body.data.key;
+    const webhooks = [await subscribe(before, hanging.url), await subscribe(before, target.url, "deploy.started")];
+    webhookIds = webhooks.map(({ body }) => body.data.id);
+    inFlight = await sendEvent(before);
+    await hanging.waitFor(1);
+    queued = await Promise.all(Array.from({ length: 10 }, () => sendEvent(before, { event: "deploy.started" })));
+    await before.end("SIGKILL");
   });
-});
 
-test("leaves no engine running when it is killed", async () => {
-  const run = await start({ DATA_DIR: freshDataDir() });
-  const port = Number(new URL(run.dynamoEndpoint).port);
-  expect(await canConnect("127.0.0.1", port)).toBe(true);
-  await run.end("SIGKILL");
-  for (let tries = 0; tries < 100 && (await canConnect("127.0.0.1", port)); tries++) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  expect(await canConnect("127.0.0.1", port)).toBe(false);
-});
+  test("leaves no engine running", async () => {
+    const { port } = new URL(before.dynamoEndpoint);
+    await eventually(async () => expect(await canConnect("127.0.0.1", Number(port))).toBe(false));
+  });
 
-test("does not start with a data directory that another service uses, and prints its address", async () => {
-  const settings = { DATA_DIR: freshDataDir() };
-  const run = await start(settings);
-  const second = await runCommand("local", [], settings);
-  expect(second.code).toBe(1);
-  expect(second.stderr).toBe(
-    `The service at ${run.baseUrl} already uses the data directory ${settings.DATA_DIR}. ` +
-      "Stop it, or set another DATA_DIR.\n",
-  );
+  test("starts again although another service has its old address", async () => {
+    hanging.respondWith(200);
+    await start({ PORT: new URL(before.baseUrl).port });
+    after = await start(settings);
+    expect(after.baseUrl).not.toBe(before.baseUrl);
+  });
+
+  test("has its keys, webhooks and tokens", async () => {
+    const listed = await send(`${after.baseUrl}/v1/projects/${after.projectId}/webhooks`, { headers: bearer(key) });
+    expect(listed.body.data.map(({ id }: { id: string }) => id)).toEqual(webhookIds);
+    expect((await send(`${after.baseUrl}/v1/api-keys`, { headers: bearer(before.token) })).status).toBe(200);
+  });
+
+  test("delivers again what was in flight", async () => {
+    const [first, second] = await hanging.waitFor(2);
+    expect(JSON.parse(second?.body ?? "")).toMatchObject({ deployment_id: inFlight });
+    expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
+    expect(hanging.received).toHaveLength(2);
+  });
+
+  test("delivers all events that were queued", async () => {
+    // A delivery that was in flight when the process was killed may arrive twice.
+    await eventually(() => {
+      const arrived = new Set(target.received.map(({ body }) => JSON.parse(body).deployment_id));
+      expect([...arrived].sort()).toEqual(queued.toSorted());
+    });
+  });
 });
 
 test.each([
@@ -218,28 +211,6 @@ test.each([
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain(sentence);
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
-});
-
-const OTHER_ENGINE =
-  "start DynamoDB Local or LocalStack and set AWS_ENDPOINT_URL_DYNAMODB to its address, such as http://127.0.0.1:8000.\n";
-
-test.each([
-  ["sunos", "x64", `There is no embedded DynamoDB engine for sunos-x64. To run here, ${OTHER_ENGINE}`],
-  [
-    "darwin",
-    "arm64",
-    `The embedded DynamoDB engine is missing (@dynoxide/darwin-arm64 is not installed). Run npm install again, or ${OTHER_ENGINE}`,
-  ],
-  [
-    "win32",
-    "x64",
-    `The embedded DynamoDB engine does not run on Windows. Use WSL (Windows Subsystem for Linux), or ${OTHER_ENGINE}`,
-  ],
-])("prints what to do on %s-%s without an engine", async (platform, arch, message) => {
-  const define = `Object.defineProperties(process,{platform:{value:\`${platform}\`},arch:{value:\`${arch}\`}})`;
-  const settings = { DATA_DIR: freshDataDir(), NODE_OPTIONS: `--import data:text/javascript,${define}` };
-  const { code, stdout, stderr } = await runCommand("local", [], settings);
-  expect({ code, stdout, stderr }).toEqual({ code: 1, stdout: "", stderr: message });
 });
 
 test.each(["PORT", "SQS_PORT"])("prints one line when the port in %s is in use", async (setting) => {
@@ -299,24 +270,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test("prints commands that end in a delivery when they are pasted from top to bottom", async () => {
-  const run = await start({ DATA_DIR: freshDataDir() });
-  const commands = tryItCommands(run);
-  expect(commands).toContain(" listen --port 4000 --count 1 & ");
-  expect(commands.trimEnd().endsWith("\nwait")).toBe(true);
-  // Another program may use the port.
-  const { code, output } = await runInShell(commands.replaceAll("4000", String(await freePort())));
-  expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/"key":"svc_[0-9a-f]{64}"/) });
-  expect(output).toContain('"name":"Demo project"');
-  const [, deployment = "none"] = /queued deploy\.succeeded of deployment (\S+)/.exec(output) ?? [];
-  const received = output.slice(output.indexOf("Listening on"));
-  expect(received).toMatch(/deploy\.succeeded\S*\ndelivery +\S+/);
-  // Once in the line of the event command, once in the delivery.
-  expect(received.split(deployment).length).toBeGreaterThan(2);
-}, 60_000);
-
 test("allows no private address when WEBHOOK_ALLOW_CIDRS is set to nothing, as on AWS", async () => {
-  const run = await start({ DATA_DIR: freshDataDir(), WEBHOOK_ALLOW_CIDRS: "" });
+  const run = await start({ WEBHOOK_ALLOW_CIDRS: "" });
   const { status, body } = await subscribe(run, "http://127.0.0.1:4000/");
   expect({ status, code: body.error?.code }).toEqual({ status: 400, code: "validation_error" });
   expect(tryItCommands(run)).not.toContain("4000");
