@@ -1,6 +1,7 @@
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code } from "aws-cdk-lib/aws-lambda";
+import cdkJson from "../cdk.json" with { type: "json" };
 import { endpoints } from "../functions/manifest/endpoints.ts";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
 import { type MetricRow, metrics } from "../functions/manifest/metrics.ts";
@@ -47,7 +48,7 @@ export function countStage() {
   process.env.CDK_VALIDATION = "false";
   const stage = stageNamed("prod");
   const code = (file: string) => Code.fromInline(`// ${file}`);
-  const stack = new ServiceStack(new App({ analyticsReporting: false }), "units", {
+  const stack = new ServiceStack(new App({ analyticsReporting: false, context: cdkJson.context }), "units", {
     stage,
     code,
     page: "packages/console/src",

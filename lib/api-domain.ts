@@ -7,6 +7,16 @@ import { Construct } from "constructs";
 import type { Stage } from "./stage.ts";
 
 /**
+ * TLS 1.2 or later, with forward secrecy, for the API and its domain: the default of an API is TLS 1.0. Requests must name
+ * the host to which they connect.
+ * https://docs.aws.amazon.com/apigateway/latest/developerguide/apigateway-security-policies.html
+ */
+export const tls = {
+  securityPolicy: apigateway.SecurityPolicy.TLS13_1_2_PFS_PQ_2025_09,
+  endpointAccessMode: apigateway.EndpointAccessMode.STRICT,
+};
+
+/**
  * Gives the API a custom domain name. Without a hosted zone the stack creates no DNS records: the operator points the
  * name to the output ApiDomainTarget.
  */
@@ -16,7 +26,7 @@ export function addApiDomain(scope: Construct, api: apigateway.RestApi, domain: 
     domainName: domain.name,
     certificate: Certificate.fromCertificateArn(folder, "Certificate", domain.certificateArn),
     endpointType: apigateway.EndpointType.REGIONAL,
-    securityPolicy: apigateway.SecurityPolicy.TLS_1_2,
+    ...tls,
   });
   name.addBasePathMapping(api, { stage: api.deploymentStage });
   if (domain.hostedZone) {

@@ -4,7 +4,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import { Construct } from "constructs";
 import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
 import { accessLog } from "./access-log.ts";
-import { addApiDomain } from "./api-domain.ts";
+import { addApiDomain, tls } from "./api-domain.ts";
 import { addFallbackMethods } from "./fallback-methods.ts";
 import { addFirewall } from "./firewall.ts";
 import { addGatewayResponses } from "./gateway-responses.ts";
@@ -37,6 +37,7 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
       ...accessLog(scope, context),
     },
   });
+  Object.assign(restApi.node.defaultChild as apigateway.CfnRestApi, tls);
   // CDK's output "Endpoint" would repeat the output ApiUrl with a trailing slash.
   restApi.node.tryRemoveChild("Endpoint");
 

@@ -1,9 +1,10 @@
-import type { Grants } from "../functions/manifest/grants-schema.ts";
+import { Token } from "aws-cdk-lib";
+import type { Grants, SettingKey } from "../functions/manifest/grants-schema.ts";
 import { queues as queueRows } from "../functions/manifest/queues.ts";
 import { tables as tableRows } from "../functions/manifest/tables.ts";
 import { topics as topicRows } from "../functions/manifest/topics.ts";
 import { type StageResources, tablesOf } from "./grants.ts";
-import type { Stage } from "./stage.ts";
+import { InvalidStageError, type Stage } from "./stage.ts";
 
 /* The environment variables of a function, which functions/platform/env.ts reads. */
 
@@ -13,27 +14,53 @@ interface FunctionInputs {
   /** Path below `functions/`. */
   file: string;
   uses: Grants;
+  settings?: readonly SettingKey[];
   /** Overrides the variables that follow from `uses` and the stage. */
   environment?: Variables;
 }
 
-const usersOfWorkflowIssuers = ["auth/authorizer", "trusted-workflows/create"];
-
 /**
  * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options
  * of the stage that it reads. An absent option sets no variable: its default is defined in functions/platform/env.ts.
+ * @throws InvalidStage when they are more than Lambda accepts
  */
-export function environmentFor({ file, uses, environment }: FunctionInputs, stage: Stage, data: StageResources) {
+export function environmentFor(
+  { file, uses, settings = [], environment }: FunctionInputs,
+  stage: Stage,
+  data: StageResources,
+): Record<string, string> {
   const variables: Variables = {
     STAGE: stage.name,
     ...locationsOf(uses, data),
-    ...(file === "auth/authorizer" && credentialSettings(stage)),
-    ...(usersOfWorkflowIssuers.includes(file) && { OIDC_ISSUERS: workflowIssuers(stage) }),
+    ...(settings.includes("credentials") && credentialSettings(stage)),
+    ...(settings.includes("workflowIssuers") && { OIDC_ISSUERS: workflowIssuers(stage) }),
     ...(tablesOf(uses).includes("deliveries") && deliverySettings(stage)),
     ...environment,
   };
   const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  rejectTooLong(set, file, stage);
   return Object.fromEntries(set);
+}
+
+/**
+ * Lambda measures all variables together, as JSON, in which each quote of a JSON value is escaped.
+ * https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+ */
+const MAX_BYTES = 4_096;
+
+/** Length of a name that is known only when the stage is deployed: at least that of any ARN or URL of this stack. */
+const UNKNOWN = "x".repeat(200);
+
+/** @throws InvalidStage that names the option with the longest variable */
+function rejectTooLong(variables: [string, string][], file: string, { name }: Stage): void {
+  // The ARN of the JWT secret is added later (jwt-secret.ts).
+  const known = variables.map(([key, value]) => [key, Token.isUnresolved(value) ? UNKNOWN : value] as const);
+  const bytes = Buffer.byteLength(JSON.stringify({ ...Object.fromEntries(known), JWT_SECRET_ARN: UNKNOWN }));
+  if (bytes <= MAX_BYTES) return;
+  const [[longest = ""] = []] = known.toSorted(([, one], [, other]) => other.length - one.length);
+  const option = { OIDC_ISSUERS: "workflowIssuers", CORS_ORIGINS: "corsOrigins" }[longest] ?? longest;
+  const message = `is too long: the environment of ${file} would have ${bytes} bytes, and Lambda accepts ${MAX_BYTES}. Use fewer or shorter entries`;
+  throw new InvalidStageError(name, [{ code: "custom", path: [option], message, input: undefined }]);
 }
 
 /** Names of tables, URLs of queues and ARNs of topics. The authorizer gets the ARN of the JWT secret in jwt-secret.ts. */

@@ -1,4 +1,4 @@
-import { type Stack, Validations } from "aws-cdk-lib";
+import { type Stack, Token, Validations } from "aws-cdk-lib";
 import { CfnMethod } from "aws-cdk-lib/aws-apigateway";
 import { CfnTable } from "aws-cdk-lib/aws-dynamodb";
 import { CfnBucket } from "aws-cdk-lib/aws-s3";
@@ -7,7 +7,10 @@ import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts"
 
 /** A finding of cdk-nag (AwsSolutions) that is acknowledged. */
 interface Suppression {
-  /** May contain `<qualifier>`: the bootstrap qualifier of the stage. */
+  /**
+   * May contain `<qualifier>`: the bootstrap qualifier of the stage. If it contains `<AWS::…>`, the same with the values of a
+   * stage with `env` is acknowledged too.
+   */
   id: string;
   reason: string;
   /** Constructs for which it is acknowledged; absent = the whole stack. */
@@ -112,7 +115,18 @@ export const suppressions: readonly Suppression[] = [
 export function suppressFindings(stack: Stack): void {
   for (const { id, reason, on } of suppressions) {
     const constructs = on ? stack.node.findAll().filter(on) : [stack];
-    const acknowledged = { id: id.replace("<qualifier>", stack.synthesizer.bootstrapQualifier ?? ""), reason };
-    for (const construct of constructs) Validations.of(construct).acknowledge(acknowledged);
+    const ours = id.replace("<qualifier>", stack.synthesizer.bootstrapQualifier ?? "");
+    const acknowledged = [...new Set([ours, withValues(stack, ours)])].map((each) => ({ id: each, reason }));
+    for (const construct of constructs) Validations.of(construct).acknowledge(...acknowledged);
   }
+}
+
+function withValues(stack: Stack, id: string): string {
+  const values = {
+    "<AWS::Partition>": stack.partition,
+    "<AWS::AccountId>": stack.account,
+    "<AWS::Region>": stack.region,
+  };
+  const known = Object.entries(values).filter(([, value]) => !Token.isUnresolved(value));
+  return known.reduce((text, [name, value]) => text.replaceAll(name, value), id);
 }

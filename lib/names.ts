@@ -11,7 +11,7 @@ export function globalName(stack: Stack): string {
   return `${stack.stackName}-${stack.region}`;
 }
 
-const SERVICE = "deployment-webhooks";
+export const SERVICE = "deployment-webhooks";
 
 /** Returns the name of a stage's stack. */
 export function stackName(stage: Pick<Stage, "name">): string {

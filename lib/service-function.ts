@@ -3,7 +3,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
-import type { Grants } from "../functions/manifest/grants-schema.ts";
+import type { Grants, SettingKey } from "../functions/manifest/grants-schema.ts";
 import { environmentFor } from "./environment.ts";
 import { allow, type StageResources, secretStatementsFor, statementsFor } from "./grants.ts";
 import { kmsStatementsFor } from "./kms-grants.ts";
@@ -26,6 +26,8 @@ export interface ServiceFunctionProps {
   file: string;
   description: string;
   uses: Grants;
+  settings?: readonly SettingKey[];
+  reserves?: "authorizer" | "recover";
   timeoutSeconds: number;
   memoryMb: number;
   /** Overrides the variables that follow from `uses` and the stage. Undefined values are left out. */
@@ -60,7 +62,7 @@ export class ServiceFunction extends Construct {
     // A policy of its own: the table's policy names the role, so the role cannot refer to the table.
     for (const statement of secretStatementsFor(props.uses, data)) role.addToPolicy(statement);
 
-    const reserved = reservedConcurrencyOf(stage)[props.file];
+    const reserved = props.reserves && reservedConcurrencyOf(stage)[props.reserves];
     this.lambda = new lambda.Function(this, "Function", {
       description: props.description,
       code: code(props.file),

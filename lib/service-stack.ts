@@ -7,7 +7,7 @@ import { deployGradually } from "./gradual-deployment.ts";
 import { createJwtSecret, grantSecretRead } from "./jwt-secret.ts";
 import { createKmsKey } from "./kms-key.ts";
 import { suppressFindings } from "./nag-suppressions.ts";
-import { constructId } from "./names.ts";
+import { constructId, SERVICE } from "./names.ts";
 import { createAlarms } from "./observability/alarms.ts";
 import { createDashboard, dashboardUrl } from "./observability/dashboard.ts";
 import { createQueues } from "./queues.ts";
@@ -35,9 +35,14 @@ export interface ServiceStackProps {
 export class ServiceStack extends Stack {
   constructor(scope: Construct, id: string, { stage, code, page, isUrgent = false }: ServiceStackProps) {
     const synthesizer = new DefaultStackSynthesizer({ qualifier: stage.bootstrapQualifier });
-    super(scope, id, { terminationProtection: stage.keepsData, synthesizer });
-    // Redeploys the API when its authorizer changes. Without this flag API Gateway continues to call the old one.
-    this.node.setContext("@aws-cdk/aws-apigateway:authorizerChangeDeploymentLogicalId", true);
+    super(scope, id, {
+      description: `API keys and deployment webhooks, stage ${stage.name}`,
+      // CloudFormation adds them to all resources, for the bill and for policies of the account.
+      tags: { service: SERVICE, stage: stage.name },
+      terminationProtection: stage.keepsData,
+      synthesizer,
+      ...(stage.env && { env: stage.env }),
+    });
 
     const key = createKmsKey(this, stage);
     const tables = createTables(this, stage, key);

@@ -87,6 +87,16 @@ const stageSchema = z.strictObject({
    * deploys one stage cannot use those of another: docs/deploying-from-github.md.
    */
   bootstrapQualifier: z.string().regex(/^[a-z0-9]{1,10}$/, "must be 1 to 10 lower-case letters and digits"),
+  /**
+   * Account and region of the stage; absent = those of the credentials with which it is deployed. With them a deployment to
+   * any other one fails.
+   */
+  env: z
+    .strictObject({
+      account: z.string().regex(/^\d{12}$/, "must be the 12 digits of an account"),
+      region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, "must be a region such as eu-west-1"),
+    })
+    .optional(),
   /** How long logs are kept, in days. */
   logRetention: z.enum(RetentionDays),
   /**
@@ -256,12 +266,17 @@ const stageSchema = z.strictObject({
   setsApiGatewayLogRole: z.boolean().optional(),
 });
 
-/** The issuer in a token decides whether it is one of a user or of a workflow. */
-const stageWithSeparateIssuers = stageSchema.refine(
-  ({ jwt, jwks, workflowIssuers = [] }) =>
-    workflowIssuers.map(issuerUrlOf).every((url) => url !== jwt?.issuer && url !== jwks?.issuer),
-  { path: ["workflowIssuers"], error: "must not contain the issuer of users (jwt.issuer, jwks.issuer)" },
-);
+const consistentStage = stageSchema
+  // The issuer in a token decides whether it is one of a user or of a workflow.
+  .refine(
+    ({ jwt, jwks, workflowIssuers = [] }) =>
+      workflowIssuers.map(issuerUrlOf).every((url) => url !== jwt?.issuer && url !== jwks?.issuer),
+    { path: ["workflowIssuers"], error: "must not contain the issuer of users (jwt.issuer, jwks.issuer)" },
+  )
+  .refine(({ alarms, alarmEmail }) => alarms !== false || alarmEmail === undefined, {
+    path: ["alarmEmail"],
+    error: "receives nothing with alarms: false",
+  });
 
 /** The configuration of one deployment of the service. */
 export type Stage = z.infer<typeof stageSchema>;
@@ -280,7 +295,7 @@ export class InvalidStageError extends Error {
  * @throws InvalidStageError with every option that is not valid
  */
 export function validateStage(stage: Stage): Stage {
-  const { success, data, error } = stageWithSeparateIssuers.safeParse(stage);
+  const { success, data, error } = consistentStage.safeParse(stage);
   if (!success) throw new InvalidStageError(stage.name, error.issues);
   return withConsoleOrigin(data);
 }
@@ -297,14 +312,14 @@ export function firewallOf({ firewall, keepsData }: Stage): FirewallLimits | und
   return { requestsPerMinutePerAddress, requestsPerMinutePerCredential };
 }
 
-/**
- * Returns the reserved concurrency of the functions of a stage, by their path below `functions/`. The concurrency of
- * any other function is not reserved.
- */
-export function reservedConcurrencyOf({ reservedConcurrency, keepsData }: Stage): Record<string, number> {
+/** Returns the concurrency that a stage reserves for the functions whose rows name the option (`reserves`). */
+export function reservedConcurrencyOf({
+  reservedConcurrency,
+  keepsData,
+}: Stage): Partial<Record<"authorizer" | "recover", number>> {
   if (reservedConcurrency === false || (reservedConcurrency === undefined && !keepsData)) return {};
   const { authorizer = 200, recover = 70 } = reservedConcurrency ?? {};
-  return { "auth/authorizer": authorizer, "deliveries/recover": recover };
+  return { authorizer, recover };
 }
 
 function withConsoleOrigin(stage: Stage): Stage {

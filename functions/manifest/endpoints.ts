@@ -1,4 +1,4 @@
-import type { Grants } from "./grants-schema.ts";
+import type { Grants, SettingKey } from "./grants-schema.ts";
 
 /**
  * An endpoint of the HTTP API. Routes, Lambda functions, grants, the local gateway and the security tests are derived
@@ -20,6 +20,9 @@ export interface EndpointRow {
   uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
+  settings?: readonly SettingKey[];
+  /** The option of `reservedConcurrency` of a stage that applies to it; absent = nothing is reserved. */
+  reserves?: "recover";
   /** Rate limit for requests that cause far more work than others; absent = the stage's. The lower one applies. */
   throttle?: Throttle;
   /**
@@ -378,6 +381,7 @@ export const endpoints = [
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/recover",
     file: "deliveries/recover",
+    reserves: "recover",
     access: "admin",
     permission: "deliveries:write",
     uses: {
@@ -541,6 +545,7 @@ export const endpoints = [
     method: "POST",
     path: "/v1/projects/{project_id}/trusted-workflows",
     file: "trusted-workflows/create",
+    settings: ["workflowIssuers"],
     access: "admin_session",
     permission: "none",
     repeatReturns: "record",

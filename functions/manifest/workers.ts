@@ -1,4 +1,4 @@
-import type { Grants } from "./grants-schema.ts";
+import type { Grants, SettingKey } from "./grants-schema.ts";
 import type { QueueKey } from "./queues.ts";
 
 /** A Lambda function without a route. Data only. */
@@ -14,6 +14,9 @@ export interface WorkerRow {
    * same code: if only one had an alias, moving it back to an old version would leave the bad version in the other.
    */
   deploysGradually?: true;
+  settings?: readonly SettingKey[];
+  /** The option of `reservedConcurrency` of a stage that applies to it; absent = nothing is reserved. */
+  reserves?: "authorizer";
 }
 
 /**
@@ -54,6 +57,8 @@ export const workers = [
   {
     file: "auth/authorizer",
     deploysGradually: true,
+    settings: ["credentials", "workflowIssuers"],
+    reserves: "authorizer",
     trigger: { kind: "authorizer" },
     timeoutSeconds: 10,
     memoryMb: 512,

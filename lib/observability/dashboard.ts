@@ -4,6 +4,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
 import { endpoints } from "../../functions/manifest/endpoints.ts";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
+import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { tables as tableRows } from "../../functions/manifest/tables.ts";
 import { workers } from "../../functions/manifest/workers.ts";
 import { globalName } from "../names.ts";
@@ -59,13 +60,14 @@ const guide = ({ stage }: MonitoredResources): string => `# Deployment webhooks,
 **The API** is independent of both: 4xx responses are caused by callers, 5xx responses by us.
 Every alarm names its section of \`docs/runbook.md\`.`;
 
-/** Paths below `functions/`. */
-const SENDERS = ["attempts/send", "attempts/send-slow"];
+const consumersOf = (...queues: QueueKey[]): string[] =>
+  workers.flatMap(({ file, trigger }) => (trigger.kind === "queue" && queues.includes(trigger.queue) ? [file] : []));
+const SENDERS = consumersOf("deliveries", "slowDeliveries");
 
 function ourSide({ stage, functions, queues }: MonitoredResources): cloudwatch.IWidget[][] {
   const { events, deliveries, slowDeliveries } = queues;
   const pairs = Object.entries(queues);
-  const consumers = ["deliveries/fan-out", ...SENDERS].map((file) => functionFor(functions, file));
+  const consumers = [...consumersOf("events"), ...SENDERS].map((file) => functionFor(functions, file));
   const lateness = (statistic: string) => perMinute(stage, "eventToFirstAttempt", statistic, statistic);
   return [
     [

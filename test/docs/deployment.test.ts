@@ -31,7 +31,7 @@ test("the deployment page says which quota the reserved concurrency of prod need
   // AWS keeps 100 executions unreserved.
   expect(deployment).toContain(`**prod does not deploy with less than ${sum + 100}**`);
   expect(deployment).toContain(
-    `reserves ${reserved["auth/authorizer"]} executions for the authorizer and ${reserved["deliveries/recover"]} for \`recover\``,
+    `reserves ${reserved.authorizer} executions for the authorizer and ${reserved.recover} for \`recover\``,
   );
   expect(reservedConcurrencyOf(stageNamed("dev"))).toEqual({});
 });

@@ -10,11 +10,19 @@ test("a custom domain replaces the address of API Gateway", () => {
   expect(dev.all("AWS::ApiGateway::DomainName")).toEqual([]);
 });
 
+const tls = { SecurityPolicy: "SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09", EndpointAccessMode: "STRICT" };
+
+test("the API rejects TLS before 1.2, and requests to another host than the one they connect to", () => {
+  for (const stack of [dev, withZone]) {
+    expect(only(stack.all("AWS::ApiGateway::RestApi")).Properties).toMatchObject(tls);
+  }
+});
+
 test("the domain leads to the stage, with its certificate, and rejects TLS before 1.2", () => {
   const name = only(withZone.all("AWS::ApiGateway::DomainName"));
   expect(name.Properties).toMatchObject({
     DomainName: "api.example.com",
-    SecurityPolicy: "TLS_1_2",
+    ...tls,
     RegionalCertificateArn: "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",
   });
   const { DomainName, Stage } = only(withZone.all("AWS::ApiGateway::BasePathMapping")).Properties;

@@ -1,7 +1,9 @@
+import { Token } from "aws-cdk-lib";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { environmentFor } from "../../lib/environment.ts";
 import type { StageResources } from "../../lib/grants.ts";
+import { InvalidStageError, type Stage } from "../../lib/stage.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { dev, SynthesizedStack } from "./synthesized.ts";
 
@@ -76,6 +78,43 @@ test.each(rows)("$file gets no setting for an option that the stage does not hav
 
 test("no function on AWS allows webhooks to private addresses", () => {
   for (const stack of [dev, every]) expect(JSON.stringify(stack.template)).not.toContain("WEBHOOK_ALLOW_CIDRS");
+});
+
+describe("the environment of a function", () => {
+  const [authorizer] = workers;
+  const data = { tables: {}, queues: {} } as unknown as StageResources;
+  const issuers = (count: number, length: number) =>
+    Array.from({ length: count }, (_, index) => {
+      return {
+        name: `ci-${index}`,
+        issuer: `https://ci.example/${"p".repeat(length)}${index}`,
+        audience: "deployments",
+      };
+    });
+  const variables = (options: Partial<Stage>) =>
+    environmentFor({ ...authorizer, uses: {} }, { ...stageNamed("dev"), ...options }, data);
+
+  test("may have 20 issuers of a usual length", () => {
+    expect(variables({ workflowIssuers: issuers(20, 20) })).toHaveProperty("OIDC_ISSUERS");
+  });
+
+  test("is rejected at synthesis, with the option, when Lambda would not accept it", () => {
+    const environmentOf = () => variables({ workflowIssuers: issuers(20, 150) });
+    expect(environmentOf).toThrow(InvalidStageError);
+    expect(environmentOf).toThrow(
+      /"dev" in lib\/stages\.ts is not valid:\n {2}workflowIssuers: is too long: the environment of auth\/authorizer would have \d{4} bytes, and Lambda accepts 4096\. Use fewer or shorter entries/,
+    );
+  });
+
+  test("counts names that are known only when the stage is deployed, and the quotes that JSON escapes", () => {
+    const bytesOf = (text: string) => {
+      const environment = { LONG: text, QUEUE_URL: Token.asString({ Ref: "Queue" }) };
+      return environmentFor({ file: "a", uses: {}, environment }, stageNamed("dev"), data);
+    };
+    expect(() => bytesOf("x".repeat(3_500))).not.toThrow();
+    expect(() => bytesOf("x".repeat(3_700))).toThrow("LONG: is too long");
+    expect(() => bytesOf('"'.repeat(2_000))).toThrow("LONG: is too long");
+  });
 });
 
 test("explicit variables override the others, and undefined ones are left out", () => {

@@ -6,6 +6,7 @@ export const everyOption = {
   name: "every",
   keepsData: true,
   bootstrapQualifier: "hooksevery",
+  env: { account: "111122223333", region: "eu-west-1" },
   logRetention: RetentionDays.ONE_YEAR,
   throttle: { requestsPerSecond: 5_000, burst: 10_000 },
   deploysGradually: true,

@@ -100,8 +100,7 @@ describe("event producers", () => {
       Condition?.ArnEquals,
     ]);
     expect(allowed).toEqual([
-      ["sqs:SendMessage", "arn:aws:iam::444455556666:role/deployments", undefined],
-      ["sqs:SendMessage", "arn:aws:iam::777788889999:root", undefined],
+      ["sqs:SendMessage", ["arn:aws:iam::444455556666:role/deployments", "arn:aws:iam::777788889999:root"], undefined],
       [
         "sqs:SendMessage",
         "events.amazonaws.com",

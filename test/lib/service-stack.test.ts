@@ -1,3 +1,5 @@
+import recommended from "aws-cdk-lib/recommended-feature-flags.json" with { type: "json" };
+import cdkJson from "../../cdk.json" with { type: "json" };
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 const prod = new SynthesizedStack("prod");
@@ -46,6 +48,20 @@ test("each stage is deployed with the bootstrap roles of its qualifier", () => {
   const qualifierOf = ({ template }: SynthesizedStack) =>
     template.Parameters.BootstrapVersion.Default.match(/^\/cdk-bootstrap\/(\w+)\/version$/)?.[1];
   expect([dev, prod].map(qualifierOf)).toEqual(["hooksdev", "hooksprod"]);
+});
+
+test("a stack has a description, and its resources are tagged with service and stage", () => {
+  expect(prod.template.Description).toBe("API keys and deployment webhooks, stage prod");
+  expect(prod.synthesis.tags).toEqual({ service: "deployment-webhooks", stage: "prod" });
+});
+
+test("a stage with env is deployed to its account and region only, another one to those of the credentials", () => {
+  expect(every.synthesis.environment).toBe("aws://111122223333/eu-west-1");
+  expect(prod.synthesis.environment).toBe("aws://unknown-account/unknown-region");
+});
+
+test("every feature flag that this version of the CDK recommends has a value in cdk.json, so that none changes later", () => {
+  expect(Object.keys(recommended).filter((flag) => !(flag in cdkJson.context))).toEqual([]);
 });
 
 test("prod has termination protection, and its data is retained", () => {

@@ -61,6 +61,9 @@ test.each<[string, unknown, string]>([
   ["bootstrapQualifier", "hooksstaging", "bootstrapQualifier: must be 1 to 10"],
   ["breakGlassRole", "*", "breakGlassRole: must be the name of a role, such as operations/break-glass"],
   ["breakGlassRole", "arn:aws:iam::111122223333:role/a", "breakGlassRole: must be the name of a role"],
+  ["env", { account: "1234", region: "eu-west-1" }, "env.account: must be the 12 digits of an account"],
+  ["env", { account: "111122223333", region: "Ireland" }, "env.region: must be a region such as eu-west-1"],
+  ["alarms", false, "alarmEmail: receives nothing with alarms: false"],
   ["logRetention", 8, "logRetention: "],
   ["throttle", { requestsPerSecond: 0, burst: 10 }, "throttle.requestsPerSecond: "],
   ["jwt", { secretArn: "provider-secret" }, "jwt.secretArn: must be an ARN such as arn:aws:secretsmanager"],
@@ -196,14 +199,14 @@ test.each<[string, boolean, Stage["firewall"], ReturnType<typeof firewallOf>]>([
 });
 
 test.each<[string, boolean, Stage["reservedConcurrency"], ReturnType<typeof reservedConcurrencyOf>]>([
-  ["on where data is kept", true, undefined, { "auth/authorizer": 200, "deliveries/recover": 70 }],
+  ["on where data is kept", true, undefined, { authorizer: 200, recover: 70 }],
   ["off where data is not kept: a new account may have 10", false, undefined, {}],
   ["off where data is kept and the option is false", true, false, {}],
   [
     "on where data is not kept and the option has a number, with the default of the other one",
     false,
     { authorizer: 5 },
-    { "auth/authorizer": 5, "deliveries/recover": 70 },
+    { authorizer: 5, recover: 70 },
   ],
 ])("the reserved concurrency is %s", (_, keepsData, reservedConcurrency, expected) => {
   const options = reservedConcurrency === undefined ? {} : { reservedConcurrency };
@@ -214,7 +217,7 @@ test("recover needs no more than its reservation at the rate of its throttle", (
   const throttle = (endpoints as readonly EndpointRow[]).find(({ file }) => file === "deliveries/recover")?.throttle;
   // A call ends after 20 seconds.
   const atMost = (throttle?.burst ?? 0) + 20 * (throttle?.requestsPerSecond ?? Number.NaN);
-  expect(reservedConcurrencyOf(stageNamed("prod"))["deliveries/recover"]).toBe(atMost);
+  expect(reservedConcurrencyOf(stageNamed("prod")).recover).toBe(atMost);
 });
 
 /** Each option that is an ARN, with its path within everyOption. */

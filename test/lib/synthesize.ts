@@ -4,6 +4,7 @@ import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import { Bucket } from "aws-cdk-lib/aws-s3";
 import { AwsSolutionsChecks } from "cdk-nag";
+import cdkJson from "../../cdk.json" with { type: "json" };
 import { ServiceStack } from "../../lib/service-stack.ts";
 import { type Variant, variants } from "./variants.ts";
 
@@ -17,6 +18,10 @@ export interface Synthesis {
   // biome-ignore lint/suspicious/noExplicitAny: a template is JSON of which each test knows its part
   template: any;
   hasTerminationProtection: boolean;
+  /** Tags that CloudFormation adds to all resources. */
+  tags: Record<string, string>;
+  /** Where the stack is deployed: `aws://<account>/<region>`. */
+  environment: string;
   warnings: string[];
   /** Findings of cdk-nag that are not acknowledged. */
   violations: Finding[];
@@ -30,7 +35,7 @@ export interface Finding {
 }
 
 function synthesize({ stage, isUrgent = false, addsBucket = false }: Variant, outdir: string): Synthesis {
-  const app = new App({ analyticsReporting: false, outdir });
+  const app = new App({ analyticsReporting: false, outdir, context: cdkJson.context });
   const stack = new ServiceStack(app, `test-${stage.name}`, {
     stage,
     isUrgent,
@@ -53,6 +58,8 @@ function synthesize({ stage, isUrgent = false, addsBucket = false }: Variant, ou
   return {
     template: read(stack.templateFile),
     hasTerminationProtection: stack.terminationProtection,
+    tags: stack.tags.tagValues(),
+    environment: stack.environment,
     warnings: metadata.filter(({ type }) => type === "aws:cdk:warning").map(({ data }) => String(data)),
     violations: nag.violations,
     acknowledged: nag.suppressedViolations,
