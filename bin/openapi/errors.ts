@@ -19,7 +19,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
     "The token of the workflow is valid, but no project trusts its repository, or none with its owner, ref, environment, file and event.",
   forbidden: "Only admins of the project may do this, and the caller is a viewer.",
   project_suspended:
-    "The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.",
+    "The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.",
   session_required: "API keys and workflows cannot do this. Send the JWT of a user.",
   insufficient_permission: "The credential is narrow and does not have the permission that the message names.",
   not_found: "No resource with this id exists, or the caller has no access to it.",
@@ -34,7 +34,8 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   idempotency_key_reused: "The `Idempotency-Key` was used for another request in the last 24 hours.",
   payload_too_large: "The body is larger than 64 KB.",
   unsupported_media_type: "The `Content-Type` of the body is not `application/json`.",
-  rate_limited: "Too many requests. Wait for the number of seconds in `Retry-After`.",
+  rate_limited:
+    "Too many requests, or too much read by lists, searches and statistics of the project. Wait for the number of seconds in `Retry-After`.",
   internal_error: "An error in the service.",
   service_unavailable:
     "The service is overloaded or partly unavailable. Retry after `Retry-After`. The credential may be valid.",

@@ -114,8 +114,8 @@ const pageParameters = {
 
 const listNote =
   "Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can " +
-  "have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or about " +
-  "10 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not.";
+  "have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or " +
+  "2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not.";
 
 /** The query parameters of both lists of deliveries. */
 const deliveryFilters = {
@@ -283,6 +283,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       example: [examples.eventRecord],
       hasNextPage: true,
     },
+    errors: ["project_suspended"],
   },
   "webhooks/create": {
     id: "createWebhook",
@@ -354,6 +355,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       "included. `complete` and `covered_since` say what was read.",
     fields: { window: { default: "24h", description: "The time that is counted, until now." } },
     response: { status: 200, schema: statsSchema, example: examples.stats },
+    errors: ["project_suspended"],
   },
   "deliveries/send-test-delivery": {
     id: "sendTestDelivery",
@@ -389,6 +391,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "Show a certification",
     description: "The report of each check, with a hint for each that did not pass. Kept for 30 days.",
     response: { status: 200, schema: certificationSchema, example: examples.finishedCertification },
+    errors: ["project_suspended"],
   },
   "deliveries/list-of-project": {
     id: "listProjectDeliveries",
@@ -402,6 +405,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       example: [examples.failingDelivery],
       hasNextPage: true,
     },
+    errors: ["project_suspended"],
   },
   "deliveries/list": {
     id: "listDeliveries",
@@ -415,6 +419,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       example: [examples.failingDelivery],
       hasNextPage: true,
     },
+    errors: ["project_suspended"],
   },
   "deliveries/get": {
     id: "getDelivery",
@@ -422,6 +427,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "Show a delivery",
     description: "With its payload, and the response to each attempt.",
     response: { status: 200, schema: deliveryDetailSchema, example: examples.shownDelivery },
+    errors: ["project_suspended"],
   },
   "deliveries/redeliver": {
     id: "redeliver",
@@ -439,7 +445,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     summary: "Send failed and held deliveries again",
     description:
       "Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after " +
-      "reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as " +
+      "reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as " +
       `\`cursor\`. Enable a disabled webhook first. ${budgetNote("recover")}`,
     fields: {
       since: { description: "Time of the earliest event, with its time zone." },

@@ -1,8 +1,9 @@
-import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo, isConditionFailed } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import {
   type BudgetedRequest,
+  type BudgetWindow,
   budgetExceeded,
   budgetWindowAt,
   REQUEST_BUDGET,
@@ -15,7 +16,7 @@ import {
  * @throws ApiError `rate_limited` with `Retry-After` when the budget of the current minute does not cover the request
  */
 export const chargeRequest = (projectId: string, request: BudgetedRequest, now: Date): Promise<void> =>
-  charge(projectId, requestCosts[request], REQUEST_BUDGET, now, REQUEST_BUDGET_USED);
+  charge(projectId, requestCosts[request], budgetWindowAt(now), { limit: REQUEST_BUDGET, used: REQUEST_BUDGET_USED });
 
 /**
  * Charges a request without a credential to the budget of its IP address.
@@ -24,30 +25,44 @@ export const chargeRequest = (projectId: string, request: BudgetedRequest, now: 
  * @throws ApiError `rate_limited` with `Retry-After` when the budget of the current minute does not cover the cost
  */
 export const chargeAddress = (address: string, cost: number, limit: number, now: Date, used: string): Promise<void> =>
-  charge(`address:${address}`, cost, limit, now, used);
+  charge(`address:${address}`, cost, budgetWindowAt(now), { limit, used });
+
+/** Returns what is used of a budget in a window. Eventually consistent. */
+export async function usedBy(spender: string, { startedAt }: BudgetWindow): Promise<number> {
+  const Key = { project_id: spender, window: startedAt };
+  const { Item } = await dynamo().send(new GetCommand({ TableName: tableName("requestBudgets"), Key }));
+  return Item?.used ?? 0;
+}
 
 /**
- * One conditional write. When the SDK repeats it after a lost response, the cost is charged twice: the budget then ends a
+ * One write. When the SDK repeats it after a lost response, the cost is charged twice: the budget then ends a
  * little early, and nothing else depends on it.
+ * @param cost negative = a part of an earlier charge is returned
+ * @param budget absent = the charge is made in any case
+ * @throws ApiError `rate_limited` with `Retry-After` when the budget of the window does not cover the cost
  */
-async function charge(spender: string, cost: number, limit: number, now: Date, used: string): Promise<void> {
-  const window = budgetWindowAt(now);
+export async function charge(
+  spender: string,
+  cost: number,
+  window: BudgetWindow,
+  budget?: { limit: number; used: string },
+): Promise<void> {
   try {
     await dynamo().send(
       new UpdateCommand({
         TableName: tableName("requestBudgets"),
         Key: { project_id: spender, window: window.startedAt },
         UpdateExpression: "ADD used :cost SET expires_at = :expiresAt",
-        ConditionExpression: "attribute_not_exists(used) OR used <= :highestBefore",
+        ...(budget && { ConditionExpression: "attribute_not_exists(used) OR used <= :highestBefore" }),
         ExpressionAttributeValues: {
           ":cost": cost,
-          ":highestBefore": limit - cost,
           ":expiresAt": window.expiresAt,
+          ...(budget && { ":highestBefore": budget.limit - cost }),
         },
       }),
     );
   } catch (error) {
-    if (isConditionFailed(error)) throw budgetExceeded(used, window, error);
+    if (budget && isConditionFailed(error)) throw budgetExceeded(budget.used, window, error);
     throw error;
   }
 }

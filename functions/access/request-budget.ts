@@ -1,9 +1,14 @@
 import { ApiError } from "../platform/errors.ts";
 
 /*
- * The budget of a project for the requests that its members cause: test deliveries, redeliveries, recoveries and
+ * The budgets of a project, so that it cannot use up what all projects share.
+ *
+ * One is for the requests that its members cause: test deliveries, redeliveries, recoveries and
  * certifications go past the circuit breaker and reach disabled webhooks too, so without a budget one project could occupy
  * the sender with receivers that never respond. Disabling a webhook sends an event to the other webhooks of the project.
+ *
+ * The other is for reads. A table has a quota of 40,000 read units a second, and each attempt reads the same tables as the
+ * lists. A search that finds little reads many rows.
  */
 
 /**
@@ -19,23 +24,23 @@ export const REQUEST_BUDGET = 120;
 export const requestCosts = { test: 1, redeliver: 1, recover: 10, certify: 6, toggle: 1 } as const;
 export type BudgetedRequest = keyof typeof requestCosts;
 
-const WINDOW_MS = 60_000;
+const WINDOW_SECONDS = 60;
 /** Windows are kept longer than they last, so that an operator can see what a project has used. */
 const KEPT_SECONDS = 3600;
 
-/** A window of the budget: fixed, one minute long, the same for all projects. */
+/** A window of a budget: fixed, the same for all projects. */
 export interface BudgetWindow {
   /** When the window started, in ISO 8601. */
   startedAt: string;
-  /** Seconds until the next window: 1–60. */
+  /** Seconds until the next window, from 1 to the length of a window. */
   endsInSeconds: number;
   /** Expiry time of the window's item, in epoch seconds. */
   expiresAt: number;
 }
 
-export function budgetWindowAt(now: Date): BudgetWindow {
-  const start = Math.floor(now.getTime() / WINDOW_MS) * WINDOW_MS;
-  const end = start + WINDOW_MS;
+export function budgetWindowAt(now: Date, seconds = WINDOW_SECONDS): BudgetWindow {
+  const start = Math.floor(now.getTime() / (seconds * 1000)) * seconds * 1000;
+  const end = start + seconds * 1000;
   return {
     startedAt: new Date(start).toISOString(),
     endsInSeconds: Math.ceil((end - now.getTime()) / 1000),
@@ -57,3 +62,26 @@ export function budgetExceeded(used: string, { endsInSeconds }: BudgetWindow, ca
   const headers = { "Retry-After": String(endsInSeconds) };
   return new ApiError("rate_limited", `${used} Try again in ${endsInSeconds} s.`, { cause, headers });
 }
+
+/**
+ * Read units that a request may consume without a charge: 25 cost the operator about as much as the rest of the request
+ * (docs/scale.md), and 1,000 such requests a second stay below the quota of a table.
+ */
+export const FREE_READ_UNITS = 25;
+
+/** Upper bound on the read units of a page. */
+export const MAX_PAGE_READ_UNITS = 250;
+
+/**
+ * Upper bound on the read units of a project's charged requests per window: 20 pages, on average 167 units a second, 0.4 % of
+ * the quota of a table.
+ */
+export const READ_BUDGET = 5_000;
+
+/** Shorter than a minute, so that clients wait for the next window by themselves: they wait up to 30 seconds. */
+export const READ_WINDOW_SECONDS = 30;
+
+/** What a project has used up when its read budget does not cover a page. */
+export const READ_BUDGET_USED =
+  `Lists, searches and statistics of the project have read too many rows in the last ${READ_WINDOW_SECONDS} s. ` +
+  "A shorter time range reads less.";

@@ -1,4 +1,5 @@
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { toResponse } from "./certification-presenter.ts";
 import * as certifications from "./certification-store.ts";
@@ -9,6 +10,7 @@ export const handler = defineEndpoint(
   {
     async run({ params, now }) {
       const webhook = await webhooks.get(params.project_id, params.webhook_id);
+      requireNotSuspended(webhook);
       return ok(toResponse(await certifications.get(webhook.id, params.certification_id), now));
     },
   },

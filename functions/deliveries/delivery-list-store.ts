@@ -1,21 +1,21 @@
-import { paginateQuery, QueryCommand, type QueryCommandInput } from "@aws-sdk/lib-dynamodb";
+import { paginateQuery } from "@aws-sdk/lib-dynamodb";
+import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
+import { allEnded } from "../platform/parallel.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { Delivery, DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilters } from "./list-cursor.ts";
 
 /* Lists deliveries of webhooks. Ids sort by the time of the event. */
 
-/**
- * Upper bounds for a page: rows read, and read units of 4 KB (a row is up to 64 KB and more, and a query reads whole rows).
- * The queries of the last round may exceed the units by 256 (1 MB) each.
- */
+/** Upper bound on the rows read for a page. The read units are bounded by the meter: a query reads whole rows, of up to 270 KB. */
 const MAX_ROWS_READ = 1_000;
-const MAX_READ_UNITS = 2_500;
 /** The largest query, in rows. */
 const MAX_CHUNK = 100;
-/** Upper bound on concurrent queries after the first of each webhook. */
+/** The largest first query of each of several webhooks, in rows: before it, the size of the rows is not known. */
+const MAX_FIRST_CHUNK = 5;
+/** Upper bound on concurrent queries. */
 const PARALLEL_QUERIES = 5;
 
 /** The attributes of a list item. Leaves out the large ones: the body and the attempts. */
@@ -46,27 +46,29 @@ interface Scan {
 }
 
 /**
- * Reads a page of the deliveries of some webhooks, newest first. A page may have fewer than `limit` items although more
- * follow, because the numbers of rows and bytes read are bounded. Strongly consistent.
- * @param webhookIds at most 20: each costs a query
+ * Reads a page of the deliveries of some webhooks, newest first. A page may have fewer than `limit` items, also none,
+ * although more follow, because what it reads is bounded. Eventually consistent, at half the units: a change of the last
+ * second may be missing.
+ * @param webhookIds at most 20: of each at least one row is read
  * @returns `lastId`: the id after which the next page begins; absent on the last page
  */
 export async function listPage(
+  reads: MeteredReads,
   webhookIds: string[],
   page: PageQuery,
 ): Promise<{ items: Delivery[]; lastId?: string | undefined }> {
   const chunk = firstChunk(page, webhookIds.length);
   const scans = webhookIds.map((webhookId): Scan => ({ webhookId, found: [], isComplete: false, chunk }));
-  let [rowsLeft, unitsLeft] = [MAX_ROWS_READ, MAX_READ_UNITS];
-  while (rowsLeft > 0 && unitsLeft > 0) {
-    const next = scansToContinue(scans, page.limit);
-    if (next.length === 0) break;
+  for (let rowsLeft = MAX_ROWS_READ; rowsLeft > 0; ) {
+    const parallel = Math.min(PARALLEL_QUERIES, Math.max(1, reads.rowsLeft));
+    const next = scansToContinue(scans, page.limit, parallel);
+    const notBegun = scans.filter(({ isComplete, lastId }) => !isComplete && lastId === undefined).length;
+    if (next.length === 0 || (notBegun === 0 && reads.rowsLeft < 1)) break;
     const share = Math.max(1, Math.floor(rowsLeft / next.length));
-    const reads = await Promise.all(next.map((scan) => readChunk(scan, Math.min(scan.chunk, share), page)));
-    for (const { rows, units } of reads) {
-      rowsLeft -= rows;
-      unitsLeft -= units;
-    }
+    const sharers = Math.max(next.length, notBegun);
+    const read = (scan: Scan) => readChunk(reads, scan, { limit: Math.min(scan.chunk, share), sharers }, page);
+    const counts = await allEnded(next.map(read));
+    rowsLeft -= counts.reduce((sum, count) => sum + count, 0);
   }
   return mergedPage(scans, page.limit);
 }
@@ -76,26 +78,28 @@ export async function listPage(
  * a next page. Several webhooks share the page: those with more of it are read further.
  */
 function firstChunk({ filters, limit }: PageQuery, webhooks: number): number {
-  const { since, until, ...perRow } = filters;
-  const isFiltered = Object.values(perRow).some((value) => value !== undefined);
-  if (webhooks === 1) return isFiltered ? MAX_CHUNK : limit + 1;
-  return isFiltered ? Math.max(10, Math.ceil(MAX_CHUNK / webhooks)) : Math.ceil((limit + 1) / webhooks) + 2;
+  const wanted = isFiltered(filters) ? MAX_CHUNK : limit + 1;
+  return webhooks === 1 ? wanted : Math.min(MAX_FIRST_CHUNK, Math.ceil(wanted / webhooks) + 2);
 }
+
+/** Returns whether rows are read that are not on the page. */
+const isFiltered = ({ since, until, ...perRow }: DeliveryFilters): boolean =>
+  Object.values(perRow).some((value) => value !== undefined);
 
 const newestFirst = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? 1 : -1);
 const allFound = (scans: Scan[]): Delivery[] => scans.flatMap(({ found }) => found).sort(newestFirst);
 
 /** Returns the scans that the page waits for: those that may have deliveries newer than its last one. */
-function scansToContinue(scans: Scan[], limit: number): Scan[] {
+function scansToContinue(scans: Scan[], limit: number, parallel: number): Scan[] {
   const incomplete = scans.filter(({ isComplete }) => !isComplete);
   const notBegun = incomplete.filter(({ lastId }) => lastId === undefined);
-  if (notBegun.length > 0) return notBegun;
+  if (notBegun.length > 0) return notBegun.slice(0, parallel);
   const oneMore = allFound(scans)[limit];
   // Those that were read least far: what is found beyond them is not on this page.
   return incomplete
     .filter(({ lastId = "" }) => oneMore === undefined || lastId > oneMore.id)
     .sort((a, b) => newestFirst({ id: a.lastId ?? "" }, { id: b.lastId ?? "" }))
-    .slice(0, PARALLEL_QUERIES);
+    .slice(0, parallel);
 }
 
 /**
@@ -110,33 +114,32 @@ function mergedPage(scans: Scan[], limit: number): { items: Delivery[]; lastId?:
   return { items, lastId: known.length > limit ? items.at(-1)?.id : newestReached };
 }
 
-/** Reads the next rows of a webhook into its scan. */
-async function readChunk(scan: Scan, limit: number, page: PageQuery): Promise<{ rows: number; units: number }> {
-  const { webhookId, lastId = page.after } = scan;
-  const {
-    Items = [],
-    ScannedCount = Items.length,
-    LastEvaluatedKey,
-    ConsumedCapacity,
-  } = await dynamo().send(
-    new QueryCommand({
-      ...queryOf(webhookId, page.filters),
-      Limit: limit,
-      ...(lastId !== undefined && { ExclusiveStartKey: { webhook_id: webhookId, id: lastId } }),
-    }),
-  );
+/** Reads the next rows of a webhook into its scan. @returns the number of rows read */
+async function readChunk(
+  reads: MeteredReads,
+  scan: Scan,
+  { limit, sharers }: { limit: number; sharers: number },
+  page: PageQuery,
+): Promise<number> {
+  const { webhookId, found, lastId = page.after } = scan;
+  const query = {
+    ...queryOf(webhookId, page.filters),
+    Limit: isFiltered(page.filters) ? limit : Math.min(limit, page.limit + 1 - found.length),
+    ...(lastId !== undefined && { ExclusiveStartKey: { webhook_id: webhookId, id: lastId } }),
+  };
+  const { Items = [], ScannedCount = Items.length, LastEvaluatedKey } = await reads.query(query, sharers);
   const { error_code } = page.filters;
   const rows = Items as Delivery[];
-  scan.found.push(...rows.filter((row) => error_code === undefined || lastErrorOf(row) === error_code));
+  found.push(...rows.filter((row) => error_code === undefined || lastErrorOf(row) === error_code));
   scan.lastId = LastEvaluatedKey?.id;
   scan.isComplete = LastEvaluatedKey === undefined;
   scan.chunk = Math.min(scan.chunk * 2, MAX_CHUNK);
-  return { rows: ScannedCount, units: ConsumedCapacity?.CapacityUnits ?? 0 };
+  return ScannedCount;
 }
 
 const lastErrorOf = ({ attempts = [] }: Delivery) => attempts.at(-1)?.error_code;
 
-function queryOf(webhookId: string, filters: DeliveryFilters): QueryCommandInput {
+function queryOf(webhookId: string, filters: DeliveryFilters): Omit<LimitedQuery, "Limit"> {
   const { event, status, deployment_id, error_code, since, until } = filters;
   const conditions = [
     event !== undefined && "#event = :event",
@@ -148,7 +151,6 @@ function queryOf(webhookId: string, filters: DeliveryFilters): QueryCommandInput
   const { ProjectionExpression, ExpressionAttributeNames } = summaryProjection;
   return {
     TableName: tableName("deliveries"),
-    ConsistentRead: true,
     ScanIndexForward: false,
     KeyConditionExpression: "webhook_id = :webhook AND id BETWEEN :first AND :end",
     ...(conditions.length > 0 && { FilterExpression: conditions.join(" AND ") }),
@@ -163,7 +165,6 @@ function queryOf(webhookId: string, filters: DeliveryFilters): QueryCommandInput
       ...(deployment_id !== undefined && { ":deployment": deployment_id }),
       ...(error_code !== undefined && { ":succeeded": "succeeded", ":none": 0 }),
     },
-    ReturnConsumedCapacity: "TOTAL",
   };
 }
 
@@ -188,6 +189,7 @@ interface ScannedPage {
   /** The deliveries that were looked for. */
   found: Delivery[];
   rowsRead: number;
+  readUnits: number;
   /** Id of the last row read; absent when the query has reached the newest delivery. */
   lastId?: string | undefined;
 }
@@ -212,11 +214,17 @@ export async function* findByStatus(
       KeyConditionExpression: `webhook_id = :webhook AND id ${isContinued ? ">" : ">="} :start`,
       ExpressionAttributeValues: { ":webhook": webhookId, ":start": isContinued ? after : first },
       ...summaryProjection,
+      ReturnConsumedCapacity: "TOTAL",
     },
   );
-  for await (const { Items = [], LastEvaluatedKey } of pages) {
+  for await (const { Items = [], LastEvaluatedKey, ConsumedCapacity } of pages) {
     // Test deliveries are never recovered: their data is a sample.
     const found = (Items as Delivery[]).filter(({ status, test }) => statuses.includes(status) && !test);
-    yield { found, rowsRead: Items.length, lastId: LastEvaluatedKey?.id };
+    yield {
+      found,
+      rowsRead: Items.length,
+      readUnits: ConsumedCapacity?.CapacityUnits ?? 0,
+      lastId: LastEvaluatedKey?.id,
+    };
   }
 }

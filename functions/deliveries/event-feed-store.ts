@@ -1,5 +1,4 @@
-import { QueryCommand, type QueryCommandInput } from "@aws-sdk/lib-dynamodb";
-import { dynamo } from "../platform/aws.ts";
+import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { StoredEvent } from "./event-store.ts";
@@ -17,9 +16,8 @@ import {
 
 /* Reads the feed: the deployment events of a project. */
 
-/** Upper bounds for one page: rows read, queries of at most 1 MB each, and characters of the bodies. */
-const MAX_ROWS_READ = 2_000;
-const MAX_QUERIES = 10;
+/** Upper bounds for one page: rows read, and characters of the bodies. The read units are bounded by the meter. */
+const MAX_ROWS_READ = 1_000;
 const MAX_PAGE_CHARACTERS = 1_000_000;
 
 /** A row of the feed. */
@@ -50,12 +48,13 @@ interface FeedQuery extends Filters {
 
 /** Reads a page of a project's events, newest first. */
 export async function newestPage(
+  reads: MeteredReads,
   projectId: string,
   { limit, after, ...filters }: FeedQuery,
   now: Date,
 ): Promise<FeedPage> {
   const range = after === undefined ? {} : { condition: "id < :id", id: after };
-  const { rows, lastId } = await readRows(projectId, { ...range, isForward: false, limit, filters });
+  const { rows, lastId } = await readRows(reads, projectId, { ...range, isForward: false, limit, filters });
   const isFirst = after === undefined;
   return { items: rows, next: lastId, follow: isFirst ? feedCursor(nextPass(now.getTime(), rows)) : undefined };
 }
@@ -65,13 +64,14 @@ export async function newestPage(
  * cursors, however late it was stored.
  */
 export async function oldestPage(
+  reads: MeteredReads,
   projectId: string,
   { limit, after, ...filters }: FeedQuery,
   now: Date,
 ): Promise<FeedPage> {
   const position = (after === undefined ? undefined : readFeedCursor(after)) ?? feedStart;
   const startedAt = position.pass?.startedAt ?? now.getTime();
-  const { rows, lastId, found } = await readRows(projectId, {
+  const { rows, lastId, found } = await readRows(reads, projectId, {
     condition: "id > :id",
     id: position.pass?.lastId ?? firstIdOf(position),
     isForward: true,
@@ -117,7 +117,7 @@ interface RowsRead {
 }
 
 /** Reads the matching rows, strongly consistent, up to a page or to the upper bounds. */
-async function readRows(projectId: string, read: Read): Promise<RowsRead> {
+async function readRows(reads: MeteredReads, projectId: string, read: Read): Promise<RowsRead> {
   const { limit, position } = read;
   const isNew = newTo(position);
   const query = queryOf(projectId, read);
@@ -126,14 +126,17 @@ async function readRows(projectId: string, read: Read): Promise<RowsRead> {
   let rowsRead = 0;
   let characters = 0;
   let startKey: Record<string, unknown> | undefined;
-  for (let queries = 1; ; queries++) {
+  for (;;) {
+    const Limit = isFiltered(read) ? MAX_ROWS_READ - rowsRead : limit + 1 - rows.length;
     const {
       Items = [],
       ScannedCount,
       LastEvaluatedKey,
-    } = await dynamo().send(
-      new QueryCommand({ ...query, Limit: rowLimit(read, rowsRead), ExclusiveStartKey: startKey }),
-    );
+    } = await reads.query({
+      ...query,
+      Limit,
+      ExclusiveStartKey: startKey,
+    });
     for (const row of Items as FeedEvent[]) {
       const isShown = isNew(row);
       if (isShown && rows.length === limit) return { rows, found, lastId: rows.at(-1)?.id };
@@ -145,16 +148,14 @@ async function readRows(projectId: string, read: Read): Promise<RowsRead> {
     rowsRead += ScannedCount ?? Items.length;
     startKey = LastEvaluatedKey;
     if (startKey === undefined) return { rows, found };
-    const isBoundReached = rowsRead >= MAX_ROWS_READ || queries >= MAX_QUERIES || characters >= MAX_PAGE_CHARACTERS;
+    const isBoundReached = rowsRead >= MAX_ROWS_READ || reads.rowsLeft < 1 || characters >= MAX_PAGE_CHARACTERS;
     if (isBoundReached) return { rows, found, lastId: String(startKey.id) };
   }
 }
 
-/** Without a filter, one more row than requested shows whether there is a next page. */
-function rowLimit({ limit, filters, position }: Read, rowsRead: number): number {
-  const isFiltered = position !== undefined || Object.values(filters).some((value) => value !== undefined);
-  return isFiltered ? Math.min(500, MAX_ROWS_READ - rowsRead) : limit + 1;
-}
+/** Returns whether rows are read that are not on the page. Without, one more row than requested shows whether there is a next page. */
+const isFiltered = ({ filters, position }: Read): boolean =>
+  position !== undefined || Object.values(filters).some((value) => value !== undefined);
 
 /** Returns whether a row is shown to a reader at a position. */
 function newTo(position: FeedPosition | undefined): (row: FeedEvent) => boolean {
@@ -166,7 +167,10 @@ function newTo(position: FeedPosition | undefined): (row: FeedEvent) => boolean 
   return (row) => !isFoundTwice(row) && !returned.has(markOf(eventIdOfRow(row)));
 }
 
-function queryOf(projectId: string, { condition, id, isForward, filters, position }: Read): QueryCommandInput {
+function queryOf(
+  projectId: string,
+  { condition, id, isForward, filters, position }: Read,
+): Omit<LimitedQuery, "Limit"> {
   const { event, deployment_id } = filters;
   const since = position && new Date(position.since).toISOString();
   const conditions = [

@@ -1,4 +1,6 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { LATEST_ATTEMPT_SECONDS, statsOf, statsQuery, statsRange } from "./delivery-stats.ts";
 import { readForStats } from "./delivery-stats-store.ts";
@@ -8,8 +10,10 @@ export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{w
   query: statsQuery,
   async run({ params, query, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    requireNotSuspended(webhook);
     const range = statsRange(query.window, now);
     const eventsSince = new Date(range.since.getTime() - LATEST_ATTEMPT_SECONDS * 1000);
-    return ok(statsOf(range, await readForStats(webhook.id, eventsSince)));
+    const read = await meteredReads(params.project_id, now, (reads) => readForStats(reads, webhook.id, eventsSince));
+    return ok(statsOf(range, read));
   },
 });

@@ -1,4 +1,5 @@
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { toDetail } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
@@ -7,6 +8,7 @@ import * as deliveries from "./delivery-store.ts";
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}", {
   async run({ params, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    requireNotSuspended(webhook);
     return ok(toDetail(await deliveries.get(webhook.id, params.delivery_id), webhook, now));
   },
 });

@@ -1,4 +1,7 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, linkTo, ok } from "../http/define-endpoint.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
 import { newestPage, oldestPage } from "./event-feed-store.ts";
 import { feedQuery, toRecord } from "./event-presenter.ts";
 
@@ -10,7 +13,10 @@ export const handler = defineEndpoint("GET /v1/projects/{project_id}/events", {
   query: feedQuery,
   async run({ params, query, requestUrl, now }) {
     const readPage = query.order === "oldest" ? oldestPage : newestPage;
-    const { items, next, follow } = await readPage(params.project_id, query, now);
+    requireNotSuspended(await webhooks.suspensionOf(params.project_id));
+    const { items, next, follow } = await meteredReads(params.project_id, now, (reads) =>
+      readPage(reads, params.project_id, query, now),
+    );
     const links = [
       next !== undefined && linkTo(requestUrl, { ...query.given, after: next }, "next"),
       follow !== undefined && linkTo(requestUrl, { ...query.given, order: "oldest", after: follow }, "monitor"),

@@ -1,4 +1,6 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { listPage } from "./delivery-list-store.ts";
 import { listQuery, toListItem } from "./delivery-presenter.ts";
@@ -11,8 +13,12 @@ export const handler = defineEndpoint("GET /v1/projects/{project_id}/deliveries"
     const { filters, limit, cursor } = query;
     const listed = { scope: `project:${params.project_id}`, filters } as const;
     const after = cursor && readListCursor(cursor, listed);
-    const byId = new Map((await webhooks.list(params.project_id)).map((webhook) => [webhook.id, webhook]));
-    const { items, lastId } = await listPage([...byId.keys()], { filters, limit, after });
+    const project = await webhooks.projectState(params.project_id);
+    requireNotSuspended(project);
+    const byId = new Map(project.webhooks.map((webhook) => [webhook.id, webhook]));
+    const { items, lastId } = await meteredReads(params.project_id, now, (reads) =>
+      listPage(reads, [...byId.keys()], { filters, limit, after }),
+    );
     const nextCursor = lastId && listCursor(lastId, listed);
     const page = items.flatMap((delivery) => {
       const webhook = byId.get(delivery.webhook_id);

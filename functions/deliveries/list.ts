@@ -1,4 +1,6 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { listPage } from "./delivery-list-store.ts";
 import { listQuery, toListItem } from "./delivery-presenter.ts";
@@ -9,10 +11,13 @@ export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{w
   query: listQuery,
   async run({ params, query, requestUrl, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    requireNotSuspended(webhook);
     const { filters, limit, cursor } = query;
     const listed = { scope: `webhook:${webhook.id}`, filters } as const;
     const after = cursor && readListCursor(cursor, listed);
-    const { items, lastId } = await listPage([webhook.id], { filters, limit, after });
+    const { items, lastId } = await meteredReads(params.project_id, now, (reads) =>
+      listPage(reads, [webhook.id], { filters, limit, after }),
+    );
     const nextCursor = lastId && listCursor(lastId, listed);
     return okPage(
       items.map((delivery) => toListItem(delivery, webhook, now)),

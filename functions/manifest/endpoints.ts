@@ -201,7 +201,14 @@ export const endpoints = [
     file: "deliveries/list-events",
     access: "viewer",
     permission: "events:read",
-    uses: { tables: { projects: ["GetItem"], events: ["Query"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        events: ["Query"],
+        requestBudgets: ["GetItem", "UpdateItem"],
+      },
+    },
   },
   {
     method: "GET",
@@ -209,7 +216,14 @@ export const endpoints = [
     file: "deliveries/list-of-project",
     access: "viewer",
     permission: "deliveries:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["Query"], deliveries: ["Query"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["Query"],
+        deliveries: ["Query"],
+        requestBudgets: ["GetItem", "UpdateItem"],
+      },
+    },
   },
   {
     method: "POST",
@@ -234,7 +248,14 @@ export const endpoints = [
     file: "webhooks/list",
     access: "viewer",
     permission: "webhooks:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["Query"], deliveries: ["Query"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["Query"],
+        deliveries: ["Query"],
+        requestBudgets: ["GetItem", "UpdateItem"],
+      },
+    },
   },
   {
     method: "DELETE",
@@ -297,7 +318,14 @@ export const endpoints = [
     file: "deliveries/get-stats",
     access: "viewer",
     permission: "deliveries:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["Query"],
+        requestBudgets: ["GetItem", "UpdateItem"],
+      },
+    },
   },
   {
     method: "POST",
@@ -349,7 +377,14 @@ export const endpoints = [
     file: "deliveries/list",
     access: "viewer",
     permission: "deliveries:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["Query"],
+        requestBudgets: ["GetItem", "UpdateItem"],
+      },
+    },
   },
   {
     method: "GET",

@@ -1,4 +1,5 @@
 import { QueryCommand } from "@aws-sdk/lib-dynamodb";
+import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { allEnded } from "../platform/parallel.ts";
@@ -9,11 +10,14 @@ import type { Webhook } from "./webhook.ts";
 
 /*
  * Reads what the health of a webhook needs beyond its row. One small query of its newest deliveries; two more while its
- * circuit is open. So a list of 20 webhooks stays a matter of milliseconds and of a few hundred kilobytes.
+ * circuit is open. Eventually consistent.
  */
 
-/** Upper bound on the deliveries read for one webhook. A page of DynamoDB ends after 1 MB, if that comes first. */
-const MAX_ROWS_READ = 10;
+/** Upper bound on the deliveries read for one webhook, beside the last failed probe. */
+const MAX_ROWS_READ = 3;
+
+type Reads = Pick<MeteredReads, "query">;
+const unmetered: Reads = { query: (input) => dynamo().send(new QueryCommand(input)) };
 
 /** The attributes of a delivery that are read. */
 interface DeliveryAttempts {
@@ -21,9 +25,9 @@ interface DeliveryAttempts {
   test?: boolean;
 }
 
-/** Returns the health of a webhook. Strongly consistent. */
-export async function readHealth(webhook: Webhook, now: Date): Promise<Health> {
-  const [recent, probe] = await allEnded([recentDeliveries(webhook), readProbe(webhook, now)]);
+/** Returns the health of a webhook. @param reads absent = the reads are not metered, for a single webhook */
+export async function readHealth(webhook: Webhook, now: Date, reads = unmetered): Promise<Health> {
+  const [recent, probe] = await allEnded([recentDeliveries(reads, webhook), readProbe(reads, webhook, now)]);
   const attempts = [...recent, ...probe.probed].flatMap(({ attempts = [], test = false }) =>
     attempts.map((attempt) => ({ ...attempt, isTest: test })),
   );
@@ -34,16 +38,14 @@ export async function readHealth(webhook: Webhook, now: Date): Promise<Health> {
  * Reads the newest deliveries. Of a webhook that fails or is disabled, those whose event was before that: the newer
  * ones wait, and have no attempts.
  */
-async function recentDeliveries({
-  id,
-  failing_since,
-  disabled_at,
-  suspended_at,
-}: Webhook): Promise<DeliveryAttempts[]> {
+async function recentDeliveries(
+  reads: Reads,
+  { id, failing_since, disabled_at, suspended_at }: Webhook,
+): Promise<DeliveryAttempts[]> {
   const [until] = [failing_since, disabled_at, suspended_at].filter((time) => time !== undefined).toSorted();
   // The smallest possible id of the millisecond after it.
   const end = until && timeOrderedUuid(Date.parse(until) + 1, new Uint8Array(16));
-  return query({
+  return query(reads, {
     KeyConditionExpression: `webhook_id = :webhook${end ? " AND id < :end" : ""}`,
     ExpressionAttributeValues: { ":webhook": id, ...(end && { ":end": end }) },
     ScanIndexForward: false,
@@ -58,44 +60,35 @@ interface ProbeReads {
 }
 
 /** Reads whether deliveries are parked (functions/deliveries/parking-store.ts), and the last failed probe. */
-async function readProbe(webhook: Webhook, now: Date): Promise<ProbeReads> {
+async function readProbe(reads: Reads, webhook: Webhook, now: Date): Promise<ProbeReads> {
   if (checkCircuit(webhook, now).kind === "closed") return { hasParked: false, probed: [] };
   const webhookId = webhook.id;
-  const { Items: [wakeUp] = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("deliveries"),
-      ConsistentRead: true,
-      KeyConditionExpression: "webhook_id = :wakeUp AND id = :webhook",
-      ExpressionAttributeValues: { ":wakeUp": `wake-up:${webhookId}`, ":webhook": webhookId },
-      ProjectionExpression: "empty_since, probed_id",
-    }),
-  );
+  const { Items: [wakeUp] = [] } = await reads.query({
+    TableName: tableName("deliveries"),
+    KeyConditionExpression: "webhook_id = :wakeUp AND id = :webhook",
+    ExpressionAttributeValues: { ":wakeUp": `wake-up:${webhookId}`, ":webhook": webhookId },
+    ProjectionExpression: "empty_since, probed_id",
+    Limit: 1,
+  });
   if (wakeUp === undefined) return { hasParked: false, probed: [] };
   const { empty_since, probed_id } = wakeUp;
   const probed =
     probed_id === undefined
       ? []
-      : await query({
+      : await query(reads, {
           KeyConditionExpression: "webhook_id = :webhook AND id = :probed",
           ExpressionAttributeValues: { ":webhook": webhookId, ":probed": probed_id },
+          Limit: 1,
         });
   return { hasParked: empty_since === undefined, probed };
 }
 
-async function query(input: {
-  KeyConditionExpression: string;
-  ExpressionAttributeValues: Record<string, string>;
-  ScanIndexForward?: boolean;
-  Limit?: number;
-}): Promise<DeliveryAttempts[]> {
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("deliveries"),
-      ConsistentRead: true,
-      ProjectionExpression: "attempts, #test",
-      ExpressionAttributeNames: { "#test": "test" },
-      ...input,
-    }),
-  );
+async function query(reads: Reads, input: Omit<LimitedQuery, "TableName">): Promise<DeliveryAttempts[]> {
+  const { Items = [] } = await reads.query({
+    TableName: tableName("deliveries"),
+    ProjectionExpression: "attempts, #test",
+    ExpressionAttributeNames: { "#test": "test" },
+    ...input,
+  });
   return Items as DeliveryAttempts[];
 }

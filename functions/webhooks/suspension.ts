@@ -22,6 +22,6 @@ export function requireNotSuspended({ suspended_at }: Suspendable): void {
 export const projectSuspended = (cause?: unknown) =>
   new ApiError(
     "project_suspended",
-    "The project is suspended: its deliveries are held, and nothing is sent. Contact the operator of the platform.",
+    "The project is suspended: its deliveries are held and cannot be read, and nothing is sent. Contact the operator of the platform.",
     { cause },
   );

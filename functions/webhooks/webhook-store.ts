@@ -132,6 +132,12 @@ interface ProjectState {
   webhooks: Webhook[];
 }
 
+/** Reads whether a project is suspended, for requests that read none of its webhooks. Strongly consistent. */
+export async function suspensionOf(projectId: string): Promise<Pick<ProjectState, "suspended_at">> {
+  const { Item } = await dynamo().send(new GetCommand({ ...webhookKey(projectId, COUNTER), ConsistentRead: true }));
+  return { ...(Item?.suspended_at !== undefined && { suspended_at: Item.suspended_at }) };
+}
+
 /** Reads the counter and the webhooks of a project. Strongly consistent. A project without any item is not suspended. */
 export async function projectState(projectId: string): Promise<ProjectState> {
   const { Items = [] } = await dynamo().send(

@@ -792,10 +792,18 @@ describe("limits and states", () => {
     receiver.respondWith(200);
   });
 
-  test("what sends is rejected with a documented 403 while the project is suspended", async () => {
+  test("what sends, and what reads deliveries and events, is rejected with a documented 403 while the project is suspended", async () => {
     const { project_id } = fixture.ids;
     await suspend({ project_id, suspended: true });
-    for (const id of ["createWebhook", ...budgeted]) {
+    const reads = [
+      "listEvents",
+      "listDeliveries",
+      "listProjectDeliveries",
+      "getDelivery",
+      "getCertification",
+      "getWebhookStats",
+    ];
+    for (const id of ["createWebhook", ...budgeted, ...reads]) {
       const { body } = await sendTo(operation(id), { caller: "session", text: exampleOf(operation(id)) });
       expect({ id, code: body.error.code }).toEqual({ id, code: "project_suspended" });
     }

@@ -48,6 +48,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     useWebhooks,
     reachCaps,
     redeliverAndRecover,
+    readLargeRows,
   ];
   const scenarios = [...api, rejectEvents, replayEvents, ...pipeline];
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
@@ -271,6 +272,26 @@ async function redeliverAndRecover(service: TestService): Promise<void> {
     expect((await api.post(`${path}/recover`, { since })).body.data).toMatchObject({ count: 2, complete: true });
     for (const delivery of [old, failed, held]) await untilStatus(delivery, "succeeded");
   });
+}
+
+/** Lists that read more than is free. */
+async function readLargeRows(service: TestService): Promise<void> {
+  const { api, path, projectId, webhook } = await newScenario(service);
+  const data = { log: "x".repeat(200_000) };
+  for (let count = 0; count < 3; count++) {
+    await givenDelivery(webhook, { status: "succeeded", body: JSON.stringify({ data }) });
+    const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, { data })));
+    if (!message.ok) throw new Error(message.reason);
+    await events.insert(message.event, new Date(), randomUUID());
+  }
+  const project = `/v1/projects/${projectId}`;
+  for (const list of [
+    `${path}/deliveries`,
+    `${path}/stats`,
+    ...["deliveries", "events", "webhooks"].map((name) => `${project}/${name}`),
+  ]) {
+    await expectStatus(api.get(list), 200);
+  }
 }
 
 async function rejectEvents(): Promise<void> {

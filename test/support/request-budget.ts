@@ -34,3 +34,18 @@ export async function usedBudgets(projectId: string): Promise<number[]> {
 /** Returns what a project has used in all windows. */
 export const usedBudget = async (projectId: string): Promise<number> =>
   (await usedBudgets(projectId)).reduce((sum, used) => sum + used, 0);
+
+const READ_WINDOW_MS = 30_000;
+
+/** Sets what a project has used of its read budget in this window and the next, in which a slow test may end. */
+export async function givenUsedReads(projectId: string, used: number): Promise<void> {
+  const start = Math.floor(Date.now() / READ_WINDOW_MS) * READ_WINDOW_MS;
+  for (const at of [start, start + READ_WINDOW_MS]) {
+    const Key = { project_id: `reads:${projectId}`, window: new Date(at).toISOString() };
+    const Item = { ...Key, used, expires_at: at / 1000 + 3660 };
+    await dynamo().send(new PutCommand({ TableName: tableName("requestBudgets"), Item }));
+  }
+}
+
+/** Returns the read units that a project was charged in all windows. */
+export const usedReads = (projectId: string): Promise<number> => usedBudget(`reads:${projectId}`);

@@ -170,7 +170,7 @@ export interface paths {
     };
     /**
      * List the deliveries of a project
-     * @description The deliveries of all webhooks that the project has now. Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or about 10 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
+     * @description The deliveries of all webhooks that the project has now. Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or 2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
      */
     get: operations["listProjectDeliveries"];
     put?: never;
@@ -382,7 +382,7 @@ export interface paths {
     };
     /**
      * List the deliveries of a webhook
-     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or about 10 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
+     * @description Newest first, by the time of the event. The `Link` header leads to the next page and is absent on the last one. A page can have fewer entries than `limit`, or none, although more pages follow, because a request reads at most 1,000 rows or 2 MB: rely on the header. `since` and `until` make a search shorter, the other filters do not. Requires membership of the project. Permission: `deliveries:read`.
      */
     get: operations["listDeliveries"];
     put?: never;
@@ -463,7 +463,7 @@ export interface paths {
     put?: never;
     /**
      * Send failed and held deliveries again
-     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
+     * @description Sends the deliveries of events since a time, oldest first, with the same ids. A call ends after 10,000 deliveries, after reading 25,000 or 24 MB, or after 20 seconds, also when it has found none: until `complete` is true, repeat it with `next_cursor` as `cursor`. Enable a disabled webhook first. Counts 10 toward the project's budget of 120 a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook; beyond it, returns 429 `rate_limited`. All callers together can send 3 requests a second, 10 at once; beyond it, returns 429 `rate_limited`. Requires the role `admin` in the project. Permission: `deliveries:write`.
      */
     post: operations["recoverDeliveries"];
     delete?: never;
@@ -2178,7 +2178,7 @@ export interface components {
         };
       };
     };
-    /** @description `rate_limited`: Too many requests. Wait for the number of seconds in `Retry-After`. */
+    /** @description `rate_limited`: Too many requests, or too much read by lists, searches and statistics of the project. Wait for the number of seconds in `Retry-After`. */
     RateLimited: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
@@ -2391,11 +2391,44 @@ export interface components {
       };
     };
     /**
+     * @description `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     *
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
+     */
+    InsufficientPermissionOrProjectSuspended: {
+      headers: {
+        "x-request-id": components["headers"]["x-request-id"];
+        "Cache-Control": components["headers"]["Cache-Control"];
+        "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+        "X-Frame-Options": components["headers"]["X-Frame-Options"];
+        "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+        [name: string]: unknown;
+      };
+      content: {
+        "application/json": {
+          error: {
+            /**
+             * @description Error code for programs. Part of the API.
+             * @enum {string}
+             */
+            code: "insufficient_permission" | "project_suspended";
+            /** @description Error message for people. May change. */
+            message: string;
+            /**
+             * Format: uuid
+             * @description Id of the request, also in the header `x-request-id`.
+             */
+            request_id: string;
+          };
+        };
+      };
+    };
+    /**
      * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
      *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
      *
-     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, and nothing is sent.
+     *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
      */
     Forbidden: {
       headers: {
@@ -3174,7 +3207,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["InsufficientPermission"];
+      403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -3255,7 +3288,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["InsufficientPermission"];
+      403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -3737,7 +3770,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["InsufficientPermission"];
+      403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -3977,7 +4010,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["InsufficientPermission"];
+      403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -4060,7 +4093,7 @@ export interface operations {
       };
       400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["InsufficientPermission"];
+      403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];
@@ -4139,7 +4172,7 @@ export interface operations {
         };
       };
       401: components["responses"]["Unauthorized"];
-      403: components["responses"]["InsufficientPermission"];
+      403: components["responses"]["InsufficientPermissionOrProjectSuspended"];
       404: components["responses"]["NotFound"];
       429: components["responses"]["RateLimited"];
       500: components["responses"]["InternalError"];

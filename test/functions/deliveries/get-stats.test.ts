@@ -1,7 +1,7 @@
 import type { Attempt, Delivery } from "../../../functions/deliveries/delivery.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { timeOfUuid } from "../../../functions/platform/uuid.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { givenDelivery } from "../../support/deliveries.ts";
 import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
@@ -91,18 +91,18 @@ test("the statistics cover the newest 1,000 deliveries and say since when", asyn
   expect(covered_since).toBe(timeOfUuid(oldestRead?.id ?? "").toISOString());
 });
 
-test("the statistics end after four queries, when large rows make each query short", async () => {
-  const { id } = await given(HOUR, [attempt(HOUR)]);
-  const limits: unknown[] = [];
-  interceptDynamo(async ({ command, input }, send) => {
-    if (!command.startsWith("Query") || !String(input.TableName).endsWith("-deliveries")) return send();
-    limits.push(input.Limit);
-    const LastEvaluatedKey = { webhook_id: scenario.webhook.id, id };
-    return { ...(await send()), LastEvaluatedKey };
-  });
-  const { deliveries_read, complete } = await stats();
-  expect(limits).toHaveLength(4);
-  expect({ deliveries_read, complete }).toEqual({ deliveries_read: 1, complete: false });
+test("the statistics end after 250 read units, when rows are large, and say since when", async () => {
+  const body = JSON.stringify({ log: "x".repeat(100_000) });
+  const rows = await inParallel([...Array(30).keys()], 10, (index) =>
+    given(HOUR - index, [attempt(HOUR - index)], { body }),
+  );
+  const calls = watchDynamo();
+  const { deliveries_read, complete, covered_since } = await stats();
+  restoreAws();
+  const units = calls.filter(({ command }) => command === "QueryCommand").reduce((sum, call) => sum + call.units, 0);
+  expect(units).toBeLessThanOrEqual(250);
+  expect({ deliveries_read, complete }).toEqual({ deliveries_read: 20, complete: false });
+  expect(covered_since).toBe(timeOfUuid(rows[10]?.id ?? "").toISOString());
 });
 
 test("the statistics do not read the bodies", async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import { oldestPage } from "../../../functions/deliveries/event-feed-store.ts";
 import * as events from "../../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
@@ -136,7 +137,7 @@ describe("the feed", () => {
     expect(await eventsOf(`event=deploy.started&deployment_id=${other}`)).toEqual([]);
   });
 
-  test.each(["newest", "oldest"])("reads at most 2,000 rows for one page, with order=%s", async (order) => {
+  test.each(["newest", "oldest"])("reads at most 1,000 rows for one page, with order=%s", async (order) => {
     let rowsRead = 0;
     const id = randomUUID();
     interceptDynamo(async ({ command, input }, send) => {
@@ -146,7 +147,7 @@ describe("the feed", () => {
     });
     const { body, headers } = await api.get(`${path}?order=${order}&event=deploy.failed&limit=7`);
     restoreAws();
-    expect({ data: body.data, rowsRead }).toEqual({ data: [], rowsRead: 2_000 });
+    expect({ data: body.data, rowsRead }).toEqual({ data: [], rowsRead: 1_000 });
     const next = linkOf(headers, "next") ?? "";
     expect(next).toMatch(/event=deploy.failed/);
     expect(next).toMatch(/limit=7/);
@@ -239,12 +240,14 @@ describe("a reader who follows the feed", () => {
   test("gets what is stored during a pass that takes longer than an event needs to settle", async () => {
     const now = Date.now();
     const at = (seconds: number) => new Date(now + seconds * 1000);
+    const page = (query: Parameters<typeof oldestPage>[2], time: Date) =>
+      oldestPage(new MeteredReads(projectId, time), projectId, query, time);
     await given({ at: at(-20) });
     await given({ at: at(-10) });
-    const first = await oldestPage(projectId, { limit: 1 }, at(0));
+    const first = await page({ limit: 1 }, at(0));
     const behind = await given({ at: at(-30), storedAt: at(1) });
-    const rest = await oldestPage(projectId, { limit: 5, after: first.next }, at(120));
-    const later = await oldestPage(projectId, { limit: 5, after: rest.follow }, at(121));
+    const rest = await page({ limit: 5, after: first.next }, at(120));
+    const later = await page({ limit: 5, after: rest.follow }, at(121));
     expect(deploymentsOf([...rest.items, ...later.items])).toContain(behind);
   });
 

@@ -117,7 +117,7 @@ test("the delivery list and the detail say what each delivery waits for", async 
     const { body } = await scenario.api.get(`${path}/${row?.id}`);
     expect(body.data).toMatchObject({ waiting_for: "recovery", next_attempt_at: probe_at });
   }
-  await changeWebhook(scenario.webhook, { suspended_at: at(-1) });
+  await changeWebhook(scenario.webhook, { disabled_at: at(-1) });
   expect(await waits()).toEqual([null, "suspended", "suspended", "suspended", null, "suspended"]);
 });
 
@@ -221,19 +221,22 @@ describe("the delivery list with a status", () => {
     expect(nextOf(headers)).toContain(`${path}?status=failed&cursor=`);
   });
 
-  test("ends a page after 2,500 read units, when rows are large", async () => {
+  test("ends a page after 250 read units, when rows are large", async () => {
     const data = { log: "x".repeat(60_000) };
-    const rows = await givenMany(200, () => ({ status: "succeeded", body: JSON.stringify({ data }) }));
+    const rows = await givenMany(60, () => ({ status: "succeeded", body: JSON.stringify({ data }) }));
     const calls = watchDynamo();
     const { body, headers } = await scenario.api.get(`${path}?status=failed`);
     restoreAws();
     expect(body.data).toEqual([]);
     const units = calls.filter(({ command }) => command === "QueryCommand").reduce((sum, call) => sum + call.units, 0);
-    expect(units).toBeGreaterThan(2_500);
-    expect(units).toBeLessThan(2_500 + 256 + 10);
+    expect(units).toBeGreaterThan(240);
+    // The engine reports a row more than it charges when a query ends at 1 MB.
+    expect(units).toBeLessThanOrEqual(250 + 8);
     const pages = await readPages(nextOf(headers) ?? "");
     expect(pages.flat()).toEqual([]);
-    expect(idsOf((await scenario.api.get(`${path}?limit=100`)).body.data)).toEqual(newestFirst(rows).slice(0, 100));
+    const unfiltered = await readPages(`${path}?limit=100`);
+    expect(unfiltered.length).toBeGreaterThan(1);
+    expect(unfiltered.flat()).toEqual(newestFirst(rows));
   });
 
   test("that no delivery has returns empty pages", async () => {

@@ -132,6 +132,18 @@ describe("many rows to recover", () => {
     expect(await takenIds()).toEqual([rows.at(-1)?.id]);
   }, 120_000);
 
+  test("end a call after 6,000 read units, when rows are large", async () => {
+    await givenMany(1_600, () => false);
+    // Each page consumes as much as a megabyte of larger rows.
+    interceptDynamo(async ({ command, input }, send) => {
+      const isScan = command === "QueryCommand" && String(input.TableName).endsWith("-deliveries");
+      return isScan ? { ...(await send()), ConsumedCapacity: { CapacityUnits: 2_000 } } : send();
+    });
+    const first = await recoverFrom();
+    expect(first).toMatchObject({ count: 0, complete: false });
+    expect(await recoverFrom(first.next_cursor)).toEqual({ count: 0, complete: true, next_cursor: null });
+  });
+
   describe("in full pages of failed rows", () => {
     const PAGE = 4_000;
     const idOf = (index: number) => `01950000-0000-7000-8000-${String(index).padStart(12, "0")}`;

@@ -254,6 +254,31 @@ describe("while a project is suspended", () => {
     expect(budgets.Items).toEqual([]);
   });
 
+  test("deliveries and events cannot be read, and are not; why can be read, and the credentials", async () => {
+    const { id } = await givenDelivery(scenario.webhook);
+    const project = `/v1/projects/${scenario.projectId}`;
+    await suspend();
+    const queries: string[] = [];
+    interceptDynamo(async ({ command, input }, send) => {
+      if (command === "QueryCommand") queries.push(String(input.TableName));
+      return send();
+    });
+    const ofWebhook = ["", `/${id}`].map((rest) => `${scenario.path}/deliveries${rest}`);
+    const ofProject = ["deliveries", "events"].map((name) => `${project}/${name}`);
+    const certification = `${scenario.path}/certifications/${randomUUID()}`;
+    for (const path of [...ofWebhook, ...ofProject, `${scenario.path}/stats`, certification]) {
+      expect({ path, ...errorOf(await scenario.api.get(path)) }).toEqual({ path, ...suspendedError });
+    }
+    expect(queries.filter((table) => /-(deliveries|events)$/.test(table))).toEqual([]);
+    const names = ["webhooks", "audit-events", "service-accounts", "trusted-workflows"];
+    for (const path of ["/v1/projects", scenario.path, ...names.map((name) => `${project}/${name}`)]) {
+      expect({ path, status: (await scenario.api.get(path)).status }).toEqual({ path, status: 200 });
+    }
+    restoreAws();
+    await resume();
+    for (const path of [...ofWebhook, ...ofProject]) expect((await scenario.api.get(path)).status).toBe(200);
+  });
+
   test("a viewer still gets forbidden, and another user not_found", async () => {
     await suspend();
     expect(errorOf(await scenario.viewer.post(`${scenario.path}/test`))).toMatchObject({ code: "forbidden" });

@@ -1,0 +1,171 @@
+import { randomUUID } from "node:crypto";
+import { type MeteredReads, meteredReads } from "../../../functions/access/metered-reads-store.ts";
+import * as events from "../../../functions/deliveries/event-store.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import { interceptDynamo, isCall, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { eventOf, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
+import { givenUsedReads, usedReads } from "../../support/request-budget.ts";
+import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService();
+});
+afterAll(() => service.stop());
+afterEach(restoreAws);
+
+/** Payloads that make a row consume 12.5 units, or 25 if the read is strongly consistent. */
+const data = { log: "x".repeat(98_000) };
+
+const givenRows = (webhook: Webhook, count: number, body = JSON.stringify({ data })) =>
+  inParallel([...Array(count).keys()], 10, (index) =>
+    givenDelivery(webhook, { at: new Date(Date.now() - 1_000 * (index + 1)), status: "succeeded", body }),
+  );
+
+describe("each list", () => {
+  let scenario: Scenario;
+  let paths: Record<string, string>;
+  beforeAll(async () => {
+    scenario = await newScenario(service);
+    const { projectId, webhook, path } = scenario;
+    await givenRows(webhook, 30);
+    for (let count = 0; count < 8; count++) await givenRows((await givenWebhook({ projectId })).webhook, 3);
+    await inParallel([...Array(15).keys()], 5, async () => {
+      const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, { data })));
+      if (!message.ok) throw new Error(message.reason);
+      await events.insert(message.event, new Date(), randomUUID());
+    });
+    paths = {
+      "deliveries of a webhook": `${path}/deliveries?error_code=tls_error`,
+      "deliveries of a project": `/v1/projects/${projectId}/deliveries?deployment_id=${randomUUID()}`,
+      statistics: `${path}/stats`,
+      events: `/v1/projects/${projectId}/events?deployment_id=${randomUUID()}`,
+      "events, oldest first": `/v1/projects/${projectId}/events?order=oldest&deployment_id=${randomUUID()}`,
+      webhooks: `/v1/projects/${projectId}/webhooks`,
+    };
+  });
+
+  const lists = ["deliveries of a webhook", "deliveries of a project", "statistics", "events", "events, oldest first"];
+
+  /** Calls a list, and returns the units that its queries consumed. */
+  async function call(list: string) {
+    const calls = watchDynamo();
+    const response = await scenario.viewer.get(paths[list] ?? "");
+    restoreAws();
+    const units = calls.filter(({ command }) => command === "QueryCommand").reduce((sum, each) => sum + each.units, 0);
+    return { ...response, units, writes: calls.filter(({ command }) => command.startsWith("Update")).length };
+  }
+
+  test.each([...lists, "webhooks"])(
+    "%s: a page of large rows reads at most 250 units, charged in at most two writes",
+    async (list) => {
+      const before = await usedReads(scenario.projectId);
+      const { status, units, writes } = await call(list);
+      expect(status).toBe(200);
+      expect(units).toBeGreaterThan(150);
+      expect(units).toBeLessThanOrEqual(250);
+      expect(writes).toBeLessThanOrEqual(2);
+      // The query for the webhooks of a project is not metered: one unit for 4 KB of them.
+      expect(units - ((await usedReads(scenario.projectId)) - before)).toBeLessThanOrEqual(2);
+    },
+  );
+
+  test.each([...lists, "webhooks"])("%s: is rejected with 429 beyond the budget, before it reads", async (list) => {
+    await givenUsedReads(scenario.projectId, 5_000);
+    const response = await call(list);
+    expect(errorOf(response)).toEqual({ status: 429, code: "rate_limited" });
+    const seconds = Number(response.headers.get("retry-after"));
+    expect(seconds).toBeGreaterThanOrEqual(1);
+    expect(seconds).toBeLessThanOrEqual(30);
+    expect(response.body.error.message).toContain(`Try again in ${seconds} s.`);
+    // One query of a megabyte, whose rows are larger than expected.
+    expect(response.units).toBeLessThanOrEqual(260);
+    await givenUsedReads(scenario.projectId, 0);
+  });
+});
+
+test("a list of small rows costs no write", async () => {
+  const { viewer, path, webhook } = await newScenario(service);
+  await givenRows(webhook, 40, "{}");
+  const writes: string[] = [];
+  interceptDynamo(async (call, send) => {
+    if (isCall(call, "UpdateItem", "request-budgets")) writes.push(call.command);
+    return send();
+  });
+  for (const list of ["/deliveries?limit=100", "/deliveries?status=failed", "/stats", ""]) {
+    expect((await viewer.get(`${path}${list}`)).status).toBe(200);
+  }
+  expect(writes).toEqual([]);
+});
+
+test("the budget of reads leaves that of test deliveries as it is", async () => {
+  const { api, path, projectId } = await newScenario(service);
+  await givenUsedReads(projectId, 5_000);
+  expect((await api.post(`${path}/test`, {})).status).toBe(202);
+});
+
+describe("meteredReads", () => {
+  const now = new Date("2026-03-01T10:15:40.000Z");
+  let webhook: Webhook;
+  let projectId: string;
+  beforeEach(async () => {
+    ({ webhook } = await givenWebhook());
+    projectId = webhook.project_id;
+  });
+
+  const readAll = async (reads: MeteredReads, Limit: number) => {
+    let ExclusiveStartKey: Record<string, unknown> | undefined;
+    do {
+      const page = await reads.query({
+        TableName: tableName("deliveries"),
+        KeyConditionExpression: "webhook_id = :webhook",
+        ExpressionAttributeValues: { ":webhook": webhook.id },
+        Limit,
+        ExclusiveStartKey,
+      });
+      ExclusiveStartKey = page.LastEvaluatedKey;
+    } while (ExclusiveStartKey !== undefined && reads.rowsLeft > 0);
+  };
+
+  test("does not let concurrent requests exceed the budget together", async () => {
+    await givenRows(webhook, 25);
+    let [inFlight, mostInFlight, consumed] = [0, 0, 0];
+    interceptDynamo(async (call, send) => {
+      const output = (await send()) as { ConsumedCapacity?: { CapacityUnits: number } };
+      if (call.command === "QueryCommand") consumed += output.ConsumedCapacity?.CapacityUnits ?? 0;
+      return output;
+    });
+    const results = await inParallel([...Array(40).keys()], 40, async () => {
+      mostInFlight = Math.max(mostInFlight, ++inFlight);
+      return meteredReads(projectId, now, (reads) => readAll(reads, 100)).then(
+        () => true,
+        (error) => {
+          expect(error).toMatchObject({ code: "rate_limited" });
+          return false;
+        },
+      );
+    });
+    const accepted = results.filter(Boolean).length;
+    expect(mostInFlight).toBe(40);
+    expect(accepted).toBeGreaterThan(0);
+    expect(accepted).toBeLessThanOrEqual(21);
+    expect(await usedReads(projectId)).toBeLessThanOrEqual(5_000);
+    expect(consumed).toBeGreaterThan(0);
+  });
+
+  test("charges a single query that consumed more than expected", async () => {
+    await givenRows(webhook, 5);
+    await meteredReads(projectId, now, (reads) => readAll(reads, 5));
+    expect(await usedReads(projectId)).toBe(60.5);
+  });
+
+  test("returns what it reserved and did not use, to the window in which it reserved", async () => {
+    await givenRows(webhook, 6);
+    await meteredReads(projectId, now, (reads) => readAll(reads, 2));
+    expect(await usedReads(projectId)).toBe(72.5);
+  });
+});
