@@ -2,9 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
-import { sqs } from "../../functions/platform/aws.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { command, UsageError } from "../local/command.ts";
@@ -15,6 +13,7 @@ import { hasServiceSignature, hasStandardSignature, startReceiver } from "../loc
 import { demoUser, seedDemoUser } from "../local/demo-user.ts";
 import { mintToken } from "../local/mint-token.ts";
 import { findRunning } from "../local/running-service.ts";
+import { sendEvent } from "../local/send-event.ts";
 import { allowsLocalReceivers, readSettings, setFunctionDefaults, settingRows } from "../local/settings.ts";
 import { startCommand } from "../local/shell-commands.ts";
 import { StartError } from "../local/start-error.ts";
@@ -128,7 +127,7 @@ async function showSteps(
   step("The pipeline reports a deployment", "SQS deployment-events");
   const deployment = { projectId: demoUser.projectId, deploymentId: randomUUID(), now: new Date() };
   const event = sampleEvent("deploy.succeeded", deployment);
-  await sqs().send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: JSON.stringify(event) }));
+  await sendEvent(eventsQueueUrl, event);
   const sentAt = performance.now();
   show(`deployment ${event.deployment_id}`);
 

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
-import { sqs } from "../../functions/platform/aws.ts";
 import { canonicalUuid } from "../../functions/platform/uuid.ts";
 import { command, UsageError } from "../local/command.ts";
 import { connect } from "../local/connect.ts";
+import { sendEvent } from "../local/send-event.ts";
 import { settingRows } from "../local/settings.ts";
 
 const help = {
@@ -39,7 +38,7 @@ export async function main(): Promise<void> {
       url: options.url,
     });
     const { eventsQueueUrl } = await connect();
-    await sqs().send(new SendMessageCommand({ QueueUrl: eventsQueueUrl, MessageBody: JSON.stringify(event) }));
+    await sendEvent(eventsQueueUrl, event);
     return `queued ${event.event} of deployment ${event.deployment_id}`;
   });
 }

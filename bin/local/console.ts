@@ -1,16 +1,15 @@
 import { createHash, randomUUID } from "node:crypto";
 import type http from "node:http";
-import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
-import { sqs } from "../../functions/platform/aws.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import { ApiError } from "../../functions/platform/errors.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from "../../lib/console-headers.ts";
 import type { PageFile } from "../../packages/console/build.ts";
 import { readBody } from "./read-body.ts";
+import { sendEvent as sendToQueue } from "./send-event.ts";
 
 /*
  * The pages of a local run, on the port of the API: the home page, the console, and the endpoint by which the console sends
@@ -117,10 +116,9 @@ async function sendEvent(request: http.IncomingMessage): Promise<PageResponse> {
     throw new ApiError("forbidden", "Only the console can send events here. Elsewhere, use npm run event.");
   const { project_id, event } = await readJson(request);
   const sample = sampleEvent(event, { projectId: project_id, deploymentId: randomUUID(), now: new Date() });
-  const message = JSON.stringify(sample);
-  const read = parseDeploymentEvent(message);
+  const read = parseDeploymentEvent(JSON.stringify(sample));
   if (!read.ok) throw new ApiError("validation_error", `This is not a deployment event: ${read.reason}.`);
-  await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: message }));
+  await sendToQueue(queueUrl("events"), sample);
   const { deployment_id } = sample;
   return { status: 202, headers: apiHeaders(), body: JSON.stringify({ data: { deployment_id } }) };
 }

@@ -3,6 +3,7 @@ import type { QueueKey } from "../manifest/queues.ts";
 import { sqs } from "../platform/aws.ts";
 import { queueUrl } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
+import { messageBody } from "../platform/message-body.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { NewerMessageError } from "../platform/sqs-consumer.ts";
 import type { Attempt, Delivery, PendingDelivery } from "./delivery.ts";
@@ -174,7 +175,7 @@ const MAX_CARRIED_BYTES = 60_000;
 export const fitsInMessage = (delivery: PendingDelivery): boolean =>
   sizeOf({ kind: "first", delivery }) <= MAX_CARRIED_BYTES;
 
-const sizeOf = (message: DeliveryMessage): number => Buffer.byteLength(JSON.stringify(message));
+const sizeOf = (message: DeliveryMessage): number => Buffer.byteLength(messageBody(message));
 
 const MAX_BATCH = 10;
 /** The limit of SQS for the messages of a batch together, less the space for attributes. */
@@ -224,7 +225,7 @@ async function sendBatch<Message extends DeliveryMessage>(
           QueueUrl: queueUrl(queueOf[lane]),
           Entries: waiting.map((message, index) => ({
             Id: String(index),
-            MessageBody: JSON.stringify(message),
+            MessageBody: messageBody(message),
             DelaySeconds: delaySeconds,
             // Fair queues: the messages of one busy project do not hold up the others.
             // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html

@@ -17,6 +17,7 @@ import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
 import { deadLetterUrl, queueUrl, tableName } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
+import { messageBody } from "../../functions/platform/message-body.ts";
 import { createWebhook, type Webhook } from "../../functions/webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../../functions/webhooks/webhook-secret-store.ts";
 import * as webhooks from "../../functions/webhooks/webhook-store.ts";
@@ -150,9 +151,7 @@ async function write(rows: Delivery[]): Promise<void> {
 
 /** Sends an event to the events queue, as the pipeline does. */
 export async function publish(event: object): Promise<void> {
-  // The embedded queue, unlike SQS, rejects characters above U+FFFF. JSON can escape them as surrogate pairs.
-  const text = JSON.stringify(event).replace(/[\ud800-\udfff]/g, (half) => `\\u${half.charCodeAt(0).toString(16)}`);
-  await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: text }));
+  await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: messageBody(event) }));
 }
 
 /** Returns the queue message for an attempt. */

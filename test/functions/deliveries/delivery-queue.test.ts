@@ -100,6 +100,16 @@ test.each([
   expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
 });
 
+test("messages with characters that SQS refuses arrive unchanged", async () => {
+  const text = "\ufffe\uffff\u0000\ud800";
+  const delivery = carriedDelivery(text);
+  const unrecorded = unrecordedOf(delivery);
+  const withExcerpt = { ...unrecorded, attempt: { ...unrecorded.attempt, response_excerpt: text } };
+  expect(await enqueueFirst([delivery])).toEqual([]);
+  expect(await enqueueUnrecorded(withExcerpt, 0)).toBe(true);
+  expect(await takeDeliveryMessages()).toEqual([{ kind: "first", delivery }, withExcerpt]);
+});
+
 test("a batch has at most 250 KB, and no message is split or lost", async () => {
   const carried = [200, 49, 2, 100, 100, 49, 49].map((kilobytes) => carriedDelivery("x".repeat(kilobytes * 1_000)));
   const batches = watchQueue();

@@ -1,5 +1,5 @@
 import { Webhook as Verifier } from "standardwebhooks";
-import { interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import { interceptSqs, restoreAws, watchQueue } from "../../support/aws-calls.ts";
 import { changeWebhook, eventOf, publish, rowsOf, takeMessages } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -52,6 +52,21 @@ test("an event on the queue reaches its receiver, signed with the secret that cr
   await eventually(async () =>
     expect(await rowsOf(webhook)).toMatchObject([{ status: "succeeded", attempt_count: 1 }]),
   );
+});
+
+test("an event with U+FFFE and U+FFFF, which SQS refuses, reaches its receiver unchanged, with its first message", async () => {
+  const receiver = await newReceiver();
+  const webhook = await subscribe(receiver);
+  const event = eventOf(projectId, { data: { "key \uffff": "text \ufffe", escaped: String.raw`\uffff` } });
+  const batches = watchQueue();
+  await publish(event);
+  const [request] = await receiver.waitFor(1);
+  expect(request?.body).toBe(JSON.stringify(event));
+  await eventually(async () =>
+    expect(await rowsOf(webhook)).toMatchObject([{ status: "succeeded", attempt_count: 1 }]),
+  );
+  const kinds = batches.flatMap(({ Entries }) => Entries.map(({ MessageBody }) => JSON.parse(MessageBody).kind));
+  expect(kinds).toEqual(["first"]);
 });
 
 test("a failed delivery is retried under the same id, not before the time of Retry-After", async () => {
