@@ -8,7 +8,7 @@ import { readText } from "./webhook-secrets.ts";
 const help = `
 The file is YAML or JSON:
 
-  project: shop                        # id or name; optional; --project overrides it
+  project: shop                        # id or name; optional; --project overrides it; a workflow's token needs the id
   webhooks:
     - url: https://example.com/hook
       events: [deploy.succeeded, deploy.failed]

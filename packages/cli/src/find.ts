@@ -12,13 +12,21 @@ export const isUuid = (text: string): boolean => UUID.test(text);
 const notFound = (message: string, advice: string) => new CommandError(exitCodes.notFound, message, advice);
 
 /**
- * Finds a project by its id or its name.
+ * Finds a project by its id or its name. A workflow must pass the id: any project can trust it, also one that takes the
+ * name of another.
  * @param idOrName undefined selects the only project of the user
  * @returns the id; an id that is passed is returned unchecked
- * @throws CommandError when no project matches, or several do
+ * @throws CommandError when no project matches, or several do, or the credential is the token of a workflow
  */
 export async function findProject(api: Client, idOrName: string | undefined): Promise<string> {
   if (idOrName !== undefined && isUuid(idOrName)) return idOrName;
+  if ((await api.getCurrentCredential()).type === "workflow") {
+    const rule =
+      idOrName === undefined
+        ? "With the token of a workflow, the id of the project is required: any project can trust the workflow."
+        : `With the token of a workflow, "${idOrName}" must be the id of the project: another one can trust the workflow and take the name.`;
+    throw usageError(rule, "Pass the id. A person can read it with svc projects list.");
+  }
   const projects = await api.listProjects();
   const matches = idOrName === undefined ? projects : projects.filter(({ name }) => name === idOrName);
   const [project, second] = matches;

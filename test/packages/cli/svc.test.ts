@@ -9,6 +9,7 @@ import { text } from "node:stream/consumers";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { createProgram } from "../../../packages/cli/src/program.ts";
+import { type CiSystem, startCiSystem } from "../../support/ci-system.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { needs } from "../../support/optional-program.ts";
@@ -26,11 +27,13 @@ let token: string;
 let key: string;
 let userId: string;
 let projectId: string;
+let ci: CiSystem;
 /** The environment of a user with an API key and one project. */
 let env: Record<string, string>;
 
 beforeAll(async () => {
   process.env.RETRY_SCHEDULE = "1,1";
+  ci = await startCiSystem("ci");
   service = await startTestService({ deliver: true });
   receiver = await startReceiver();
   ({ api, token, userId } = service.user());
@@ -468,6 +471,35 @@ describe("workflows", () => {
     expect(named).toMatchObject({ code: 2, stderr: expect.stringContaining("because a name can be taken over") });
     expect((await workflows("trust", "1", "--permission", "keys:write")).code).toBe(2);
     expect((await workflows("trust", "1")).code).toBe(2);
+  });
+
+  test("the token of a job finds a project by its id only, not that of a stranger who trusts it and took the name", async () => {
+    const [stranger, owner] = [service.user(), service.user()];
+    const captured = await service.project(stranger.userId);
+    const shop = await service.project(owner.userId);
+    await stranger.api.post(`/v1/projects/${captured}/trusted-workflows`, ci.trust);
+    const job = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: ci.token() };
+    const webhooks = [{ url: "https://example.com/?token=private", events: ["deploy.failed"] }];
+    const apply = (project?: string) =>
+      svc(["apply", "-f", "-"], { env: job, input: JSON.stringify({ project, webhooks }), showsSecret: true });
+    const create = ["webhooks", "create", "https://example.com/?token=private", "--events", "deploy.failed"];
+    const refused = [
+      await apply("Project"),
+      await apply(),
+      await svcHere([...create, "--project", "Project"], { env: job }),
+      await svcHere(create, { env: job }),
+      await svcHere(["deliveries", "list"], { env: job }),
+    ];
+    for (const { code, stdout, stderr } of refused) {
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toMatch(/^With the token of a workflow, .*the id of the project/);
+    }
+    expect((await stranger.api.get(`/v1/projects/${captured}/webhooks`)).body.data).toEqual([]);
+
+    await owner.api.post(`/v1/projects/${shop}/trusted-workflows`, ci.trust);
+    expect((await apply(shop)).code).toBe(0);
+    expect((await svcHere(["webhooks", "list", "--project", shop], { env: job })).code).toBe(0);
+    expect((await owner.api.get(`/v1/projects/${shop}/webhooks`)).body.data).toMatchObject(webhooks);
   });
 });
 
@@ -956,8 +988,9 @@ describe("when a request fails", () => {
 
 test("--debug logs requests without their content", async () => {
   const { stderr } = await svcHere(["--debug", "webhooks", "list"], { env });
-  const lines = stderr.trim().split("\n").slice(0, 2);
+  const lines = stderr.trim().split("\n").slice(0, 3);
   expect(lines).toEqual([
+    expect.stringMatching(/^GET \/v1\/api-keys\/current 200 [\w-]{36}$/),
     expect.stringMatching(/^GET \/v1\/projects 200 [\w-]{36}$/),
     expect.stringMatching(/^GET \/v1\/projects\/[\w-]{36}\/webhooks 200 [\w-]{36}$/),
   ]);
