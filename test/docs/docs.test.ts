@@ -161,3 +161,11 @@ test("the paths that the documents name exist", () => {
   const missing = named.filter(([, name]) => !existsSync(join(root, name)));
   expect(missing).toEqual([]);
 });
+
+test("no page and no workflow installs a package of this repository by its name: none is in a registry", () => {
+  const workflows = readdirSync(join(root, "docs/github-actions")).map((name) => join("docs/github-actions", name));
+  const named = [...pages, ...workflows].filter((path) =>
+    /\b(npm|npx)\b.*[ "']@deployment-webhooks\//.test(page(path)),
+  );
+  expect(named).toEqual([]);
+});

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from "node:child_process";
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import {
   existsSync,
@@ -30,6 +30,7 @@ import { stages } from "../../lib/stages.ts";
 import { AUDIENCE, type CiSystem, startCiSystem } from "../support/ci-system.ts";
 import { closeAfterFile } from "../support/cleanup.ts";
 import { eventOf } from "../support/deliveries.ts";
+import { pack, userEnvironment } from "../support/npm-pack.ts";
 import { needs } from "../support/optional-program.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type ProxiedRequest, startTamperingProxy, type Tampering } from "../support/tampering-proxy.ts";
@@ -513,9 +514,32 @@ needs("bash", "jq").describe("wait-for-a-deployment.yml, run", () => {
     expect(steps.filter(({ env }) => JSON.stringify(env ?? {}).includes("secrets."))).toEqual([wait]);
   });
 
-  test("installs the version of this repository", () => {
-    const { name, version } = JSON.parse(readFileSync(join(root, "packages/cli/package.json"), "utf8"));
-    expect(steps.find(({ run }) => run?.startsWith("npm "))?.run).toContain(` ${name}@${version}`);
+  test("installs svc from a tarball with the configured hash, and from no other file", async () => {
+    const tarball = readFileSync(pack("packages/cli").tarball);
+    const server = http.createServer((_, response) => response.end(tarball)).listen(0, "127.0.0.1");
+    closeAfterFile(async () => void server.close());
+    await once(server, "listening");
+    const prefix = join(work, "global");
+    const install = (SVC_SHA256: string) =>
+      runStep(
+        steps.find(({ name }) => name === "Install svc"),
+        {
+          PATH: userEnvironment.PATH,
+          RUNNER_TEMP: work,
+          SVC_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/svc.tgz`,
+          SVC_SHA256,
+          npm_config_prefix: prefix,
+        },
+      );
+    for (const wrong of ["0".repeat(64), ""]) {
+      expect((await install(wrong)).code).not.toBe(0);
+      expect(existsSync(join(prefix, "bin/svc"))).toBe(false);
+    }
+    const hash = createHash("sha256").update(tarball).digest("hex");
+    expect(await install(hash)).toMatchObject({ code: 0 });
+    const { version } = JSON.parse(readFileSync(join(root, "packages/cli/package.json"), "utf8"));
+    const printed = execFileSync(join(prefix, "bin/svc"), ["--version"], { env: userEnvironment, encoding: "utf8" });
+    expect(printed).toBe(`${version}\n`);
   });
 
   test("returns the address of a deployment that has succeeded", async () => {
