@@ -1,8 +1,8 @@
 import { AccessLogFormat, type IAccessLogDestination, LogGroupLogDestination } from "aws-cdk-lib/aws-apigateway";
-import { FilterPattern, LogGroup } from "aws-cdk-lib/aws-logs";
+import { FilterPattern } from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
 import { METRICS_NAMESPACE } from "../functions/manifest/metrics.ts";
-import { deletedOnlyByRollback } from "./removal-policy.ts";
+import { createLogGroup } from "./log-group.ts";
 import type { StageContext } from "./service-function.ts";
 
 /**
@@ -43,13 +43,9 @@ export const SERVER_ERRORS = "ServerErrors";
 /** Creates the log group of the access log, which counts 5xx responses, and returns the options of an API stage that write to it. */
 export function accessLog(
   scope: Construct,
-  { stage, key }: StageContext,
+  context: StageContext,
 ): { accessLogDestination: IAccessLogDestination; accessLogFormat: AccessLogFormat } {
-  const group = new LogGroup(scope, "AccessLog", {
-    retention: stage.logRetention,
-    removalPolicy: deletedOnlyByRollback(stage),
-    ...(key && { encryptionKey: key }),
-  });
+  const group = createLogGroup(scope, "AccessLog", context);
   // Not the metric 5XXError: API Gateway counts a gateway response as 4XXError if its status or its body is changed, and
   // all of ours are. https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-metrics-and-dimensions.html
   group.addMetricFilter("ServerErrors", {

@@ -8,6 +8,7 @@ import { addApiDomain, tls } from "./api-domain.ts";
 import { addFallbackMethods } from "./fallback-methods.ts";
 import { addFirewall } from "./firewall.ts";
 import { addGatewayResponses } from "./gateway-responses.ts";
+import { createLogGroup } from "./log-group.ts";
 import { ServiceFunction, type StageContext } from "./service-function.ts";
 import { firewallOf, type Stage } from "./stage.ts";
 
@@ -86,12 +87,15 @@ function routeEndpoints(
   const authorized = { authorizationType: apigateway.AuthorizationType.CUSTOM, authorizer };
   const open = { authorizationType: apigateway.AuthorizationType.NONE };
   const { role: credentialsRole, allowToInvoke } = createInvoker(folder);
+  // One for all: the streams have the names of the functions, and a query finds a failing endpoint without knowing it.
+  const logGroup = createLogGroup(folder, "Logs", context);
   const created = rows.map((row) => {
     const { method, path, file, access } = row;
     const endpoint = new ServiceFunction(folder, context, {
       ...ENDPOINT,
       ...row,
       description: `${method} ${path}`,
+      logGroup,
       environment: { CORS_ORIGINS: context.stage.corsOrigins?.join(",") },
     });
     const { functionArn } = endpoint.lambda;

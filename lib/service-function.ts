@@ -1,15 +1,15 @@
 import { Duration, RemovalPolicy } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as lambda from "aws-cdk-lib/aws-lambda";
-import * as logs from "aws-cdk-lib/aws-logs";
+import type { ILogGroup } from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import type { Grants, SettingKey } from "../functions/manifest/grants-schema.ts";
 import { environmentFor } from "./environment.ts";
 import { allow, type StageResources, secretStatementsFor, statementsFor } from "./grants.ts";
 import { kmsStatementsFor } from "./kms-grants.ts";
 import type { KmsKey } from "./kms-key.ts";
+import { createLogGroup } from "./log-group.ts";
 import { constructId } from "./names.ts";
-import { deletedOnlyByRollback } from "./removal-policy.ts";
 import { reservedConcurrencyOf, type Stage } from "./stage.ts";
 
 /** The inputs that all functions of a stage share. */
@@ -32,6 +32,8 @@ export interface ServiceFunctionProps {
   memoryMb: number;
   /** Overrides the variables that follow from `uses` and the stage. Undefined values are left out. */
   environment?: Record<string, string | undefined>;
+  /** Shared with other functions; absent = one of its own. */
+  logGroup?: ILogGroup;
   recursiveLoop?: lambda.RecursiveLoop;
   /** Callers call an alias, which gradual-deployment.ts moves to new versions. */
   hasAlias?: boolean;
@@ -45,11 +47,7 @@ export class ServiceFunction extends Construct {
 
   constructor(scope: Construct, { stage, data, key, code }: StageContext, props: ServiceFunctionProps) {
     super(scope, constructId(props.file));
-    const logGroup = new logs.LogGroup(this, "Logs", {
-      retention: stage.logRetention,
-      removalPolicy: deletedOnlyByRollback(stage),
-      ...(key && { encryptionKey: key }),
-    });
+    const { logGroup = createLogGroup(this, "Logs", { stage, key }) } = props;
     // CDK's default role could write to every log group of the account. The policy is part of the role, not a resource of its
     // own: a stack has at most 500 resources.
     // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html

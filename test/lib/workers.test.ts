@@ -72,14 +72,18 @@ test.each(rows)("$file has its trigger, and no other", ({ file }) => {
   });
 });
 
-test("every function logs JSON to its own log group, which keeps logs for a week in dev", () => {
-  const groups = dev.all("AWS::Lambda::Function").map(({ Properties }) => {
+test("every function logs JSON, each worker to its own log group and all endpoints to one, for a week in dev", () => {
+  const groups = dev.all("AWS::Lambda::Function").map(({ id, Properties }) => {
     expect(Properties.LoggingConfig.LogFormat).toBe("JSON");
     const group = dev.target(Properties.LoggingConfig.LogGroup);
     expect(group.Properties.RetentionInDays).toBe(7);
-    return group.id;
+    return { isEndpoint: id.startsWith("Endpoints"), group: group.id };
   });
-  expect(new Set(groups).size).toBe(groups.length);
+  const [ofEndpoints, ofWorkers] = [true, false].map((is) => groups.filter(({ isEndpoint }) => isEndpoint === is));
+  expect(new Set(ofEndpoints?.map(({ group }) => group)).size).toBe(1);
+  expect(ofEndpoints?.length).toBeGreaterThan(1);
+  expect(new Set(groups.map(({ group }) => group)).size).toBe(1 + workers.length);
+  expect(ofWorkers).toHaveLength(workers.length);
 });
 
 test("Lambda logs platform lines only from level WARN", () => {

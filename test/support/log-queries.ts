@@ -14,7 +14,7 @@ const accessLog = readFileSync(join(root, "lib/access-log.ts"), "utf8");
 const keywords =
   /^(filter|fields|stats|sort|limit|by|as|and|or|not|like|in|asc|desc|count|count_distinct|sum|min|max|pct|latest)$/;
 /** https://docs.aws.amazon.com/lambda/latest/dg/telemetry-schema-reference.html */
-const platformFields = /^(@timestamp|type|record\.(status|errorType|metrics\.\w+))$/;
+const platformFields = /^(@timestamp|@logStream|type|record\.(status|errorType|metrics\.\w+))$/;
 const metricNames: string[] = Object.values(metrics).map(({ name }) => name);
 
 /** Returns the fields that a query reads, without those that it defines itself (`as …`). */
