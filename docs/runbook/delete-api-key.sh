@@ -38,5 +38,5 @@ aws dynamodb transact-write-items --transact-items "[
   {\"Delete\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":$entry,\"ConditionExpression\":\"key_hash = :seen\",\"ExpressionAttributeValues\":{\":seen\":{\"S\":\"${hashes[0]}\"}}}},
   {\"Update\":{\"TableName\":\"$STACK-user-api-keys\",\"Key\":{\"user_id\":{\"S\":\"$1\"},\"id\":{\"S\":\"#count\"}},\"UpdateExpression\":\"ADD key_count :minusOne\",\"ExpressionAttributeValues\":{\":minusOne\":{\"N\":\"-1\"}}}},
   $(audit_put "$scope" api_key.deleted "$2"),
-  $(notification_put api_key.revoked "$data" "$project")
+  $(notification_put api_key.revoked "$data" "${project:-$1}" "$project")
 ]"

@@ -34,5 +34,5 @@ aws dynamodb transact-write-items --transact-items "[
     \"UpdateExpression\":\"SET disabled_at = :at, disabled_reason = :manual\",\"ConditionExpression\":\"attribute_exists(id) AND attribute_not_exists(disabled_at)\",
     \"ExpressionAttributeValues\":{\":at\":{\"S\":\"$(date -u +%FT%T.000Z)\"},\":manual\":{\"S\":\"manual\"}}}},
   $(audit_put "project:$1" webhook.disabled "$2" '{"reason":{"S":"manual"}}'),
-  $(notification_put webhook.disabled "$data" "$1")
+  $(notification_put webhook.disabled "$data" "$1" "$1")
 ]"

@@ -82,15 +82,17 @@ audit_put() {
     "$3" "${4:-{\}}" $(($(date -u +%s) + 400 * 86400))
 }
 
-# notification_put TYPE DATA [PROJECT]: prints the item of a transaction that notifies owners within a minute or two, for example:
-# notification_put webhook.disabled '{"webhook_id":{"S":"<webhook>"}}' <project>
+# notification_put TYPE DATA OWNER [PROJECT]: prints the item of a transaction that notifies the owner, a project or a user,
+# within a minute or two, for example:
+# notification_put webhook.disabled '{"webhook_id":{"S":"<webhook>"}}' <project> <project>
 notification_put() {
   local at id project=
   at=$(date -u +%FT%T.000Z) id=$(new_id)
-  if [ -n "${3:-}" ]; then project="\"project_id\":{\"S\":\"$3\"},"; fi
-  # All shards are read: any will do.
-  printf '{"Put":{"TableName":"%s","Item":{"due_shard":{"S":"0"},"due":{"S":"%s"},"due_at":{"S":"%s"},"id":{"S":"%s"},' \
-    "$STACK-notifications" "$at#$id" "$at" "$id"
+  if [ -n "${4:-}" ]; then project="\"project_id\":{\"S\":\"$4\"},"; fi
+  # All shards are read. In another one than its own, an owner may get a message twice, with the same id.
+  printf '{"Put":{"TableName":"%s","Item":{"owner":{"S":%s},"due_shard":{"N":"0"},"due_owner":{"S":%s},' \
+    "$STACK-notifications" "$(json "$3")" "$(json "${at:0:16}#$3")"
+  printf '"due":{"S":"%s"},"due_at":{"S":"%s"},"id":{"S":"%s"},' "$at#$id" "$at" "$id"
   printf '"timestamp":{"S":"%s"},"type":{"S":"%s"},%s"data":{"M":%s}}}}' \
     "$at" "$1" "$project" "$2"
 }

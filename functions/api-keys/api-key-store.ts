@@ -3,8 +3,8 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { type RevocationReason, remindersOf } from "../notifications/notification.ts";
-import { notificationPut } from "../notifications/notification-store.ts";
+import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
+import { notificationPut, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
 import {
   batchGet,
   ConditionsFailedError,
@@ -61,29 +61,20 @@ const audit = (action: AuditAction, by: Actor, { user_id, id, project_id }: KeyR
     details: { ...details },
   });
 
-/** Returns the reminders of a key that expires, for the transaction that creates it. */
-const reminders = (apiKey: ApiKey): Record<string, TransactItem> =>
-  Object.fromEntries(
-    remindersOf(apiKey, new Date(apiKey.created_at)).map(({ input, dueAt }) => [
-      `reminder ${dueAt.toISOString()}`,
-      notificationPut(input, dueAt),
-    ]),
-  );
-
 /** Returns the notification that a secret of a key ended, for its transaction. @param record undefined = not known */
 function revocation(
   { id, user_id, project_id }: KeyRef,
   record: ApiKey | undefined,
   reason: RevocationReason,
   secret: "current" | "earlier",
-): TransactItem {
+): Promise<{ notification?: TransactItem }> {
   const { name = null, key_prefix = null } = record ?? {};
   const data = { api_key_id: id, user_id, name, key_prefix, reason, secret };
   return notificationPut({ type: "api_key.revoked", ...(project_id !== undefined && { project_id }), data });
 }
 
 /**
- * Stores a new key, with the reminders of its expiry.
+ * Stores a new key, with the first reminder of its expiry.
  * @param by absent = the platform
  * @param more items to write in the same transaction
  * @throws ApiError `api_key_limit_reached` when the user has the maximum number of keys, also under concurrent creates
@@ -114,7 +105,7 @@ export async function insert(
       },
       entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash, project_id } } },
       audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
-      ...reminders(apiKey),
+      ...reminderPut(nextReminder(apiKey, new Date(apiKey.created_at))),
       ...more,
     });
   } catch (error) {
@@ -330,7 +321,7 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
 }
 
 /**
- * Deletes a key with its earlier secrets, and notifies its owner. After this returns, requests with any of them are rejected.
+ * Deletes a key with its earlier secrets and its reminder, and notifies its owner. After this returns, requests with any of them are rejected.
  * @throws ApiError `not_found` when the user has no key with this id
  */
 export async function remove(
@@ -345,13 +336,13 @@ export async function remove(
   });
 }
 
-const isRemoved = (
+async function isRemoved(
   entry: KeyEntry,
   record: ApiKey | undefined,
   by: Actor,
   reason: RevocationReason,
-): Promise<boolean> =>
-  isWritten({
+): Promise<boolean> {
+  return isWritten({
     entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...isUnchanged(entry) } },
     record: { Delete: recordKey(entry.key_hash) },
     ...removals((entry.earlier ?? []).map(({ key_hash }) => key_hash)),
@@ -363,8 +354,11 @@ const isRemoved = (
       },
     },
     audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
-    notification: revocation(entry, record, reason, "current"),
+    // One that is due already is dropped when it would be published.
+    ...reminderDelete(record && nextReminder(record, new Date())),
+    ...(await revocation(entry, record, reason, "current")),
   });
+}
 
 /** Users whose keys are removed at the same time. */
 const PARALLEL_USERS = 10;
@@ -424,7 +418,7 @@ async function isEarlierRemoved(
     },
     record: { Delete: { ...recordKey(keyHash), ConditionExpression: "attribute_exists(key_hash)" } },
     audit: audit("api_key.earlier_ended", by, entry, { reason, key_prefix: record.key_prefix }),
-    notification: revocation(entry, record, reason, "earlier"),
+    ...(await revocation(entry, record, reason, "earlier")),
   });
 }
 

@@ -7,9 +7,9 @@ import {
   type KeyInput,
   NOTIFICATION_SHARDS,
   type Notification,
-  ownerOf,
+  nextReminder,
 } from "../notifications/notification.ts";
-import { findDue, remove } from "../notifications/notification-store.ts";
+import { findDue, findDueOwners, remove, replace } from "../notifications/notification-store.ts";
 import { type NotificationMessage, publish } from "../notifications/notification-topic.ts";
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
@@ -18,10 +18,10 @@ import * as webhooks from "../webhooks/webhook-store.ts";
 import { Outbox } from "./outbox.ts";
 import { planDelivery } from "./plan-delivery.ts";
 
-const PAGE_SIZE = 100;
-const PARALLEL_SHARDS = 2;
-/** Notifications of one shard that are published at once. */
-const PARALLEL_NOTIFICATIONS = 4;
+/** Owners of one shard whose notifications are published at the same time. */
+const PARALLEL_OWNERS = 4;
+/** Upper bound on the owners of one shard that a run serves: more than it has time for. */
+const MAX_OWNERS = 5_000;
 /** Nothing is begun when this much time or less is left. */
 const MIN_REMAINING_MS = 10_000;
 /** Upper bound on the notifications of one owner that a run publishes, so that a flood of them does not delay others. */
@@ -29,8 +29,7 @@ const MAX_PER_OWNER = 100;
 /** How much a notification that fails counts: it may take as long as many others, and may fail in every run. */
 const FAILURE_COUNT = 25;
 
-/** How many notifications of each owner this run has begun. */
-type Counts = Map<string, number>;
+type HasTime = () => boolean;
 
 /**
  * Publishes every notification that is due: to the project's other webhooks that subscribe to it and to the topic of the
@@ -42,48 +41,53 @@ type Counts = Map<string, number>;
 export async function handler(_event: unknown, context: Pick<Context, "getRemainingTimeInMillis">): Promise<void> {
   const hasTime = () => context.getRemainingTimeInMillis() > MIN_REMAINING_MS;
   const shards = Array.from({ length: NOTIFICATION_SHARDS }, (_, shard) => shard);
-  const counts: Counts = new Map();
-  const lags = await inParallel(shards, PARALLEL_SHARDS, (shard) => publishShard(shard, counts, hasTime));
+  // All at once, so that no shard waits for the flood of another.
+  const lags = await allEnded(shards.map((shard) => publishShard(shard, hasTime)));
   log.info("notifications", {}, { notificationLag: Math.max(...lags) });
 }
 
 /** @returns by how many seconds the longest overdue row was late, 0 when none was due */
-async function publishShard(shard: number, counts: Counts, hasTime: () => boolean): Promise<number> {
+async function publishShard(shard: number, hasTime: HasTime): Promise<number> {
   const now = new Date();
-  let lagSeconds: number | undefined;
-  let after: string | undefined;
-  do {
-    const { rows, next } = await findDue(shard, now, PAGE_SIZE, after);
-    const [longestDue] = rows;
-    lagSeconds ??= longestDue === undefined ? 0 : (now.getTime() - Date.parse(longestDue.due_at)) / 1000;
-    await inParallel(rows, PARALLEL_NOTIFICATIONS, async (row) => {
-      if (hasTime() && isWithinBound(counts, ownerOf(row))) await publishOrKeep(row, counts);
-    });
-    after = next;
-  } while (after !== undefined && hasTime());
-  return lagSeconds;
+  const { owners, longestDueAt } = await findDueOwners(shard, now, MAX_OWNERS);
+  await inParallel(owners, PARALLEL_OWNERS, (owner) => publishOfOwner(owner, now, hasTime));
+  return longestDueAt === undefined ? 0 : Math.max(0, (now.getTime() - Date.parse(longestDueAt)) / 1000);
 }
 
-/** Counts one more notification of the owner. @returns false when it has reached its bound in this run */
-function isWithinBound(counts: Counts, owner: string): boolean {
-  const count = counts.get(owner) ?? 0;
-  if (count >= MAX_PER_OWNER) return false;
-  counts.set(owner, count + 1);
-  return true;
+/** Publishes notifications of an owner, up to its bound. */
+async function publishOfOwner(owner: string, now: Date, hasTime: HasTime): Promise<void> {
+  if (!hasTime()) return;
+  try {
+    let left = MAX_PER_OWNER;
+    for (const row of await findDue(owner, now, MAX_PER_OWNER)) {
+      if (left <= 0 || !hasTime()) return;
+      left -= (await publishOrKeep(row)) ? 1 : FAILURE_COUNT;
+    }
+  } catch (error) {
+    log.error("notification failed", error, { owner });
+  }
 }
 
-/** Publishes a notification and deletes its row. After an error the row stays for the next run. */
-async function publishOrKeep(row: Notification, counts: Counts): Promise<void> {
+/** Publishes a notification and deletes its row. @returns false after an error: the row stays for the next run */
+async function publishOrKeep(row: Notification): Promise<boolean> {
   const { id, type, project_id } = row;
   const ids = { notification_id: id, type, project_id };
   try {
-    const isPublished = isAboutWebhook(row) ? await publishHealth(row) : await publishAboutKey(row);
-    await remove(row);
+    const { isPublished, next } = isAboutWebhook(row) ? await publishHealth(row) : await publishAboutKey(row);
+    await (next ? replace(row, next) : remove(row));
     log.info(isPublished ? "notification published" : "notification dropped", ids);
+    return true;
   } catch (error) {
-    counts.set(ownerOf(row), (counts.get(ownerOf(row)) ?? 0) + FAILURE_COUNT);
     log.error("notification failed", error, ids);
+    return false;
   }
+}
+
+interface Outcome {
+  /** False for a notification that is no longer true. */
+  isPublished: boolean;
+  /** The row that takes its place. */
+  next?: Notification | undefined;
 }
 
 type HealthNotification = Notification & HealthInput;
@@ -91,15 +95,22 @@ type KeyNotification = Notification & KeyInput;
 
 const isAboutWebhook = (row: Notification): row is HealthNotification => "webhook_id" in row.data;
 
-/** @returns false for a planned notification that is no longer true: the webhook recovered, changed or was deleted */
-async function publishHealth(row: HealthNotification): Promise<boolean> {
+/**
+ * Drops `webhook.disabled` if the webhook was enabled or deleted since, and a planned `webhook.failing` if it recovered,
+ * changed or was deleted.
+ */
+async function publishHealth(row: HealthNotification): Promise<Outcome> {
   const ofProject = await webhooks.list(row.project_id);
-  const about = ofProject.find(({ id }) => id === row.data.webhook_id);
-  const isStillFailing = about?.failing_since === row.data.failing_since && about.disabled_at === undefined;
-  if (row.is_planned && !isStillFailing) return false;
+  if (!isStillTrue(row, ofProject)) return { isPublished: false };
   await deliver(row, ofProject);
   await publish(toMessage(row, row.data));
-  return true;
+  return { isPublished: true };
+}
+
+function isStillTrue({ type, is_planned, data }: HealthNotification, ofProject: Webhook[]): boolean {
+  const about = ofProject.find(({ id }) => id === data.webhook_id);
+  if (type === "webhook.disabled") return about?.disabled_at !== undefined;
+  return !is_planned || (about?.failing_since === data.failing_since && about.disabled_at === undefined);
 }
 
 /** Creates the deliveries to the other webhooks of the project that subscribe to the event. */
@@ -114,21 +125,19 @@ async function deliver(
   await new Outbox(1).add(planned.flat());
 }
 
-/**
- * Publishes a notification about a key. A reminder is dropped when the key is deleted or has expired.
- * @returns whether it was published
- */
-async function publishAboutKey(row: KeyNotification): Promise<boolean> {
+/** Publishes a notification about a key. A reminder is dropped when the key is deleted or has expired. */
+async function publishAboutKey(row: KeyNotification): Promise<Outcome> {
   if (row.type === "api_key.revoked") {
     await publish(toMessage(row, row.data));
-    return true;
+    return { isPublished: true };
   }
+  const now = new Date();
   const { user_id, api_key_id, expires_at } = row.data;
   const apiKey = await apiKeys.find(user_id, api_key_id);
-  if (!apiKey || apiKey.expires_at !== expires_at || isExpired(apiKey, new Date())) return false;
+  if (!apiKey || apiKey.expires_at !== expires_at || isExpired(apiKey, now)) return { isPublished: false };
   const { name, key_prefix } = apiKey;
   await publish(toMessage(row, { ...row.data, name, key_prefix }));
-  return true;
+  return { isPublished: true, next: nextReminder(apiKey, now) };
 }
 
 const toMessage = ({ id, type, project_id, timestamp }: Notification, data: object): NotificationMessage => ({

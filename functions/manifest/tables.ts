@@ -84,10 +84,17 @@ export const tables = {
     ttl: "expires_at",
   },
   /**
-   * Notifications for owners that are not published yet, in order of their due time, by shard. Written in the transaction
-   * of the change, deleted when they are published: no expiry time, so that none is lost.
+   * Notifications that are not published yet, of each owner in order of their due time. The index `due` finds the owners: its
+   * sort key has the minute and the owner, so a reader skips all rows of an owner in a minute. Written in the transaction of
+   * the change, deleted when they are published: no expiry time, so that none is lost.
    */
-  notifications: { env: "NOTIFICATIONS_TABLE", name: "notifications", partitionKey: "due_shard", sortKey: "due" },
+  notifications: {
+    env: "NOTIFICATIONS_TABLE",
+    name: "notifications",
+    partitionKey: "owner",
+    sortKey: "due",
+    indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_owner" }],
+  },
   /**
    * Workflows of CI systems that projects trust. Each one is stored three times: in the list of its project, and for the
    * authorizer in two lists of its repository, by project and by age.

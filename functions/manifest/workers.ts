@@ -48,7 +48,7 @@ const sending = {
     webhooks: ["BatchGetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
     auditEvents: ["PutItem"],
-    notifications: ["PutItem"],
+    notifications: ["PutItem", "Query"],
   },
   sendsTo: ["deliveries", "slowDeliveries"],
 } as const satisfies Grants;
@@ -125,12 +125,13 @@ export const workers = [
     memoryMb: 256,
     uses: {
       tables: {
-        notifications: ["Query", "DeleteItem"],
+        notifications: ["Query", "PutItem", "DeleteItem"],
         apiKeys: ["GetItem"],
         userApiKeys: ["GetItem"],
         webhooks: ["Query"],
         deliveries: ["PutItem", "UpdateItem"],
       },
+      queries: ["notifications/due"],
       sendsTo: ["deliveries", "slowDeliveries"],
       publishesTo: ["notifications"],
     },
@@ -197,7 +198,7 @@ export const workers = [
         apiKeys: ["GetItem", "DeleteItem"],
         userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
         auditEvents: ["PutItem"],
-        notifications: ["PutItem"],
+        notifications: ["PutItem", "DeleteItem", "Query"],
       },
     },
   },

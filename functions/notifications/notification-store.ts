@@ -1,44 +1,111 @@
-import { randomBytes } from "node:crypto";
-import { DeleteCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo, type TransactItem } from "../platform/aws.ts";
+import { DeleteCommand, QueryCommand, type QueryCommandOutput } from "@aws-sdk/lib-dynamodb";
+import { ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
-import { createNotification, dueBound, type Notification, type NotificationInput } from "./notification.ts";
+import { log } from "../platform/log.ts";
+import {
+  createNotification,
+  dueBound,
+  dueOwnerBound,
+  MAX_WAITING_PER_OWNER,
+  type Notification,
+  type NotificationInput,
+} from "./notification.ts";
+
+type Key = Pick<Notification, "owner" | "due">;
+
+const put = (Item: Notification): TransactItem => ({ Put: { TableName: tableName("notifications"), Item } });
+const keyOf = ({ owner, due }: Key) => ({ TableName: tableName("notifications"), Key: { owner, due } });
 
 /**
- * Returns the write of a notification, for the transaction that makes the change: no change is without its notification,
- * and no notification without its change.
+ * Returns the write of a notification, for the transaction that makes the change: no notification is without its change.
  * @param dueAt when it is published; absent = now
+ * @returns nothing when `MAX_WAITING_PER_OWNER` of the owner are due by then: the change is made without a notification.
+ *   Concurrent changes may exceed the bound by one each
  */
-export function notificationPut(input: NotificationInput, dueAt = new Date()): TransactItem {
-  const Item = createNotification(input, dueAt, randomBytes(16));
-  return { Put: { TableName: tableName("notifications"), Item } };
+export async function notificationPut(
+  input: NotificationInput,
+  dueAt = new Date(),
+): Promise<{ notification?: TransactItem }> {
+  const row = createNotification(input, dueAt);
+  const { Count = 0 } = await dynamo().send(
+    new QueryCommand({ ...dueOf(row.owner, dueAt), Select: "COUNT", Limit: MAX_WAITING_PER_OWNER }),
+  );
+  if (Count < MAX_WAITING_PER_OWNER) return { notification: put(row) };
+  log.info("notification not written", { owner: row.owner, type: row.type, project_id: row.project_id });
+  return {};
 }
 
+/** Returns the write of a reminder, for the transaction that creates the key. A key has one, so keys bound their number. */
+export const reminderPut = (reminder: Notification | undefined): { reminder?: TransactItem } =>
+  reminder === undefined ? {} : { reminder: put(reminder) };
+
+/** Returns the deletion of a reminder, for the transaction that deletes the key. */
+export const reminderDelete = (reminder: Notification | undefined): { reminder?: TransactItem } =>
+  reminder === undefined ? {} : { reminder: { Delete: keyOf(reminder) } };
+
+const dueOf = (owner: string, now: Date) => ({
+  TableName: tableName("notifications"),
+  ConsistentRead: true,
+  KeyConditionExpression: "#owner = :owner AND due < :bound",
+  ExpressionAttributeNames: { "#owner": "owner" },
+  ExpressionAttributeValues: { ":owner": owner, ":bound": dueBound(now) },
+});
+
+/** Reads the notifications of an owner that are due, longest due first. Strongly consistent. */
+export async function findDue(owner: string, now: Date, limit: number): Promise<Notification[]> {
+  const { Items } = await dynamo().send(new QueryCommand({ ...dueOf(owner, now), Limit: limit }));
+  return (Items ?? []) as Notification[];
+}
+
+/** Rows of the index that one request reads: about 200 KB. */
+const INDEX_PAGE = 1_000;
+
 /**
- * Reads a page of the notifications of a shard that are due, longest due first. Strongly consistent.
- * @param after the `due` of the last row before the page; absent = from the first
- * @returns `next` is the `after` of the next page, absent on the last page
+ * Finds the owners with notifications that are due, longest due first. A request reads at most a page of rows of one owner
+ * and minute, and the next one seeks past them. Eventually consistent: a row that is missed is found a minute later.
+ * @param maxOwners more are found once these have none left
+ * @returns `longestDueAt`: due time of the longest overdue row; absent when none is due
  */
-export async function findDue(
+export async function findDueOwners(
   shard: number,
   now: Date,
-  limit: number,
-  after?: string,
-): Promise<{ rows: Notification[]; next?: string }> {
-  const { Items, LastEvaluatedKey } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("notifications"),
-      ConsistentRead: true,
-      KeyConditionExpression: "due_shard = :shard AND due < :bound",
-      ExpressionAttributeValues: { ":shard": String(shard), ":bound": dueBound(now) },
-      Limit: limit,
-      ...(after !== undefined && { ExclusiveStartKey: { due_shard: String(shard), due: after } }),
-    }),
-  );
-  return { rows: (Items ?? []) as Notification[], ...(LastEvaluatedKey && { next: LastEvaluatedKey.due as string }) };
+  maxOwners: number,
+): Promise<{ owners: string[]; longestDueAt?: string }> {
+  const owners = new Set<string>();
+  let longestDueAt: string | undefined;
+  let from: string | undefined = "0";
+  while (from !== undefined && owners.size < maxOwners) {
+    const { Items = [], LastEvaluatedKey }: QueryCommandOutput = await dynamo().send(
+      new QueryCommand({
+        TableName: tableName("notifications"),
+        IndexName: "due",
+        KeyConditionExpression: "due_shard = :shard AND due_owner BETWEEN :from AND :bound",
+        ExpressionAttributeValues: { ":shard": shard, ":from": from, ":bound": dueOwnerBound(now) },
+        Limit: INDEX_PAGE,
+      }),
+    );
+    const rows = Items as Key[];
+    for (const { owner } of rows) owners.add(owner);
+    longestDueAt ??= rows.map(({ due }) => due.slice(0, due.indexOf("#"))).sort()[0];
+    // No id of an owner has a character below the space, so this is the first key after those of the last owner and minute.
+    from = LastEvaluatedKey && `${LastEvaluatedKey.due_owner} `;
+  }
+  return { owners: [...owners], ...(longestDueAt !== undefined && { longestDueAt }) };
 }
 
 /** Deletes a notification that is published, or no longer true. Does nothing if another run has deleted it. */
-export async function remove({ due_shard, due }: Pick<Notification, "due_shard" | "due">): Promise<void> {
-  await dynamo().send(new DeleteCommand({ TableName: tableName("notifications"), Key: { due_shard, due } }));
+export async function remove(row: Key): Promise<void> {
+  await dynamo().send(new DeleteCommand(keyOf(row)));
+}
+
+/** Replaces a published reminder by the next one. Does nothing if it does not exist any more: its key was deleted. */
+export async function replace(row: Key, next: Notification): Promise<void> {
+  try {
+    await transact({
+      published: { Delete: { ...keyOf(row), ConditionExpression: "attribute_exists(due)" } },
+      next: put(next),
+    });
+  } catch (error) {
+    if (!(error instanceof ConditionsFailedError)) throw error;
+  }
 }

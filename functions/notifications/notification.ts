@@ -59,7 +59,7 @@ export type HealthInput = {
     type: Type;
     project_id: string;
     data: NotificationData[Type];
-    /** Present for one that is due later: it is dropped if the webhook does not fail any more by then. */
+    /** Present for a `webhook.failing` that is due later: it is dropped if the webhook does not fail any more by then. */
     is_planned?: true;
   };
 }[HealthEventName];
@@ -77,55 +77,104 @@ export type NotificationInput = HealthInput | KeyInput;
 
 /** A row of the `notifications` table. */
 export type Notification = NotificationInput & {
-  due_shard: string;
-  /** Due time and id: rows are in order of their due time. */
+  owner: string;
+  /** Due time and id: the rows of an owner are in order of their due time. */
   due: string;
+  due_shard: number;
+  /** Minute of the due time and owner: in the index, the rows of an owner in a minute are beside each other. */
+  due_owner: string;
   due_at: string;
   id: string;
-  /** Time of the change; for a reminder, the time at which it is due. */
+  /** Time of the change; for one that is due later, the time at which it is due. */
   timestamp: string;
 };
 
-/** Partitions of the table. Each is read once a minute. */
+/** Partitions of the index. Each is read once a minute. */
 export const NOTIFICATION_SHARDS = 8;
 
-/** Returns the project or the user that a notification is about. Its rows are in one shard. */
+/** Returns the project or the user that a notification is about. */
 export const ownerOf = ({ project_id, data }: NotificationInput): string =>
   project_id ?? ("user_id" in data ? data.user_id : data.webhook_id);
 
-function shardOf(owner: string): string {
-  return String(createHash("sha256").update(owner).digest().readUInt32BE() % NOTIFICATION_SHARDS);
-}
+const shardOf = (owner: string): number =>
+  createHash("sha256").update(owner).digest().readUInt32BE() % NOTIFICATION_SHARDS;
 
 /**
- * Creates the row of a notification.
+ * Creates the row of a notification. Two of the same type about the same webhook or secret that are due at the same time are
+ * one row: the later write replaces the earlier one.
  * @param dueAt when it is published, and its timestamp
- * @param random at least 16 random bytes
  */
-export function createNotification(input: NotificationInput, dueAt: Date, random: Buffer): Notification {
-  const id = timeOrderedUuid(dueAt.getTime(), random);
+export function createNotification(input: NotificationInput, dueAt: Date): Notification {
+  const { type, data } = input;
+  const owner = ownerOf(input);
+  const subject = "webhook_id" in data ? [data.webhook_id] : [data.api_key_id, "key_prefix" in data && data.key_prefix];
+  const identity = createHash("sha256").update(JSON.stringify([type, ...subject]));
+  const id = timeOrderedUuid(dueAt.getTime(), identity.digest());
   const due_at = dueAt.toISOString();
-  return { ...input, due_shard: shardOf(ownerOf(input)), due: `${due_at}#${id}`, due_at, id, timestamp: due_at };
+  return {
+    ...input,
+    owner,
+    due: `${due_at}#${id}`,
+    due_shard: shardOf(owner),
+    due_owner: `${minuteOf(dueAt)}#${owner}`,
+    due_at,
+    id,
+    timestamp: due_at,
+  };
 }
 
-/** Upper bound of the sort keys of the rows that are due: `$` is the character after `#`. */
+const minuteOf = (at: Date): string => at.toISOString().slice(0, "2026-01-01T00:00".length);
+
+/** Upper bound of `due` of the rows of an owner that are due: `$` is the character after `#`. */
 export const dueBound = (now: Date): string => `${now.toISOString()}$`;
+
+/** Upper bound of `due_owner` of the rows that are due in this minute or before. */
+export const dueOwnerBound = (now: Date): string => `${minuteOf(now)}$`;
+
+/**
+ * Upper bound on the notifications of one owner that are due and not published. Beyond it, none is written: the change is
+ * made, and in the audit log. Deleting all keys of three users or service accounts is below it.
+ */
+export const MAX_WAITING_PER_OWNER = 500;
 
 /** Days before its expiry at which the owner of a key is reminded. */
 const REMINDER_DAYS = [30, 7, 1];
 
-/** Returns the reminders of a key that expires, with the times at which they are due. Those in the past are left out. */
-export function remindersOf(
+/**
+ * Returns the next reminder of a key that expires, with the time at which it is due; undefined = none is left. A key has one
+ * reminder at a time: when it is published, the next one takes its place.
+ */
+export function nextReminder(
   { id, user_id, project_id, expires_at }: { id: string; user_id: string; project_id?: string; expires_at?: string },
   now: Date,
-): { input: NotificationInput; dueAt: Date }[] {
-  if (expires_at === undefined) return [];
-  return REMINDER_DAYS.flatMap((days_left) => {
-    const dueAt = new Date(addSeconds(new Date(expires_at), -days_left * 24 * 3600));
-    if (dueAt <= now) return [];
-    const data = { api_key_id: id, user_id, expires_at, days_left };
-    return [{ input: { type: "api_key.expiring", ...(project_id !== undefined && { project_id }), data }, dueAt }];
-  });
+): Notification | undefined {
+  if (expires_at === undefined) return undefined;
+  const dueAtOf = (daysLeft: number) => new Date(addSeconds(new Date(expires_at), -daysLeft * 24 * 3600));
+  const days_left = REMINDER_DAYS.find((days) => dueAtOf(days) > now);
+  if (days_left === undefined) return undefined;
+  const data = { api_key_id: id, user_id, expires_at, days_left };
+  return createNotification(
+    { type: "api_key.expiring", ...(project_id !== undefined && { project_id }), data },
+    dueAtOf(days_left),
+  );
+}
+
+/** Minimum time between two notifications that the same webhook is disabled. */
+const NOTIFY_DISABLED_EVERY_SECONDS = 600;
+
+/**
+ * Returns when the owners are notified that a webhook is disabled now: at once, or when ten minutes have passed since the
+ * last such notification or since its creation. Otherwise a user who disables and enables it, or creates and deletes others,
+ * would send any number of events. One that is planned already is replaced: the later one is due at the same time.
+ */
+export function disabledNotificationTime(
+  { created_at, disabled_notified_at = created_at }: { created_at: string; disabled_notified_at?: string },
+  now: Date,
+): Date {
+  const last = new Date(disabled_notified_at);
+  if (last > now) return last;
+  const next = new Date(addSeconds(last, NOTIFY_DISABLED_EVERY_SECONDS));
+  return next > now ? next : now;
 }
 
 /** How long a webhook fails without a success before its owners are notified. */

@@ -4,7 +4,7 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform, system } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import type { HealthInput, LastFailure } from "../notifications/notification.ts";
+import { disabledNotificationTime, type HealthInput, type LastFailure } from "../notifications/notification.ts";
 import { notificationPut } from "../notifications/notification-store.ts";
 import {
   ConditionsFailedError,
@@ -52,9 +52,9 @@ const aboutWebhook = ({ id, url, failing_since }: Webhook, { status_code, error_
 });
 
 /** Returns the notification that a webhook is disabled, for the transaction that disables it. */
-function disabledNotification(webhook: Webhook, reason: DisabledReason, failure: LastFailure): TransactItem {
+function disabledNotification(webhook: Webhook, reason: DisabledReason, failure: LastFailure, dueAt: Date) {
   const data: HealthInput["data"] = { ...aboutWebhook(webhook, failure), reason };
-  return notificationPut({ type: "webhook.disabled", project_id: webhook.project_id, data });
+  return notificationPut({ type: "webhook.disabled", project_id: webhook.project_id, data }, dueAt);
 }
 
 /**
@@ -271,7 +271,7 @@ const MAX_RACES = 10;
 
 /**
  * Changes a webhook that is disabled after the change. Only the change that disables it writes a notification, so the
- * webhook must be as it was read.
+ * webhook must be as it was read, also the time of the last one.
  * @returns false when the webhook does not exist
  */
 async function updateDisabled(change: RequestedChange): Promise<boolean> {
@@ -280,13 +280,19 @@ async function updateDisabled(change: RequestedChange): Promise<boolean> {
     const before = await find(projectId, id);
     if (!before) return false;
     const isDisabled = before.disabled_at !== undefined;
-    const condition = ` AND attribute_${isDisabled ? "" : "not_"}exists(disabled_at) AND #url = :seen`;
+    const seenNotified = before.disabled_notified_at;
+    const isUnchanged =
+      seenNotified === undefined
+        ? "attribute_not_exists(disabled_notified_at)"
+        : "disabled_notified_at = :seenNotified";
+    const condition = ` AND attribute_${isDisabled ? "" : "not_"}exists(disabled_at) AND #url = :seen AND ${isUnchanged}`;
     const hasOtherUrl = patch.url !== undefined && patch.url !== before.url;
     const cleared = hasOtherUrl ? [...failureState, "slow_since"] : [];
-    const more: Record<string, TransactItem> = isDisabled
-      ? {}
-      : { notification: disabledNotification(before, "manual", NO_ATTEMPT) };
-    if (await updateWhen(condition, change, cleared, { more, seenUrl: before.url })) return true;
+    const notifiedAt = isDisabled ? undefined : disabledNotificationTime(before, new Date(change.at));
+    const more = notifiedAt && (await disabledNotification(before, "manual", NO_ATTEMPT, notifiedAt));
+    const seen = { url: before.url, notified: seenNotified };
+    if (await updateWhen(condition, change, cleared, { more, seen, notifiedAt: notifiedAt?.toISOString() }))
+      return true;
   }
   const headers = { "Retry-After": "1" };
   throw new ApiError("service_unavailable", "Other requests keep changing this webhook. Try again.", { headers });
@@ -306,15 +312,23 @@ async function updateAndClear(change: RequestedChange): Promise<boolean> {
 }
 
 /**
- * @param seenUrl value of `:seen` in the condition
- * @param more items to write in the same transaction
+ * @param seen values of `:seen` and `:seenNotified` in the condition
+ * @param more items to write in the same transaction, with the notification that is due at `notifiedAt`
  * @returns false when the condition failed
  */
 async function updateWhen(
   condition: string,
   { projectId, id, patch, at, by }: RequestedChange,
   cleared: string[],
-  { seenUrl, more = {} }: { seenUrl?: string; more?: Record<string, TransactItem> } = {},
+  {
+    seen,
+    more,
+    notifiedAt,
+  }: {
+    seen?: { url: string; notified: string | undefined };
+    more?: Record<string, TransactItem> | undefined;
+    notifiedAt?: string | undefined;
+  } = {},
 ): Promise<boolean> {
   const { url, events, enabled } = patch;
   const set = [
@@ -324,6 +338,7 @@ async function updateWhen(
     ...(enabled === false
       ? ["disabled_at = if_not_exists(disabled_at, :at)", "disabled_reason = if_not_exists(disabled_reason, :manual)"]
       : []),
+    ...(notifiedAt === undefined ? [] : ["disabled_notified_at = :notified"]),
   ];
   const removed = [...(enabled === true ? ["disabled_at", "disabled_reason"] : []), ...cleared];
   const clauses = [
@@ -338,11 +353,13 @@ async function updateWhen(
           ...webhookKey(projectId, id),
           UpdateExpression: clauses.join(" "),
           ConditionExpression: `attribute_exists(id)${condition}`,
-          ...((url ?? seenUrl) !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
+          ...((url ?? seen?.url) !== undefined && { ExpressionAttributeNames: { "#url": "url" } }),
           ...(set.length > 0 && {
             ExpressionAttributeValues: {
               ":url": url,
-              ":seen": seenUrl,
+              ":seen": seen?.url,
+              ":seenNotified": seen?.notified,
+              ":notified": notifiedAt,
               ":events": events,
               ":by": by.user_id,
               ...(enabled === false && { ":at": at, ":manual": reason }),
@@ -463,10 +480,10 @@ export async function notifyFailing(
           ExpressionAttributeValues: { ":at": at, ":since": failing_since, ":url": url },
         },
       },
-      notification: notificationPut(
+      ...(await notificationPut(
         { type: "webhook.failing", project_id, data, ...(dueAt.toISOString() > at && { is_planned: true }) },
         dueAt,
-      ),
+      )),
     });
     return true;
   } catch (error) {
@@ -476,7 +493,7 @@ export async function notifyFailing(
 }
 
 /**
- * Disables a webhook, and notifies its owners. Later deliveries are stored with the status `held`.
+ * Disables a webhook, and notifies its owners, at most once in ten minutes. Later deliveries are stored with the status `held`.
  * @param webhook its state at the time of the failure: it is not disabled if its URL has changed since, nor, for the
  * reason `failing`, if a delivery has succeeded since
  * @param failure absent = no attempt led to it
@@ -490,25 +507,27 @@ export async function disable(
 ): Promise<boolean> {
   const { project_id, id, url, failing_since } = webhook;
   const isStillFailing = reason === "failing" && failing_since !== undefined;
+  const notifiedAt = disabledNotificationTime(webhook, new Date(at));
   const isEnabledAtSameUrl = "attribute_exists(id) AND attribute_not_exists(disabled_at) AND #url = :url";
   try {
     await transact({
       webhook: {
         Update: {
           ...webhookKey(project_id, id),
-          UpdateExpression: "SET disabled_at = :at, disabled_reason = :reason",
+          UpdateExpression: "SET disabled_at = :at, disabled_reason = :reason, disabled_notified_at = :notified",
           ConditionExpression: isStillFailing ? `${isEnabledAtSameUrl} AND failing_since = :since` : isEnabledAtSameUrl,
           ExpressionAttributeNames: { "#url": "url" },
           ExpressionAttributeValues: {
             ":at": at,
             ":reason": reason,
+            ":notified": notifiedAt.toISOString(),
             ":url": url,
             ...(isStillFailing && { ":since": failing_since }),
           },
         },
       },
       audit: webhookAudit("webhook.disabled", system, webhook, { reason }),
-      notification: disabledNotification(webhook, reason, failure),
+      ...(await disabledNotification(webhook, reason, failure, notifiedAt)),
     });
     return true;
   } catch (error) {

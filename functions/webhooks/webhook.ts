@@ -21,6 +21,8 @@ export interface Webhook {
   failing_since?: string;
   /** When its owners were notified that it is failing; absent = they were not, or it is not failing. */
   failing_notified_at?: string;
+  /** Due time of the latest notification that it is disabled, which may be to come; absent = there was none. */
+  disabled_notified_at?: string;
   /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
   probe_at?: string;
   /** The failure that began `failing_since`; absent when it is not failing, or not known. */

@@ -7,7 +7,7 @@ import { platform } from "../../functions/access/actor.ts";
 import { type AuditInput, createAuditEvent } from "../../functions/audit/audit-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { createNotification, dueBound } from "../../functions/notifications/notification.ts";
+import { createNotification, dueBound, dueOwnerBound } from "../../functions/notifications/notification.ts";
 import { suspensionInput } from "../../functions/projects/suspend.ts";
 import { parse } from "../../functions/schema/input.ts";
 import { type Json, SynthesizedStack } from "../lib/synthesized.ts";
@@ -646,13 +646,15 @@ test("the audit events that scripts write have the fields of those that function
 });
 
 /** Returns the item that a script writes to notify owners. */
-const notificationPut = (type: string, data: object, project?: string) => {
+const notificationPut = (type: string, data: object, owner: string, project?: string) => {
   const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
   return {
     Put: {
       TableName: "deployment-webhooks-prod-notifications",
       Item: {
-        due_shard: { S: "0" },
+        owner: { S: owner },
+        due_shard: { N: "0" },
+        due_owner: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d#/) },
         due: { S: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z#[0-9a-f]{8}-[0-9a-f]{4}-7/) },
         due_at: { S: time },
         id: { S: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/) },
@@ -678,11 +680,13 @@ const revokedKey = {
 test("the notifications that scripts write have the fields of those that functions write", () => {
   const data = { webhook_id: "w", host: "h", failing_since: null, status_code: null, error_code: null };
   const input = { type: "webhook.failing", project_id: "p", data } as const;
-  const row = createNotification(input, new Date(), randomBytes(16));
-  const { Put } = JSON.parse(run(". docs/runbook/tools.sh; notification_put webhook.failing '{}' p").stdout);
+  const row = createNotification(input, new Date());
+  const { Put } = JSON.parse(run(". docs/runbook/tools.sh; notification_put webhook.failing '{}' p p").stdout);
   expect(Object.keys(Put.Item).sort()).toEqual(Object.keys(row).sort());
   expect(Put.Item.due.S).toBe(`${Put.Item.due_at.S}#${Put.Item.id.S}`);
   expect(Put.Item.due.S < dueBound(new Date())).toBe(true);
+  expect(Put.Item.due_owner.S).toBe(`${Put.Item.due_at.S.slice(0, 16)}#p`);
+  expect(Put.Item.due_owner.S < dueOwnerBound(new Date())).toBe(true);
 });
 
 test("deleting a key of a service account is shown in the audit log of its project", () => {
@@ -692,7 +696,7 @@ test("deleting a key of a service account is shown in the audit log of its proje
   expect(items[0].Delete.Key).toEqual({ key_hash: { S: "hash-1" } });
   expect(items.slice(-2)).toEqual([
     auditPut("project:project-1", "api_key.deleted", "key-1"),
-    notificationPut("api_key.revoked", revokedKey, "project-1"),
+    notificationPut("api_key.revoked", revokedKey, "project-1", "project-1"),
   ]);
 });
 
@@ -725,7 +729,7 @@ test("deleting an API key deletes its items, also of earlier secrets, and decrem
       },
     },
     auditPut("user:user-1", "api_key.deleted", "key-1"),
-    notificationPut("api_key.revoked", revokedKey),
+    notificationPut("api_key.revoked", revokedKey, "user-1"),
   ]);
 });
 
@@ -774,6 +778,7 @@ test.each([
           error_code: NULL,
           reason: { S: "manual" },
         },
+        "project-1",
         "project-1",
       ),
     ]);

@@ -24,7 +24,8 @@ const expected = {
     "Table deployment-webhooks-prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
   TablesEventsE8DD42EA: "Table deployment-webhooks-prod-events (project_id, id), Retain",
   TablesIdempotencyKeys202702E1: "Table deployment-webhooks-prod-idempotency-keys (user_id, key), Retain",
-  TablesNotifications29081F10: "Table deployment-webhooks-prod-notifications (due_shard, due), Retain",
+  TablesNotifications29081F10:
+    "Table deployment-webhooks-prod-notifications (owner, due) (due: due_shard N, due_owner), Retain",
   TablesProjectsD51E92A2: "Table deployment-webhooks-prod-projects (user_id, project_id), Retain",
   TablesRequestBudgets32CB1332: "Table deployment-webhooks-prod-request-budgets (project_id, window), Retain",
   TablesServiceAccounts504A458F: "Table deployment-webhooks-prod-service-accounts (project_id, id), Retain",

@@ -36,9 +36,11 @@ export async function givenWebhook({
   projectId = randomUUID() as string,
   events = ["deploy.started"] as WebhookEventName[],
 } = {}): Promise<{ webhook: Webhook; secret: string }> {
-  const created = createWebhook({ url, events }, projectId, new Date(), randomBytes(48));
-  await webhooks.insert(created.webhook, created.secret);
-  return created;
+  const { webhook, secret } = createWebhook({ url, events }, projectId, new Date(), randomBytes(48));
+  // Owners are notified at once that it is disabled only if it is older than ten minutes.
+  const older = { ...webhook, created_at: "2026-01-01T00:00:00.000Z" };
+  await webhooks.insert(older, secret);
+  return { webhook: older, secret };
 }
 
 /** Writes attributes of a webhook directly, without validation. */

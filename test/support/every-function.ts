@@ -72,7 +72,7 @@ const trust = { issuer: "github", repository_id: "1296269", permissions: ["proje
 async function callEveryEndpoint(service: TestService): Promise<void> {
   await withReceiver(service, async ({ api, token, projectId, webhook }) => {
     const ids: Record<string, string> = {
-      id: (await api.post("/v1/api-keys", { name: "unused" })).body.data.id,
+      id: (await api.post("/v1/api-keys", { name: "unused", expires_at: secondsFromNow(90 * 86_400) })).body.data.id,
       project_id: projectId,
       webhook_id: webhook.id,
       delivery_id: (await givenDelivery(webhook, { status: "failed", attempt_count: 1 })).id,
@@ -133,16 +133,19 @@ async function useKeys(service: TestService): Promise<void> {
     await expectStatus(api.post(`/v1/api-keys/${narrow.id}/roll`, { overlap_seconds }), 200);
   }
   await expectStatus(api.patch(`/v1/api-keys/${narrow.id}`, { name: "renamed" }), 200);
-  const leaked = (await api.post("/v1/api-keys", { name: "leaked" })).body.data;
+  const leaked = (await api.post("/v1/api-keys", { name: "leaked", expires_at: secondsFromNow(90 * 86_400) })).body
+    .data;
   const next = (await api.post(`/v1/api-keys/${leaked.id}/roll`, {})).body.data;
   for (const credential of [leaked.key, next.key]) {
     await expectStatus(api.post("/v1/credentials/revoke", { credentials: [credential] }), 202);
   }
   await expectStatus(api.delete(`/v1/api-keys/${narrow.id}`), 204);
-  // Its reminder is due at once: the key is read, and the reminder published.
-  const soon = new Date(Date.now() + 24 * 3600_000 + 2_000).toISOString();
+  // Its reminder is due at once: the key is read, the reminder published, and the next one takes its place.
+  const soon = new Date(Date.now() + 7 * 24 * 3600_000 + 2_000).toISOString();
   const expiring = (await api.post("/v1/api-keys", { name: "expiring", expires_at: soon })).body.data;
-  await eventually(async () => expect(await notificationsAbout(expiring.id)).toEqual([]));
+  await eventually(async () =>
+    expect(await notificationsAbout(expiring.id)).toMatchObject([{ data: { days_left: 1 } }]),
+  );
   await expectStatus(api.delete(`/v1/api-keys/${expiring.id}`), 204);
   const partner = { user_id: userId, name: "partner", project_ids: [projectId] };
   await call<{ key: string }>("api-keys/provision", { ...partner, expires_at: secondsFromNow(90 * 86_400) });
@@ -161,7 +164,7 @@ async function useKeys(service: TestService): Promise<void> {
 
 async function useServiceAccounts(service: TestService): Promise<void> {
   const { admin, path, createKey } = await newServiceAccount(service);
-  const { id } = await createKey();
+  const { id } = await createKey({ expires_at: secondsFromNow(90 * 86_400) });
   for (const overlap_seconds of [600, 0]) {
     await expectStatus(admin.api.post(`${path}/api-keys/${id}/roll`, { overlap_seconds }), 200);
   }
@@ -523,6 +526,8 @@ async function notifyOwners(service: TestService): Promise<void> {
       }
       return send();
     });
+    // Older than ten minutes, so that it is announced at once.
+    await changeWebhook(webhook, { created_at: secondsFromNow(-3600) });
     await expectStatus(api.patch(path, { enabled: false }), 200);
     for (const other of others) await untilAll(other, ["succeeded"]);
     await untilAll(webhook, []);

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { SubscribeCommand } from "@aws-sdk/client-sns";
 import { CreateQueueCommand, DeleteMessageCommand, ReceiveMessageCommand } from "@aws-sdk/client-sqs";
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
-import { NOTIFICATION_SHARDS, type Notification } from "../../functions/notifications/notification.ts";
+import { paginateScan } from "@aws-sdk/lib-dynamodb";
+import type { Notification } from "../../functions/notifications/notification.ts";
 import type { NotificationMessage } from "../../functions/notifications/notification-topic.ts";
 import { dynamo, sns, sqs } from "../../functions/platform/aws.ts";
 import { tableName, topicArn } from "../../functions/platform/env.ts";
@@ -38,19 +38,13 @@ export async function subscribeToTopic(): Promise<() => Promise<Mail[]>> {
 
 /** Reads the notifications that are not published, also those that are due later, in order of their due time. */
 export async function notifications(): Promise<Notification[]> {
-  const shards = await Promise.all(
-    Array.from({ length: NOTIFICATION_SHARDS }, (_, shard) =>
-      dynamo().send(
-        new QueryCommand({
-          TableName: tableName("notifications"),
-          ConsistentRead: true,
-          KeyConditionExpression: "due_shard = :shard",
-          ExpressionAttributeValues: { ":shard": String(shard) },
-        }),
-      ),
-    ),
-  );
-  const rows = shards.flatMap(({ Items = [] }) => Items as Notification[]);
+  const rows: Notification[] = [];
+  for await (const { Items = [] } of paginateScan(
+    { client: dynamo() },
+    { TableName: tableName("notifications"), ConsistentRead: true },
+  )) {
+    rows.push(...(Items as Notification[]));
+  }
   return rows.toSorted((a, b) => (a.due < b.due ? -1 : 1));
 }
 

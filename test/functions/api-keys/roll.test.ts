@@ -129,11 +129,11 @@ test("the audit log shows rolls, renames and the end of an earlier key, without 
   await user.api.post("/v1/credentials/revoke", { credentials: [next] });
   const { data } = (await user.api.get("/v1/audit-events")).body;
   expect(data).toMatchObject([
-    { action: "api_key.deleted", resource_id: id, actor: { type: "system" }, details: { reason: "leaked" } },
+    { action: "api_key.deleted", resource_id: id, actor: { type: "anonymous" }, details: { reason: "leaked" } },
     {
       action: "api_key.earlier_ended",
       resource_id: id,
-      actor: { type: "system" },
+      actor: { type: "anonymous" },
       details: { reason: "leaked", key_prefix: key.slice(0, 12) },
     },
     { action: "api_key.renamed", resource_id: id, actor: { type: "jwt" }, details: { name: "renamed" } },

@@ -1,14 +1,11 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { API_KEY_RANDOM_BYTES, type ApiKey, createApiKey } from "../../../functions/api-keys/api-key.ts";
 import * as apiKeys from "../../../functions/api-keys/api-key-store.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import { handler } from "../../../functions/deliveries/publish-notifications.ts";
 import type { WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
-import { createNotification } from "../../../functions/notifications/notification.ts";
-import { dynamo } from "../../../functions/platform/aws.ts";
-import { tableName } from "../../../functions/platform/env.ts";
+import { remove } from "../../../functions/notifications/notification-store.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
@@ -138,6 +135,44 @@ describe("a planned notification", () => {
   });
 });
 
+test.each<[string, (webhook: Webhook) => Promise<unknown>]>([
+  ["enabled", ({ project_id, id }) => webhooks.update(project_id, id, { enabled: true }, new Date().toISOString())],
+  ["deleted", ({ project_id, id }) => webhooks.remove(project_id, id)],
+])("the notification of a disabled webhook is dropped when it is %s before", async (_, change) => {
+  const { webhook, others } = await givenProject(both);
+  await disable(webhook);
+  await change(webhook);
+  await run();
+  expect([await takeMail(), await Promise.all(others.map(rowsOf))]).toEqual([[], [[]]]);
+  expect(await notificationsAbout(webhook.id)).toEqual([]);
+});
+
+test("a webhook that is disabled and enabled for 40 s is announced at once, and after ten minutes if it is disabled then", async () => {
+  const clock = fakeDate();
+  const [endsDisabled, endsEnabled] = [await givenProject(both), await givenProject(both)];
+  const enable = ({ project_id, id }: Webhook, enabled: boolean) =>
+    webhooks.update(project_id, id, { enabled }, new Date().toISOString());
+  const hosts = async () =>
+    (await takeMail()).map(({ message }) => ("webhook_id" in message.data ? message.data.webhook_id : ""));
+  for (const { webhook } of [endsDisabled, endsEnabled]) await enable(webhook, false);
+  await run();
+  expect((await hosts()).sort()).toEqual([endsDisabled.webhook.id, endsEnabled.webhook.id].sort());
+  for (let count = 0; count < 120; count++) {
+    clock.advance(1 / 3);
+    for (const { webhook } of [endsDisabled, endsEnabled]) await enable(webhook, count % 2 === 0);
+    if (count % 40 === 0) await run();
+  }
+  await enable(endsEnabled.webhook, true);
+  await run();
+  expect(await hosts()).toEqual([]);
+  expect(await notificationsAbout(endsDisabled.webhook.id)).toHaveLength(1);
+  clock.advance(600);
+  await run();
+  expect(await hosts()).toEqual([endsDisabled.webhook.id]);
+  const events = await Promise.all([...endsDisabled.others, ...endsEnabled.others].map(rowsOf));
+  expect(events.map((rows) => rows.length)).toEqual([2, 1]);
+});
+
 test("a webhook is not notified about itself, and not in another project", async () => {
   const { webhook } = await givenProject();
   const { webhook: foreign } = await givenWebhook({ events: both });
@@ -190,10 +225,13 @@ describe("after a crash", () => {
   });
 });
 
-test("a notification that cannot be published does not keep others back", async () => {
+test.each<[string, string]>([
+  ["published", "webhooks"],
+  ["read", "notifications"],
+])("a notification that cannot be %s does not keep others back", async (_, table) => {
   const [broken, healthy] = [await givenProject(both), await givenProject(both)];
   for (const { webhook } of [broken, healthy]) await disable(webhook);
-  failDynamo(({ input }) => JSON.stringify(input).includes(broken.webhook.project_id));
+  failDynamo((call) => isCall(call, "Query", table) && JSON.stringify(call.input).includes(broken.webhook.project_id));
   const errors: unknown[] = [];
   const write = logSink.write;
   logSink.write = (level, line) => void (level === "error" && errors.push(line.message));
@@ -202,42 +240,6 @@ test("a notification that cannot be published does not keep others back", async 
   expect(errors).toEqual(["notification failed"]);
   expect(await rowsOf(healthy.others[0] as Webhook)).toHaveLength(1);
   expect(await notificationsAbout(broken.webhook.id)).toHaveLength(1);
-});
-
-test("a flood of one owner does not use up the run: others of its shard are published beside it", async () => {
-  const { webhook } = await givenProject();
-  const flood = Array.from({ length: 130 }, (_, index) =>
-    createNotification(
-      {
-        type: "webhook.disabled",
-        project_id: webhook.project_id,
-        data: { webhook_id: webhook.id, host: "example.com", failing_since: null, ...gone, reason: "gone" },
-      },
-      new Date(Date.now() - 600_000 + index),
-      randomBytes(16),
-    ),
-  );
-  for (const Item of flood) await dynamo().send(new PutCommand({ TableName: tableName("notifications"), Item }));
-  const [first] = flood as [(typeof flood)[0]];
-  const other = createNotification(
-    { type: "api_key.revoked", project_id: randomUUID(), data: revocation("flooded") },
-    new Date(Date.now() - 1_000),
-    randomBytes(16),
-  );
-  const beside = { ...other, due_shard: first.due_shard };
-  await dynamo().send(new PutCommand({ TableName: tableName("notifications"), Item: beside }));
-  await run();
-  expect(await notificationsAbout("flooded")).toEqual([]);
-  expect(await notificationsAbout(webhook.id)).toHaveLength(30);
-});
-
-const revocation = (api_key_id: string) => ({
-  api_key_id,
-  user_id: "user",
-  name: "ci",
-  key_prefix: "svc_12345678",
-  reason: "deleted" as const,
-  secret: "current" as const,
 });
 
 test("no notification is begun when the time is almost up", async () => {
@@ -297,6 +299,44 @@ describe("reminders of a key", () => {
       seen.push(daysLeft(await takeMail()));
     }
     expect(seen).toEqual([[], [30], [], [7], [], [1], []]);
+    expect(await notificationsAbout(apiKey.id)).toEqual([]);
+  });
+
+  test("are one row, which moves forward when it is published and is deleted with the key", async () => {
+    const clock = fakeDate();
+    const [kept, deleted, moved] = [await givenKey(31), await givenKey(31), await givenKey(31)];
+    const daysOf = async (key: ApiKey) => {
+      const rows = (await notificationsAbout(key.id)).filter(({ type }) => type === "api_key.expiring");
+      return rows.map(({ due_at }) => (Date.parse(key.expires_at ?? "") - Date.parse(due_at)) / DAY_SECONDS / 1000);
+    };
+    expect([await daysOf(kept), await daysOf(deleted), await daysOf(moved)]).toEqual([[30], [30], [30]]);
+    await apiKeys.remove(deleted.user_id, deleted.id);
+    expect(await daysOf(deleted)).toEqual([]);
+    clock.advance(DAY_SECONDS);
+    await run();
+    expect([await daysOf(kept), await daysOf(moved)]).toEqual([[7], [7]]);
+    await apiKeys.remove(moved.user_id, moved.id);
+    expect(await daysOf(moved)).toEqual([]);
+  });
+
+  test("that are late replace those that are later still", async () => {
+    const clock = fakeDate();
+    const apiKey = await givenKey(31);
+    clock.advance(25 * DAY_SECONDS);
+    await run();
+    expect(await notificationsAbout(apiKey.id)).toMatchObject([{ data: { days_left: 1 } }]);
+  });
+
+  test("that another run has published meanwhile are not written again", async () => {
+    const clock = fakeDate();
+    const apiKey = await givenKey(8);
+    clock.advance(DAY_SECONDS);
+    const [row] = await notificationsAbout(apiKey.id);
+    interceptSns(async (_call, send) => {
+      if (row) await remove(row);
+      return send();
+    });
+    await run();
     expect(await notificationsAbout(apiKey.id)).toEqual([]);
   });
 
@@ -363,6 +403,7 @@ test("a webhook that its receiver disables with 410 is announced to another webh
   failing.respondWith(410);
   const { api, path, projectId, webhook } = await newScenario(service, { url: failing.url, events: ["deploy.failed"] });
   await api.post(`/v1/projects/${projectId}/webhooks`, { url: other.url, events: ["webhook.disabled"] });
+  await changeWebhook({ project_id: projectId, id: webhook.id }, { created_at: "2026-01-01T00:00:00.000Z" });
   await api.post(`${path}/test`, { event: "deploy.failed" });
   await other.waitFor(1);
   const [{ headers, body }] = other.received as [(typeof other.received)[0]];

@@ -168,7 +168,13 @@ test("each table has its keys, indexes and ttl", () => {
       sortKey: "id",
       ttl: "expires_at",
     },
-    notifications: { env: "NOTIFICATIONS_TABLE", name: "notifications", partitionKey: "due_shard", sortKey: "due" },
+    notifications: {
+      env: "NOTIFICATIONS_TABLE",
+      name: "notifications",
+      partitionKey: "owner",
+      sortKey: "due",
+      indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_owner" }],
+    },
     trustedWorkflows: {
       env: "TRUSTED_WORKFLOWS_TABLE",
       name: "trusted-workflows",

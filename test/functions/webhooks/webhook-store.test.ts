@@ -8,6 +8,7 @@ import {
   clearFailing,
   disable,
   find,
+  get,
   insert,
   list,
   markFailing,
@@ -32,7 +33,12 @@ const otherUrl = "https://example.com/other";
 async function givenWebhook() {
   const project = `project-${randomBytes(8).toString("hex")}`;
   const input = { url: "https://example.com/hook", events: ["deploy.failed" as const] };
-  const { webhook, secret } = createWebhook(input, project, new Date(), randomBytes(WEBHOOK_RANDOM_BYTES));
+  const { webhook, secret } = createWebhook(
+    input,
+    project,
+    new Date("2026-01-01T00:00:00.000Z"),
+    randomBytes(WEBHOOK_RANDOM_BYTES),
+  );
   await insert(webhook, secret);
   /** Returns the stored webhook without the id of its last change. */
   const stored = async () => {
@@ -90,7 +96,12 @@ describe("disable", () => {
     const { webhook, stored } = await givenWebhook();
     expect(await disable(webhook, reason, first)).toBe(true);
     expect(await disable(webhook, reason === "gone" ? "failing" : "gone", second)).toBe(false);
-    expect(await stored()).toEqual({ ...webhook, disabled_at: first, disabled_reason: reason });
+    expect(await stored()).toEqual({
+      ...webhook,
+      disabled_at: first,
+      disabled_reason: reason,
+      disabled_notified_at: first,
+    });
   });
 
   test("ignores a reason that belongs to a URL that has been replaced", async () => {
@@ -165,7 +176,12 @@ describe("when the response is lost and the SDK sends the write again,", () => {
     const sent = loseNextResponse("TransactWriteItemsCommand");
     const updated = await update(webhook.project_id, webhook.id, { enabled: false }, first);
     expect(sent.requests).toBe(2);
-    expect(updated).toEqual({ ...webhook, disabled_at: first, disabled_reason: "manual" });
+    expect(updated).toEqual({
+      ...webhook,
+      disabled_at: first,
+      disabled_reason: "manual",
+      disabled_notified_at: first,
+    });
   });
 
   test.each<[string, Partial<Webhook>, (webhook: Webhook) => Promise<boolean>, Partial<Webhook>]>([
@@ -176,13 +192,13 @@ describe("when the response is lost and the SDK sends the write again,", () => {
       "disable with the reason gone",
       {},
       (webhook) => disable(webhook, "gone", first),
-      { disabled_at: first, disabled_reason: "gone" },
+      { disabled_at: first, disabled_reason: "gone", disabled_notified_at: first },
     ],
     [
       "disable with the reason failing",
       { failing_since: first },
       (webhook) => disable(webhook, "failing", second),
-      { failing_since: first, disabled_at: second, disabled_reason: "failing" },
+      { failing_since: first, disabled_at: second, disabled_reason: "failing", disabled_notified_at: second },
     ],
   ])("%s returns true", async (title, before, write, after) => {
     const { webhook, stored } = await givenWebhook();
@@ -255,7 +271,7 @@ describe("notifications", () => {
     ]);
   });
 
-  test("disabling writes one each time, enabling and other changes of a disabled webhook write none", async () => {
+  test("disabling writes one, enabling and other changes of a disabled webhook write none", async () => {
     const { webhook, stored } = await givenWebhook();
     const change = (patch: Parameters<typeof update>[2]) => update(webhook.project_id, webhook.id, patch, first);
     await change({ events: ["deploy.started"] });
@@ -267,8 +283,51 @@ describe("notifications", () => {
     expect(await typesAbout(webhook)).toHaveLength(1);
     expect(await stored()).toMatchObject({ disabled_at: first, url: otherUrl });
     await change({ enabled: true });
-    await change({ enabled: false });
-    expect(await typesAbout(webhook)).toHaveLength(2);
+    expect(await typesAbout(webhook)).toHaveLength(1);
+  });
+
+  test("disabling again within ten minutes writes one that is due when they are over, with the latest reason", async () => {
+    const { webhook, stored } = await givenWebhook();
+    const { project_id, id } = webhook;
+    const disableAt = (at: string) => update(project_id, id, { enabled: false }, at);
+    const enable = () => update(project_id, id, { enabled: true }, first);
+    const dues = async () =>
+      (await notificationsAbout(id)).map(({ due_at, data }) => [due_at, "reason" in data && data.reason]);
+    await disableAt(first);
+    await enable();
+    await disableAt("2026-03-01T12:09:59.999Z");
+    const [now, planned] = [first, "2026-03-01T12:10:00.000Z"];
+    expect(await dues()).toEqual([
+      [now, "manual"],
+      [planned, "manual"],
+    ]);
+    await enable();
+    await disable(await get(project_id, id), "gone", "2026-03-01T12:09:59.999Z");
+    expect(await dues()).toEqual([
+      [now, "manual"],
+      [planned, "gone"],
+    ]);
+    expect(await stored()).toMatchObject({ disabled_notified_at: planned });
+    await enable();
+    await disableAt("2026-03-01T12:20:00.000Z");
+    expect(await dues()).toHaveLength(3);
+  });
+
+  test("users who disable and enable a webhook at the same time get one within ten minutes", async () => {
+    const { webhook } = await givenWebhook();
+    const toggles = Array.from({ length: 20 }, (_, index) =>
+      update(
+        webhook.project_id,
+        webhook.id,
+        { enabled: index % 2 === 1 },
+        new Date(Date.parse(first) + index).toISOString(),
+      ),
+    );
+    await Promise.all(toggles);
+    const dues = (await notificationsAbout(webhook.id)).map(({ due_at }) => Date.parse(due_at));
+    const [due = 0, ...later] = dues;
+    expect(dues.length).toBeLessThanOrEqual(2);
+    for (const next of later) expect(next - due).toBe(600_000);
   });
 
   test("a user and a sender that disable a webhook at the same time write one", async () => {
@@ -292,7 +351,7 @@ describe("notifications", () => {
     await clearFailing(failing);
     expect(await notifyFailing(failing, failure, second)).toBe(false);
     await markFailing(webhook, second);
-    expect(await notifyFailing({ ...webhook, failing_since: second }, failure, second)).toBe(true);
+    expect(await notifyFailing({ ...webhook, failing_since: second }, failure, "2026-03-01T12:02:00.000Z")).toBe(true);
     expect(await typesAbout(webhook)).toHaveLength(2);
   });
 

@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
+import { handler } from "../../../functions/deliveries/publish-notifications.ts";
+import { createNotification, type Notification } from "../../../functions/notifications/notification.ts";
+import { dynamo } from "../../../functions/platform/aws.ts";
+import { tableName } from "../../../functions/platform/env.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { givenWebhook, prepareDeliveries } from "../../support/deliveries.ts";
+import { notifications, notificationsAbout } from "../../support/notifications.ts";
+
+/* One owner with very many notifications. Each test leaves some, of owners that others do not have. */
+
+beforeAll(prepareDeliveries);
+afterEach(restoreAws);
+
+const run = (remainingMs: () => number = () => 50_000) => handler({}, { getRemainingTimeInMillis: remainingMs });
+const disable = (webhook: Webhook) => webhooks.disable(webhook, "gone", new Date().toISOString());
+
+const revocation = (api_key_id: string, user_id: string) => ({
+  api_key_id,
+  user_id,
+  name: "ci",
+  key_prefix: "svc_12345678",
+  reason: "deleted" as const,
+  secret: "current" as const,
+});
+
+const revoked = (keyId: string, userId: string, dueAt: Date): Notification =>
+  createNotification({ type: "api_key.revoked", data: revocation(keyId, userId) }, dueAt);
+
+async function givenRows(rows: Notification[]): Promise<void> {
+  const batches = Array.from({ length: Math.ceil(rows.length / 25) }, (_, index) =>
+    rows.slice(index * 25, index * 25 + 25),
+  );
+  await inParallel(batches, 8, async (batch) => {
+    const RequestItems = { [tableName("notifications")]: batch.map((Item) => ({ PutRequest: { Item } })) };
+    const { UnprocessedItems = {} } = await dynamo().send(new BatchWriteCommand({ RequestItems }));
+    expect(UnprocessedItems).toEqual({});
+  });
+}
+
+/** Returns the ids of new users, `perShard` of each shard. */
+function usersOf(shards: number[], perShard: number): string[] {
+  return shards.flatMap((shard) => {
+    const found: string[] = [];
+    while (found.length < perShard) {
+      const user = `user-${randomUUID()}`;
+      if (revoked("k", user, new Date()).due_shard === shard) found.push(user);
+    }
+    return found;
+  });
+}
+
+/** Counts the notifications that are left, by owner. */
+async function leftOf(owners: string[]): Promise<Record<string, number>> {
+  const left: Record<string, number> = {};
+  for (const { owner } of await notifications()) if (owners.includes(owner)) left[owner] = (left[owner] ?? 0) + 1;
+  return left;
+}
+
+test("a run publishes 100 notifications of one owner, and those of others of its shard beside them", async () => {
+  const [flooding = "", other = ""] = usersOf([3], 2);
+  const start = Date.now() - 600_000;
+  await givenRows(Array.from({ length: 130 }, (_, index) => revoked(`k${index}`, flooding, new Date(start + index))));
+  await givenRows([revoked("k", other, new Date())]);
+  await run();
+  expect(await leftOf([flooding, other])).toEqual({ [flooding]: 30 });
+});
+
+test("an owner with 500 notifications that wait gets no more, and the change is made", async () => {
+  const { webhook } = await givenWebhook();
+  const { project_id } = webhook;
+  const at = Date.now() - 60_000;
+  const flood = Array.from({ length: 499 }, (_, index) =>
+    createNotification(
+      { type: "api_key.revoked", project_id, data: revocation(`k${index}`, "service-account:1") },
+      new Date(at + index),
+    ),
+  );
+  const reminder = { api_key_id: "k", user_id: "u", expires_at: "2099-01-01T00:00:00.000Z", days_left: 30 };
+  const dueInAMonth = new Date(at + 30 * 86_400_000);
+  await givenRows([
+    ...flood,
+    // Not counted.
+    createNotification({ type: "api_key.expiring", project_id, data: reminder }, dueInAMonth),
+  ]);
+  const { webhook: second } = await givenWebhook({ projectId: project_id });
+  expect([await disable(webhook), await disable(second)]).toEqual([true, true]);
+  expect(await notificationsAbout(webhook.id)).toHaveLength(1);
+  expect(await notificationsAbout(second.id)).toEqual([]);
+  expect((await webhooks.get(project_id, second.id)).disabled_reason).toBe("gone");
+});
+
+test("20,000 notifications in two shards keep back none of 200 other owners, in a short run", async () => {
+  const flooding = usersOf([2, 5], 1);
+  const victims = usersOf([0, 1, 2, 3, 4, 5, 6, 7], 25);
+  // Due at shared moments: in three minutes, before all others.
+  const start = Math.floor(Date.now() / 60_000) * 60_000 - 600_000;
+  const dueAt = (index: number) => new Date(start + (index % 3) * 60_000 + index);
+  await givenRows(
+    flooding.flatMap((user) => Array.from({ length: 10_000 }, (_, index) => revoked(`k${index}`, user, dueAt(index)))),
+  );
+  await givenRows(victims.map((user, index) => revoked("k", user, new Date(start + 300_000 + index))));
+  // The clock of the run: a millisecond per row read, so that it does not depend on the machine.
+  let rowsRead = 0;
+  interceptDynamo(async (_call, send) => {
+    const output = await send();
+    rowsRead += Array.isArray(output.Items) ? output.Items.length : 0;
+    return output;
+  });
+  await run(() => 20_000 - rowsRead);
+  restoreAws();
+  expect(await leftOf([...victims, ...flooding])).toEqual(Object.fromEntries(flooding.map((user) => [user, 9_900])));
+}, 120_000);
