@@ -1,5 +1,5 @@
 import type { Client, DeploymentEvent } from "../../client/src/client.ts";
-import { byTime, stateAfterEvent } from "./deployment-state.ts";
+import { byTime, exitCodeAfter } from "./deployment-state.ts";
 import { eventLine } from "./event-view.ts";
 import { CommandError, exitCodes } from "./exit-codes.ts";
 import { eachNewEvent } from "./follow-events.ts";
@@ -18,7 +18,7 @@ interface Wait {
 const FIRST_PAGE_SIZE = 10;
 
 /**
- * Waits until a deployment has ended, and prints the event that says so. Sets exit code 1 if it failed.
+ * Waits until a deployment has ended, and prints the event that says so. Sets the exit code: 1 if it failed.
  * @throws CommandError with exit code 124 on a timeout
  */
 export async function waitForDeployment(api: Client, wait: Wait): Promise<void> {
@@ -29,7 +29,7 @@ export async function waitForDeployment(api: Client, wait: Wait): Promise<void> 
       // The event of an earlier attempt may arrive late.
       if (latest !== undefined && byTime(event, latest) < 0) continue;
       latest = event;
-      if (stateAfterEvent(event) !== "running") break;
+      if (exitCodeAfter(event) !== undefined) break;
       note(eventLine(event));
     }
   } catch (error) {
@@ -38,7 +38,7 @@ export async function waitForDeployment(api: Client, wait: Wait): Promise<void> 
   }
   if (latest === undefined) return;
   print(json ? jsonText(latest) : eventLine(latest));
-  if (stateAfterEvent(latest) === "failed") process.exitCode = exitCodes.failed;
+  process.exitCode = exitCodeAfter(latest);
 }
 
 /** Yields the newest event of a deployment, if it has one, and then those that are new. */

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { type CallToolResult, Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { verifyWebhook } from "../../../docs/receivers/node/verify-webhook.mjs";
@@ -202,6 +203,13 @@ describe("a server with fewer tools", () => {
     const instructions = client.getInstructions();
     for (const name of ["create_webhook", "delete_webhook", "redeliver_delivery", "certify_webhook"]) {
       expect(instructions).toContain(`${name}: it changes something, and the server was started with --read-only`);
+    }
+    receiver.respondWith(400);
+    await newDelivery("failed");
+    for (const name of ["explain_failed_delivery", "why_is_this_webhook_failing"]) {
+      const result = (await client.callTool({ name, arguments: {} })) as CallToolResult;
+      expect(structured(result).next_step).toContain("ask the user to send the delivery");
+      expect(textOf(result)).not.toMatch(writingTools);
     }
     await client.close();
   });
@@ -454,6 +462,51 @@ test("exits with 3 and an error on stderr when there is no credential", async ()
   expect(await svc(["mcp"])).toMatchObject({ code: 3, stdout: "", stderr: expect.stringContaining("svc login") });
 });
 
+test("exits with 2 and a reason when stdin ends without a message", async () => {
+  const child = spawn(process.execPath, [program, "mcp"], {
+    env: environment({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key }),
+    // /dev/null
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [printed, reason] = [text(child.stdout), text(child.stderr)];
+  const [code] = await once(child, "close");
+  expect({ code, stdout: await printed }).toEqual({ code: 2, stdout: "" });
+  expect(await reason).toMatch(/^stdin ended without a message\.\n/);
+});
+
+test("answers a line that is not JSON with a parse error, and the requests around it", async () => {
+  const child = spawn(process.execPath, [program, "mcp"], {
+    env: environment({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key }),
+  });
+  const [printed, errors] = [text(child.stdout), text(child.stderr)];
+  const ping = (id: string) => JSON.stringify({ jsonrpc: "2.0", id, method: "ping" });
+  const lines = [ping("first \u2028 é"), "{not json", "", ping("second"), "also not"]
+    .map((line) => `${line}\r\n`)
+    .join("");
+  // Split within a character and a line.
+  const bytes = Buffer.from(lines);
+  const middle = bytes.indexOf("é") + 1;
+  child.stdin.write(bytes.subarray(0, middle));
+  setImmediate(() => child.stdin.write(bytes.subarray(middle)));
+  let answered = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    answered += chunk;
+  });
+  await eventually(() => expect(answered.split("\n")).toHaveLength(5));
+  child.stdin.end();
+  expect(await once(child, "close")).toEqual([0, null]);
+  const answers = (await printed)
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const parseErrors = answers.filter(({ id }) => id === null);
+  expect(parseErrors).toEqual(
+    [1, 2].map(() => ({ jsonrpc: "2.0", id: null, error: { code: -32700, message: expect.any(String) } })),
+  );
+  expect(answers.flatMap(({ id }) => id ?? []).sort()).toEqual(["first \u2028 é", "second"]);
+  expect(await errors).toBe("");
+});
+
 test("prints only the protocol to stdout, even with --debug, and exits when the client disconnects", async () => {
   const child = spawn(process.execPath, [program, "mcp", "--debug"], {
     env: environment({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: key }),
@@ -487,6 +540,11 @@ test("prints only the protocol to stdout, even with --debug, and exits when the 
   expect(lines[0].result.protocolVersion).toBe("2025-06-18");
   expect(stderr).toMatch(/^GET \/v1\/api-keys\/current 200 [\w-]{36}\nGET \/v1\/projects 200 [\w-]{36}\n$/);
 });
+
+/** The names of the tools that `--read-only` leaves out. */
+const writingTools = new RegExp(
+  allTools.flatMap(({ name, annotations }) => (annotations.readOnlyHint ? [] : [name])).join("|"),
+);
 
 describe("diagnose", () => {
   const none = { since: null, last_success_at: null, last_error: null, next_probe_at: null };
@@ -566,11 +624,12 @@ describe("diagnose", () => {
       /operator/,
     ],
   ])("a webhook %s", (_, inputs, state, explanation, nextStep) => {
-    expect(diagnose(inputs)).toEqual({
+    expect(diagnose(inputs, () => true)).toEqual({
       state,
       explanation: expect.stringMatching(explanation),
       next_step: expect.stringMatching(nextStep),
     });
+    expect(JSON.stringify(diagnose(inputs, () => false))).not.toMatch(writingTools);
   });
 });
 
@@ -605,9 +664,11 @@ describe("explain", () => {
   ] as const)(
     "returns the cause and the next step of a %s delivery",
     (status, attempts, state, explanation, nextStep) => {
-      const result = explain({ ...base, status, attempts: [...attempts] }, state);
+      const result = explain({ ...base, status, attempts: [...attempts] }, state, () => true);
       expect(result.explanation).toContain(explanation);
       expect(result.next_step).toContain(nextStep);
+      const limited = explain({ ...base, status, attempts: [...attempts] }, state, () => false);
+      expect(JSON.stringify(limited)).not.toMatch(writingTools);
     },
   );
 });

@@ -1,5 +1,6 @@
 import type { Delivery, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
 import { explain, fixForError } from "./explain.ts";
+import type { IsOffered } from "./offered-tools.ts";
 
 /* Explains in plain words why the deliveries of a webhook fail, and what to do next. Pure. */
 
@@ -18,8 +19,9 @@ interface Inputs {
   failing?: DeliveryWithAttempts | undefined;
 }
 
-export function diagnose({ webhook, deliveries, failing }: Inputs): WebhookDiagnosis {
-  const last = failing && explain(failing, webhook);
+export function diagnose({ webhook, deliveries, failing }: Inputs, isOffered: IsOffered): WebhookDiagnosis {
+  const last = failing && explain(failing, webhook, isOffered);
+  const certify = isOffered("certify_webhook") ? "check it with certify_webhook" : "ask the user to certify it";
   const { state, since, last_error, next_probe_at } = webhook.health;
   const fix = last_error && fixForError(last_error);
   const cause = last
@@ -39,7 +41,7 @@ export function diagnose({ webhook, deliveries, failing }: Inputs): WebhookDiagn
     return {
       state: "disabled",
       explanation: `The webhook is disabled (${webhook.disabled_reason}): its events are held. ${counts}${cause}`,
-      next_step: `Fix the receiver, check it with certify_webhook, then enable the webhook (svc webhooks update ${webhook.id} --enable) and send what was held (svc deliveries recover --webhook ${webhook.id} --since <time>).`,
+      next_step: `Fix the receiver, ${certify}, then enable the webhook (svc webhooks update ${webhook.id} --enable) and send what was held (svc deliveries recover --webhook ${webhook.id} --since <time>).`,
     };
   }
   if (state === "failing" || state === "probing") {
@@ -50,8 +52,7 @@ export function diagnose({ webhook, deliveries, failing }: Inputs): WebhookDiagn
     return {
       state,
       explanation: `No attempt has succeeded since ${since}.${wait} ${counts}${cause}`,
-      next_step:
-        last?.next_step ?? `${fix ?? "Check the receiver with certify_webhook."} Attempts continue automatically.`,
+      next_step: last?.next_step ?? `${fix ?? `Look at the receiver: ${certify}.`} Attempts continue automatically.`,
     };
   }
   if (state === "slow") {
@@ -66,7 +67,7 @@ export function diagnose({ webhook, deliveries, failing }: Inputs): WebhookDiagn
     return {
       state: "unknown",
       explanation: `No delivery of the webhook was attempted yet. ${counts}`,
-      next_step: "Check the receiver with certify_webhook.",
+      next_step: `Look at the receiver: ${certify}.`,
     };
   }
   return {

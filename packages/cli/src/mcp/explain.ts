@@ -1,5 +1,7 @@
 import type { Attempt, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
 
+import type { IsOffered } from "./offered-tools.ts";
+
 /* Explains in plain words why a delivery has not arrived, and what to do next. Pure. */
 
 export interface Explanation {
@@ -15,14 +17,16 @@ type ExplainedDelivery = Pick<
 >;
 type WebhookState = Pick<Webhook, "id" | "enabled" | "disabled_reason" | "suspended_at">;
 
-export function explain(delivery: ExplainedDelivery, webhook: WebhookState): Explanation {
+export function explain(delivery: ExplainedDelivery, webhook: WebhookState, isOffered: IsOffered): Explanation {
   const { id, event, status, attempts, test } = delivery;
   const last = attempts.at(-1);
   const failures = attempts.filter(({ error_code }) => error_code !== null).length;
   const attempted = `${event} was attempted ${times(attempts.length)}`;
   const cause = last === undefined || last.error_code === null ? "" : ` The last attempt failed: ${causeOf(last)}`;
   const fix = last === undefined ? "Wait for the first attempt." : fixFor(last);
-  const redeliver = `call redeliver_delivery with delivery_id ${id} to send it again.`;
+  const redeliver = isOffered("redeliver_delivery")
+    ? `call redeliver_delivery with delivery_id ${id} to send it again.`
+    : `ask the user to send the delivery ${id} again.`;
   const recover = `svc deliveries recover --webhook ${webhook.id} --since <time>`;
   switch (status) {
     case "succeeded":

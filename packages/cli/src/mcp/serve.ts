@@ -1,15 +1,16 @@
 import { once } from "node:events";
 import { McpServer } from "@modelcontextprotocol/server";
-import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Client } from "../../../client/src/client.ts";
 import { ApiError } from "../../../client/src/errors.ts";
 import { connect, isTemporary } from "../api.ts";
-import { CommandError } from "../exit-codes.ts";
+import { CommandError, usageError } from "../exit-codes.ts";
 import type { Globals } from "../globals.ts";
 import type { Session } from "../session.ts";
 import { jsonText, note, printable } from "../terminal.ts";
 import { packageVersion } from "../version.ts";
-import { offeredTools } from "./offered-tools.ts";
+import { jsonLines } from "./json-lines.ts";
+import { type IsOffered, offeredTools } from "./offered-tools.ts";
 import { type Tool, tools } from "./tools.ts";
 import { untrustedText } from "./untrusted.ts";
 
@@ -22,15 +23,25 @@ interface ServeOptions {
   isReadOnly: boolean;
 }
 
-/** Serves the tools on stdin and stdout until the client disconnects. Prints nothing but the protocol to stdout. */
+/**
+ * Serves the tools on stdin and stdout until the client disconnects. Prints nothing but the protocol to stdout.
+ * @throws CommandError when stdin ends without a message
+ */
 export async function serve(globals: Globals, session: Session, { isReadOnly }: ServeOptions): Promise<void> {
   const api = await connect(globals, session);
-  const closed = once(process.stdin, "close");
+  const lines = jsonLines(process.stdin, (line) => process.stdout.write(`${line}\n`));
+  const closed = once(lines, "close");
   const probe = await connect(globals, session, { maxRetries: 0, signal: AbortSignal.timeout(MAX_START_MS) });
   const { tools: offered, leftOut } = offeredTools(tools, { isReadOnly, permissions: await permissionsOf(probe) });
   for (const line of leftOut) note(`Not offered: ${line}.`);
-  serveStdio(() => createServer(api, offered, leftOut), { onerror: ({ message }) => note(message) });
+  serveStdio(() => createServer(api, offered, leftOut), {
+    transport: new StdioServerTransport(lines),
+    onerror: ({ message }) => note(message),
+  });
   await closed;
+  if (process.stdin.bytesRead === 0) {
+    throw usageError("stdin ended without a message.", "An MCP client starts this command: see svc mcp --help.");
+  }
 }
 
 /** A client waits for the start of a server. */
@@ -55,18 +66,19 @@ function createServer(api: Client, offered: Tool[], leftOut: string[]): McpServe
     { name: "svc", title: "Deployment webhooks", version: packageVersion() },
     { instructions: instructions + limits },
   );
+  const isOffered = (name: string) => offered.some((tool) => tool.name === name);
   for (const tool of offered) {
     const { name, title, description, annotations, input, output } = tool;
     const config = { title, description, annotations, inputSchema: input, outputSchema: output };
-    server.registerTool(name, config, (args) => callTool(tool, api, args));
+    server.registerTool(name, config, (args) => callTool(tool, api, args, isOffered));
   }
   return server;
 }
 
 /** Returns an error as a result of the tool, so that the assistant can act on it; a protocol error would hide the text. */
-async function callTool({ run }: Tool, api: Client, args: unknown) {
+async function callTool({ run }: Tool, api: Client, args: unknown, isOffered: IsOffered) {
   try {
-    const { structured, text = jsonText(structured) } = await run(api, args);
+    const { structured, text = jsonText(structured) } = await run(api, args, isOffered);
     return { content: [{ type: "text" as const, text }], structuredContent: structured };
   } catch (error) {
     return { isError: true, content: [{ type: "text" as const, text: errorText(error) }] };

@@ -1,0 +1,29 @@
+import { eventNames } from "../../../functions/deployments/deployment-event.ts";
+import { deploymentStates, exitCodeAfter, stateAfterEvent } from "../../../packages/cli/src/deployment-state.ts";
+import { tools } from "../../../packages/cli/src/mcp/tools.ts";
+import type { Client, EventName } from "../../../packages/client/src/client.ts";
+
+/** As a later version of the service may send. */
+const addedEvent = "deploy.cancelled" as EventName;
+
+test.each<[EventName, string, number | undefined]>([
+  ["deploy.started", "running", undefined],
+  ["deploy.succeeded", "succeeded", 0],
+  ["deploy.failed", "failed", 1],
+  [addedEvent, "unknown", undefined],
+])("after %s a deployment is %s, and the exit code of a wait is %p", (event, state, exitCode) => {
+  expect([stateAfterEvent({ event }), exitCodeAfter({ event })]).toEqual([state, exitCode]);
+});
+
+test.each([...eventNames, addedEvent])("deployment_status accepts the state after %s", async (event) => {
+  const tool = tools.find(({ name }) => name === "deployment_status");
+  const api = {
+    async *eachEvent() {
+      yield { id: "e", event, deployment_id: "d", timestamp: "2026-11-21T04:04:29.027Z", payload: {} };
+    },
+  };
+  const project = "0193d301-0000-7000-8000-000000000001";
+  const result = await tool?.run(api as unknown as Client, { project }, () => true);
+  expect(tool?.output.parse(result?.structured)).toMatchObject({ status: stateAfterEvent({ event }) });
+  expect(deploymentStates).toContain(result?.structured.status);
+});
