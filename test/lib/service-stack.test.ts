@@ -70,8 +70,13 @@ test("prod has termination protection, and its data is retained", () => {
   for (const type of storeTypes) {
     // Tables stay even when the operation that created them is rolled back.
     const policy = type === "AWS::DynamoDB::Table" ? "Retain" : "RetainExceptOnCreate";
-    for (const { DeletionPolicy } of prod.all(type)) expect(DeletionPolicy).toBe(policy);
-    for (const { DeletionPolicy } of dev.all(type)) expect(DeletionPolicy).toBe("Delete");
+    const policiesOf = (stack: SynthesizedStack) =>
+      new Set(stack.all(type).map(({ DeletionPolicy }) => DeletionPolicy));
+    expect({ type, prod: [...policiesOf(prod)], dev: [...policiesOf(dev)] }).toEqual({
+      type,
+      prod: [policy],
+      dev: ["Delete"],
+    });
   }
 });
 

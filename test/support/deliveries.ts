@@ -168,7 +168,11 @@ export function sqsEvent(...messages: unknown[]): SQSEvent {
   const records = messages.map((message, index) => ({
     messageId: `m${index}`,
     body: typeof message === "string" ? message : JSON.stringify(message),
-    attributes: { SentTimestamp: String(Date.now()), ApproximateFirstReceiveTimestamp: String(Date.now()) },
+    attributes: {
+      SentTimestamp: String(Date.now()),
+      ApproximateFirstReceiveTimestamp: String(Date.now()),
+      ApproximateReceiveCount: "1",
+    },
   }));
   return { Records: records } as unknown as SQSEvent;
 }

@@ -194,15 +194,14 @@ test("accepts a body of 1 MiB and rejects a larger one with 413", async () => {
   const { url } = await listening([]);
   const post = (bytes: number) => fetch(url, { method: "POST", body: "x".repeat(bytes) });
   expect((await post(1024 * 1024)).status).toBe(200);
-  const tooLarge = await post(1024 * 1024 + 1).catch(() => undefined);
-  // The connection may be closed before the response is read.
-  if (tooLarge) expect(tooLarge.status).toBe(413);
+  // The response is not lost: nothing of the body is unread when the connection is closed.
+  expect((await post(1024 * 1024 + 1)).status).toBe(413);
 });
 
 test("survives oversized, incomplete and invalid requests, and escapes control characters of a delivery", async () => {
   const { listener, url } = await listening(["--count", "1"]);
-  const large = await fetch(url, { method: "POST", body: "x".repeat(1024 * 1024 + 1) }).catch(() => undefined);
-  if (large) expect(large.status).toBe(413);
+  const large = await fetch(url, { method: "POST", body: "x".repeat(1024 * 1024 + 1) });
+  expect(large.status).toBe(413);
   const { port } = new URL(url);
   const half = net.connect(Number(port), "127.0.0.1");
   half.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf");
