@@ -253,9 +253,11 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     tag: "Projects",
     summary: "List your projects",
     description:
-      "Oldest membership first, with your role in each project. A workflow sees the projects that trust it, with the role that its " +
+      "With your role in each project. Pages are in the order of the ids, and each page has the oldest membership first. The `Link` header " +
+      "leads to the next page and is absent on the last one. A workflow sees the projects that trust it, with the role that its " +
       "permissions correspond to.",
-    response: { status: 200, schema: listOf(projectSchema), example: [examples.project] },
+    fields: { ...pageParameters, limit: { ...pageParameters.limit, default: 100 } },
+    response: { status: 200, schema: listOf(projectSchema), example: [examples.project], hasNextPage: true },
   },
   "deliveries/list-events": {
     id: "listEvents",

@@ -1,6 +1,7 @@
-import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
-import { dynamo } from "../platform/aws.ts";
+import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { batchGet, dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
+import type { Page } from "../schema/page.ts";
 import type { Project, Role } from "./membership.ts";
 
 /**
@@ -10,28 +11,42 @@ export async function membershipOf(user_id: string, project_id: string): Promise
   const { Item } = await dynamo().send(
     new GetCommand({ TableName: tableName("projects"), Key: { user_id, project_id }, ConsistentRead: true }),
   );
-  return Item && { id: project_id, name: Item.name, role: Item.role, created_at: Item.created_at };
+  return Item && toProject(Item);
 }
 
 /** Returns the role of a user in a project; undefined = not a member. Strongly consistent. */
 export const roleOf = async (userId: string, projectId: string): Promise<Role | undefined> =>
   (await membershipOf(userId, projectId))?.role;
 
-/** Returns all projects of a user, oldest membership first. */
-export async function projectsOf(userId: string): Promise<Project[]> {
-  const pages = paginateQuery(
-    { client: dynamo() },
-    {
+/**
+ * Reads a page of the projects of a user, in the order of their ids. Strongly consistent.
+ * @returns `nextCursor` is absent on the last page
+ */
+export async function projectsOf(
+  userId: string,
+  { limit, cursor }: Page,
+): Promise<{ items: Project[]; nextCursor?: string | undefined }> {
+  const { Items = [], LastEvaluatedKey } = await dynamo().send(
+    new QueryCommand({
       TableName: tableName("projects"),
       ConsistentRead: true,
-      KeyConditionExpression: "user_id = :user",
-      ExpressionAttributeValues: { ":user": userId },
-    },
+      KeyConditionExpression: `user_id = :user${cursor === undefined ? "" : " AND project_id > :cursor"}`,
+      ExpressionAttributeValues: { ":user": userId, ...(cursor !== undefined && { ":cursor": cursor }) },
+      // One more than requested shows whether there is a next page.
+      Limit: limit + 1,
+    }),
   );
-  const projects: Project[] = [];
-  for await (const { Items = [] } of pages) {
-    for (const { project_id, name, role, created_at } of Items)
-      projects.push({ id: project_id, name, role, created_at });
-  }
-  return projects.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+  const items = Items.slice(0, limit).map(toProject);
+  return { items, nextCursor: LastEvaluatedKey && items.at(-1)?.id };
 }
+
+/** Returns those of these projects that a user is a member of. Strongly consistent. @param ids at most 100 */
+export async function projectsWith(user_id: string, ids: string[]): Promise<Project[]> {
+  if (ids.length === 0) return [];
+  const table = tableName("projects");
+  const { [table]: items = [] } = await batchGet({ [table]: ids.map((project_id) => ({ user_id, project_id })) });
+  return items.map(toProject);
+}
+
+const toProject = (item: Record<string, unknown>): Project =>
+  ({ id: item.project_id, name: item.name, role: item.role, created_at: item.created_at }) as Project;

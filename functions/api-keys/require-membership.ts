@@ -1,4 +1,4 @@
-import { projectsOf } from "../access/membership-store.ts";
+import { projectsWith } from "../access/membership-store.ts";
 import { invalidField } from "../schema/input.ts";
 
 /**
@@ -9,7 +9,7 @@ import { invalidField } from "../schema/input.ts";
  */
 export async function requireMembership(userId: string, projectIds: string[] | undefined): Promise<void> {
   if (projectIds === undefined) return;
-  const memberships = new Set((await projectsOf(userId)).map(({ id }) => id));
+  const memberships = new Set((await projectsWith(userId, projectIds)).map(({ id }) => id));
   const unknown = projectIds.findIndex((id) => !memberships.has(id));
   if (unknown !== -1) throw invalidField(`project_ids.${unknown}`, "is not a project of the user");
 }

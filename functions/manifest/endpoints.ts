@@ -107,7 +107,7 @@ export const endpoints = [
       tables: {
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
-        projects: ["Query"],
+        projects: ["BatchGetItem"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem"],
         idempotencyKeys: ["GetItem", "PutItem"],
@@ -193,7 +193,7 @@ export const endpoints = [
     file: "projects/list",
     access: "user",
     permission: "projects:read",
-    uses: { tables: { projects: ["Query"], trustedWorkflows: ["BatchGetItem"] } },
+    uses: { tables: { projects: ["Query", "BatchGetItem"], trustedWorkflows: ["BatchGetItem"] } },
   },
   {
     method: "GET",

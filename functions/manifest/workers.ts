@@ -181,7 +181,7 @@ export const workers = [
       tables: {
         apiKeys: ["PutItem"],
         userApiKeys: ["PutItem", "UpdateItem"],
-        projects: ["Query"],
+        projects: ["BatchGetItem"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem"],
       },

@@ -1,22 +1,45 @@
 import type { Identity } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
 import * as memberships from "../access/membership-store.ts";
-import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { fields } from "../schema/input.ts";
+import { MAX_PAGE, type Page, page, pageFields } from "../schema/page.ts";
 import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.ts";
 
-/** Lists the projects of the caller, or those of them that a narrow credential can see. */
+/**
+ * Lists the projects of the caller, or those of them that a narrow credential can see. Pages are in the order of the ids,
+ * which is the order of the table; a page is sorted by the time of joining.
+ */
 export const handler = defineEndpoint("GET /v1/projects", {
-  async run({ identity }) {
-    if (identity.authType === "workflow") return ok(await projectsOfWorkflow(identity));
+  query: page(fields(pageFields), MAX_PAGE),
+  async run({ identity, query, requestUrl }) {
     const { userId, projectIds } = identity;
-    const projects = await memberships.projectsOf(userId);
-    return ok(projects.filter(({ id }) => projectIds?.includes(id) ?? true));
+    const { items, nextCursor } = projectIds
+      ? pageOf(await projectsOfNarrow({ ...identity, projectIds }), query)
+      : await memberships.projectsOf(userId, query);
+    const oldestFirst = items.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1));
+    return okPage(oldestFirst, { requestUrl, query, nextCursor });
   },
 });
 
-/** A workflow is not a member. Its permissions are the same in all projects that it sees. */
-async function projectsOfWorkflow({ projectIds = [], permissions = [] }: Identity): Promise<Project[]> {
+/** A narrow credential names its projects, at most 20. */
+async function projectsOfNarrow({
+  authType,
+  userId,
+  projectIds,
+  permissions = [],
+}: NarrowIdentity): Promise<Project[]> {
+  if (authType !== "workflow") return memberships.projectsWith(userId, projectIds);
+  // A workflow is not a member. Its permissions are the same in all projects that it sees.
   const role = permissions.some((permission) => permission.endsWith(":write")) ? "admin" : "viewer";
   const projects = await trustedWorkflows.projectsWith(projectIds);
   return projects.map(({ id, name, created_at }) => ({ id, name, role, created_at }));
+}
+
+type NarrowIdentity = Identity & { projectIds: string[] };
+
+function pageOf(projects: Project[], { limit, cursor = "" }: Page) {
+  const rest = projects.filter(({ id }) => id > cursor).sort((a, b) => (a.id < b.id ? -1 : 1));
+  const items = rest.slice(0, limit);
+  return { items, nextCursor: rest.length > limit ? items.at(-1)?.id : undefined };
 }

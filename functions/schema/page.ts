@@ -3,7 +3,7 @@ import { uuid } from "./input.ts";
 
 /* The query parameters of lists that are returned in pages. */
 
-const MAX_PAGE = 100;
+export const MAX_PAGE = 100;
 const DEFAULT_PAGE = 20;
 const limitRule = `must be a whole number from 1 to ${MAX_PAGE}`;
 
@@ -28,10 +28,11 @@ interface GivenPage {
 /**
  * Completes the query parameters of a list.
  * @param query a schema with `pageFields`
+ * @param defaultLimit size of a page without `limit`
  * @returns a schema whose output has the page, and `given`: the parameters unchanged, for the link to the next page
  */
-export const page = <Given extends GivenPage>(query: z.ZodMiniType<Given>) =>
+export const page = <Given extends GivenPage>(query: z.ZodMiniType<Given>, defaultLimit = DEFAULT_PAGE) =>
   z.pipe(
     query,
-    z.transform((given: Given) => ({ ...given, limit: Number(given.limit ?? DEFAULT_PAGE), given: { ...given } })),
+    z.transform((given: Given) => ({ ...given, limit: Number(given.limit ?? defaultLimit), given: { ...given } })),
   );

@@ -126,9 +126,10 @@ async function useKeys(service: TestService): Promise<void> {
   const { api, userId } = service.user();
   const { id, key } = (await api.post("/v1/api-keys", { name: "own" })).body.data;
   const projectId = await service.project(userId);
-  const limits = { permissions: ["keys:read"], project_ids: [projectId] };
+  const limits = { permissions: ["projects:read", "keys:read"], project_ids: [projectId] };
   const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
   expect((await service.as(narrow.key).get("/v1/api-keys/current")).body.data).toMatchObject(limits);
+  expect((await service.as(narrow.key).get("/v1/projects")).body.data).toMatchObject([{ id: projectId }]);
   for (const overlap_seconds of [600, 0]) {
     await expectStatus(api.post(`/v1/api-keys/${narrow.id}/roll`, { overlap_seconds }), 200);
   }

@@ -68,7 +68,14 @@ export function addDeployments(program: Command): void {
         const filters = options.event === undefined ? {} : { event: options.event };
         const latest = await api.listEvents(projectId, { ...filters, limit: 100 });
         const show = options.json ? jsonText : eventLine;
-        for (const event of latest.items.slice(0, last).reverse()) print(show(event));
+        const shown = latest.items.slice(0, last);
+        // A page can be short although more follow.
+        for (let { nextCursor } = latest; nextCursor !== undefined && shown.length < last; ) {
+          const page = await api.listEvents(projectId, { ...filters, limit: last - shown.length, after: nextCursor });
+          shown.push(...page.items);
+          nextCursor = page.nextCursor;
+        }
+        for (const event of shown.reverse()) print(show(event));
         note("Following the deployments. Press Ctrl-C to stop.");
         const known = latest.items.map(({ id }) => id);
         const query = { ...filters, after: latest.followCursor };

@@ -132,6 +132,7 @@ type BodyOf<Id extends keyof operations> = operations[Id] extends {
 type KeyQuery = NonNullable<operations["listApiKeys"]["parameters"]["query"]>;
 export type DeliveryQuery = NonNullable<operations["listDeliveries"]["parameters"]["query"]>;
 type StatsQuery = NonNullable<operations["getWebhookStats"]["parameters"]["query"]>;
+type ProjectQuery = NonNullable<operations["listProjects"]["parameters"]["query"]>;
 type AuditQuery = NonNullable<operations["listAuditEvents"]["parameters"]["query"]>;
 type EventQuery = NonNullable<operations["listEvents"]["parameters"]["query"]>;
 
@@ -267,7 +268,15 @@ export function createClient(options: ClientOptions) {
         }),
       ),
 
-    listProjects: () => data(http.GET("/v1/projects")),
+    /** Returns all projects of the caller, oldest membership first. Requests as many pages as there are. */
+    async listProjects(): Promise<Project[]> {
+      const projects: Project[] = [];
+      for await (const project of client.eachProject()) projects.push(project);
+      return projects.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+    },
+    /** Iterates over the projects of the caller, in the order of their ids. Requests each page when it is needed. */
+    eachProject: (query: ProjectQuery = {}) =>
+      eachItem(query.cursor, (cursor) => http.GET("/v1/projects", { params: { query: { ...query, ...cursor } } })),
 
     /** Returns one page. */
     async listEvents(projectId: string, query: EventQuery = {}): Promise<EventPage> {

@@ -124,7 +124,7 @@ export interface paths {
     };
     /**
      * List your projects
-     * @description Oldest membership first, with your role in each project. A workflow sees the projects that trust it, with the role that its permissions correspond to. Permission: `projects:read`.
+     * @description With your role in each project. Pages are in the order of the ids, and each page has the oldest membership first. The `Link` header leads to the next page and is absent on the last one. A workflow sees the projects that trust it, with the role that its permissions correspond to. Permission: `projects:read`.
      */
     get: operations["listProjects"];
     put?: never;
@@ -3100,7 +3100,12 @@ export interface operations {
   };
   listProjects: {
     parameters: {
-      query?: never;
+      query?: {
+        /** @description Maximum number of entries on a page. */
+        limit?: number;
+        /** @description The start of the page. Take it from the `Link` of the previous page. */
+        cursor?: string;
+      };
       header?: never;
       path?: never;
       cookie?: never;
@@ -3115,6 +3120,7 @@ export interface operations {
           "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
           "X-Frame-Options": components["headers"]["X-Frame-Options"];
           "Strict-Transport-Security": components["headers"]["Strict-Transport-Security"];
+          Link: components["headers"]["Link"];
           [name: string]: unknown;
         };
         content: {
@@ -3135,6 +3141,7 @@ export interface operations {
           };
         };
       };
+      400: components["responses"]["ValidationError"];
       401: components["responses"]["Unauthorized"];
       403: components["responses"]["InsufficientPermission"];
       429: components["responses"]["RateLimited"];

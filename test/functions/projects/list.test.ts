@@ -1,6 +1,8 @@
 import { setTimeout } from "node:timers/promises";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
+import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { invalidFieldsOf } from "../../support/scenario.ts";
+import { type Api, startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
@@ -26,18 +28,78 @@ test("returns exactly id, name, the role of the caller and the time of joining",
   expect(new Date(data[0].created_at).toISOString()).toBe(data[0].created_at);
 });
 
-test("returns the projects of all pages when DynamoDB returns a few at a time", async () => {
-  const { api, userId } = service.user();
-  const projects = await Promise.all(Array.from({ length: 5 }, () => service.project(userId)));
-  let pages = 0;
-  interceptDynamo(async ({ command, input }, send) => {
-    if (command !== "QueryCommand") return send();
-    pages++;
-    return send({ ...input, Limit: 2 });
+const idsOf = (data: { id: string }[]) => data.map(({ id }) => id);
+
+/** Reads the list and all pages that follow. @returns the ids by page */
+async function readPages(api: Api, path: string): Promise<string[][]> {
+  const { status, body, headers } = await api.get(path);
+  expect(status).toBe(200);
+  const next = /^<([^>]+)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
+  const rest = next === undefined ? [] : await readPages(api, next.slice(service.baseUrl.length));
+  return [idsOf(body.data), ...rest];
+}
+
+describe("the pages of the list", () => {
+  test("have each project once, in the order of the ids, of a user and of a narrow key", async () => {
+    const { api, userId } = service.user();
+    const projects = (await Promise.all(Array.from({ length: 5 }, () => service.project(userId)))).toSorted();
+    const narrow = { name: "ci", project_ids: projects.slice(1).toReversed() };
+    const { key } = (await api.post("/v1/api-keys", narrow)).body.data;
+    const sorted = (pages: string[][]) => pages.map((page) => page.toSorted());
+    const [p1, p2, p3, p4, p5] = projects;
+    expect(sorted(await readPages(api, "/v1/projects?limit=2"))).toEqual([[p1, p2], [p3, p4], [p5]]);
+    expect(sorted(await readPages(service.as(key), "/v1/projects?limit=2"))).toEqual([
+      [p2, p3],
+      [p4, p5],
+    ]);
+    expect(sorted(await readPages(api, "/v1/projects"))).toEqual([projects]);
   });
-  const listed = (await api.get("/v1/projects")).body.data.map(({ id }: { id: string }) => id);
-  expect(listed.toSorted()).toEqual(projects.toSorted());
-  expect(pages).toBe(3);
+
+  test("have 100 projects without a limit, in one query", async () => {
+    const { api, userId } = service.user();
+    const projects = await inParallel([...Array(101).keys()], 20, () => service.project(userId));
+    const calls = watchDynamo();
+    const { body } = await api.get("/v1/projects");
+    restoreAws();
+    expect(body.data).toHaveLength(100);
+    expect(calls.filter(({ command }) => command === "QueryCommand")).toHaveLength(1);
+    expect((await readPages(api, "/v1/projects")).flat().toSorted()).toEqual(projects.toSorted());
+  });
+
+  test("go on where DynamoDB ended a query early", async () => {
+    const { api, userId } = service.user();
+    const projects = await Promise.all(Array.from({ length: 5 }, () => service.project(userId)));
+    interceptDynamo(async ({ command, input }, send) =>
+      send(command === "QueryCommand" ? { ...input, Limit: 2 } : input),
+    );
+    const pages = await readPages(api, "/v1/projects");
+    expect(pages).toHaveLength(3);
+    expect(pages.flat().toSorted()).toEqual(projects.toSorted());
+  });
+
+  test.each([
+    ["limit=0", "limit"],
+    ["limit=101", "limit"],
+    ["cursor=7", "cursor"],
+    ["page=2", "page"],
+  ])("are rejected with 400 for %s", async (query, field) => {
+    expect(invalidFieldsOf(await service.user().api.get(`/v1/projects?${query}`))).toEqual([field]);
+  });
+});
+
+test("a narrow key reads its projects by id, however many its user has", async () => {
+  const { api, userId } = service.user();
+  const [one, two] = await Promise.all(Array.from({ length: 12 }, () => service.project(userId)));
+  const { key } = (await api.post("/v1/api-keys", { name: "ci", project_ids: [one, two] })).body.data;
+  const reads: string[] = [];
+  interceptDynamo(async ({ command, input }, send) => {
+    if (JSON.stringify(input).includes('-projects"')) reads.push(command);
+    return send();
+  });
+  const { body } = await service.as(key).get("/v1/projects");
+  restoreAws();
+  expect(idsOf(body.data).toSorted()).toEqual([one, two].toSorted());
+  expect(reads).toEqual(["BatchGetItemCommand"]);
 });
 
 test("returns the projects of the caller only, oldest membership first", async () => {

@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import * as events from "../../../functions/deliveries/event-store.ts";
+import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
@@ -123,4 +125,29 @@ test("svc deployments watch prints the latest events and each new one once, and 
   ]);
   watch.child.kill("SIGINT");
   expect(await watch.ended).toMatchObject({ code: 0 });
+});
+
+test("svc deployments watch prints the latest events of a kind that are behind an empty page", async () => {
+  const found = randomUUID();
+  const given = async (second: number, changes: object) => {
+    // Before what the feed returns to a reader who follows it from now on.
+    const at = new Date(Date.now() - 3600_000 + second * 1000);
+    const message = parseDeploymentEvent(
+      JSON.stringify(eventOf(projectId, { timestamp: at.toISOString(), ...changes })),
+    );
+    if (!message.ok) throw new Error(message.reason);
+    await events.insert(message.event, at, randomUUID(), at);
+  };
+  await given(0, { ...live, deployment_id: found });
+  // A page ends after 250 read units, about 1 MB.
+  const data = { log: "x".repeat(200_000) };
+  for (let second = 1; second <= 6; second++) await given(second, { ...broken, data });
+  const path = `/v1/projects/${projectId}/events`;
+  const query = "?event=deploy.succeeded&limit=1";
+  const { body, headers } = await api.get(`${path}${query}`);
+  expect({ data: body.data, link: headers.get("link") }).toEqual({ data: [], link: expect.stringContaining("next") });
+  const watch = start("watch", "--event", "deploy.succeeded", "--last", "1", "--json");
+  await eventually(() => expect(watch.stdout()).toContain(found));
+  watch.child.kill("SIGINT");
+  await watch.ended;
 });

@@ -7,6 +7,7 @@ import { SendMessageCommand } from "@aws-sdk/client-sqs";
 import { parseJsonExactly } from "../../../functions/deployments/deployment-event.ts";
 import { sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl } from "../../../functions/platform/env.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
 import { type Client, type ClientOptions, createClient, type WebhookRef } from "../../../packages/client/src/client.ts";
 import { ApiError, NetworkError } from "../../../packages/client/src/errors.ts";
 import { operations } from "../../support/api-contract.ts";
@@ -114,6 +115,7 @@ describe("with the service", () => {
       "eachRecovery",
       "eachEvent",
       "eachAuditEvent",
+      "eachProject",
       "eachProjectAuditEvent",
       "followEvents",
     ];
@@ -179,6 +181,19 @@ describe("with the service", () => {
       expect(id).toBe(keyEvents[0]?.id);
       break;
     }
+  });
+
+  test("listProjects and eachProject request all pages", async () => {
+    const { userId, token } = service.user();
+    const ids = await inParallel([...Array(101).keys()], 20, () => service.project(userId));
+    const urls: string[] = [];
+    const ofUser = createClient({ baseUrl: service.baseUrl, token, onResponse: ({ url }) => urls.push(url) });
+    const projects = await ofUser.listProjects();
+    expect(urls).toHaveLength(2);
+    expect(projects.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+    expect(projects).toEqual(projects.toSorted((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at)));
+    expect(await allResults(ofUser.eachProject({ limit: 50 }))).toHaveLength(101);
+    expect(urls).toHaveLength(5);
   });
 
   test("eachRecovery ends after one call when that is complete", async () => {

@@ -282,7 +282,7 @@ async function explainWebhook(
   const projectId = await findProject(api, project);
   const ref = { projectId, webhookId: await findWebhook(api, projectId, id) };
   const webhook = await api.getWebhook(ref);
-  const { items } = await api.listDeliveries(ref, { limit: DIAGNOSED_DELIVERIES });
+  const items = await newestDeliveries(api, ref, { limit: DIAGNOSED_DELIVERIES });
   const newest = items.find(({ status, attempt_count }) => status !== "succeeded" && attempt_count > 0);
   const failing = newest && (await api.getDelivery(ref, newest.id));
   const diagnosis = diagnose({ webhook, deliveries: items, failing }, isOffered);
