@@ -9,7 +9,9 @@ type SendingService = "events" | "sns";
 
 /** What the operator has to set on a rule or a topic, because its owner creates it. */
 const neededSetting: Record<SendingService, string> = {
-  events: 'its target needs InputPath "$.detail". Without it every event arrives in an envelope and is a dead letter',
+  events:
+    'its target needs InputPath "$.detail". Without it every event arrives in an envelope and is a dead letter. ' +
+    'It also needs MessageGroupId "$.detail.project_id". Without it a busy project delays the events of the others',
   sns: "its subscription needs raw message delivery. Without it every event arrives in an envelope and is a dead letter",
 };
 

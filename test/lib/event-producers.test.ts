@@ -13,10 +13,10 @@ const key = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234
 const outside = "arn:aws:iam::444455556666:role/pipeline";
 const needed = "kms:GenerateDataKey, kms:Decrypt. Without it no event of this producer arrives.";
 
-test("an EventBridge rule must pass the detail of its events, a topic the message as it is", () => {
+test("an EventBridge rule must pass the detail of its events and their project, a topic the message as it is", () => {
   const envelope = "Without it every event arrives in an envelope and is a dead letter.";
   expect(about(ownKey, "The event producer")).toEqual([
-    `The event producer ${rule}: its target needs InputPath "$.detail". ${envelope}`,
+    `The event producer ${rule}: its target needs InputPath "$.detail". ${envelope} It also needs MessageGroupId "$.detail.project_id". Without it a busy project delays the events of the others.`,
     `The event producer ${topic}: its subscription needs raw message delivery. ${envelope}`,
   ]);
 });

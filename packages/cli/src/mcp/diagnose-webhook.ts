@@ -1,6 +1,5 @@
 import type { Delivery, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
-import { explain, fixForError } from "./explain.ts";
-import type { IsOffered } from "./offered-tools.ts";
+import { explain, fixForError, type IsOffered } from "./explain.ts";
 
 /* Explains in plain words why the deliveries of a webhook fail, and what to do next. Pure. */
 

@@ -1,8 +1,9 @@
 import type { Attempt, DeliveryWithAttempts, Webhook, WebhookHealth } from "../../../client/src/client.ts";
 
-import type { IsOffered } from "./offered-tools.ts";
-
 /* Explains in plain words why a delivery has not arrived, and what to do next. Pure. */
+
+/** Returns whether the server offers the tool with a name. A text must not advise another one. */
+export type IsOffered = (tool: string) => boolean;
 
 export interface Explanation {
   /** What happened. */

@@ -2,9 +2,6 @@ import type { Tool } from "./tools.ts";
 
 /* Which tools a server offers: all, or those that only read, and those for which the credential has the permissions. Pure. */
 
-/** Returns whether the server offers the tool with a name. A text must not advise another one. */
-export type IsOffered = (name: Tool["name"]) => boolean;
-
 interface Limits {
   isReadOnly: boolean;
   /** The permissions of the credential; null = all that its user has, or not known. */

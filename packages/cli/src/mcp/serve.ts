@@ -9,8 +9,9 @@ import type { Globals } from "../globals.ts";
 import type { Session } from "../session.ts";
 import { jsonText, note, printable } from "../terminal.ts";
 import { packageVersion } from "../version.ts";
+import type { IsOffered } from "./explain.ts";
 import { jsonLines } from "./json-lines.ts";
-import { type IsOffered, offeredTools } from "./offered-tools.ts";
+import { offeredTools } from "./offered-tools.ts";
 import { type Tool, tools } from "./tools.ts";
 import { untrustedText } from "./untrusted.ts";
 

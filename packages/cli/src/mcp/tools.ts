@@ -7,8 +7,7 @@ import { CommandError, exitCodes } from "../exit-codes.ts";
 import { findDelivery, findProject, findScope, findWebhook, newestDeliveries, webhooksOf } from "../find.ts";
 import { jsonText } from "../terminal.ts";
 import { diagnose } from "./diagnose-webhook.ts";
-import { explain, fixFor } from "./explain.ts";
-import type { IsOffered } from "./offered-tools.ts";
+import { explain, fixFor, type IsOffered } from "./explain.ts";
 import { UNTRUSTED_NOTICE, untrustedText } from "./untrusted.ts";
 import { certificationView, createdWebhookView, projectsView, trustedOf, untrustedOf, webhooksView } from "./views.ts";
 
