@@ -120,9 +120,10 @@ export async function insert(
 /**
  * Returns the keys of a user, oldest first. `last_used_…` is the last use of any secret of the key, so that an earlier one
  * that is still in use is seen.
+ * @param onlyId the only key to return; absent = all
  */
-export async function list(userId: string): Promise<ApiKey[]> {
-  const entries = await entriesOf(userId);
+export async function list(userId: string, onlyId?: string): Promise<ApiKey[]> {
+  const entries = await entriesOf(userId, onlyId);
   const hashes = entries.flatMap(hashesOf);
   const table = tableName("apiKeys");
   const batches = Array.from({ length: Math.ceil(hashes.length / MAX_BATCH) }, (_, index) =>
@@ -139,14 +140,14 @@ export async function list(userId: string): Promise<ApiKey[]> {
   });
 }
 
-async function entriesOf(userId: string): Promise<KeyEntry[]> {
+async function entriesOf(userId: string, onlyId?: string): Promise<KeyEntry[]> {
   // The list fits into one page of 1 MB because the number of keys is limited.
   const { Items = [] } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("userApiKeys"),
       ConsistentRead: true,
-      KeyConditionExpression: "user_id = :user AND id > :counter",
-      ExpressionAttributeValues: { ":user": userId, ":counter": COUNTER },
+      KeyConditionExpression: `user_id = :user AND id ${onlyId === undefined ? ">" : "="} :id`,
+      ExpressionAttributeValues: { ":user": userId, ":id": onlyId ?? COUNTER },
     }),
   );
   return Items as KeyEntry[];

@@ -8,8 +8,8 @@ import * as apiKeys from "./api-key-store.ts";
 export const handler = defineEndpoint("GET /v1/api-keys", {
   query: listQuery,
   async run({ identity, query }) {
-    const keys = await apiKeys.list(identity.userId);
-    const visible = isNarrow(identity) ? keys.filter(({ id }) => id === identity.keyId) : keys;
-    return ok(visible.map((apiKey) => toListItem(apiKey, query.include)));
+    const { userId, keyId = "none" } = identity;
+    const keys = await apiKeys.list(userId, isNarrow(identity) ? keyId : undefined);
+    return ok(keys.map((apiKey) => toListItem(apiKey, query.include)));
   },
 });

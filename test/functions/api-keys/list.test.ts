@@ -1,6 +1,6 @@
 import type { BatchGetCommandInput, BatchGetCommandOutput } from "@aws-sdk/lib-dynamodb";
 import { tableName } from "../../../functions/platform/env.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -111,4 +111,15 @@ test("returns all keys in order when DynamoDB returns unordered parts of a batch
   const { data } = (await api.get("/v1/api-keys")).body;
   expect(data.map(({ name }: { name: string }) => name)).toEqual(names);
   expect(requests).toBe(3);
+});
+
+test("a narrow key reads its own items only, however many keys its user has", async () => {
+  const { api } = await userWithKeys(["one", "two", "three", "four"]);
+  const { id, key } = (await api.post("/v1/api-keys", { name: "narrow", permissions: ["keys:read"] })).body.data;
+  const calls = watchDynamo();
+  const { body } = await service.as(key).get("/v1/api-keys");
+  restoreAws();
+  expect(body.data.map((listed: { id: string }) => listed.id)).toEqual([id]);
+  const reads = calls.filter(({ command }) => /^(Query|BatchGetItem)/.test(command));
+  expect(reads.map(({ units }) => units)).toEqual([1, 1]);
 });
