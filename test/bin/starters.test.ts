@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { commandHere } from "../support/command-here.ts";
 
 /* The starters in bin/ run with any Node, and every program explains itself. */
 
@@ -82,9 +83,9 @@ const optionsByProgram: Record<string, string[]> = {
   build: ["dist/"],
 };
 
-test.each(Object.entries(optionsByProgram))("%s --help shows usage, options and examples", (name, shown) => {
-  const long = runNode([`bin/${name}.ts`, "--help"]);
-  expect(long).toMatchObject({ status: 0, stderr: "" });
+test.each(Object.entries(optionsByProgram))("%s --help shows usage, options and examples", async (name, shown) => {
+  const long = await commandHere(name, ["--help"], {});
+  expect(long).toMatchObject({ code: 0, stderr: "" });
   for (const text of ["Usage: npm ", "-h, --help", "Examples:\n", ...shown]) expect(long.stdout).toContain(text);
   expect(Math.max(...long.stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(140);
 });
