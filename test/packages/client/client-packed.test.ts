@@ -86,6 +86,7 @@ export const isConflict = (error: unknown): boolean => error instanceof ApiError
     noEmit: true,
     strict: true,
     skipLibCheck: false,
+    skipDefaultLibCheck: true,
     target: "es2022",
     lib: ["es2023", "dom", "dom.iterable"],
     types: [],
