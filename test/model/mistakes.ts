@@ -1,0 +1,127 @@
+import type { Mistake } from "./product.ts";
+
+/* Mistakes that the model must find. */
+
+/** Schedules in which a mistake is found: in every test, or by hand (`node test/model/run.ts mistakes`). */
+export const QUICK = 1_500;
+const LONG = 15_000;
+
+const enter =
+  "  await inParallel(entering, PARALLEL_WRITES, ({ place }) => putPlace(place));\n  const isFirst = await wake(webhook, at);\n";
+
+export const mistakes: Mistake[] = [
+  {
+    name: "the row is written before its place and wake-up",
+    file: "deliveries/backlog.ts",
+    from: enter,
+    to:
+      "  await inParallel(entering, PARALLEL_WRITES, ({ place, transition, row }) => change({ webhook_id: webhook.id, id: place.delivery_id }, transition, row));\n" +
+      enter,
+    within: QUICK,
+  },
+  {
+    name: "a row that enters keeps a later wake-up",
+    file: "deliveries/backlog-store.ts",
+    from: "  await lower(webhook, at);\n  return true;",
+    to: "  return true;",
+    within: LONG,
+  },
+  {
+    name: "the wake-up is removed although a row has entered",
+    file: "deliveries/backlog-store.ts",
+    from: '"lease_id = :lease AND wakes = :wakes"',
+    to: '"lease_id = :lease AND NOT wakes < :wakes"',
+    within: QUICK,
+  },
+  {
+    name: "the lease ends before the process",
+    file: "attempts/work.ts",
+    from: "Math.min(MAX_LIFE_MS, remainingMs()) + LEASE_MARGIN_MS",
+    to: "20_000",
+    within: LONG,
+  },
+  {
+    name: "the lease is not checked",
+    file: "deliveries/backlog-store.ts",
+    from: '"due <= :now AND (attribute_not_exists(lease_until) OR lease_until < :now)"',
+    to: '"due <= :now"',
+    within: QUICK,
+  },
+  {
+    name: "a row is written over a change of another process",
+    file: "deliveries/delivery-store.ts",
+    from: 'isNew ? "attribute_not_exists(id)" : "version = :read"',
+    to: 'isNew ? "attribute_not_exists(id)" : "attribute_exists(id) OR version = :read"',
+    within: QUICK,
+  },
+  {
+    name: "a duplicate of an event is due at once",
+    file: "deliveries/plan-delivery.ts",
+    from: 'handedOver === "perhaps" ? afterDuplicate(now) : now',
+    to: "now",
+    within: QUICK,
+  },
+  {
+    name: "a refused message leads to a row that is due at once",
+    file: "deliveries/outbox.ts",
+    from: "afterDuplicate(new Date())",
+    to: "new Date()",
+    within: LONG,
+  },
+  {
+    name: "a message sends the delivery of any row",
+    file: "attempts/carried.ts",
+    from: "(!row || isLeftToMessage(row, now))",
+    to: "(!row || row)",
+    within: QUICK,
+  },
+  {
+    name: "a message sends a row that is due soon",
+    file: "attempts/carried.ts",
+    from: "dueOf(place) >= addSeconds(now, settings.duplicateSeconds() / 2)",
+    to: "dueOf(place) >= now.toISOString()",
+    within: LONG,
+  },
+  {
+    name: "a leftover is removed at once",
+    file: "attempts/work.ts",
+    from: "written_at < addSeconds(new Date(), -LEFTOVER_SECONDS)",
+    to: "written_at",
+    within: QUICK,
+  },
+  {
+    name: "every lane sends a probe",
+    file: "attempts/work.ts",
+    from: "isProbe && !(await claimProbe(visit, webhook, place, circuit))",
+    to: "isProbe && visit.isStopped",
+    within: QUICK,
+  },
+  {
+    name: "a late failure decides over a success",
+    file: "deliveries/delivery-transitions.ts",
+    from: 'if (effect === "overtaken") {',
+    to: 'if (effect === "overtaken" && row === undefined) {',
+    within: LONG,
+  },
+  {
+    name: "an attempt is recorded twice",
+    file: "deliveries/delivery-transitions.ts",
+    from: "if (hasAttempt(before, attempt)) return undefined;",
+    to: "",
+    within: QUICK,
+  },
+  {
+    name: "an attempt recorded later replaces the row by what its sender had read",
+    file: "attempts/record.ts",
+    from: "await record({ basis: { ...basis, body }, row,",
+    to: "await record({ basis: { ...basis, body }, row: row && ({ ...basis, body } as Delivery),",
+    within: LONG,
+  },
+  {
+    name: "a request during an attempt is forgotten",
+    file: "deliveries/delivery-transitions.ts",
+    from: 'if (effect === "requested") return',
+    to: 'if (effect === "requested" && !row) return',
+    within: QUICK,
+  },
+];

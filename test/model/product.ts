@@ -1,0 +1,119 @@
+import { registerHooks } from "node:module";
+import type { World } from "./world.ts";
+
+/*
+ * Loads the functions of the product into the world of the model: what they take from outside is replaced in their source, and
+ * a planted mistake is too. Each mistake loads its own copies.
+ */
+
+declare global {
+  /** The world of the current schedule. */
+  var model: World;
+}
+
+const functions = new URL("../../functions/", import.meta.url).href;
+
+interface Replacement {
+  /** Below `functions/`. */
+  file: string;
+  from: string;
+  to: string;
+}
+
+const outside: Replacement[] = [
+  {
+    file: "platform/aws.ts",
+    from: "documents ??= DynamoDBDocumentClient.from(",
+    to: "if (globalThis.model) return globalThis.model.dynamoClient as never;\n  documents ??= DynamoDBDocumentClient.from(",
+  },
+  {
+    file: "platform/aws.ts",
+    from: "queueClient ??=",
+    to: "if (globalThis.model) return globalThis.model.sqsClient as never;\n  queueClient ??=",
+  },
+  {
+    file: "receivers/receiver-client-pool.ts",
+    from: "client ??= createClient();",
+    to: "if (globalThis.model) return globalThis.model.post(headers) as never;\n  client ??= createClient();",
+  },
+  {
+    file: "attempts/attempt.ts",
+    from: 'import { setTimeout as sleep } from "node:timers/promises";',
+    to: "const sleep = (_ms: number, _value: undefined, { signal }: { signal: AbortSignal }): Promise<void> => globalThis.model.untilSlow(signal);",
+  },
+  { file: "attempts/slow-mark.ts", from: "const FAST_RESPONSES = 20;", to: "const FAST_RESPONSES = 2;" },
+  {
+    file: "platform/random-id.ts",
+    from: 'randomBytes(9).toString("base64url")',
+    to: "globalThis.model.nonce()",
+  },
+  { file: "deliveries/send-test-delivery.ts", from: "randomUUID()", to: "globalThis.model.uuid()" },
+];
+
+/** A mistake, planted into the source of the product. */
+export interface Mistake extends Replacement {
+  name: string;
+  /** It is found in this number of schedules. */
+  within: number;
+}
+
+let planted: Mistake | undefined;
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const resolved = next(specifier, context);
+    if (!resolved.url.startsWith(functions) || !planted) return resolved;
+    return { ...resolved, url: `${resolved.url}?${encodeURIComponent(planted.name)}` };
+  },
+  load(url, context, next) {
+    const loaded = next(url, context);
+    if (!url.startsWith(functions)) return loaded;
+    const file = url.slice(functions.length).replace(/\?.*/, "");
+    const wanted = [...outside, ...(planted ? [planted] : [])].filter((replacement) => replacement.file === file);
+    const source = wanted.reduce((text, { from, to }) => {
+      if (text.split(from).length !== 2) throw new Error(`functions/${file} does not have this text once: ${from}`);
+      return text.replace(from, () => to);
+    }, String(loaded.source));
+    return { ...loaded, source };
+  },
+});
+
+/** Loads the product, with a mistake or as it is. */
+export async function loadProduct(mistake?: Mistake) {
+  planted = mistake;
+  const [
+    fanOut,
+    send,
+    sendSlow,
+    sweep,
+    redeliver,
+    recover,
+    test,
+    suspend,
+    webhooks,
+    { createWebhook },
+    circuit,
+    { logSink },
+  ] = await Promise.all([
+    import("../../functions/deliveries/fan-out.ts"),
+    import("../../functions/attempts/send.ts"),
+    import("../../functions/attempts/send-slow.ts"),
+    import("../../functions/deliveries/sweep.ts"),
+    import("../../functions/deliveries/redeliver.ts"),
+    import("../../functions/deliveries/recover.ts"),
+    import("../../functions/deliveries/send-test-delivery.ts"),
+    import("../../functions/projects/suspend.ts"),
+    import("../../functions/webhooks/webhook-store.ts"),
+    import("../../functions/webhooks/webhook.ts"),
+    import("../../functions/webhooks/circuit-breaker.ts"),
+    import("../../functions/platform/log.ts"),
+  ]);
+  planted = undefined;
+  logSink.write = (_level, line) => globalThis.model.logged(line);
+  return {
+    ...{ fanOut: fanOut.handler, send: send.handler, sendSlow: sendSlow.handler, sweep: sweep.handler },
+    ...{ redeliver: redeliver.handler, recover: recover.handler, test: test.handler, suspend: suspend.handler },
+    ...{ webhooks, createWebhook, checkCircuit: circuit.checkCircuit },
+  };
+}
+export type Product = Awaited<ReturnType<typeof loadProduct>>;
