@@ -4,6 +4,7 @@ import type { SQSBatchResponse, SQSRecord } from "aws-lambda";
 import { type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { log } from "../../functions/platform/log.ts";
+import { FairPlaces } from "./fair-places.ts";
 import { invoke, type LambdaHandler, type LoadHandler } from "./lambda.ts";
 
 /*
@@ -16,27 +17,12 @@ export interface EventSources {
   stop(): Promise<void>;
 }
 
-/** How much of a queue this one process works on at once. */
-interface Concurrency {
-  /** Max messages in flight. A batch of one counts as one, so that single slow messages do not take the place of full batches. */
-  inFlight: number;
-  /** Max messages of a batch. */
-  batchSize: number;
-}
-
 /**
- * Fan-out is a burst of writes: with more messages they wait for each other's sockets, which the SDK reports as a failure to
- * connect.
+ * Places of a queue in this process. Fan-out is a burst of writes: with more messages they wait for each other's sockets, which
+ * the SDK reports as a failure to connect. A send lasts as long as its receiver hangs.
  */
-const EVENTS: Concurrency = { inFlight: 20, batchSize: 10 };
-const DELIVERIES_IN_FLIGHT = 200;
-
-/**
- * Returns the share of a queue. Every queue but `events` is a queue of deliveries. A send lasts as long as its receiver
- * hangs, and a batch lasts as long as its slowest message, so deliveries wait less in small batches.
- */
-const concurrencyOf = (queue: QueueKey, deliveryBatchSize: number): Concurrency =>
-  queue === "events" ? EVENTS : { inFlight: DELIVERIES_IN_FLIGHT, batchSize: deliveryBatchSize };
+const EVENT_PLACES = 40;
+const DELIVERY_PLACES = 400;
 
 /** A poll is never aborted, because the queue would count its messages as received. So a stop takes up to this long. */
 const POLL_SECONDS = 1;
@@ -60,8 +46,9 @@ export async function startEventSources(
     rows.map(async (row) => {
       const handler = await load(row.file);
       if (row.trigger.kind === "queue") {
-        const concurrency = concurrencyOf(row.trigger.queue, deliveryBatchSize);
-        return poll(sqs, row, row.trigger, handler, concurrency, stopping.signal);
+        const isEvents = row.trigger.queue === "events";
+        const places = new FairPlaces<Message>(isEvents ? EVENT_PLACES : DELIVERY_PLACES);
+        return poll(sqs, row, row.trigger, handler, places, isEvents ? 10 : deliveryBatchSize, stopping.signal);
       }
       if (row.trigger.kind === "everyMinutes") return tick(row, handler, sweepEverySeconds, stopping.signal);
       return { ended: Promise.resolve() };
@@ -81,18 +68,23 @@ export async function startEventSources(
 /** Starts a loop. Its end is wrapped in an object, so that awaiting the start does not await the end. */
 const loop = (run: () => Promise<void>): { ended: Promise<void> } => ({ ended: run() });
 
+/** Messages that are received before they have a place: enough to find those of other groups behind a long backlog. */
+const MAX_WAITING = 1_000;
+const MAX_RECEIVED = 10;
+
 function poll(
   sqs: SQSClient,
   row: WorkerRow,
-  { queue, batchSize: maxReceived, maxConcurrency }: Extract<WorkerRow["trigger"], { kind: "queue" }>,
+  { queue }: Extract<WorkerRow["trigger"], { kind: "queue" }>,
   handler: LambdaHandler,
-  concurrency: Concurrency,
+  places: FairPlaces<Message>,
+  batchSize: number,
   stopping: AbortSignal,
 ): { ended: Promise<void> } {
   const QueueUrl = process.env[queues[queue].env];
   const batches = new Set<Promise<void>>();
-  let inFlight = 0;
   const deleter = messageDeleter(sqs, queue);
+  let hasRoom = Promise.withResolvers<void>();
 
   async function handleBatch(messages: Message[]): Promise<void> {
     const records = messages.map((message) => toRecord(message, queue));
@@ -102,34 +94,43 @@ function poll(
     for (const { receiptHandle } of done) deleter.add(receiptHandle);
   }
 
+  /** Starts all messages that have a place. */
+  function dispatch(): void {
+    while (!stopping.aborted) {
+      const taken = places.take(batchSize);
+      if (taken.length === 0) break;
+      const batch = handleBatch(taken.map(({ item }) => item))
+        .catch((error: unknown) => log.error("batch not acknowledged", error, { queue }))
+        .finally(() => {
+          for (const { release } of taken) release();
+          batches.delete(batch);
+          dispatch();
+        });
+      batches.add(batch);
+    }
+    if (places.waiting < MAX_WAITING) hasRoom.resolve();
+  }
+
+  places.onFree = dispatch;
   return loop(async () => {
     while (!stopping.aborted) {
-      // There must be room for a full receive: many small ones cost more calls.
-      if (inFlight > concurrency.inFlight - maxReceived || batches.size >= maxConcurrency) {
-        await Promise.race(batches);
+      if (places.waiting >= MAX_WAITING) {
+        hasRoom = Promise.withResolvers<void>();
+        await hasRoom.promise;
         continue;
       }
       try {
         const { Messages = [] } = await sqs.send(
           new ReceiveMessageCommand({
             QueueUrl,
-            MaxNumberOfMessages: maxReceived,
+            MaxNumberOfMessages: MAX_RECEIVED,
             WaitTimeSeconds: POLL_SECONDS,
             MessageAttributeNames: ["All"],
             MessageSystemAttributeNames: ["All"],
           }),
         );
-        while (Messages.length > 0) {
-          const messages = Messages.splice(0, concurrency.batchSize);
-          inFlight += messages.length;
-          const batch = handleBatch(messages)
-            .catch((error: unknown) => log.error("batch not acknowledged", error, { queue }))
-            .finally(() => {
-              inFlight -= messages.length;
-              batches.delete(batch);
-            });
-          batches.add(batch);
-        }
+        for (const message of Messages) places.add(groupOf(message), message);
+        dispatch();
       } catch (error) {
         log.error("queue not readable", error, { queue });
         await sleep(1_000);
@@ -138,6 +139,14 @@ function poll(
     await Promise.all(batches);
     await deleter.end();
   });
+}
+
+/**
+ * Returns the message group: the project, which every producer sends as `MessageGroupId`. The embedded engine keeps it for FIFO
+ * queues only, so it is read from the body. A message without one is a group of its own, as in a fair queue.
+ */
+function groupOf({ Attributes, Body = "", MessageId = "" }: Message): string {
+  return Attributes?.MessageGroupId ?? /"project_id":"([^"]+)"/.exec(Body)?.[1] ?? MessageId;
 }
 
 /** Max messages of a call of the SQS API. */
