@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { LANES } from "../functions/attempts/work.ts";
 import { asDeployed, billedMs, type Config } from "./billed-time.ts";
 import type { Bench, Table, Target } from "./harness.ts";
-import { filled, limitsTable, simulationTable } from "./limits.ts";
+import { filled, limitsTable, simulationTable, WAITS_PER_ROUND } from "./limits.ts";
 import { dollarsFor, type PriceKey, prices } from "./prices.ts";
 import texts from "./texts.json" with { type: "json" };
 import { readUnits, type Units, type Usage } from "./units.ts";
@@ -68,29 +69,29 @@ export function requestLines({ calls, sizes }: Units, credential: Credential, co
   ];
 }
 
+type Counted = Pick<Units, "calls" | "sizes">;
+
 export interface DeliveryMix {
   /** Webhooks per event. */
   webhooks: 1 | 10;
   /** Messages per batch in both queues: 10 when they are busy, 1 when they are quiet. */
   batch: 1 | 10;
-  /** The row is written before the first attempt, as for a slow webhook. With 1 webhook per event and a batch of 10. */
-  isRowFirst?: true;
+  /** Deliveries that wait, as those of a slow webhook, and that a worker sends in one visit. With 1 webhook per event. */
+  visit?: 1 | 10 | 100;
 }
 
 /** Returns the bill of a million deliveries that succeed at the first attempt. */
 export function deliveryLines({ calls: counted, sizes }: Units, mix: DeliveryMix, config: Config): Line[] {
-  const { webhooks, batch, isRowFirst } = mix;
-  const fanOut = isRowFirst ? counted.rowFirstFanOut : counted[`fanOut${batch}x${webhooks}`];
-  const send = isRowFirst ? counted.rowFirstSend : counted[`send${batch}`];
-  // In a batch only concurrent calls can be counted, not which of them wait for each other. With the row first, fan-out
-  // also waits for its insert, and the sender for its claim.
-  const moreWaits = isRowFirst ? 1 : 0;
+  const { webhooks, batch, visit } = mix;
+  if (visit) return waitingLines({ calls: counted, sizes }, visit, config);
+  const fanOut = counted[`fanOut${batch}x${webhooks}`];
   const events = MILLION / webhooks;
   const calls = events / batch;
-  const waits = counted[`fanOut1x${webhooks}`].waits + moreWaits;
+  // In a batch only concurrent calls can be counted, not which of them wait for each other.
+  const waits = counted[`fanOut1x${webhooks}`].waits;
   const sending: CallOf = {
-    ...{ what: "send", file: isRowFirst ? "attempts/send-slow" : "attempts/send", usage: send },
-    ...{ calls: MILLION / batch, waits: counted.send1.waits + moreWaits, elsewhereMs: config.receiverMs },
+    ...{ what: "send", file: "attempts/send", usage: counted[`send${batch}`] },
+    ...{ calls: MILLION / batch, waits: counted.send1.waits, elsewhereMs: config.receiverMs },
   };
   return [
     ...eventLines(events, batch),
@@ -98,6 +99,34 @@ export function deliveryLines({ calls: counted, sizes }: Units, mix: DeliveryMix
     line("deliveries queue: received, deleted", "queueRequest", (2 * MILLION) / batch),
     line("deliveries queue: fair", "fairQueueRequest", calls * fanOut.queueRequests + (2 * MILLION) / batch),
     ...linesOf(sending, config),
+    line("requests to receivers", "byteOut", MILLION * sizes.requestBytes),
+  ];
+}
+
+/** Returns the bill of a million deliveries that wait in the line of their webhook, and succeed at the first attempt. */
+function waitingLines({ calls: counted, sizes }: Counted, visit: 1 | 10 | 100, config: Config): Line[] {
+  const { quietFanOut, waitingFanOut } = counted;
+  const batch = visit === 1 ? 1 : 10;
+  const visits = MILLION / visit;
+  const fanOut: CallOf = {
+    ...{ what: "fan-out", file: "deliveries/fan-out", usage: batch === 1 ? quietFanOut : waitingFanOut },
+    ...{ calls: MILLION / batch, waits: quietFanOut.waits },
+  };
+  // The first delivery of each visit also creates the wake-up, and sends its message.
+  const created = batch === 1 ? 0 : visits;
+  const rounds = Math.ceil(visit / LANES);
+  const work: CallOf = {
+    ...{ what: "work", file: "attempts/send-slow", usage: counted[`work${visit}`], calls: visits },
+    ...{ waits: counted.work1.waits + WAITS_PER_ROUND * (rounds - 1), elsewhereMs: rounds * config.receiverMs },
+  };
+  return [
+    ...eventLines(MILLION, batch),
+    ...linesOf(fanOut, config),
+    line("fan-out: new wake-ups: index writes", "write", created * quietFanOut.indexWrites),
+    line("fan-out: new wake-ups: queue requests", "queueRequest", created),
+    line("slow deliveries queue: received, deleted", "queueRequest", 2 * visits),
+    line("slow deliveries queue: fair", "fairQueueRequest", 3 * visits),
+    ...linesOf(work, config),
     line("requests to receivers", "byteOut", MILLION * sizes.requestBytes),
   ];
 }
@@ -147,6 +176,27 @@ function breakdown(title: string, columns: Record<string, Line[]>): Table {
 const HAPPY: DeliveryMix = { webhooks: 1, batch: 10 };
 const TEN: DeliveryMix = { webhooks: 10, batch: 10 };
 const QUIET: DeliveryMix = { webhooks: 1, batch: 1 };
+const SLOW: DeliveryMix = { webhooks: 1, batch: 10, visit: 10 };
+
+const FAILING = 0.05;
+
+/** Returns what a million deliveries cost more that fail at the first attempt and succeed at the second one. */
+function retryLines({ calls: counted, sizes }: Units, config: Config): Line[] {
+  const { fail1, send1, retry } = counted;
+  const once = { calls: MILLION, elsewhereMs: config.receiverMs };
+  const more = (key: keyof Usage) => fail1[key] - send1[key];
+  const usage = { ...fail1, reads: more("reads"), writes: more("writes"), logBytes: more("logBytes") };
+  // The failed attempt shares its call with nine others, which wait for it.
+  return [
+    ...linesOf({ what: "fail", file: "attempts/send", usage, calls: MILLION, waits: more("waits") }, config).filter(
+      ({ price }) => price !== "invocation",
+    ),
+    line("slow deliveries queue: received, deleted", "queueRequest", 2 * MILLION),
+    line("slow deliveries queue: fair", "fairQueueRequest", 3 * MILLION),
+    ...linesOf({ ...once, what: "retry", file: "attempts/send-slow", usage: retry }, config),
+    line("requests to receivers", "byteOut", MILLION * sizes.requestBytes),
+  ];
+}
 
 export function targetsOf(units: Units): Target[] {
   const config = asDeployed(units);
@@ -161,6 +211,8 @@ export function targetsOf(units: Units): Target[] {
     ["request with a key, $ per million", request("key"), 4.8],
     ["delivery, 1 webhook per event, $ per million", delivery(HAPPY), 2.95],
     ["delivery, 10 webhooks per event, $ per million", delivery(TEN), 1.85],
+    ["delivery to a slow webhook, ten at a time, $ per million", delivery(SLOW), 5.46],
+    ["delivery, 5 % failing once, $ per million", delivery(HAPPY) + FAILING * dollars(retryLines(units, config)), 3.57],
     ["delivery, 1 webhook per event, table and index writes", writes(HAPPY), 2],
     ["delivery, 10 webhooks per event, table and index writes", writes(TEN), 1.1],
   ];
@@ -181,7 +233,9 @@ export function tablesOf(units: Units): Table[] {
       "1 webhook per event": delivery(HAPPY),
       "10 webhooks per event": delivery(TEN),
       "1 webhook, quiet queue": delivery(QUIET),
-      "1 slow webhook per event": delivery({ ...HAPPY, isRowFirst: true }),
+      "1 slow webhook, ten at a time": delivery(SLOW),
+      "1 slow webhook, a hundred at a time": delivery({ ...SLOW, visit: 100 }),
+      "1 slow webhook, quiet": delivery({ ...SLOW, visit: 1 }),
     }),
     {
       title: "An idle stage, per month",

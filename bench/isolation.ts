@@ -138,8 +138,6 @@ export const targetsOf = (run: Run): Target[] => [
 
 /** Batches that a local run works on at once: 200 deliveries in flight (bin/local/event-sources.ts), most of them alone. */
 const LOCAL_BATCHES = 200;
-/** Requests in flight to one webhook in a process (functions/attempts/slots.ts). */
-const MAX_PER_WEBHOOK = 10;
 const SIMULATION_ERROR = 0.25;
 
 /** Simulates the case with hanging receivers in the lanes of a local run, and compares the result with what was measured. */
@@ -154,7 +152,7 @@ export function reproduced(run: Run, { perSecond }: Plan): { table: Table; targe
       slowWebhooks: neighbours.HANGING_WEBHOOKS,
       slowMs: Number.POSITIVE_INFINITY,
     },
-    ...{ maxPerWebhook: MAX_PER_WEBHOOK, normal: lane, slow: lane },
+    ...{ normal: lane, slow: lane },
   });
   const simulatedP99 = run.alone.p99Ms + p99Ms;
   return {

@@ -1,5 +1,6 @@
 import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
-import { DUE_SHARDS } from "../functions/deliveries/delivery.ts";
+import { LANES } from "../functions/attempts/work.ts";
+import { DUE_SHARDS } from "../functions/deliveries/backlog-store.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
 import { stageNamed } from "../lib/stages.ts";
@@ -23,9 +24,13 @@ const unreserved = quotas.concurrency - reserved.reduce((sum, each) => sum + eac
 /** Concurrent executions for the endpoints, the sweep and other services of the account. */
 const NOT_FOR_QUEUES = 100;
 
+/** Waits for AWS of each round of a visit: a read, the record, the removal of a place. */
+export const WAITS_PER_ROUND = 3;
 const RATES = [1, 100, 10_000];
 /** Timeout of an attempt (functions/receivers/receiver-client.ts). */
 const HANGING_MS = 15_000;
+/** A delivery that waits is written to three partitions: its event's, its line's and its row's. */
+const PARTITIONS_OF_A_ROW = 3;
 /** Share of deliveries that are given up, in the rows about the sweep and the index. */
 const FAILING = 0.05;
 
@@ -67,25 +72,30 @@ function callMs(units: Units, given: Assumptions) {
 
 /** Returns the milliseconds of a full batch of each sender. In a batch, waits are those of a call with one message. */
 function sendersMs(units: Units, given: Assumptions) {
-  const { send1, send10, rowFirstSend } = units.calls;
+  const { send1, send10, work1, work100 } = units.calls;
   const msOf = callMs(units, given);
   return {
     normal: (receiverMs: number) => msOf("attempts/send", send10, send1.waits, receiverMs),
-    slow: (receiverMs: number) => msOf("attempts/send-slow", rowFirstSend, send1.waits + 1, receiverMs),
+    /** Visits that send a hundred deliveries each, fifty at once. `lines`: the webhooks that one sender works on. */
+    visit(receiverMs: number, lines = 1) {
+      const rounds = DRAINED / LANES;
+      const waits = work1.waits + WAITS_PER_ROUND * (rounds - 1);
+      return msOf("attempts/send-slow", { ...work100, cpuMs: lines * work100.cpuMs }, waits, rounds * receiverMs);
+    },
   };
 }
 
 /** Returns all limits of the delivery pipeline, lowest first. */
 export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
-  const { fanOut1x1, fanOut10x1, send1, sweepNothing, sweep320, drain100, parkedFanOut } = units.calls;
+  const { fanOut1x1, fanOut10x1, send1, sweepNothing, sweep320, parkedFanOut } = units.calls;
   const msOf = callMs(units, given);
   const sendMs = sendersMs(units, given);
   const sender = mappingOf("attempts/send");
   const slowSender = mappingOf("attempts/send-slow");
   const fanOut = mappingOf("deliveries/fan-out");
   const fanOutMs = msOf("deliveries/fan-out", fanOut10x1, fanOut1x1.waits);
-  // A drain sends ten deliveries at once.
-  const drainMs = msOf("attempts/send-slow", drain100, drain100.waits, (DRAINED / 10) * given.receiverMs);
+  /** Deliveries that one worker sends per second. */
+  const lineOf = (receiverMs: number, lines?: number) => (DRAINED * 1000) / sendMs.visit(receiverMs, lines);
   /** Little's law: concurrency divided by duration, times the batch size. */
   const throughputOf = ({ maxConcurrency, batchSize }: typeof sender, ms: number) =>
     (maxConcurrency * batchSize * 1000) / ms;
@@ -94,18 +104,17 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
   const sweepMs = (((sweep320.cpuMs - sweepNothing.cpuMs) / SWEPT) * given.cpuFactor) / cores;
   const sweptPerSecond = ((workerFor("deliveries/sweep").timeoutSeconds - 5) * 1000) / sweepMs / 60;
   const sweepsPerFailure = DEFAULT_SCHEDULE.filter((seconds) => seconds > 900).length;
-  const indexWritesPerFailure =
-    failedAttempts(units).reduce((sum, { indexWrites }) => sum + indexWrites, 0) +
-    (sweepsPerFailure * sweep320.indexWrites) / SWEPT;
+  const indexWritesPerFailure = failedAttempts(units).reduce((sum, { indexWrites }) => sum + indexWrites, 0);
   const tableWrites = Math.max(fanOut1x1.writes, send1.writes);
   const perSecond: Record<LimitKey, number> = {
-    drain: (DRAINED * 1000) / drainMs,
-    slowLane: throughputOf(slowSender, sendMs.slow(HANGING_MS)),
+    hangingLine: lineOf(HANGING_MS),
+    line: lineOf(given.receiverMs),
+    slowLane: slowSender.maxConcurrency * slowSender.batchSize * lineOf(HANGING_MS, slowSender.batchSize),
     hanging: throughputOf(sender, sendMs.normal(HANGING_MS)),
     senders: throughputOf(sender, sendMs.normal(given.receiverMs)),
     webhookWrites: quotas.partitionWrites / send1.writes,
     projectWrites: quotas.partitionWrites / fanOut1x1.writes,
-    parkingWrites: quotas.partitionWrites / (parkedFanOut.indexWrites / 10),
+    parkingWrites: (10 * quotas.partitionWrites) / Math.floor(parkedFanOut.writes / PARTITIONS_OF_A_ROW),
     projectReads: quotas.partitionReads / 2,
     newTables: quotas.newTableWrites / tableWrites,
     sweep: sweptPerSecond / (FAILING * sweepsPerFailure),
@@ -115,6 +124,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     lambdas: (unreserved * 1000) / (sendMs.normal(given.receiverMs) / sender.batchSize + fanOutMs / fanOut.batchSize),
   };
   const values: Record<string, string | number> = {
+    ...{ lanes: LANES, atOnce: (LANES * 1000) / given.receiverMs },
     ...{ receiverMs: given.receiverMs, failing: FAILING * 100, shards: DUE_SHARDS },
     ...{ senders: sender.maxConcurrency, slowSenders: slowSender.maxConcurrency, fanOuts: fanOut.maxConcurrency },
     ...{ concurrency: quotas.concurrency.toLocaleString("en"), unreserved, forQueues: unreserved - NOT_FOR_QUEUES },
@@ -149,11 +159,16 @@ function simulateStage(
   concurrency?: Record<Lane, number>,
 ): Outcome {
   const msOf = callMs(units, assumed);
-  const { send1, send10 } = units.calls;
+  const { send1, send10, work1 } = units.calls;
+  /** The time of a call with one message, and with ten. A message of the slow lane calls for one visit. */
+  const overheads = {
+    normal: [msOf(senderOf.normal, send1), msOf(senderOf.normal, send10, send1.waits)],
+    slow: [msOf(senderOf.slow, work1), msOf(senderOf.slow, { ...work1, cpuMs: 10 * work1.cpuMs })],
+  };
   const scale = perSecond > 1_000 ? 10 : 1;
   const laneOf = (lane: Lane): LaneOptions => {
     const { batchSize, maxConcurrency } = mappingOf(senderOf[lane]);
-    const [one, ten] = [msOf(senderOf[lane], send1), msOf(senderOf[lane], send10, send1.waits)];
+    const [one = 0, ten = 0] = overheads[lane];
     return {
       ...(concurrency ? {} : { ramp: { from: RAMP.from / scale, perSecond: RAMP.perSecond / scale } }),
       concurrency: Math.ceil((concurrency?.[lane] ?? maxConcurrency) / scale),
@@ -173,6 +188,8 @@ function simulateStage(
 
 type Lane = keyof Outcome["busy"];
 const senderOf = { normal: "attempts/send", slow: "attempts/send-slow" } as const satisfies Record<Lane, string>;
+/** A visit begins requests for 15 s, and the last one takes 15 s. */
+const VISIT_SECONDS = 30;
 const SLOW_SHARES = [0, 0.01, 0.05];
 /** A fifth more than what the deliveries need at an even pace. */
 const HEADROOM = 1.2;
@@ -186,11 +203,14 @@ export function simulationTable(units: Units): Table {
     const { waiting, busy, p99Ms } = simulateStage(units, rate, share, raised);
     const of = raised ?? configured;
     const busyOf = (lane: Lane) => `${Math.min(busy[lane], of[lane])} of ${of[lane]}`;
-    // A second of deliveries that wait at the end: the lane does not keep up.
-    const isOver = { normal: waiting.normal > rate * (1 - share), slow: waiting.slow > Math.max(10, rate * share) };
+    // A second of deliveries that wait at the end: the lane does not keep up. Lines wait for the longest visit.
+    const isOver = {
+      normal: waiting.normal > rate * (1 - share),
+      slow: waiting.slow > Math.max(10, VISIT_SECONDS * rate * share),
+    };
     const shared = limitsOf(units).filter(({ key, maxPerSecond }) => SHARED.includes(key) && maxPerSecond < rate);
     const reached = [
-      ...(isOver.slow ? ["slow lane"] : []),
+      ...(isOver.slow ? ["lines"] : []),
       ...(isOver.normal ? ["senders"] : []),
       ...shared.map(({ name }) => name.replace(/, .*/, "")),
     ];
@@ -206,7 +226,11 @@ export function simulationTable(units: Units): Table {
   };
   const neededFor = (rate: number, share: number) => ({
     normal: Math.max(configured.normal, Math.ceil((HEADROOM * rate * sendMs.normal(assumed.receiverMs)) / 10_000)),
-    slow: Math.max(configured.slow, Math.ceil((HEADROOM * rate * share * sendMs.slow(SLOW_MS)) / 10_000)),
+    // The webhooks of the simulation need a tenth as many senders, whatever the rate: each has one worker.
+    slow: Math.max(
+      configured.slow,
+      Math.ceil((HEADROOM * rate * share * sendMs.visit(SLOW_MS, 10)) / (10 * DRAINED * 1_000)),
+    ),
   });
   const top = RATES.at(-1) ?? 0;
   return {

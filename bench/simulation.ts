@@ -1,10 +1,12 @@
 import { SLOW_AFTER_MS } from "../functions/attempts/slow-mark.ts";
+import { LANES } from "../functions/attempts/work.ts";
 import { OPEN_AFTER_SECONDS } from "../functions/webhooks/circuit-breaker.ts";
 
 /*
- * A discrete simulation of the two lanes of deliveries: queues, batches, senders, the mark of slow webhooks, slots and the circuit
- * breaker. Pure: a seed instead of randomness, and a clock of its own. The parameters are measured or those of the rows; see
- * limits.ts. Not simulated: fan-out, DynamoDB, the drain of parked deliveries, and retries after the second attempt.
+ * A discrete simulation of the two roads of deliveries: carried by messages, or waiting in the line of a webhook, which one
+ * worker visits; with queues, batches, senders, the mark of slow webhooks and the circuit breaker. Pure: a seed instead of
+ * randomness, and a clock of its own. The parameters are measured or those of the rows; see limits.ts. Not simulated:
+ * fan-out, DynamoDB, probes, and retries after the second attempt.
  */
 
 /** A queue and the senders that consume it. */
@@ -31,8 +33,6 @@ export interface Scenario {
   slowShare: number;
   slowWebhooks: number;
   slowMs: number;
-  /** Max requests in flight to one webhook in all senders together; absent means no limit beside that of a batch. */
-  maxPerWebhook?: number;
   normal: LaneOptions;
   slow: LaneOptions;
 }
@@ -44,17 +44,20 @@ export interface Outcome {
   p99Ms: number;
   /** Requests to slow receivers. */
   slowRequests: number;
+  /** Deliveries that wait for a probe. */
   parked: number;
-  /** Messages in each queue at the end, and the maximum number of batches at once. */
+  /** Deliveries in the first queue and in lines at the end, and the maximum number of batches at once. */
   waiting: { normal: number; slow: number };
   busy: { normal: number; slow: number };
 }
 
 /** Deadline of a request (functions/receivers/receiver-client.ts). */
 const DEADLINE_MS = 15_000;
-/** Wait for a slot, and the time after which a delivery without one is tried again (functions/attempts/). */
-const PATIENCE_MS = 1_000;
-const BUSY_DELAY_MS = 5_000;
+/** A visit begins requests in this time: its process lives for a minute, and keeps 45 s for one (functions/attempts/). */
+const VISIT_MS = 15_000;
+/** A visit stops after so many failures in a row. The next one begins after the pause. */
+const MAX_FAILURES = 3;
+const FAILING_PAUSE_MS = 10_000;
 /** Time between the first and the second attempt. */
 const RETRY_MS = 5_000;
 
@@ -68,48 +71,69 @@ interface Message {
 interface SlowWebhook {
   isMarked: boolean;
   failingSince?: number;
-  inFlight: number;
+  /** What waits, oldest first. */
+  line: Message[];
+  /** A message calls the worker, or it visits the line. */
+  isCalled: boolean;
 }
 
-interface Lane {
+interface Lane<Item> {
   options: LaneOptions;
-  queue: Message[];
+  queue: Item[];
   /** Index of the oldest message of `queue`. */
   head: number;
   busy: number;
   mostBusy: number;
+  /** Begins to process a message, and runs `done` at the end. */
+  begin(item: Item, done: () => void): void;
 }
 
 export function simulate(scenario: Scenario): Outcome {
-  const { seconds, perSecond, receiverMs, slowShare, slowMs, maxPerWebhook = Number.POSITIVE_INFINITY } = scenario;
+  const { seconds, perSecond, receiverMs, slowShare, slowMs } = scenario;
   const endsAt = seconds * 1000;
   const random = randomOf(scenario.seed);
   const timeline = new Timeline();
-  const webhooks = Array.from({ length: scenario.slowWebhooks }, (): SlowWebhook => ({ isMarked: false, inFlight: 0 }));
-  const laneOf = (options: LaneOptions): Lane => ({ options, queue: [], head: 0, busy: 0, mostBusy: 0 });
-  const lanes = { normal: laneOf(scenario.normal), slow: laneOf(scenario.slow) };
+  const webhooks = Array.from(
+    { length: scenario.slowWebhooks },
+    (): SlowWebhook => ({ isMarked: false, line: [], isCalled: false }),
+  );
+  const idle = { head: 0, busy: 0, mostBusy: 0 };
+  const carried: Lane<Message> = { ...idle, options: scenario.normal, queue: [], begin: send };
+  const calls: Lane<SlowWebhook> = { ...idle, options: scenario.slow, queue: [], begin: visit };
   const waits: number[] = [];
   let slowRequests = 0;
-  let parked = 0;
 
-  const isParked = ({ failingSince }: SlowWebhook): boolean =>
+  const isOpen = ({ failingSince }: SlowWebhook): boolean =>
     failingSince !== undefined && timeline.now >= failingSince + OPEN_AFTER_SECONDS * 1000;
 
   function arrive(): void {
     const index = random() < slowShare ? Math.floor(random() * webhooks.length) : -1;
     const webhook = webhooks[index];
-    if (webhook && isParked(webhook)) parked += 1;
-    else enqueue(webhook?.isMarked ? lanes.slow : lanes.normal, { webhook, at: timeline.now, attempt: 1 });
+    const message = { webhook, at: timeline.now, attempt: 1 };
+    if (webhook && (webhook.isMarked || isOpen(webhook))) enter(webhook, message);
+    else enqueue(carried, message);
     const nextAt = timeline.now - (Math.log(1 - random()) * 1000) / perSecond;
     if (nextAt < endsAt) timeline.add(nextAt, arrive);
   }
 
-  function enqueue(lane: Lane, message: Message): void {
-    lane.queue.push(message);
+  function enter(webhook: SlowWebhook, message: Message): void {
+    webhook.line.push(message);
+    callWorker(webhook, 0);
+  }
+
+  /** What waits for a probe calls no worker. */
+  function callWorker(webhook: SlowWebhook, delayMs: number): void {
+    if (webhook.isCalled || isOpen(webhook) || webhook.line.length === 0) return;
+    webhook.isCalled = true;
+    timeline.add(timeline.now + delayMs, () => enqueue(calls, webhook));
+  }
+
+  function enqueue<Item>(lane: Lane<Item>, item: Item): void {
+    lane.queue.push(item);
     dispatch(lane);
   }
 
-  function dispatch(lane: Lane): void {
+  function dispatch<Item>(lane: Lane<Item>): void {
     const { concurrency, ramp, batchSize, overheadMs } = lane.options;
     const ramped = ramp ? ramp.from + (ramp.perSecond * timeline.now) / 1000 : concurrency;
     while (lane.busy < Math.min(concurrency, Math.floor(ramped)) && lane.head < lane.queue.length) {
@@ -117,64 +141,86 @@ export function simulate(scenario: Scenario): Outcome {
       lane.head += batch.length;
       lane.busy += 1;
       lane.mostBusy = Math.max(lane.mostBusy, lane.busy);
-      const lastsMs = Math.max(...batch.map((message) => attempt(lane, message)));
-      timeline.add(timeline.now + overheadMs(batch.length) + lastsMs, () => {
-        lane.busy -= 1;
-        dispatch(lane);
-      });
+      let left = batch.length;
+      const done = () => {
+        left -= 1;
+        if (left > 0) return;
+        timeline.add(timeline.now + overheadMs(batch.length), () => {
+          lane.busy -= 1;
+          dispatch(lane);
+        });
+      };
+      for (const item of batch) lane.begin(item, done);
     }
   }
 
-  /** Begins a request, or plans it for later. Returns how long it takes. */
-  function attempt(lane: Lane, message: Message): number {
+  /** Sends what a message carries. */
+  function send(message: Message, done: () => void): void {
     const { webhook } = message;
     if (!webhook) {
       waits.push(timeline.now - message.at);
-      return receiverMs;
+      timeline.add(timeline.now + receiverMs, done);
+    } else if (webhook.isMarked || isOpen(webhook)) {
+      enter(webhook, message);
+      timeline.add(timeline.now, done);
+    } else {
+      request(webhook, message, done);
     }
-    if (isParked(webhook)) {
-      parked += 1;
-      return 0;
-    }
-    if (lane === lanes.normal && webhook.isMarked) {
-      timeline.add(timeline.now, () => enqueue(lanes.slow, message));
-      return 0;
-    }
-    if (webhook.inFlight >= maxPerWebhook) {
-      timeline.add(timeline.now + PATIENCE_MS + BUSY_DELAY_MS, () => enqueue(lanes.slow, message));
-      return PATIENCE_MS;
-    }
-    return request(webhook, message);
   }
 
-  function request(webhook: SlowWebhook, message: Message): number {
+  /** One worker per webhook sends what waits in its line, several at once. */
+  function visit(webhook: SlowWebhook, done: () => void): void {
+    const until = timeline.now + VISIT_MS;
+    let inFlight = 0;
+    let failures = 0;
+    const next = () => {
+      const isStopped = timeline.now >= until || failures >= MAX_FAILURES || isOpen(webhook);
+      while (!isStopped && inFlight < LANES) {
+        const message = webhook.line.shift();
+        if (!message) break;
+        inFlight += 1;
+        request(webhook, message, (isSuccess) => {
+          inFlight -= 1;
+          failures = isSuccess ? 0 : failures + 1;
+          next();
+        });
+      }
+      if (inFlight > 0) return;
+      webhook.isCalled = false;
+      callWorker(webhook, failures >= MAX_FAILURES ? FAILING_PAUSE_MS : 0);
+      done();
+    };
+    timeline.add(timeline.now, next);
+  }
+
+  function request(webhook: SlowWebhook, message: Message, done: (isSuccess: boolean) => void): void {
     const takesMs = Math.min(slowMs, DEADLINE_MS);
-    webhook.inFlight += 1;
+    const isSuccess = slowMs < DEADLINE_MS;
     slowRequests += 1;
     if (takesMs >= SLOW_AFTER_MS) timeline.add(timeline.now + SLOW_AFTER_MS, () => (webhook.isMarked = true));
     timeline.add(timeline.now + takesMs, () => {
-      webhook.inFlight -= 1;
-      if (slowMs < DEADLINE_MS) return;
-      webhook.failingSince ??= timeline.now;
-      if (message.attempt > 1) return;
-      timeline.add(timeline.now + RETRY_MS, () => enqueue(lanes.slow, { ...message, attempt: 2 }));
+      if (!isSuccess) webhook.failingSince ??= timeline.now;
+      const retry = { ...message, attempt: 2 };
+      if (!isSuccess && message.attempt === 1) timeline.add(timeline.now + RETRY_MS, () => enter(webhook, retry));
+      done(isSuccess);
     });
-    return takesMs;
   }
 
   timeline.add(0, arrive);
   timeline.run(endsAt);
   waits.sort((one, other) => one - other);
   const quantile = (share: number) => waits[Math.ceil(share * waits.length) - 1] ?? Number.NaN;
-  const left = ({ queue, head }: Lane) => queue.length - head;
+  const lines = webhooks.map((webhook) => ({ length: webhook.line.length, isParked: isOpen(webhook) }));
+  const inLines = (isParked: boolean) =>
+    lines.reduce((sum, line) => sum + (line.isParked === isParked ? line.length : 0), 0);
   return {
     healthy: waits.length,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
     slowRequests,
-    parked,
-    waiting: { normal: left(lanes.normal), slow: left(lanes.slow) },
-    busy: { normal: lanes.normal.mostBusy, slow: lanes.slow.mostBusy },
+    parked: inLines(true),
+    waiting: { normal: carried.queue.length - carried.head, slow: inLines(false) },
+    busy: { normal: carried.mostBusy, slow: calls.mostBusy },
   };
 }
 

@@ -92,7 +92,6 @@ function credentialSettings({ jwt, jwks, apiKeys }: Stage): Variables {
 function deliverySettings({ deliveries }: Stage): Variables {
   return {
     RETRY_SCHEDULE: deliveries?.retrySchedule?.join(","),
-    DELIVERY_GRACE_SECONDS: deliveries?.graceSeconds?.toString(),
     DISABLE_AFTER_SECONDS: deliveries?.disableAfterSeconds?.toString(),
   };
 }

@@ -162,8 +162,6 @@ const stageSchema = z.strictObject({
     .strictObject({
       /** Waits between attempts, in seconds; absent = 5, 300, 1,800, 7,200, 18,000, 36,000 and 36,000. */
       retrySchedule: z.array(seconds).min(1).max(20).optional(),
-      /** Time after which the sweep enqueues a delivery again whose message has had no effect; absent = 120. */
-      graceSeconds: positive.optional(),
       /** Disables a webhook whose attempts have failed for this long without a success; absent = 432,000 (5 days). */
       disableAfterSeconds: seconds.optional(),
     })

@@ -13,6 +13,7 @@ import { type EventSources, startEventSources } from "./event-sources.ts";
 import { createGateway } from "./gateway.ts";
 import { homePage } from "./home-page.ts";
 import { fromSources, type LoadHandler } from "./lambda.ts";
+import { releaseLeases } from "./release-leases.ts";
 import { createQueues, createTables, createTopics } from "./resources.ts";
 import { findRunning, publishRunning, unpublishRunning } from "./running-service.ts";
 import { allowsLocalReceivers, type LocalSettings, protectFiles, setFunctionDefaults } from "./settings.ts";
@@ -87,6 +88,7 @@ export async function startService(
     ]);
     Object.assign(process.env, ...resources);
     await sqsEngine.releaseInFlight?.();
+    await releaseLeases();
 
     const eventSources: EventSources = await startEventSources(
       new SQSClient({ requestHandler: POLL_TIMEOUTS }),

@@ -90,8 +90,8 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   process.env.WEBHOOK_ALLOW_CIDRS ??= LOOPBACK_CIDRS;
   const defaults = {
     JWT_SECRET: jwtSecret,
-    // One process handles everything here and the queues survive it, so a late message is a lost message.
-    DELIVERY_GRACE_SECONDS: "5",
+    // The engines on this machine respond at once: only the request itself takes time.
+    DUPLICATE_SECONDS: "30",
     // The embedded engines accept any credentials, but the SDK requires some.
     AWS_REGION: "us-east-1",
     AWS_ACCESS_KEY_ID: "local",
@@ -102,7 +102,7 @@ export function setFunctionDefaults({ jwtSecret }: Pick<LocalSettings, "jwtSecre
   parseCidrs(functionSettings.webhookAllowCidrs());
   functionSettings.retrySchedule();
   functionSettings.lastUsedResolutionSeconds();
-  functionSettings.deliveryGraceSeconds();
+  functionSettings.duplicateSeconds();
   functionSettings.disableAfterSeconds();
   functionSettings.jwtMaxLifetimeSeconds();
   functionSettings.jwtClockSkewSeconds();

@@ -23,7 +23,6 @@ import * as webhooks from "../../functions/webhooks/webhook.ts";
 /* Example records, produced by the code that produces the real ones. Their signatures are valid. */
 
 const now = new Date("2026-11-21T04:04:29.027Z");
-const GRACE_SECONDS = 120;
 
 /** Replaces randomness, so that every run produces the same examples. */
 const bytes = (name: string, length: number): Buffer =>
@@ -70,7 +69,7 @@ const failedAttempt: Attempt = {
   response_excerpt: "upstream is restarting",
   trigger: "schedule",
 };
-const pending = createDelivery(eventOf("deploy.succeeded"), webhook, now, GRACE_SECONDS);
+const pending = createDelivery(eventOf("deploy.succeeded"), webhook, now, now);
 const failing = { ...pending, attempt_count: 1, attempts: [failedAttempt], next_attempt_at: addSeconds(now, 6) };
 
 const certification = createCertification(webhook.id, now, bytes("certification", 16));
@@ -84,7 +83,7 @@ const probeResults: ProbeResults = {
 };
 const certified = { ...certification, results: probeResults, finished_at: addSeconds(now, 1) };
 
-const health = healthOf(webhook, { attempts: [{ at: addSeconds(now, 1), isTest: false }], hasParked: false }, now);
+const health = healthOf(webhook, { attempts: [{ at: addSeconds(now, 1), isTest: false }], hasWaiting: false }, now);
 const succeededAttempt: Attempt = {
   number: 2,
   at: addSeconds(now, 6),
@@ -153,7 +152,7 @@ export const examples = {
   shownWebhook: webhooks.toDetail(webhook, health),
   rotatedWebhook: webhooks.toRotated(webhook, webhooks.generateSecret(bytes("rotated", 48))),
   testDelivery: deliveries.toListItem(
-    createDelivery(eventOf("deploy.failed"), webhook, now, GRACE_SECONDS, "test"),
+    { ...createDelivery(eventOf("deploy.failed"), webhook, now), next_attempt_at: now.toISOString() },
     webhook,
     now,
   ),
@@ -173,7 +172,7 @@ export function exampleRequest(name: WebhookEventName): { body: string; headers:
   const about = idOf(ofDeployment ? name : "other webhook");
   const event = sampleWebhookEvent(name, { projectId: project.id, id: about, now });
   const { body } = event;
-  const { id } = createDelivery(event, webhook, now, GRACE_SECONDS);
+  const { id } = createDelivery(event, webhook, now, now);
   const signatures = signatureHeaders({ deliveryId: id, at: now, body }, secret, [
     webhooks.generateSecret(bytes("before", 48)),
   ]);

@@ -18,19 +18,19 @@ export interface AttemptEffects {
  * Latency starts when SQS received the event, by the clock of SQS. The event's own timestamp comes from the pipeline's
  * clock, and `created_at` leaves out the time that the event waited in our queue. Latency and first-attempt metrics
  * measure this service only. They leave out redeliveries, recoveries, test deliveries and first attempts that waited
- * for a receiver that was down or busy.
+ * for a receiver that was down or slow.
  * @param delivery the row before the attempt
- * @param hasWaited the attempt waited because its webhook was failing or too many requests to it were in flight
+ * @param isCarried its message carried the delivery: the attempt did not wait in the backlog
  */
 export function attemptMetrics(
   delivery: Delivery,
   attempt: Attempt,
-  hasWaited: boolean,
+  isCarried: boolean,
   { isDecisive, isLast, hasDisabledWebhook }: AttemptEffects,
 ) {
   const isSuccess = attempt.error_code === undefined;
   const isScheduled = attempt.trigger === "schedule";
-  const isFirst = isScheduled && attempt.number === 1 && !hasWaited && !wasPostponed(delivery) && isDecisive;
+  const isFirst = isScheduled && attempt.number === 1 && isCarried && isDecisive;
   // After a redelivery or a recovery, the time since the event depends on when the user requested it.
   const countsForLatency = isScheduled && delivery.requested_at === undefined && isDecisive;
   const untilSentMs = Math.max(
@@ -48,8 +48,5 @@ export function attemptMetrics(
     blockedAddresses: countIf(attempt.error_code === "address_blocked"),
   } satisfies MetricValues;
 }
-
-/** The first attempt of a delivery is planned for `created_at`. Only the circuit breaker moves it. */
-const wasPostponed = ({ next_attempt_at, created_at }: Delivery): boolean => next_attempt_at !== created_at;
 
 const countIf = (isTrue: boolean): 1 | undefined => (isTrue ? 1 : undefined);

@@ -4,7 +4,7 @@ import { tableName } from "../platform/env.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../webhooks/webhook-secret-store.ts";
 
-interface AttemptKeys {
+export interface AttemptKeys {
   project_id: string;
   webhook_id: string;
   delivery_id: string;

@@ -13,18 +13,12 @@ import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
 import { unexpiredSecrets } from "../receivers/signature.ts";
-import { acquireSlot } from "./slots.ts";
 
 /**
- * The time that a certification can need when DynamoDB is slow: the wait for slots 4 s, two requests in sequence 30 s,
- * and 9 s each for the reads and the results.
+ * The time that a certification can need when DynamoDB is slow: two requests in sequence 30 s, and 9 s each for the reads
+ * and the results.
  */
-const MIN_CERTIFY_MS = 52_000;
-
-/** How many probes are in flight at once: all but `repeated`, which follows `valid`. */
-const PARALLEL_PROBES = 5;
-/** Delay of a certification that found too few slots. */
-const BUSY_DELAY_SECONDS = 10;
+const MIN_CERTIFY_MS = 48_000;
 
 /**
  * Sends the probes of a certification and stores the results. A message that is received again after a crash sends all
@@ -34,45 +28,27 @@ const BUSY_DELAY_SECONDS = 10;
 export async function certify(call: CertifyCall, remainingMs: () => number): Promise<void> {
   const { project_id, webhook_id, certification_id } = call;
   log.tag({ project_id, webhook_id, certification_id });
-  if (remainingMs() < MIN_CERTIFY_MS) return enqueueAgain(call, 0);
+  if (remainingMs() < MIN_CERTIFY_MS) return enqueueAgain(call);
   const { certification, webhook, secrets } = await certifications.readForProbes(call);
   if (!certification || !webhook || !secrets) return;
   const now = new Date();
   if (statusOf(certification, now) !== "running") return;
   if (webhook.suspended_at !== undefined) return certifications.finish(certification, {}, now.toISOString());
-  const release = await acquireSlots(project_id, webhook_id);
-  if (!release) return enqueueAgain(call, BUSY_DELAY_SECONDS);
-  try {
-    const requests = probeRequests({
-      certificationId: certification_id,
-      webhook,
-      secrets: [secrets.current, ...unexpiredSecrets(secrets.previous, now)],
-      foreignSecret: `whsec_${randomBytes(32).toString("hex")}`,
-      now,
-      randomId: randomUUID,
-    });
-    const results = await sendAll(webhook.url, requests);
-    await certifications.finish(certification, results, new Date().toISOString());
-    log.info("certification", { passed: allPassed(results) });
-  } finally {
-    release();
-  }
+  const requests = probeRequests({
+    certificationId: certification_id,
+    webhook,
+    secrets: [secrets.current, ...unexpiredSecrets(secrets.previous, now)],
+    foreignSecret: `whsec_${randomBytes(32).toString("hex")}`,
+    now,
+    randomId: randomUUID,
+  });
+  const results = await sendAll(webhook.url, requests);
+  await certifications.finish(certification, results, new Date().toISOString());
+  log.info("certification", { passed: allPassed(results) });
 }
 
-async function enqueueAgain(call: CertifyCall, delaySeconds: number): Promise<void> {
-  if (!(await enqueueCertification(call, delaySeconds))) throw new Error("The certification could not be enqueued.");
-}
-
-/** Acquires a slot for each probe that is in flight at once. @returns undefined when too few were free in time */
-async function acquireSlots(projectId: string, webhookId: string): Promise<(() => void) | undefined> {
-  const wanted = Array.from({ length: PARALLEL_PROBES }, () => acquireSlot(projectId, webhookId));
-  const acquired = (await allEnded(wanted)).flatMap((release) => release ?? []);
-  const releaseAll = () => {
-    for (const release of acquired) release();
-  };
-  if (acquired.length === PARALLEL_PROBES) return releaseAll;
-  releaseAll();
-  return undefined;
+async function enqueueAgain(call: CertifyCall): Promise<void> {
+  if (!(await enqueueCertification(call))) throw new Error("The certification could not be enqueued.");
 }
 
 async function sendAll(url: string, requests: Record<Probe, ProbeRequest>): Promise<ProbeResults> {

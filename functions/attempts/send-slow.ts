@@ -1,6 +1,14 @@
+import { readDeliveryMessage } from "../deliveries/delivery-queue.ts";
+import { NewerMessageError, sqsConsumer } from "../platform/sqs-consumer.ts";
 import { certify } from "./certify.ts";
-import { drain } from "./drain.ts";
-import { createSender } from "./sender.ts";
+import { recordUnrecorded } from "./record.ts";
+import { work } from "./work.ts";
 
-/** Makes the attempts of slow, busy and failing webhooks, drains the parking of webhooks, and certifies receivers. */
-export const handler = createSender("slow", { onWakeUp: drain, onCertify: certify });
+/** Works on the backlogs of webhooks, records attempts that could not be recorded, and certifies receivers. */
+export const handler = sqsConsumer(async ({ body }, remainingMs) => {
+  const message = readDeliveryMessage(body);
+  if (message.kind === "work") return work(message, remainingMs);
+  if (message.kind === "unrecorded") return recordUnrecorded(message);
+  if (message.kind === "certify") return certify(message, remainingMs);
+  throw new NewerMessageError(`This version expects no messages of the kind ${message.kind} in this queue.`);
+});

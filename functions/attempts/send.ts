@@ -1,6 +1,14 @@
-import { createSender } from "./sender.ts";
+import { readDeliveryMessage } from "../deliveries/delivery-queue.ts";
+import { NewerMessageError, sqsConsumer } from "../platform/sqs-consumer.ts";
+import { sendCarried } from "./carried.ts";
 
 /**
- * Makes the attempts that are due. A failed attempt is recorded; only an internal error returns a message to the queue.
+ * Makes the first attempts that messages carry. A failed attempt is recorded; only an internal error returns a message to
+ * the queue.
  */
-export const handler = createSender("normal");
+export const handler = sqsConsumer(async ({ body, attributes }, remainingMs) => {
+  const message = readDeliveryMessage(body);
+  if (message.kind !== "first")
+    throw new NewerMessageError(`This version expects no messages of the kind ${message.kind} in this queue.`);
+  await sendCarried(message.delivery, Number(attributes.ApproximateReceiveCount) > 1, remainingMs);
+});

@@ -21,7 +21,7 @@ const PARALLEL_QUERIES = 5;
 /** The attributes of a list item. Leaves out the large ones: the body and the attempts. */
 const summaryProjection = {
   ProjectionExpression:
-    "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count, #trigger, due_shard, sending_until",
+    "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count, #trigger",
   ExpressionAttributeNames: { "#event": "event", "#status": "status", "#test": "test", "#trigger": "trigger" },
 };
 
@@ -213,7 +213,6 @@ export async function* findByStatus(
       ConsistentRead: true,
       KeyConditionExpression: `webhook_id = :webhook AND id ${isContinued ? ">" : ">="} :start`,
       ExpressionAttributeValues: { ":webhook": webhookId, ":start": isContinued ? after : first },
-      ...summaryProjection,
       ReturnConsumedCapacity: "TOTAL",
     },
   );

@@ -6,56 +6,35 @@ import { log } from "../platform/log.ts";
 import { messageBody } from "../platform/message-body.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { NewerMessageError } from "../platform/sqs-consumer.ts";
-import type { Attempt, Delivery, PendingDelivery } from "./delivery.ts";
+import type { Attempt, Delivery } from "./delivery.ts";
 
-/* The messages between fan-out, sweep, endpoints and senders. */
-
-/** The attempt of a row is due. Whether it is made depends on the row. */
-export interface DueAttempt {
-  kind: "due";
-  project_id: string;
-  webhook_id: string;
-  delivery_id: string;
-  /** Number of the attempt, from 1. */
-  attempt: number;
-  /**
-   * When the sweep enqueues the row again. A message that cannot be processed before is dropped, so that a row does not
-   * collect messages.
-   */
-  valid_until: string;
-  /** How often the attempt was delayed because too many requests to its webhook were in flight; absent for never. */
-  waits?: number | undefined;
-}
+/*
+ * The messages to the senders. `deliveries` has the first attempts that a message carries; `slowDeliveries` has all else, so
+ * that it does not occupy the senders of first attempts.
+ */
 
 /** The first attempt of a delivery without a row. The message is its only copy until the row is written. */
 export interface FirstAttempt {
   kind: "first";
-  delivery: PendingDelivery;
+  delivery: Delivery;
+}
+
+/** The line of a webhook is to be looked at: see attempts/work.ts. Whether that is done depends on the lease of the line. */
+export interface WorkCall {
+  kind: "work";
+  project_id: string;
+  webhook_id: string;
 }
 
 /** An attempt that was made, but could not be recorded. */
 export interface UnrecordedAttempt {
   kind: "unrecorded";
   project_id: string;
-  webhook_id: string;
-  delivery_id: string;
-  /** Present when the delivery had no row. */
-  delivery?: PendingDelivery | undefined;
+  /** As it was read before the request; without body and attempts if it had a row. */
+  basis: Omit<Delivery, "body"> & { body?: string };
   attempt: Attempt;
   /** The `Retry-After` header of the response, not validated. */
   retry_after?: string | undefined;
-  /** The last request of a user that the sender had read; absent for none. */
-  requested_at?: string | undefined;
-  sending_id: string;
-}
-
-/** The parked deliveries of a webhook are to be looked at: see attempts/drain.ts. */
-export interface WakeUpCall {
-  kind: "wake-up";
-  project_id: string;
-  webhook_id: string;
-  /** Only the calls with the latest number count, and only the first of them. */
-  generation: number;
 }
 
 /** The receiver of a webhook is to be certified: see attempts/certify.ts. */
@@ -66,15 +45,9 @@ export interface CertifyCall {
   certification_id: string;
 }
 
-export type DeliveryMessage = DueAttempt | FirstAttempt | UnrecordedAttempt | WakeUpCall | CertifyCall;
+export type DeliveryMessage = FirstAttempt | WorkCall | UnrecordedAttempt | CertifyCall;
 
-const kinds: readonly string[] = [
-  "due",
-  "first",
-  "unrecorded",
-  "wake-up",
-  "certify",
-] satisfies DeliveryMessage["kind"][];
+const kinds: readonly string[] = ["first", "work", "unrecorded", "certify"] satisfies DeliveryMessage["kind"][];
 
 /**
  * Parses a message that this module wrote. Does not use a schema, because the library would add 14 KB and 4 % of the
@@ -83,8 +56,7 @@ const kinds: readonly string[] = [
  * @throws Error for a message that is not valid
  */
 export function readDeliveryMessage(text: string): DeliveryMessage {
-  // A message without a kind was enqueued by an earlier release.
-  const message = { kind: "due", ...JSON.parse(text) } as {
+  const message = JSON.parse(text) as {
     kind?: unknown;
     project_id?: unknown;
     delivery?: Partial<Delivery>;
@@ -99,71 +71,27 @@ export function readDeliveryMessage(text: string): DeliveryMessage {
 }
 
 /**
- * The queue and the senders of a message. `slow`: for slow and busy webhooks, recoveries and drains, so that they
- * do not occupy the senders of the others.
- */
-export type Lane = "normal" | "slow";
-
-const queueOf: Record<Lane, QueueKey> = { normal: "deliveries", slow: "slowDeliveries" };
-
-/** Returns the lane of a webhook's deliveries. */
-export const laneOf = ({ slow_since }: { slow_since?: string }): Lane => (slow_since === undefined ? "normal" : "slow");
-
-interface SendOptions {
-  /** Default: `normal`. */
-  lane?: Lane;
-  /** 0–900; rounded up, so that no message is early. */
-  delaySeconds?: number;
-}
-
-type EnqueueableDelivery = Pick<Delivery, "project_id" | "webhook_id" | "id" | "attempt_count" | "due_at">;
-
-/**
- * Enqueues the next attempt of rows. Does not throw: a message that SQS does not accept is logged and left to the
- * sweep, which finds its row by the due time.
- * @param waits see `DueAttempt`
- * @returns the deliveries whose message was not accepted
- */
-export async function enqueue<Row extends EnqueueableDelivery>(
-  deliveries: Row[],
-  { waits, ...options }: SendOptions & Pick<DueAttempt, "waits"> = {},
-): Promise<Row[]> {
-  const messages = deliveries.map(({ project_id, webhook_id, id, attempt_count, due_at = "" }): DueAttempt => {
-    return {
-      kind: "due",
-      project_id,
-      webhook_id,
-      delivery_id: id,
-      attempt: attempt_count + 1,
-      valid_until: due_at,
-      waits,
-    };
-  });
-  const rejected = new Set(await send(messages, options));
-  return deliveries.filter((_, index) => rejected.has(messages[index] as DueAttempt));
-}
-
-/**
  * Enqueues the first attempts of deliveries without a row.
  * @returns the deliveries whose message was not accepted. No row exists, so the caller must keep them.
  */
-export async function enqueueFirst(deliveries: PendingDelivery[]): Promise<PendingDelivery[]> {
+export async function enqueueFirst(deliveries: Delivery[]): Promise<Delivery[]> {
   const messages = deliveries.map((delivery): FirstAttempt => ({ kind: "first", delivery }));
-  return (await send(messages)).map(({ delivery }) => delivery);
+  return (await send("deliveries", messages)).map(({ delivery }) => delivery);
 }
 
 /** Enqueues an attempt to be recorded later. @returns false when the message was not accepted */
-export async function enqueueUnrecorded(attempt: UnrecordedAttempt, delaySeconds: number): Promise<boolean> {
-  return (await send([attempt], { lane: "slow", delaySeconds })).length === 0;
-}
+export const enqueueUnrecorded = async (attempt: UnrecordedAttempt, delaySeconds: number): Promise<boolean> =>
+  (await send("slowDeliveries", [attempt], delaySeconds)).length === 0;
 
-/** Enqueues wake-up calls. @returns the calls that were not accepted */
-export const enqueueWakeUps = (calls: WakeUpCall[], delaySeconds = 0): Promise<WakeUpCall[]> =>
-  send(calls, { lane: "slow", delaySeconds });
+/** Enqueues calls of the workers of webhooks. Does not throw: what SQS does not accept is logged and left to the sweep. */
+export async function enqueueWork(calls: Omit<WorkCall, "kind">[], delaySeconds = 0): Promise<void> {
+  const messages = calls.map((call): WorkCall => ({ kind: "work", ...call }));
+  await send("slowDeliveries", messages, delaySeconds);
+}
 
 /** Enqueues a certification. @returns false when the message was not accepted */
 export const enqueueCertification = async (call: CertifyCall, delaySeconds = 0): Promise<boolean> =>
-  (await send([call], { lane: "slow", delaySeconds })).length === 0;
+  (await send("slowDeliveries", [call], delaySeconds)).length === 0;
 
 /**
  * Upper bound on the size of a message that carries a delivery. SQS charges for each 64 KB, and a larger delivery is
@@ -172,8 +100,7 @@ export const enqueueCertification = async (call: CertifyCall, delaySeconds = 0):
 const MAX_CARRIED_BYTES = 60_000;
 
 /** Returns whether the delivery is small enough for the message of its first attempt. */
-export const fitsInMessage = (delivery: PendingDelivery): boolean =>
-  sizeOf({ kind: "first", delivery }) <= MAX_CARRIED_BYTES;
+export const fitsInMessage = (delivery: Delivery): boolean => sizeOf({ kind: "first", delivery }) <= MAX_CARRIED_BYTES;
 
 const sizeOf = (message: DeliveryMessage): number => Buffer.byteLength(messageBody(message));
 
@@ -183,14 +110,19 @@ const MAX_BATCH_BYTES = 250_000;
 const MAX_PARALLEL_BATCHES = 10;
 const MAX_TRIES = 3;
 
-/** Sends messages in batches. Does not throw. @returns the messages that were not accepted */
+/**
+ * Sends messages in batches. Does not throw.
+ * @param delaySeconds 0–900; rounded up, so that no message is early
+ * @returns the messages that were not accepted
+ */
 async function send<Message extends DeliveryMessage>(
+  queue: QueueKey,
   messages: Message[],
-  { lane = "normal", delaySeconds = 0 }: SendOptions = {},
+  delaySeconds = 0,
 ): Promise<Message[]> {
   const delay = Math.ceil(delaySeconds);
   const rejected = await inParallel(batchesOf(messages), MAX_PARALLEL_BATCHES, (batch) =>
-    sendBatch(batch, lane, delay),
+    sendBatch(batch, queue, delay),
   );
   return rejected.flat();
 }
@@ -214,7 +146,7 @@ function batchesOf<Message extends DeliveryMessage>(messages: Message[]): Messag
 
 async function sendBatch<Message extends DeliveryMessage>(
   batch: Message[],
-  lane: Lane,
+  queue: QueueKey,
   delaySeconds: number,
 ): Promise<Message[]> {
   let waiting = batch;
@@ -222,7 +154,7 @@ async function sendBatch<Message extends DeliveryMessage>(
     try {
       const { Failed = [] } = await sqs().send(
         new SendMessageBatchCommand({
-          QueueUrl: queueUrl(queueOf[lane]),
+          QueueUrl: queueUrl(queue),
           Entries: waiting.map((message, index) => ({
             Id: String(index),
             MessageBody: messageBody(message),
@@ -256,6 +188,6 @@ const idsForLog = (messages: DeliveryMessage[]) => ({
 
 function idOf(message: DeliveryMessage): string {
   if (message.kind === "first") return message.delivery.id;
-  if (message.kind === "certify") return `certification:${message.certification_id}`;
-  return message.kind === "wake-up" ? `wake-up:${message.webhook_id}` : message.delivery_id;
+  if (message.kind === "unrecorded") return message.basis.id;
+  return message.kind === "certify" ? `certification:${message.certification_id}` : `work:${message.webhook_id}`;
 }

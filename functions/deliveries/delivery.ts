@@ -1,12 +1,10 @@
-import { createHash } from "node:crypto";
 import { deliveryIdOf } from "../deployments/deployment-event.ts";
 import type { WebhookEvent, WebhookEventName } from "../deployments/webhook-event.ts";
-import { addSeconds } from "../platform/time.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 
 /**
- * - `pending`: an attempt is due now or later. Only these rows have a due time.
+ * - `pending`: it waits in the backlog of its webhook for an attempt that is due now or later. Only these rows have a place.
  * - `succeeded`: the receiver returned 2xx.
  * - `failed`: the last attempt failed, and no retry follows.
  * - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due.
@@ -21,6 +19,7 @@ export type Trigger = "schedule" | "redeliver" | "recover" | "test";
 /**
  * The delivery of one event to one webhook. The row is the source of truth once it exists. The first attempt of a
  * healthy webhook needs no row before: the queue message carries the delivery, and the row is written with the outcome.
+ * Only `change` (change-delivery.ts) writes rows.
  */
 export interface Delivery {
   webhook_id: string;
@@ -47,17 +46,10 @@ export interface Delivery {
   attempts_before_schedule?: number;
   /** When the next attempt is planned; absent when none is. */
   next_attempt_at?: string;
-  /**
-   * Partition and sort key of the sparse `due` index. At `due_at` the sweep enqueues the delivery (again). A parked
-   * delivery is in a partition of its webhook instead, which the sweep does not read (parking-store.ts).
-   */
-  due_shard?: number;
-  due_at?: string;
-  /** Until when one sender may be sending this attempt, and a random id of that sender. No other sender sends it. */
-  sending_until?: string;
-  sending_id?: string;
-  /** How often the sweep has enqueued the planned attempt; absent for never. */
-  handovers?: number;
+  /** Sort key of its place in the backlog (backlog-store.ts): a place that the row does not name is a leftover. */
+  place?: string;
+  /** Random id of the last write. */
+  version?: string;
   /** Expiry time in epoch seconds. DynamoDB deletes the row after it. */
   expires_at: number;
 }
@@ -105,86 +97,30 @@ const withoutResponse = ({ response_excerpt, detail, ...rest }: Attempt): Attemp
   rest.status_code === undefined ? { ...rest, detail } : rest;
 
 /**
- * Partition keys of the `due` index. DynamoDB accepts 1,000 writes a second for each, so 32 carry about 10,000
- * deliveries a second.
- */
-export const DUE_SHARDS = 32;
-
-/** The longest delay of an SQS message: 15 minutes. Later attempts wait in the `due` index. */
-export const MAX_QUEUE_DELAY_SECONDS = 900;
-
-/** Max time that a sender needs for one attempt: the claim, the request of 15 s and the record, each write up to 9 s. */
-export const SENDING_SECONDS = 35;
-
-/** Keys of a row in the `due` index. */
-export type Due = Required<Pick<Delivery, "due_shard" | "due_at">>;
-
-/**
- * Returns the due time of an attempt: when the sweep enqueues it. An attempt within the maximum delay of the queue has
- * a message already, so the sweep enqueues it only after the grace period.
- */
-export function dueAt(now: Date, afterSeconds: number, graceSeconds: number): string {
-  return addSeconds(now, afterSeconds + (afterSeconds > MAX_QUEUE_DELAY_SECONDS ? 0 : graceSeconds));
-}
-
-/**
- * Creates the pending delivery of an event to a webhook.
- * @param graceSeconds how long the sweep waits for the message of the first attempt
- * @param trigger `test` for a test delivery
+ * Creates the delivery of an event to a webhook. It has no row yet.
+ * @param receivedAt when SQS received the event, by the clock of SQS; absent for a test delivery
  */
 export function createDelivery(
   event: WebhookEvent,
   webhook: Pick<Webhook, "id">,
   now: Date,
-  graceSeconds: number,
-  trigger: "schedule" | "test" = "schedule",
-): PendingDelivery {
-  const id = deliveryIdOf(event, webhook.id);
+  receivedAt?: Date,
+): Delivery {
   return {
     webhook_id: webhook.id,
-    id,
+    id: deliveryIdOf(event, webhook.id),
     project_id: event.project_id,
     event: event.event,
     deployment_id: event.deployment_id,
     body: event.body,
     created_at: now.toISOString(),
+    ...(receivedAt ? { event_received_at: receivedAt.toISOString() } : { test: true, trigger: "test" }),
     attempt_count: 0,
     expires_at: expiresAt(now),
-    ...(trigger === "test" && { test: true, trigger }),
     status: "pending",
-    ...nextAttemptNow(id, now, graceSeconds),
   };
 }
 
-/** A delivery with a planned attempt. */
-export type PendingDelivery = Delivery & { status: "pending"; next_attempt_at: string } & Due;
-
-/** Returns a pending delivery as `held`: without a planned attempt. */
-export function held({ next_attempt_at, due_shard, due_at, ...delivery }: PendingDelivery): Delivery {
-  return { ...delivery, status: "held" };
-}
-
-/** Returns the fields of a row whose next attempt is due now. */
-export function nextAttemptNow(id: string, now: Date, graceSeconds: number) {
-  return { next_attempt_at: now.toISOString(), due_shard: shardOf(id), due_at: dueAt(now, 0, graceSeconds) };
-}
-
-/** Returns the partition of the `due` index in which the sweep finds a row. */
-export function shardOf(id: string): number {
-  return createHash("sha256").update(id).digest().readUInt32BE() % DUE_SHARDS;
-}
-
-/** Beyond all shards of the sweep, however many there are. Never change it: parked rows would not be found again. */
-const FIRST_PARKING_SHARD = 1_000_000;
-
-/**
- * Returns the partition of the `due` index for the parked deliveries of a webhook: a number beyond the shards of the
- * sweep. Two webhooks share one with a probability of one in 2^48; their rows are told apart by the webhook's id.
- */
-export function parkingShardOf(webhookId: string): number {
-  return FIRST_PARKING_SHARD + createHash("sha256").update(webhookId).digest().readUIntBE(0, 6);
-}
-
-/** Returns whether a row waits in the parking of its webhook. */
-export const isParked = ({ due_shard }: Pick<Delivery, "due_shard">): boolean =>
-  (due_shard ?? 0) >= FIRST_PARKING_SHARD;
+/** A user waits for these. They are sent before all others, and even when the webhook is disabled or its circuit is open. */
+export const isOnRequest = ({ trigger }: Pick<Delivery, "trigger">): boolean =>
+  trigger === "redeliver" || trigger === "test";

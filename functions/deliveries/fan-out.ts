@@ -6,8 +6,8 @@ import { allEnded } from "../platform/parallel.ts";
 import { sqsConsumer } from "../platform/sqs-consumer.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import * as events from "./event-store.ts";
-import { Outbox, type Outgoing } from "./outbox.ts";
-import { planDelivery } from "./plan-delivery.ts";
+import { Outbox } from "./outbox.ts";
+import { type PlannedDelivery, planDelivery } from "./plan-delivery.ts";
 
 /**
  * Creates one delivery for each deployment event and subscribed webhook. The event is deleted only when its row exists
@@ -27,16 +27,18 @@ export async function handler(batch: SQSEvent): Promise<SQSBatchResponse> {
     }
     const receivedAt = new Date(Number(attributes.SentTimestamp));
     const [planned] = await Promise.allSettled([fanOut(message.event, receivedAt, messageId)]);
-    const { outgoing, failure } =
-      planned.status === "fulfilled" ? planned.value : { outgoing: [], failure: { error: planned.reason as unknown } };
-    await outbox.add(outgoing);
+    const { deliveries, failure } =
+      planned.status === "fulfilled"
+        ? planned.value
+        : { deliveries: [], failure: { error: planned.reason as unknown } };
+    await outbox.add(deliveries);
     if (failure) throw failure.error;
   })(batch);
 }
 
 interface FanOut {
-  /** The messages to send, also when the delivery to another webhook failed. */
-  outgoing: Outgoing[];
+  /** What was planned, also when the delivery to another webhook failed. */
+  deliveries: PlannedDelivery[];
   /** The first error; absent when all deliveries are planned. */
   failure?: { error: unknown };
 }
@@ -51,11 +53,11 @@ async function fanOut(event: DeploymentEvent, receivedAt: Date, messageId: strin
   const planned = await Promise.allSettled(
     found
       .filter(({ events: names }) => names.includes(event.event))
-      .map((webhook) => planDelivery(event, webhook, receivedAt, isNew)),
+      .map((webhook) => planDelivery(event, webhook, receivedAt, isNew ? "no" : "perhaps")),
   );
   const failure = planned.find((each) => each.status === "rejected");
   return {
-    outgoing: planned.flatMap((each) => (each.status === "fulfilled" ? each.value : [])),
+    deliveries: planned.flatMap((each) => (each.status === "fulfilled" ? each.value : [])),
     ...(failure && { failure: { error: failure.reason as unknown } }),
   };
 }

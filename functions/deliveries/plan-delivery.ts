@@ -1,55 +1,65 @@
 import type { WebhookEvent } from "../deployments/webhook-event.ts";
-import { settings } from "../platform/env.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { createDelivery } from "./delivery.ts";
-import { fitsInMessage, laneOf } from "./delivery-queue.ts";
+import { afterDuplicate, enterAll, holdNew, type NewWaiting } from "./backlog.ts";
+import { createDelivery, type Delivery } from "./delivery.ts";
+import { fitsInMessage } from "./delivery-queue.ts";
 import * as deliveries from "./delivery-store.ts";
-import { hold } from "./hold.ts";
-import type { Outgoing } from "./outbox.ts";
-import { ensureWakeUp } from "./parking-store.ts";
 
 /**
- * How long a delivery waits whose event was handed over before. Its first message usually ends it in this time, so that
- * a duplicate event leads to no second request.
+ * `carried`: a message is to carry the delivery. `waits`: it is to wait in the backlog. `stored`: it has a row now.
+ * `known`: it had one before.
  */
-const DUPLICATE_DELAY_SECONDS = 30;
+export type PlannedDelivery =
+  | { kind: "carried"; webhook: Webhook; delivery: Delivery }
+  | ({ kind: "waits" } & NewWaiting)
+  | { kind: "stored" }
+  | { kind: "known" };
 
 /**
- * Plans the delivery of an event to a webhook. A healthy webhook gets a message that carries the delivery. In all other
- * cases the row comes first. A row that exists already was inserted for the same event before: its message is enqueued,
- * or the sweep will enqueue it.
- * @param isNew false when the event was handed over before, so that a message may exist that carries the delivery
- * @param delaySeconds of the message for a row
- * @returns the message to send, or the row that needs none; empty when the row existed
+ * Whether an event was handed to the senders before:
+ * - `no`: it was not.
+ * - `perhaps`: a message may exist that carries the delivery.
+ * - `never`: no message carries it, because its row comes first each time. A row that exists is from a call before.
+ */
+export type HandedOver = "no" | "perhaps" | "never";
+
+/** Returns whether a message may carry the first attempt: the receiver is not known to be slow or down. */
+export const isHealthy = (webhook: Webhook, now: Date): boolean =>
+  webhook.slow_since === undefined && checkCircuit(webhook, now).kind === "closed";
+
+/**
+ * Plans the delivery of an event to a webhook. A message carries that of a new event for a healthy webhook. In all other
+ * cases the row comes first, written by this function or the caller, with an id derived from event and webhook, so that a repetition leads to the same row.
  */
 export async function planDelivery(
   event: WebhookEvent,
   webhook: Webhook,
   receivedAt: Date,
-  isNew: boolean,
-  delaySeconds = isNew ? 0 : DUPLICATE_DELAY_SECONDS,
-): Promise<Outgoing[]> {
+  handedOver: HandedOver,
+): Promise<PlannedDelivery> {
   const now = new Date();
-  const created = createDelivery(event, webhook, now, settings.deliveryGraceSeconds() + delaySeconds);
-  const delivery = { ...created, event_received_at: receivedAt.toISOString() };
-  if (holdsDeliveries(webhook)) {
-    const result = await hold(delivery, false, async () =>
-      (await webhooks.list(webhook.project_id)).find(({ id }) => id === webhook.id),
-    );
-    if (result.kind === "held") return [{ kind: "stored", delivery }];
-    if (result.kind === "changed") return [];
-    return [{ kind: "due", delivery: result.delivery, lane: laneOf(webhook), delaySeconds: 0 }];
+  const delivery = createDelivery(event, webhook, now, receivedAt);
+  // Most duplicates arrive when the row exists: a read instead of four writes.
+  if (handedOver !== "no" && (await deliveries.find(webhook.id, delivery.id))) return { kind: "known" };
+  const isCarried = handedOver === "no" && isHealthy(webhook, now) && fitsInMessage(delivery);
+  if (isCarried && !holdsDeliveries(webhook)) return { kind: "carried", webhook, delivery };
+  if (!holdsDeliveries(webhook)) {
+    return { kind: "waits", webhook, delivery, due: handedOver === "perhaps" ? afterDuplicate(now) : now };
   }
-  const circuit = checkCircuit(webhook, now);
-  if (circuit.kind === "open") {
-    await ensureWakeUp(webhook, circuit.probeAt);
-    const isParked = await deliveries.insertParked(delivery, circuit.probeAt.toISOString());
-    return isParked ? [{ kind: "stored", delivery }] : [];
-  }
-  const lane = laneOf(webhook);
-  if (isNew && lane === "normal" && fitsInMessage(delivery)) return [{ kind: "first", delivery }];
-  return (await deliveries.insert(delivery)) ? [{ kind: "due", delivery, lane, delaySeconds }] : [];
+  const readWebhook = async () => (await webhooks.list(webhook.project_id)).find(({ id }) => id === webhook.id);
+  return { kind: (await holdNew(delivery, readWebhook)) ? "stored" : "known" };
+}
+
+/**
+ * Stores the planned deliveries that wait.
+ * @returns the number of those that had no row
+ * @throws the first error, after all calls have ended
+ */
+export async function storeWaiting(planned: readonly PlannedDelivery[]): Promise<number> {
+  const { added, lost } = await enterAll(planned.flatMap((each) => (each.kind === "waits" ? each : [])));
+  for (const error of lost.values()) throw error;
+  return added;
 }

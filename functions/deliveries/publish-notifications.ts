@@ -15,8 +15,7 @@ import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
-import { Outbox } from "./outbox.ts";
-import { planDelivery } from "./plan-delivery.ts";
+import { planDelivery, storeWaiting } from "./plan-delivery.ts";
 
 /** Owners of one shard whose notifications are published at the same time. */
 const PARALLEL_OWNERS = 4;
@@ -121,8 +120,7 @@ async function deliver(
   const event = createHealthEvent(type, { id, project_id, timestamp, data });
   const receivers = ofProject.filter((webhook) => webhook.id !== data.webhook_id && webhook.events.includes(type));
   // The rows come first: after a crash, the next run finds them and creates no others.
-  const planned = await allEnded(receivers.map((webhook) => planDelivery(event, webhook, new Date(), false, 0)));
-  await new Outbox(1).add(planned.flat());
+  await storeWaiting(await allEnded(receivers.map((webhook) => planDelivery(event, webhook, new Date(), "never"))));
 }
 
 /** Publishes a notification about a key. A reminder is dropped when the key is deleted or has expired. */

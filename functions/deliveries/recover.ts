@@ -1,15 +1,16 @@
 import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
-import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
+import { enter } from "./backlog.ts";
+import { placeOf } from "./backlog-store.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { findByStatus, type ScanRange } from "./delivery-list-store.ts";
 import { recoverInput, toRecoveryResult } from "./delivery-presenter.ts";
-import { enqueue } from "./delivery-queue.ts";
-import * as deliveries from "./delivery-store.ts";
+import { requested } from "./delivery-transitions.ts";
 import { type RecoveryPosition, readRecoveryCursor } from "./recovery-cursor.ts";
 
 /**
@@ -38,7 +39,7 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     await chargeRequest(webhook.project_id, "recover", now);
     const details = { since: since.toISOString(), status, cursor };
     await recordRequest("webhook.recovery_requested", actor, webhook, details, now);
-    const { count, stoppedAt } = await sendAgain(webhook.id, { since, after }, statusesOf(status), now);
+    const { count, stoppedAt } = await sendAgain(webhook, { since, after }, statusesOf(status), now);
     return accepted(toRecoveryResult(count, stoppedAt));
   },
 });
@@ -51,7 +52,7 @@ const statusesOf = (status: "failed" | "held" | undefined) => (status ? [status]
  * @returns the number of deliveries sent, and the last one looked at; absent when no later one exists
  */
 async function sendAgain(
-  webhookId: string,
+  webhook: Webhook,
   range: ScanRange,
   statuses: readonly DeliveryStatus[],
   start: Date,
@@ -59,19 +60,22 @@ async function sendAgain(
   const endsAt = start.getTime() + MAX_DURATION_MS;
   let count = 0;
   let [rowsRead, readUnits] = [0, 0];
-  for await (const page of findByStatus(webhookId, range, statuses)) {
+  for await (const page of findByStatus(webhook.id, range, statuses)) {
     const chosen = page.found.slice(0, MAX_DELIVERIES - count);
-    const rescheduled = await deliveries.rescheduleAll(chosen, settings.deliveryGraceSeconds());
-    // In the slow lane, because thousands of messages would hold up the deliveries of others.
-    await enqueue(rescheduled, { lane: "slow" });
-    count += rescheduled.length;
+    const entering = chosen.map((row) => {
+      // All are due at the same time, so that they are sent in the order of their events.
+      const place = placeOf(row, start);
+      return { place, transition: requested("recover", place, start, statuses), row };
+    });
+    const changes = await enter(webhook, entering);
+    count += changes.filter(({ isWritten }) => isWritten).length;
     rowsRead += page.rowsRead;
     readUnits += page.readUnits;
     const isCut = chosen.length < page.found.length;
     const lastId = isCut ? chosen.at(-1)?.id : page.lastId;
     const isReadUp = rowsRead >= MAX_ROWS_READ || readUnits >= MAX_READ_UNITS;
     const isAtBound = isCut || count >= MAX_DELIVERIES || isReadUp || Date.now() > endsAt;
-    if (isAtBound && lastId !== undefined) return { count, stoppedAt: { webhook_id: webhookId, id: lastId } };
+    if (isAtBound && lastId !== undefined) return { count, stoppedAt: { webhook_id: webhook.id, id: lastId } };
   }
   return { count };
 }

@@ -7,8 +7,7 @@ import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { replayInput } from "./delivery-presenter.ts";
 import * as events from "./event-store.ts";
-import { Outbox } from "./outbox.ts";
-import { planDelivery } from "./plan-delivery.ts";
+import { planDelivery, storeWaiting } from "./plan-delivery.ts";
 
 /** Size of a group: events whose deliveries, at most 500, are planned and enqueued together. */
 const EVENTS_AT_ONCE = 25;
@@ -88,9 +87,9 @@ function readEvent({ id, body, received_at }: events.ReceivedEvent, project_id: 
 }
 
 /**
- * Creates and enqueues the missing deliveries of events.
+ * Creates the missing deliveries of events.
  * @returns their number
- * @throws the first error, after the deliveries that were created have been enqueued
+ * @throws the first error, after all calls have ended
  */
 async function createMissing(projectId: string, received: Received[]): Promise<number> {
   if (received.length === 0) return 0;
@@ -101,12 +100,7 @@ async function createMissing(projectId: string, received: Received[]): Promise<n
       .map((webhook) => ({ event, webhook, receivedAt })),
   );
   const planned = await inParallel(wanted, PARALLEL_WRITES, ({ event, webhook, receivedAt }) =>
-    Promise.allSettled([planDelivery(event, webhook, receivedAt, false)]),
+    planDelivery(event, webhook, receivedAt, "perhaps"),
   );
-  const results = planned.flat();
-  const outgoing = results.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
-  await new Outbox(1).add(outgoing);
-  const failure = results.find((each) => each.status === "rejected");
-  if (failure) throw failure.reason;
-  return outgoing.length;
+  return (await storeWaiting(planned)) + planned.filter(({ kind }) => kind === "stored").length;
 }

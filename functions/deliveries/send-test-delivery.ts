@@ -3,13 +3,11 @@ import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
 import { sampleWebhookEvent } from "../deployments/sample-webhook-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
-import { settings } from "../platform/env.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
+import { enterNew } from "./backlog.ts";
 import { createDelivery } from "./delivery.ts";
 import { testDeliveryInput, testedEvent, toListItem } from "./delivery-presenter.ts";
-import { enqueue, laneOf } from "./delivery-queue.ts";
-import * as deliveries from "./delivery-store.ts";
 
 /**
  * Sends a sample of an event to which the webhook subscribes, in one attempt, even if it is disabled. The signature is
@@ -24,11 +22,10 @@ export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{
     await chargeRequest(webhook.project_id, "test", now);
     const sample = { projectId: webhook.project_id, id: randomUUID(), now };
     const event = sampleWebhookEvent(name, sample, { test: true });
-    const delivery = createDelivery(event, webhook, now, settings.deliveryGraceSeconds(), "test");
+    const delivery = createDelivery(event, webhook, now);
     const details = { delivery_id: delivery.id, event: delivery.event };
     await recordRequest("webhook.test_requested", actor, webhook, details, now);
-    await deliveries.insert(delivery);
-    await enqueue([delivery], { lane: laneOf(webhook) });
-    return accepted(toListItem(delivery, webhook, now));
+    await enterNew(webhook, delivery, now, true);
+    return accepted(toListItem({ ...delivery, next_attempt_at: now.toISOString() }, webhook, now));
   },
 });

@@ -2,7 +2,7 @@ import { addSeconds } from "../platform/time.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
-import { type Delivery, isParked } from "./delivery.ts";
+import { type Delivery, isOnRequest } from "./delivery.ts";
 
 /*
  * Why a delivery waits, and until when: derived from its row and its webhook when it is read. Nothing is written for it.
@@ -10,11 +10,11 @@ import { type Delivery, isParked } from "./delivery.ts";
 
 export type WaitingFor = "schedule" | "recovery" | "busy" | "suspended";
 
-/** A due attempt starts within this time, unless no slot is free. */
+/** A due attempt starts within this time, unless the receiver is slow or many deliveries wait for it. */
 const USUAL_START_SECONDS = 5;
 
 /** The fields of a row that it depends on. */
-type WaitingDelivery = Pick<Delivery, "status" | "trigger" | "next_attempt_at" | "due_shard" | "sending_until">;
+type WaitingDelivery = Pick<Delivery, "status" | "trigger" | "next_attempt_at">;
 
 type WebhookState = Pick<Webhook, "disabled_at" | "suspended_at" | "failing_since" | "probe_at" | "slow_since">;
 
@@ -27,28 +27,21 @@ export interface Wait {
 
 /** Returns why a delivery waits, and when its next attempt is planned. */
 export function waitOf(delivery: WaitingDelivery, webhook: WebhookState, now: Date): Wait {
-  const { status, trigger, next_attempt_at = null, sending_until } = delivery;
+  const { status, next_attempt_at = null } = delivery;
   if (status === "held") return { waiting_for: "suspended", next_attempt_at };
   if (status !== "pending") return { waiting_for: null, next_attempt_at };
-  const time = now.toISOString();
-  if (sending_until !== undefined && sending_until > time) return { waiting_for: null, next_attempt_at };
-  const isOnRequest = trigger === "redeliver" || trigger === "test";
-  if (isOnRequest ? webhook.suspended_at !== undefined : holdsDeliveries(webhook)) {
+  const isAsked = isOnRequest(delivery);
+  if (isAsked ? webhook.suspended_at !== undefined : holdsDeliveries(webhook)) {
     return { waiting_for: "suspended", next_attempt_at };
   }
-  const isPlanned = next_attempt_at !== null && next_attempt_at > time;
-  if (isParked(delivery)) return { waiting_for: "recovery", next_attempt_at: probeTime(webhook, now) };
+  const isPlanned = next_attempt_at !== null && next_attempt_at > now.toISOString();
   if (isPlanned) return { waiting_for: "schedule", next_attempt_at };
-  const isOpen = !isOnRequest && checkCircuit(webhook, now).kind === "open";
-  // It is parked as soon as a sender has it.
-  if (isOpen) return { waiting_for: "recovery", next_attempt_at: probeTime(webhook, now) };
+  const circuit = checkCircuit(webhook, now);
+  if (circuit.kind === "open" && !isAsked) {
+    return { waiting_for: "recovery", next_attempt_at: laterOf(circuit.probeAt, now).toISOString() };
+  }
   const isLate = next_attempt_at !== null && next_attempt_at < addSeconds(now, -USUAL_START_SECONDS);
   return { waiting_for: isLate || webhook.slow_since !== undefined ? "busy" : null, next_attempt_at };
 }
 
-/** Returns when the parked deliveries of a webhook are looked at; now for one that has recovered: they are being sent. */
-function probeTime(webhook: WebhookState, now: Date): string {
-  const circuit = checkCircuit(webhook, now);
-  const isLater = circuit.kind === "open" && circuit.probeAt > now;
-  return (isLater ? circuit.probeAt : now).toISOString();
-}
+const laterOf = (one: Date, other: Date): Date => (one > other ? one : other);

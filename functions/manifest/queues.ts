@@ -36,10 +36,7 @@ export const queues = {
     maxReceives: MAX_RECEIVES,
     maxMessageBytes: 256 * 1024,
   },
-  /**
-   * Sent by fan-out, send, sweep and the endpoints that request an attempt. A message carries the delivery of a first
-   * attempt, or names the row whose attempt is due (deliveries/delivery-queue.ts).
-   */
+  /** Sent by fan-out. A message carries a delivery that has no row yet, with its first attempt (deliveries/delivery-queue.ts). */
   deliveries: {
     env: "DELIVERIES_QUEUE_URL",
     deadLetterEnv: "DELIVERIES_DLQ_URL",
@@ -49,8 +46,8 @@ export const queues = {
     maxMessageBytes: 256 * 1024,
   },
   /**
-   * Messages like those of `deliveries`, for slow and busy webhooks, recoveries and drains. A queue and senders of its own, so that
-   * they do not occupy the senders of all others.
+   * Calls of the workers of webhooks, in whose backlog all other deliveries wait, outcomes to be recorded and certifications. A
+   * queue and senders of its own, so that they do not occupy the senders of first attempts.
    */
   slowDeliveries: {
     env: "SLOW_DELIVERIES_QUEUE_URL",

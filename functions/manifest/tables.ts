@@ -40,14 +40,24 @@ export const tables = {
   },
   /** Deployment events, one item for each, in order of time. The item shows that an event was handed to the senders. */
   events: { env: "EVENTS_TABLE", name: "events", partitionKey: "project_id", sortKey: "id", ttl: "expires_at" },
-  /** Deliveries with their payload, attempts and responses. The sparse index `due` contains the pending ones only. */
+  /** Deliveries with their payload, attempts and responses. */
   deliveries: {
     env: "DELIVERIES_TABLE",
     name: "deliveries",
     partitionKey: "webhook_id",
     sortKey: "id",
-    indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_at" }],
     ttl: "expires_at",
+  },
+  /**
+   * The deliveries that wait: for each webhook their places in order, and one wake-up. The sparse index `due` contains the
+   * wake-ups only. No expiry time, so that none is lost.
+   */
+  backlog: {
+    env: "BACKLOG_TABLE",
+    name: "backlog",
+    partitionKey: "line",
+    sortKey: "entry",
+    indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due" }],
   },
   /**
    * What each project has used of its budget of requests: one item per project and minute. The key `address:<IP address>` has

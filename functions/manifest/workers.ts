@@ -34,8 +34,8 @@ export type Trigger =
   | { kind: "invoke" };
 
 /**
- * An attempt needs up to 45 s when DynamoDB and SQS are slow: see MIN_ATTEMPT_MS in attempts/sender.ts. A message that a
- * sender cannot begin in time is enqueued again.
+ * An attempt needs up to 45 s when DynamoDB and SQS are slow: see MIN_ATTEMPT_MS in attempts/time-left.ts. A delivery that a
+ * sender cannot begin in time waits in the backlog.
  */
 const SENDER_TIMEOUT_SECONDS = 60;
 /** An attempt mostly waits for the receiver, and Lambda bills memory per time. Peak use is below two thirds of this. */
@@ -44,14 +44,18 @@ const SENDER_MEMORY_MB = 256;
 /** The calls that both senders make. */
 const sending = {
   tables: {
-    deliveries: ["BatchGetItem", "GetItem", "PutItem", "UpdateItem"],
-    webhooks: ["BatchGetItem", "UpdateItem"],
+    deliveries: ["BatchGetItem", "PutItem"],
+    backlog: ["PutItem", "UpdateItem", "DeleteItem"],
+    webhooks: ["BatchGetItem", "GetItem", "UpdateItem"],
     webhookSecrets: ["BatchGetItem"],
     auditEvents: ["PutItem"],
     notifications: ["PutItem", "Query"],
   },
-  sendsTo: ["deliveries", "slowDeliveries"],
+  sendsTo: ["slowDeliveries"],
 } as const satisfies Grants;
+
+/** The calls that let a new delivery wait. */
+const storing = { deliveries: ["GetItem", "PutItem"], backlog: ["PutItem", "UpdateItem", "DeleteItem"] } as const;
 
 export const workers = [
   {
@@ -77,7 +81,7 @@ export const workers = [
       tables: {
         webhooks: ["Query"],
         events: ["PutItem"],
-        deliveries: ["PutItem", "UpdateItem"],
+        ...storing,
       },
       sendsTo: ["deliveries", "slowDeliveries"],
       rejectsTo: ["events"],
@@ -101,10 +105,10 @@ export const workers = [
       ...sending,
       tables: {
         ...sending.tables,
-        deliveries: [...sending.tables.deliveries, "DeleteItem"],
-        webhooks: [...sending.tables.webhooks, "GetItem"],
+        // UpdateItem: the results of a certification, which are in the same table.
+        deliveries: [...sending.tables.deliveries, "GetItem", "UpdateItem"],
+        backlog: [...sending.tables.backlog, "Query"],
       },
-      queries: ["deliveries/due"],
     },
   },
   {
@@ -113,9 +117,8 @@ export const workers = [
     timeoutSeconds: 55,
     memoryMb: 512,
     uses: {
-      tables: { deliveries: ["UpdateItem"] },
-      queries: ["deliveries/due"],
-      sendsTo: ["deliveries", "slowDeliveries"],
+      queries: ["backlog/due"],
+      sendsTo: ["slowDeliveries"],
     },
   },
   {
@@ -129,10 +132,10 @@ export const workers = [
         apiKeys: ["GetItem"],
         userApiKeys: ["GetItem"],
         webhooks: ["Query"],
-        deliveries: ["PutItem", "UpdateItem"],
+        ...storing,
       },
       queries: ["notifications/due"],
-      sendsTo: ["deliveries", "slowDeliveries"],
+      sendsTo: ["slowDeliveries"],
       publishesTo: ["notifications"],
     },
   },
@@ -146,9 +149,9 @@ export const workers = [
       tables: {
         events: ["Query"],
         webhooks: ["Query"],
-        deliveries: ["PutItem", "UpdateItem"],
+        ...storing,
       },
-      sendsTo: ["deliveries", "slowDeliveries"],
+      sendsTo: ["slowDeliveries"],
     },
   },
   {

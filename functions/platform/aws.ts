@@ -18,6 +18,7 @@ import {
   TransactWriteCommand,
   type TransactWriteCommandInput,
 } from "@aws-sdk/lib-dynamodb";
+import { unmarshall } from "@aws-sdk/util-dynamodb";
 import { backoffMs } from "./backoff.ts";
 
 /*
@@ -181,6 +182,13 @@ const isConflict = (error: unknown): boolean => error instanceof Error && error.
 export function isConditionFailed(error: unknown): error is ConditionalCheckFailedException {
   return error instanceof Error && error.name === "ConditionalCheckFailedException";
 }
+
+/**
+ * Returns the item because of which a condition failed; undefined when it does not exist, or the write did not ask for it
+ * with `ReturnValuesOnConditionCheckFailure`.
+ */
+export const storedItem = ({ Item }: ConditionalCheckFailedException): Record<string, unknown> | undefined =>
+  Item && unmarshall(Item);
 
 /**
  * Returns an attribute of the item because of which a condition failed, as text; undefined when the item or the

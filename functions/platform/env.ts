@@ -59,8 +59,8 @@ export const topicArn = (topic: TopicKey): string => required(topics[topic].env)
 export const deadLetterUrl = (queue: QueueKey): string => required(queues[queue].deadLetterEnv);
 
 const DEFAULT_LAST_USED_RESOLUTION_SECONDS = 60;
-/** Longer than the usual time in the queue plus the timeout of an attempt. */
-const DEFAULT_DELIVERY_GRACE_SECONDS = 120;
+/** Longer than a carried delivery takes from fan-out to the record of its attempt, with slow calls to AWS. */
+const DEFAULT_DUPLICATE_SECONDS = 75;
 /** A delivery row stores all attempts, and a DynamoDB item has at most 400 KB. */
 const MAX_RETRIES = 20;
 const DEFAULT_JWT_MAX_LIFETIME_SECONDS = 3600;
@@ -85,8 +85,8 @@ export const settings = {
     }
     return schedule;
   },
-  /** Time after which the sweep enqueues a delivery again whose message has had no effect. */
-  deliveryGraceSeconds: () => seconds("DELIVERY_GRACE_SECONDS", DEFAULT_DELIVERY_GRACE_SECONDS),
+  /** How long the row of a delivery waits whose event was received before: the message that carries it usually ends it. */
+  duplicateSeconds: () => seconds("DUPLICATE_SECONDS", DEFAULT_DUPLICATE_SECONDS),
   /** Time without a success after which a failing webhook is disabled. */
   disableAfterSeconds: () => seconds("DISABLE_AFTER_SECONDS", DEFAULT_DISABLE_AFTER_SECONDS),
   /** Private address ranges that webhooks may reach. For local use only. */

@@ -1,5 +1,5 @@
 /*
- * Circuit breaker per webhook. While a receiver is down, one delivery at a time probes it. The others are parked and
+ * Circuit breaker per webhook. While a receiver is down, one delivery at a time probes it. The others wait and
  * do not use up their attempts. The state consists of two timestamps in the webhook's row.
  */
 

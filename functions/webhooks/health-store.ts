@@ -31,7 +31,7 @@ export async function readHealth(webhook: Webhook, now: Date, reads = unmetered)
   const attempts = [...recent, ...probe.probed].flatMap(({ attempts = [], test = false }) =>
     attempts.map((attempt) => ({ ...attempt, isTest: test })),
   );
-  return healthOf(webhook, { attempts, hasParked: probe.hasParked }, now);
+  return healthOf(webhook, { attempts, hasWaiting: probe.hasWaiting }, now);
 }
 
 /**
@@ -54,33 +54,28 @@ async function recentDeliveries(
 }
 
 interface ProbeReads {
-  hasParked: boolean;
+  hasWaiting: boolean;
   /** The delivery that was the last failed probe, if there was one. */
   probed: DeliveryAttempts[];
 }
 
-/** Reads whether deliveries are parked (functions/deliveries/parking-store.ts), and the last failed probe. */
+/** Reads whether deliveries wait (functions/deliveries/backlog-store.ts), and the last failed probe. */
 async function readProbe(reads: Reads, webhook: Webhook, now: Date): Promise<ProbeReads> {
-  if (checkCircuit(webhook, now).kind === "closed") return { hasParked: false, probed: [] };
-  const webhookId = webhook.id;
+  if (checkCircuit(webhook, now).kind === "closed") return { hasWaiting: false, probed: [] };
   const { Items: [wakeUp] = [] } = await reads.query({
-    TableName: tableName("deliveries"),
-    KeyConditionExpression: "webhook_id = :wakeUp AND id = :webhook",
-    ExpressionAttributeValues: { ":wakeUp": `wake-up:${webhookId}`, ":webhook": webhookId },
-    ProjectionExpression: "empty_since, probed_id",
+    TableName: tableName("backlog"),
+    KeyConditionExpression: "line = :wakeUp",
+    ExpressionAttributeValues: { ":wakeUp": `wake-up#${webhook.id}` },
+    ProjectionExpression: "probed_id",
     Limit: 1,
   });
-  if (wakeUp === undefined) return { hasParked: false, probed: [] };
-  const { empty_since, probed_id } = wakeUp;
-  const probed =
-    probed_id === undefined
-      ? []
-      : await query(reads, {
-          KeyConditionExpression: "webhook_id = :webhook AND id = :probed",
-          ExpressionAttributeValues: { ":webhook": webhookId, ":probed": probed_id },
-          Limit: 1,
-        });
-  return { hasParked: empty_since === undefined, probed };
+  if (wakeUp?.probed_id === undefined) return { hasWaiting: wakeUp !== undefined, probed: [] };
+  const probed = await query(reads, {
+    KeyConditionExpression: "webhook_id = :webhook AND id = :probed",
+    ExpressionAttributeValues: { ":webhook": webhook.id, ":probed": wakeUp.probed_id },
+    Limit: 1,
+  });
+  return { hasWaiting: true, probed };
 }
 
 async function query(reads: Reads, input: Omit<LimitedQuery, "TableName">): Promise<DeliveryAttempts[]> {

@@ -56,12 +56,12 @@ interface WebhookState {
 export interface HealthReads {
   attempts: readonly ReadAttempt[];
   /** Whether deliveries wait for the next probe. */
-  hasParked: boolean;
+  hasWaiting: boolean;
 }
 
 /** Derives the health of a webhook. */
-export function healthOf(webhook: WebhookState, { attempts, hasParked }: HealthReads, now: Date): Health {
-  const { state, since, next_probe_at } = stateOf(webhook, hasParked, now);
+export function healthOf(webhook: WebhookState, { attempts, hasWaiting }: HealthReads, now: Date): Health {
+  const { state, since, next_probe_at } = stateOf(webhook, hasWaiting, now);
   return {
     state,
     since,
@@ -73,7 +73,7 @@ export function healthOf(webhook: WebhookState, { attempts, hasParked }: HealthR
 
 function stateOf(
   webhook: WebhookState,
-  hasParked: boolean,
+  hasWaiting: boolean,
   now: Date,
 ): Pick<Health, "state" | "since" | "next_probe_at"> {
   const { disabled_at, suspended_at = null, failing_since, slow_since } = webhook;
@@ -82,7 +82,7 @@ function stateOf(
   }
   if (failing_since !== undefined) {
     const circuit = checkCircuit(webhook, now);
-    const isProbing = circuit.kind === "open" && hasParked;
+    const isProbing = circuit.kind === "open" && hasWaiting;
     if (!isProbing) return { state: "failing", since: failing_since, next_probe_at: null };
     return { state: "probing", since: failing_since, next_probe_at: laterOf(circuit.probeAt, now).toISOString() };
   }

@@ -9,7 +9,7 @@ import * as webhooks from "./webhook-store.ts";
 const PARALLEL_READS = 5;
 
 /** The rows of deliveries have payloads of up to 256 KB: after a few of them, the health is that of the webhook's own row. */
-const NOTHING_READ = { attempts: [], hasParked: false };
+const NOTHING_READ = { attempts: [], hasWaiting: false };
 
 /** Lists the webhooks of a project with their health, oldest first. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks", {

@@ -1,6 +1,6 @@
 import { type LaneOptions, type Scenario, simulate } from "../../bench/simulation.ts";
 
-/* The simulation follows the rules of queues: Little's law, and the marks, slots and circuits of the service. */
+/* The simulation follows the rules of queues: Little's law, and the marks, lines and circuits of the service. */
 
 const lane = (concurrency: number, batchSize = 10): LaneOptions => ({ concurrency, batchSize, overheadMs: () => 0 });
 const scenario: Scenario = {
@@ -41,26 +41,32 @@ test("a mapping that starts with few batches delays the first deliveries only", 
   expect(waiting.normal).toBe(0);
 });
 
-test("slow receivers leave the senders two seconds after their first request", () => {
+test("deliveries to slow receivers wait in lines from two seconds after their first request", () => {
   const slow = { ...scenario, slowShare: 0.05 };
-  const { busy, p99Ms } = simulate(slow);
-  // 10 deliveries in 2 s, each in a batch of its own.
-  expect(busy.slow).toBeGreaterThan(60);
+  const { busy, p99Ms, waiting } = simulate(slow);
+  // 10 deliveries in 2 s, each in a batch of its own; then one worker at a time.
   expect(busy.normal).toBeLessThan(50);
-  expect(p99Ms).toBe(0);
-  // Without a lane of their own they occupy 70 senders more.
+  expect(busy.slow).toBeLessThan(5);
+  expect({ p99Ms, waiting: waiting.normal }).toEqual({ p99Ms: 0, waiting: 0 });
   expect(simulate({ ...slow, slowMs: 1_999 }).busy.slow).toBe(0);
 });
 
-test("a webhook has at most its slots in flight, and the others wait in the slow lane", () => {
-  const hanging = { ...scenario, slowShare: 0.1, slowMs: Number.POSITIVE_INFINITY, seconds: 14 };
-  expect(simulate({ ...hanging, maxPerWebhook: 10 }).slowRequests).toBe(10);
-  expect(simulate(hanging).slowRequests).toBeGreaterThan(100);
+test("a webhook has at most fifty requests in flight in its line, in order", () => {
+  const slow = { ...scenario, slowShare: 0.5, slowMs: 14_000 };
+  // 50 arrive a second: 100 before the mark, and 50 every 14 s afterwards.
+  const { slowRequests, waiting } = simulate(slow);
+  expect(slowRequests).toBeGreaterThan(100 + 3 * 50);
+  expect(slowRequests).toBeLessThan(120 + 5 * 50);
+  expect(waiting.slow).toBeGreaterThan(2_500);
+  // Ten webhooks have ten workers.
+  expect(simulate({ ...slow, slowWebhooks: 10 }).slowRequests).toBeGreaterThan(5 * slowRequests);
 });
 
-test("deliveries are parked 30 seconds after the first failure, and slow ones are not", () => {
+test("a line whose requests fail pauses after three in a row, and waits for a probe 30 seconds after the first failure", () => {
   const hanging = { ...scenario, slowShare: 0.1, slowMs: Number.POSITIVE_INFINITY };
   expect(simulate({ ...hanging, seconds: 44 }).parked).toBe(0);
-  expect(simulate(hanging).parked).toBeGreaterThan(50);
+  const { parked, slowRequests } = simulate({ ...hanging, seconds: 60 });
+  expect(parked).toBeGreaterThan(50);
+  expect(slowRequests).toBeLessThan(150);
   expect(simulate({ ...hanging, slowMs: 14_000 }).parked).toBe(0);
 });

@@ -49,23 +49,23 @@ test("batches of ten share their calls and queue requests", () => {
   expect(priceAt(10)).toBeCloseTo(0.4 * (2 + 0.4) + 0.1 * 1.2 + 0.2 * 0.2, 6);
 });
 
-test("a delivery whose row comes first has the calls and queue requests of the others, and more writes", () => {
-  const priceOf = (isRowFirst: boolean) =>
-    dollars(deliveryLines(units, { webhooks: 1, batch: 10, ...(isRowFirst && { isRowFirst }) }, bare));
-  const more = priceOf(true) - priceOf(false);
-  const logs = units.calls.rowFirstSend.logBytes - units.calls.send10.logBytes;
-  // Inserted and claimed, in and out of the index.
-  expect(more).toBeCloseTo(4 * 0.625 + dollarsFor("logByte", logs * 100_000), 6);
+test("a delivery that waits has a place, its share of a wake-up and its row, and each visit the writes of its lease", () => {
+  const writesOf = (visit: 1 | 10 | 100) =>
+    deliveryLines(units, { webhooks: 1, batch: 10, visit }, bare).reduce(
+      (sum, { price, units }) => sum + (price === "write" ? units / 1_000_000 : 0),
+      0,
+    );
+  // Event, place and row; row and place once more. The wake-up once for ten. A visit: lease, end, and in and out of the index.
+  expect(writesOf(1)).toBeCloseTo(5 + 1 + 4, 5);
+  expect(writesOf(10)).toBeCloseTo(5 + 0.1 + 0.4, 5);
+  expect(writesOf(100)).toBeCloseTo(5 + 0.1 + 0.05, 5);
 });
 
-test("a fan-out and a sender that write a row first wait once more for AWS", () => {
-  const waiting = { ...bare, waitMs: 1_000 };
-  const gbSeconds = (isRowFirst: boolean) =>
-    deliveryLines(units, { webhooks: 1, batch: 10, ...(isRowFirst && { isRowFirst }) }, waiting).flatMap((line) =>
-      line.what.endsWith(": time") ? line.units / 100_000 : [],
-    );
-  const [fanOut = 0, send = 0] = gbSeconds(false);
-  expect(gbSeconds(true)).toEqual([fanOut + 1, send + 1]);
+test("a visit waits for its receiver once for fifty deliveries", () => {
+  const waiting = { ...bare, receiverMs: 1_000 };
+  const secondsOf = (visit: 1 | 10 | 100) =>
+    deliveryLines(units, { webhooks: 1, batch: 10, visit }, waiting).find(({ what }) => what === "work: time")?.units;
+  expect([1, 10, 100].map((visit) => secondsOf(visit as 1))).toEqual([1_000_000, 100_000, 20_000]);
 });
 
 test("half the memory doubles the CPU time and not the waits", () => {
@@ -87,7 +87,7 @@ test("a delivery is cheaper with more webhooks per event and with larger batches
 
 test("every price and every number of writes is within its bound", () => {
   const targets = targetsOf(units);
-  expect(targets).toHaveLength(6);
+  expect(targets).toHaveLength(8);
   for (const { name, value, bound } of targets) expect({ name, isMet: value <= bound }).toEqual({ name, isMet: true });
 });
 
@@ -112,14 +112,17 @@ test("limits are sorted, and slow receivers lower the limit of the senders", () 
   expect(senders(slow)).toBeLessThan(senders(limitsOf(units)));
 });
 
-test("the index limits failures only, and the slow lane is slower than the senders", () => {
+test("the index limits failures only, and lines are slower than the senders", () => {
   const limitOf = (part: string, of = units) =>
     limitsOf(of).find(({ name }) => name.includes(part))?.maxPerSecond ?? Number.NaN;
   const names = Object.keys(units.calls).filter((name) => name.startsWith("fail"));
   expect(names).toHaveLength(failedAttempts(units).length);
   const noIndex = unitsOf(Object.fromEntries(names.map((name) => [name, none])));
   expect(limitOf("partitions of the index", noIndex)).toBeGreaterThan(limitOf("partitions of the index"));
-  expect(limitOf("slow lane")).toBeLessThan(limitOf("senders, 200 concurrent, receivers respond"));
+  expect(limitOf("workers, 100 concurrent")).toBeLessThan(limitOf("senders, 200 concurrent, receivers respond"));
+  // Fifty requests at once.
+  expect(limitOf("one webhook whose receiver takes 15 s")).toBeCloseTo(50 / 15, 0);
+  expect(limitOf("one webhook whose deliveries wait and")).toBeLessThan(250);
 });
 
 test("writing the tables replaces the table with the same title and keeps the rest of the page", () => {

@@ -4,10 +4,7 @@ import { eventOf, givenWebhook, rowsOf } from "../support/deliveries.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
 
-/*
- * A burst that the receiver takes longer to work off than the grace period of the sweep: three processes share the
- * engines, and no delivery is sent twice.
- */
+/* A burst for one webhook: three processes share the engines, and no delivery is sent twice. */
 
 const EVENTS = 400;
 const RESPONSE_MS = 300;
@@ -17,8 +14,7 @@ const PUBLISHED_AT_ONCE = 100;
 let rig: CrashRig;
 let receiver: Receiver;
 beforeAll(async () => {
-  const settings = { RETRY_SCHEDULE: "0,0", DELIVERY_GRACE_SECONDS: "5" };
-  rig = await startCrashRig(settings, { processes: 3, shortPollMs: 100 });
+  rig = await startCrashRig({ RETRY_SCHEDULE: "0,0" }, { processes: 3, shortPollMs: 100 });
   receiver = await startReceiver();
 });
 afterAll(async () => {
@@ -26,7 +22,7 @@ afterAll(async () => {
   await receiver.close();
 });
 
-test("400 deliveries to a receiver that takes 300 ms arrive once each, and no row collects messages", async () => {
+test("400 deliveries to a receiver that takes 300 ms arrive once each, with about one message each", async () => {
   const { webhook } = await givenWebhook({ url: receiver.url, projectId: randomUUID() });
   let inFlight = 0;
   let maxInFlight = 0;
@@ -63,7 +59,6 @@ test("400 deliveries to a receiver that takes 300 ms arrive once each, and no ro
   // None, unless the machine was so busy that the SDK sent a message again.
   expect(ids.length - EVENTS).toBeLessThanOrEqual(rig.proxy.repeatedFirstAttempts());
   expect(rows.reduce((sum, { attempt_count }) => sum + attempt_count, 0)).toBe(ids.length);
-  // The first message of each, and a few for those that found no free slot.
-  expect(messages).toBeGreaterThanOrEqual(EVENTS);
-  expect(messages).toBeLessThanOrEqual(3 * EVENTS);
+  // Where the machine is so busy that the receiver seems slow, rows wait, and a message calls the worker for many.
+  expect(messages).toBeLessThanOrEqual(1.1 * EVENTS + rig.proxy.repeatedFirstAttempts());
 });

@@ -80,8 +80,6 @@ beforeAll(async () => {
     DATA_DIR: dataDir,
     WEBHOOK_ALLOW_CIDRS: `${ALLOWED}/32`,
     RETRY_SCHEDULE: "3600",
-    // Longer than the test on the slowest machine, so that the sweep does not enqueue what still waits in the queue.
-    DELIVERY_GRACE_SECONDS: "7200",
     // Enough for the deliveries in flight, and not enough for a leak of each.
     NODE_OPTIONS: "--max-old-space-size=128",
   });

@@ -24,7 +24,7 @@ const credentialSettings = {
   JWKS_SHARES_USERS: "true",
   LAST_USED_RESOLUTION_SECONDS: "300",
 };
-const deliverySettings = { RETRY_SCHEDULE: "1,60,3600", DELIVERY_GRACE_SECONDS: "300", DISABLE_AFTER_SECONDS: "86400" };
+const deliverySettings = { RETRY_SCHEDULE: "1,60,3600", DISABLE_AFTER_SECONDS: "86400" };
 const workflowSettings = {
   OIDC_ISSUERS: JSON.stringify([
     { name: "github", audience: "https://api.example.com" },
@@ -54,7 +54,6 @@ const usersOfDeliveries = [
   "deliveries/redeliver",
   "deliveries/replay",
   "deliveries/send-test-delivery",
-  "deliveries/sweep",
   "webhooks/get",
   "webhooks/list",
   "webhooks/update",

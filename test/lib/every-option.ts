@@ -36,7 +36,7 @@ export const everyOption = {
     },
   ],
   apiKeys: { lastUsedResolutionSeconds: 300 },
-  deliveries: { retrySchedule: [1, 60, 3_600], graceSeconds: 300, disableAfterSeconds: 86_400 },
+  deliveries: { retrySchedule: [1, 60, 3_600], disableAfterSeconds: 86_400 },
   domain: {
     name: "api.example.com",
     certificateArn: "arn:aws:acm:eu-west-1:111122223333:certificate/1234abcd-12ab-34cd-56ef-1234567890ab",

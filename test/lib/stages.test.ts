@@ -113,7 +113,6 @@ test.each<[string, unknown, string]>([
   ["deliveries", { retrySchedule: [] }, "deliveries.retrySchedule: "],
   ["deliveries", { retrySchedule: [5, 1.5] }, "deliveries.retrySchedule.1: "],
   ["deliveries", { retrySchedule: Array(21).fill(1) }, "deliveries.retrySchedule: "],
-  ["deliveries", { graceSeconds: 0 }, "deliveries.graceSeconds: "],
   [
     "domain",
     { name: "https://api.example.com", certificateArn: everyOption.domain?.certificateArn },
@@ -157,7 +156,6 @@ test.each<[string, accepted: unknown, rejected: unknown]>([
   ["apiKeys", { lastUsedResolutionSeconds: 0 }, { lastUsedResolutionSeconds: -1 }],
   ["deliveries", { retrySchedule: Array(20).fill(0) }, { retrySchedule: Array(21).fill(0) }],
   ["deliveries", { retrySchedule: [0] }, { retrySchedule: [-1] }],
-  ["deliveries", { graceSeconds: 1 }, { graceSeconds: 0 }],
   ["deliveries", { disableAfterSeconds: 0 }, { disableAfterSeconds: -1 }],
   ["firewall", { requestsPerMinutePerAddress: 10 }, { requestsPerMinutePerAddress: 9 }],
   ["firewall", { requestsPerMinutePerCredential: 10 }, { requestsPerMinutePerCredential: 9 }],

@@ -20,8 +20,8 @@ const expected = {
   QueuesSlowDeliveriesDeadLetters0B9C4727: "Queue deployment-webhooks-prod-deliveries-slow-dlq, RetainExceptOnCreate",
   TablesApiKeys330F873D: "Table deployment-webhooks-prod-api-keys (key_hash), Retain",
   TablesAuditEvents5BE8596C: "Table deployment-webhooks-prod-audit-events (scope, id), Retain",
-  TablesDeliveries21CE5B69:
-    "Table deployment-webhooks-prod-deliveries (webhook_id, id) (due: due_shard N, due_at), Retain",
+  TablesBacklog3DF707BA: "Table deployment-webhooks-prod-backlog (line, entry) (due: due_shard N, due), Retain",
+  TablesDeliveries21CE5B69: "Table deployment-webhooks-prod-deliveries (webhook_id, id), Retain",
   TablesEventsE8DD42EA: "Table deployment-webhooks-prod-events (project_id, id), Retain",
   TablesIdempotencyKeys202702E1: "Table deployment-webhooks-prod-idempotency-keys (user_id, key), Retain",
   TablesNotifications29081F10:

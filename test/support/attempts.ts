@@ -1,29 +1,22 @@
 import type { SQSEvent } from "aws-lambda";
-import type { AttemptRequest } from "../../functions/attempts/attempt.ts";
-import { createDelivery, type Delivery, type PendingDelivery } from "../../functions/deliveries/delivery.ts";
-import type { DeliveryMessage, FirstAttempt, Lane } from "../../functions/deliveries/delivery-queue.ts";
-import * as deliveries from "../../functions/deliveries/delivery-store.ts";
-import { ensureWakeUp } from "../../functions/deliveries/parking-store.ts";
-import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
+import { makeAttempt, readCurrent } from "../../functions/attempts/attempt.ts";
+import type { Visit } from "../../functions/attempts/record.ts";
+import { handler as send } from "../../functions/attempts/send.ts";
+import { handler as sendSlow } from "../../functions/attempts/send-slow.ts";
+import { enter } from "../../functions/deliveries/backlog.ts";
+import { placeOf } from "../../functions/deliveries/backlog-store.ts";
+import type { Delivery } from "../../functions/deliveries/delivery.ts";
+import type { DeliveryMessage, FirstAttempt } from "../../functions/deliveries/delivery-queue.ts";
+import { inserted, requested } from "../../functions/deliveries/delivery-transitions.ts";
+import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import type { Webhook } from "../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../functions/webhooks/webhook-store.ts";
 import { interceptDynamo, interceptSqs, type QueueBatch } from "./aws-calls.ts";
-import { eventOf, sqsEvent } from "./deliveries.ts";
-
-/** Returns the request for an attempt of a row, as the sender reads it from its message. */
-export function attemptOf({ project_id, webhook_id, id, due_at }: Delivery, attempt = 1): AttemptRequest {
-  return { project_id, webhook_id, delivery_id: id, attempt, ...(due_at !== undefined && { validUntil: due_at }) };
-}
-
-/** Creates a delivery that has no row, as fan-out puts it into a message. */
-export function carriedDelivery(webhook: Webhook, at = new Date()): PendingDelivery {
-  const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
-  if (!message.ok) throw new Error(message.reason);
-  return { ...createDelivery(message.event, webhook, at, 120), event_received_at: at.toISOString() };
-}
+import { newDelivery, rowOf, sqsEvent, workCall } from "./deliveries.ts";
 
 /** Returns the message that carries a delivery. */
-export const firstAttempt = (delivery: PendingDelivery): FirstAttempt => ({ kind: "first", delivery });
+export const firstAttempt = (delivery: Delivery): FirstAttempt => ({ kind: "first", delivery });
 
 /** Returns the event of a message that is received for the second time. */
 export function receivedAgain(message: unknown): SQSEvent {
@@ -36,8 +29,32 @@ export function receivedAgain(message: unknown): SQSEvent {
   };
 }
 
+const left = (ms: number) => ({ getRemainingTimeInMillis: () => ms });
+
+/** Passes messages to the sender of carried deliveries. Expects that none goes back to the queue. */
+export async function carry(event: SQSEvent | Delivery, remainingMs = 60_000): Promise<void> {
+  const batch = "Records" in event ? event : sqsEvent(firstAttempt(event));
+  expect(await send(batch, left(remainingMs))).toEqual({ batchItemFailures: [] });
+}
+
+/** Calls the worker of a webhook. Expects that its message does not go back to the queue. */
+export async function visitLine(webhook: Pick<Webhook, "project_id" | "id">, remainingMs = 60_000): Promise<void> {
+  expect(await sendSlow(sqsEvent(workCall(webhook)), left(remainingMs))).toEqual({ batchItemFailures: [] });
+}
+
+/**
+ * Makes an attempt of a delivery now, whatever the state of its webhook.
+ * @param visit absent = as when its message carries it
+ */
+export async function attempt(delivery: Delivery, visit?: Visit): Promise<boolean> {
+  const { project_id, webhook_id, id } = delivery;
+  const { delivery: row, webhook, secrets } = await readCurrent({ project_id, webhook_id, delivery_id: id });
+  if (!webhook) throw new Error("The webhook is deleted.");
+  return makeAttempt(row ?? delivery, webhook, secrets, visit);
+}
+
 export interface SentMessage {
-  lane: Lane;
+  queue: QueueKey;
   delaySeconds: number;
   group: string;
   message: DeliveryMessage;
@@ -52,7 +69,7 @@ export function watchMessages(): SentMessage[] {
     const { QueueUrl, Entries } = input as unknown as QueueBatch & { QueueUrl: string };
     for (const { MessageBody, DelaySeconds, MessageGroupId } of Entries) {
       seen.push({
-        lane: QueueUrl === queueUrl("slowDeliveries") ? "slow" : "normal",
+        queue: QueueUrl === queueUrl("slowDeliveries") ? "slowDeliveries" : "deliveries",
         delaySeconds: DelaySeconds,
         group: MessageGroupId,
         message: JSON.parse(MessageBody),
@@ -66,9 +83,7 @@ export function watchMessages(): SentMessage[] {
 /** Runs `before` in front of each write that records an attempt. It may throw. */
 export function beforeRecords(before: () => Promise<void> | void): void {
   interceptDynamo(async ({ command, input }, send) => {
-    const isUpdate = command === "UpdateItemCommand" && String(input.UpdateExpression).includes("attempts = :attempts");
-    const isInsert = command === "PutItemCommand" && "attempts" in (input.Item as object);
-    if (isUpdate || isInsert) await before();
+    if (command === "PutItemCommand" && "attempts" in (input.Item as object)) await before();
     return send();
   });
 }
@@ -79,12 +94,29 @@ export const failRecords = (): void =>
     throw new Error("DynamoDB is unavailable");
   });
 
-/** Stores parked deliveries of a webhook, planned a second apart, and its wake-up for `at`. @returns oldest first */
-export async function givenParked(webhook: Webhook, count: number, at: Date): Promise<PendingDelivery[]> {
+/** Lets deliveries of a webhook wait that were planned a second apart, the last one a second ago. @returns oldest first */
+export async function givenLine(webhook: Webhook, count: number): Promise<Delivery[]> {
   const planned = Array.from({ length: count }, (_, index) =>
-    carriedDelivery(webhook, new Date(Date.now() - 1_000 * (count - index))),
+    newDelivery(webhook, new Date(Date.now() - 1_000 * (count - index))),
   );
-  await Promise.all(planned.map((delivery) => deliveries.insertParked(delivery, at.toISOString())));
-  await ensureWakeUp(webhook, at);
-  return planned;
+  const entering = planned.map((delivery) => {
+    const place = placeOf(delivery, new Date(delivery.created_at));
+    return { place, transition: inserted(delivery, place) };
+  });
+  return (await enter(webhook, entering)).flatMap(({ row }) => row ?? []);
+}
+
+/** Requests a delivery again, as a user does. Returns its row. */
+export async function requestAgain(
+  delivery: Delivery,
+  trigger: "redeliver" | "recover" = "redeliver",
+): Promise<Delivery> {
+  const webhook = await webhooks.get(delivery.project_id, delivery.webhook_id);
+  const now = new Date();
+  const place = placeOf(delivery, now, trigger === "redeliver");
+  const [change] = await enter(webhook, [
+    { place, transition: requested(trigger, place, now), row: await rowOf(delivery) },
+  ]);
+  if (!change?.row) throw new Error("The delivery has no row.");
+  return change.row;
 }

@@ -1,14 +1,13 @@
 import type { ChildProcess } from "node:child_process";
 import { ChangeMessageVisibilityCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { startDynamo } from "../../bin/local/engines.ts";
 import { startQueueEngine } from "../../bin/local/queue-engine.ts";
 import { createQueues, createTables } from "../../bin/local/resources.ts";
-import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { queues } from "../../functions/manifest/queues.ts";
 import { dynamo, sqs } from "../../functions/platform/aws.ts";
-import { tableName } from "../../functions/platform/env.ts";
+import type { Webhook } from "../../functions/webhooks/webhook.ts";
 import { closeAfterFile } from "./cleanup.ts";
+import { makeDue } from "./deliveries.ts";
 import { type FaultProxy, startFaultProxy } from "./fault-proxy.ts";
 import { freshDataDir, kill, startProgram } from "./local-run.ts";
 
@@ -22,10 +21,10 @@ export interface CrashRig {
   start(): Promise<void>;
   kill(): Promise<void>;
   /**
-   * Simulates the time after which a dead process is replaced: its messages are visible again, its claims are over, and
-   * its rows and wake-ups are due.
+   * Simulates the time after which a dead process is replaced: its messages are visible again, the leases of its lines are
+   * over, and what waits is due.
    */
-  expireLeases(due: Pick<Delivery, "webhook_id" | "id">[]): Promise<void>;
+  expireLeases(webhooks: Pick<Webhook, "project_id" | "id">[]): Promise<void>;
   publish(event: object): Promise<void>;
   /** Counts the messages in all queues and dead-letter queues. */
   messagesLeft(): number;
@@ -97,10 +96,9 @@ export async function startCrashRig(
       await Promise.all(children.map((child) => kill(child)));
       await proxy.idle();
     },
-    async expireLeases(due) {
+    async expireLeases(webhooks) {
       for (const queue of names) await release(queue);
-      const past = new Date(Date.now() - 60_000).toISOString();
-      await Promise.all(due.map((row) => makeDue(row, past)));
+      await Promise.all(webhooks.map(makeDue));
     },
     async publish(event) {
       const MessageBody = JSON.stringify(event);
@@ -119,16 +117,4 @@ export async function startCrashRig(
       await Promise.all([sqsEngine.stop(), dynamoEngine.stop()]);
     }),
   };
-}
-
-async function makeDue({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">, due_at: string): Promise<void> {
-  await dynamo().send(
-    new UpdateCommand({
-      TableName: tableName("deliveries"),
-      Key: { webhook_id, id },
-      UpdateExpression: "SET due_at = :due REMOVE sending_until",
-      ConditionExpression: "attribute_exists(due_at)",
-      ExpressionAttributeValues: { ":due": due_at },
-    }),
-  );
 }

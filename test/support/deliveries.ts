@@ -1,16 +1,19 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { DeleteMessageBatchCommand, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
-import { BatchWriteCommand, DeleteCommand, GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import type { SQSEvent, SQSRecord } from "aws-lambda";
-import { createDelivery, type Delivery, type PendingDelivery } from "../../functions/deliveries/delivery.ts";
 import {
-  type DeliveryMessage,
-  type DueAttempt,
-  readDeliveryMessage,
-} from "../../functions/deliveries/delivery-queue.ts";
+  DeleteMessageBatchCommand,
+  GetQueueAttributesCommand,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+} from "@aws-sdk/client-sqs";
+import { BatchWriteCommand, GetCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import type { SQSEvent, SQSRecord } from "aws-lambda";
+import { enter } from "../../functions/deliveries/backlog.ts";
+import { findPlaces, type Place, placeOf, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
+import { change } from "../../functions/deliveries/change-delivery.ts";
+import { createDelivery, type Delivery } from "../../functions/deliveries/delivery.ts";
+import { type DeliveryMessage, readDeliveryMessage, type WorkCall } from "../../functions/deliveries/delivery-queue.ts";
 import * as deliveries from "../../functions/deliveries/delivery-store.ts";
-import { findDue } from "../../functions/deliveries/due-index.ts";
-import type { WakeUp } from "../../functions/deliveries/parking-store.ts";
+import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import type { WebhookEventName } from "../../functions/deployments/webhook-event.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
@@ -67,8 +70,11 @@ export async function changeDelivery(
 }
 
 /** Writes attributes of the wake-up of a webhook directly, without conditions. */
-export async function changeWakeUp({ id }: Pick<Webhook, "id">, values: Partial<WakeUp>): Promise<void> {
-  await setAttributes(tableName("deliveries"), { webhook_id: `wake-up:${id}`, id }, values);
+export async function changeWakeUp(
+  { project_id, id }: Pick<Webhook, "project_id" | "id">,
+  values: Partial<WakeUp>,
+): Promise<void> {
+  await setAttributes(tableName("backlog"), { line: `wake-up#${id}`, entry: project_id }, values);
 }
 
 async function setAttributes(TableName: string, Key: Record<string, string>, values: object): Promise<void> {
@@ -96,26 +102,36 @@ export function eventOf(projectId: string, changes: object = {}): Record<string,
   };
 }
 
-/** Returns a delivery as fan-out creates it at the time `at`. */
-export function newDelivery(webhook: Webhook, at = new Date()): PendingDelivery {
+/** Returns a delivery as fan-out creates it at the time `at`. It has no row. */
+export function newDelivery(webhook: Webhook, at = new Date()): Delivery {
   const message = parseDeploymentEvent(JSON.stringify(eventOf(webhook.project_id, { timestamp: at.toISOString() })));
   if (!message.ok) throw new Error(message.reason);
-  return createDelivery(message.event, webhook, at, 120);
+  return createDelivery(message.event, webhook, at, at);
 }
 
-/**
- * Stores a delivery as fan-out would have done at the time `at`. With a status other than pending it has no due time,
- * as after its last attempt.
- */
+/** Stores a delivery that was created at the time `at` and does not wait. Default status: succeeded. */
 export async function givenDelivery(
   webhook: Webhook,
   { at = new Date(), ...changes }: Partial<Delivery> & { at?: Date } = {},
-) {
-  const { next_attempt_at, due_at, due_shard, ...created } = newDelivery(webhook, at);
-  const isFinished = changes.status !== undefined && changes.status !== "pending";
-  const delivery: Delivery = { ...created, ...(!isFinished && { next_attempt_at, due_at, due_shard }), ...changes };
+): Promise<Delivery> {
+  const delivery: Delivery = { ...newDelivery(webhook, at), status: "succeeded", version: "given", ...changes };
   await insert(delivery);
   return delivery;
+}
+
+/**
+ * Lets a delivery wait in the backlog, due at `due`. Its message to the worker is in the queue.
+ * @param at when it was created; default: `due`
+ */
+export async function givenWaiting(
+  webhook: Webhook,
+  { due = new Date(), at = due, ...changes }: Partial<Delivery> & { due?: Date; at?: Date } = {},
+): Promise<Delivery> {
+  const delivery = { ...newDelivery(webhook, at), ...changes };
+  const place = placeOf(delivery, due);
+  const [entered] = await enter(webhook, [{ place, transition: inserted(delivery, place) }]);
+  if (!entered?.row) throw new Error("The delivery has no row.");
+  return entered.row;
 }
 
 /** Rows to be written, with the functions that settle their promises. */
@@ -145,7 +161,7 @@ const MAX_BATCH = 25;
 
 async function write(rows: Delivery[]): Promise<void> {
   const [only] = rows;
-  if (only && rows.length === 1) return void (await deliveries.insert(only));
+  if (only && rows.length === 1) return void (await deliveries.put(only, undefined));
   const RequestItems = { [tableName("deliveries")]: rows.map((Item) => ({ PutRequest: { Item } })) };
   const { UnprocessedItems = {} } = await dynamo().send(new BatchWriteCommand({ RequestItems }));
   if (Object.keys(UnprocessedItems).length > 0) throw new Error("Deliveries were not written.");
@@ -156,10 +172,12 @@ export async function publish(event: object): Promise<void> {
   await sqs().send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: messageBody(event) }));
 }
 
-/** Returns the queue message for an attempt. */
-export function dueAttempt({ project_id, webhook_id, id, due_at = "" }: Delivery, attempt = 1): DueAttempt {
-  return { kind: "due", project_id, webhook_id, delivery_id: id, attempt, valid_until: due_at };
-}
+/** Returns the message that calls the worker of a webhook. */
+export const workCall = ({ project_id, id }: Pick<Webhook, "project_id" | "id">): WorkCall => ({
+  kind: "work",
+  project_id,
+  webhook_id: id,
+});
 
 /**
  * Returns the event that Lambda passes to a queue's consumer. Texts are bodies, other values become JSON. Ids: `m0`, …
@@ -223,22 +241,13 @@ export async function rowsOf({ id }: Pick<Webhook, "id">): Promise<Delivery[]> {
 }
 
 /** Reads the wake-up of a webhook; undefined when it has none. */
-export async function wakeUpOf({ id }: Pick<Webhook, "id">): Promise<WakeUp | undefined> {
-  const wakeUp = { TableName: tableName("deliveries"), Key: { webhook_id: `wake-up:${id}`, id } };
+export async function wakeUpOf({ project_id, id }: Pick<Webhook, "project_id" | "id">): Promise<WakeUp | undefined> {
+  const wakeUp = { TableName: tableName("backlog"), Key: { line: `wake-up#${id}`, entry: project_id } };
   return (await dynamo().send(new GetCommand({ ...wakeUp, ConsistentRead: true }))).Item as WakeUp | undefined;
 }
 
-/** Deletes the wake-up of a webhook, so that later sweeps do not find it. */
-export async function removeWakeUp({ id }: Pick<Webhook, "id">): Promise<void> {
-  const Key = { webhook_id: `wake-up:${id}`, id };
-  await dynamo().send(new DeleteCommand({ TableName: tableName("deliveries"), Key }));
-}
-
-/** Reads the ids of the rows of a shard in the `due` index. */
-export async function dueIds(shard: number): Promise<string[]> {
-  const farAhead = new Date("2999-01-01T00:00:00Z");
-  return (await findDue(shard, farAhead, 1_000)).rows.map(({ id }) => id);
-}
+/** Reads the places in the line of a webhook, in order. */
+export const placesOf = ({ id }: Pick<Webhook, "id">): Promise<Place[]> => findPlaces(id, 1_000);
 
 export interface QueueMessage {
   body: string;
@@ -271,8 +280,30 @@ export async function takeDeliveryMessages(): Promise<DeliveryMessage[]> {
   return taken.flat().map(({ body }) => readDeliveryMessage(body));
 }
 
-/** Receives and deletes all visible messages of the senders' queues, which are for rows only. */
-export async function takeDueAttempts(): Promise<DueAttempt[]> {
-  const messages = [...(await takeMessages("deliveries")), ...(await takeMessages("slowDeliveries"))];
-  return messages.map(({ body }) => JSON.parse(body));
+/** Makes all rows of a line due, and its wake-up if it has one, without a lease: as if their time had passed. */
+export async function makeDue(webhook: Pick<Webhook, "project_id" | "id">): Promise<void> {
+  const past = new Date(Date.now() - 60_000);
+  for (const row of (await rowsOf(webhook)).filter(({ status }) => status === "pending")) {
+    const place = placeOf(row, past);
+    await putPlace(place);
+    await change(row, (now) => now && { ...now, place: place.entry, next_attempt_at: place.due }, row);
+  }
+  const wakeUp = await wakeUpOf(webhook);
+  if (!wakeUp) return;
+  const { lease_until, lease_id, ...rest } = wakeUp;
+  await dynamo().send(new PutCommand({ TableName: tableName("backlog"), Item: { ...rest, due: past.toISOString() } }));
+}
+
+/** Counts the messages in the senders' queues: visible, delayed and in flight. */
+export async function messagesLeft(): Promise<number> {
+  const counts = await Promise.all(
+    (["deliveries", "slowDeliveries"] as const).map(async (queue) => {
+      const { Attributes = {} } = await sqs().send(
+        new GetQueueAttributesCommand({ QueueUrl: queueUrl(queue), AttributeNames: ["All"] }),
+      );
+      const counted = Object.entries(Attributes).filter(([name]) => name.startsWith("ApproximateNumberOf"));
+      return counted.reduce((sum, [, count]) => sum + Number(count), 0);
+    }),
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
 }

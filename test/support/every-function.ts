@@ -1,20 +1,31 @@
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { SendMessageCommand } from "@aws-sdk/client-sqs";
-import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { startDemoIssuer } from "../../bin/local/demo-issuer.ts";
 import { fromSources, invoke } from "../../bin/local/lambda.ts";
-import { type Delivery, type PendingDelivery, parkingShardOf, shardOf } from "../../functions/deliveries/delivery.ts";
+import { placeOf, putPlace, wake } from "../../functions/deliveries/backlog-store.ts";
+import { change } from "../../functions/deliveries/change-delivery.ts";
+import type { Delivery } from "../../functions/deliveries/delivery.ts";
 import { enqueueUnrecorded } from "../../functions/deliveries/delivery-queue.ts";
+import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
 import * as events from "../../functions/deliveries/event-store.ts";
-import { ensureWakeUp } from "../../functions/deliveries/parking-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
 import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
-import { dynamo, sqs } from "../../functions/platform/aws.ts";
-import { queueUrl, tableName } from "../../functions/platform/env.ts";
+import { sqs } from "../../functions/platform/aws.ts";
+import { queueUrl } from "../../functions/platform/env.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
-import { interceptDynamo, isHold } from "./aws-calls.ts";
-import { changeWebhook, eventOf, givenDelivery, publish, rowOf, rowsOf, takeMessages } from "./deliveries.ts";
+import { interceptDynamo, interceptSqs, isCall, isHold } from "./aws-calls.ts";
+import {
+  changeWebhook,
+  eventOf,
+  givenDelivery,
+  givenWaiting,
+  newDelivery,
+  publish,
+  rowOf,
+  rowsOf,
+  takeMessages,
+  wakeUpOf,
+} from "./deliveries.ts";
 import { eventually } from "./eventually.ts";
 import { notificationsAbout } from "./notifications.ts";
 import { type Receiver, startReceiver } from "./receiver.ts";
@@ -33,8 +44,7 @@ import { validBodyOf } from "./valid-bodies.ts";
 
 /**
  * Runs all scenarios at the same time.
- * @param service runs with `deliver`, a schedule of `0,0`, a grace period of one second and a `last_used_at` resolution
- * of 0. Installs interceptors, which `restoreAws` removes.
+ * @param service runs with `deliver`, a schedule of `0,0` and a `last_used_at` resolution of 0. Installs interceptors, which `restoreAws` removes.
  * @throws the first failure, after all scenarios have ended
  */
 export async function useEveryFunction(service: TestService): Promise<void> {
@@ -332,14 +342,13 @@ const pipeline = [
   redeliverDuringAttempt,
   recordBesideAnotherSender,
   recordUnrecorded,
-  queueForBusyWebhook,
   useSlowWebhook,
-  drainParking,
+  workOnLines,
   notifyOwners,
-  removeWakeUp,
   sweepLostMessage,
   enableDuringFanOut,
-  repeatWriteOfRecovery,
+  disableBeforeSend,
+  loseRaces,
 ];
 
 async function deliverOnce(service: TestService): Promise<void> {
@@ -389,17 +398,17 @@ async function disableAfterFailingForDays(service: TestService): Promise<void> {
 }
 
 async function probeDuringOutage(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ projectId, webhook }, receiver) => {
+  await withReceiver(service, async ({ api, path, projectId, webhook }, receiver) => {
     receiver.respondWith(500);
     await changeWebhook(webhook, { failing_since: secondsFromNow(-600) });
     await publish(eventOf(projectId));
     await receiver.waitFor(1);
     await publish(eventOf(projectId));
-    await eventually(async () => {
-      const waits = (await rowsOf(webhook)).map(({ next_attempt_at }) => next_attempt_at ?? "");
-      expect(waits.some((at) => at > secondsFromNow(20))).toBe(true);
-    });
+    await untilAll(webhook, ["pending", "pending"]);
     expect(receiver.received).toHaveLength(1);
+    await expectStatus(api.get(path), 200);
+    await expectStatus(api.get(`/v1/projects/${projectId}/webhooks`), 200);
+    await expectStatus(api.patch(path, { events: ["deploy.started"] }), 200);
   });
 }
 
@@ -434,7 +443,7 @@ async function redeliverDuringAttempt(service: TestService): Promise<void> {
   });
 }
 
-/** Another sender writes the row of a first attempt while this one waits for the response. */
+/** While a carried attempt waits for its response, another sender records one, or a duplicate of the event lets it wait. */
 async function recordBesideAnotherSender(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }, receiver) => {
     receiver.respondWith(async ({ headers }, response) => {
@@ -445,33 +454,24 @@ async function recordBesideAnotherSender(service: TestService): Promise<void> {
     await publish(eventOf(projectId));
     await eventually(async () => expect(await rowsOf(webhook)).toMatchObject([{ attempt_count: 2 }]));
   });
+  await withReceiver(service, async ({ projectId, webhook }, receiver) => {
+    receiver.respondWith(async ({ headers }, response) => {
+      const due = new Date(Date.now() + 75_000);
+      await givenWaiting(webhook, { id: String(headers["x-service-delivery"]), due });
+      response.end();
+    });
+    await publish(eventOf(projectId));
+    await untilAll(webhook, ["succeeded"]);
+  });
 }
 
 /** The outcome of a first attempt could not be recorded. */
 async function recordUnrecorded(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }) => {
-    const delivery = { ...(await overdue(webhook)), id: randomUUID() } as PendingDelivery;
-    const attempt = {
-      number: 1,
-      at: delivery.created_at,
-      duration_ms: 5,
-      status_code: 200,
-      trigger: "schedule",
-    } as const;
-    const ids = { project_id: projectId, webhook_id: webhook.id, delivery_id: delivery.id };
-    await enqueueUnrecorded({ kind: "unrecorded", ...ids, delivery, attempt, sending_id: "sender" }, 0);
-    await untilAll(webhook, ["succeeded", "succeeded"]);
-  });
-}
-
-async function queueForBusyWebhook(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ projectId, webhook }, receiver) => {
-    receiver.respondWith(async (_, response) => {
-      await sleep(1_000);
-      response.end();
-    });
-    await Promise.all(Array.from({ length: 12 }, () => publish(eventOf(projectId))));
-    await untilAll(webhook, Array(12).fill("succeeded"));
+    const basis = newDelivery(webhook);
+    const attempt = { number: 1, at: basis.created_at, duration_ms: 5, status_code: 200, trigger: "schedule" } as const;
+    await enqueueUnrecorded({ kind: "unrecorded", project_id: projectId, basis, attempt }, 0);
+    await untilAll(webhook, ["succeeded"]);
   });
 }
 
@@ -488,25 +488,21 @@ async function useSlowWebhook(service: TestService): Promise<void> {
   });
 }
 
-/** The drain of a webhook that is failing, of a disabled one and of a deleted one. */
-async function drainParking(service: TestService): Promise<void> {
+/** The line of a webhook that is failing, of a disabled one and of a deleted one. */
+async function workOnLines(service: TestService): Promise<void> {
   await withReceiver(service, async ({ webhook }) => {
     await changeWebhook(webhook, { failing_since: secondsFromNow(-600) });
-    await Promise.all([parked(webhook), parked(webhook)]);
-    await ensureWakeUp(webhook, new Date());
+    await Promise.all([overdue(webhook), overdue(webhook)]);
     await untilAll(webhook, ["succeeded", "succeeded"]);
+    await eventually(async () => expect(await wakeUpOf(webhook)).toBeUndefined());
   });
   await withReceiver(service, async ({ api, path, webhook }) => {
     await expectStatus(api.patch(path, { enabled: false }), 200);
-    const delivery = await parked(webhook);
-    await ensureWakeUp(webhook, new Date());
-    await untilStatus(delivery, "held");
+    await untilStatus(await overdue(webhook), "held");
   });
   await withReceiver(service, async ({ api, path, webhook }) => {
     await expectStatus(api.delete(path), 204);
-    const delivery = await parked(webhook);
-    await ensureWakeUp(webhook, new Date());
-    await untilStatus(delivery, "cancelled");
+    await untilStatus(await overdue(webhook), "cancelled");
   });
 }
 
@@ -530,28 +526,22 @@ async function notifyOwners(service: TestService): Promise<void> {
     // Older than ten minutes, so that it is announced at once.
     await changeWebhook(webhook, { created_at: secondsFromNow(-3600) });
     await expectStatus(api.patch(path, { enabled: false }), 200);
-    for (const other of others) await untilAll(other, ["succeeded"]);
+    // The last one waits, because a message might carry its delivery.
+    for (const other of others) await untilAll(other, [other === disabled ? "pending" : "succeeded"]);
     await untilAll(webhook, []);
   });
 }
 
-/** The sweep finds the wake-up of a parking that has been empty for long. */
-async function removeWakeUp(service: TestService): Promise<void> {
-  const { webhook, projectId } = await newScenario(service);
-  const { id } = webhook;
-  const TableName = tableName("deliveries");
-  const Key = { webhook_id: `wake-up:${id}`, id };
-  const due = { due_shard: shardOf(id), due_at: secondsFromNow(-60), empty_since: secondsFromNow(-660) };
-  const Item = { ...Key, ...due, project_id: projectId, generation: 1, parkings: 1 };
-  await dynamo().send(new PutCommand({ TableName, Item }));
-  await eventually(async () => {
-    const found = await dynamo().send(new GetCommand({ TableName, Key, ConsistentRead: true }));
-    expect(found.Item).toBeUndefined();
-  });
-}
-
+/** The process that wrote the row ended before it called the worker. */
 async function sweepLostMessage(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ webhook }) => untilStatus(await overdue(webhook), "succeeded"));
+  await withReceiver(service, async ({ webhook }) => {
+    const delivery = newDelivery(webhook);
+    const place = placeOf(delivery, new Date());
+    await putPlace(place);
+    await wake(webhook, new Date());
+    await change(delivery, inserted(delivery, place));
+    await untilStatus(delivery, "succeeded");
+  });
 }
 
 /** The webhook is enabled after fan-out has read it as disabled. */
@@ -563,23 +553,56 @@ async function enableDuringFanOut(service: TestService): Promise<void> {
       return send();
     });
     await publish(eventOf(projectId));
-    await untilAll(webhook, ["succeeded"]);
+    await untilAll(webhook, ["pending"]);
   });
 }
 
-/** The response to a write was lost, so the SDK repeats it. */
-async function repeatWriteOfRecovery(service: TestService): Promise<void> {
-  await withReceiver(service, async ({ api, path, webhook }) => {
-    await givenDelivery(webhook, { status: "failed", attempt_count: 3 });
-    interceptDynamo(async ({ command, input }, send) => {
-      const text = JSON.stringify(input);
-      const isRecovery =
-        command === "UpdateItemCommand" && text.includes(webhook.id) && text.includes("requested_at = ");
-      if (isRecovery) await send();
+/** The webhook is disabled after fan-out has read it. */
+async function disableBeforeSend(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook }) => {
+    interceptSqs(async ({ input }, send) => {
+      const isCarried = JSON.stringify(input.Entries ?? "").includes(webhook.id);
+      if (isCarried) await expectStatus(api.patch(path, { enabled: false }), 200);
       return send();
     });
-    expect((await api.post(`${path}/recover`, { since: secondsFromNow(-60) })).body.data).toMatchObject({ count: 1 });
-    await untilAll(webhook, ["succeeded"]);
+    await publish(eventOf(projectId));
+    await untilAll(webhook, ["held"]);
+  });
+}
+
+/** Each row that is to wait is written by another process first, so that the place of this one is removed. */
+async function loseRaces(service: TestService): Promise<void> {
+  await withReceiver(service, async ({ api, path, projectId, webhook, viewer }, receiver) => {
+    const body = { url: receiver.url, events: ["webhook.disabled"] };
+    const notified = (await api.post(`/v1/projects/${projectId}/webhooks`, body)).body.data;
+    const slow = { slow_since: secondsFromNow(0) };
+    await Promise.all([
+      changeWebhook(webhook, { ...slow, created_at: secondsFromNow(-3600) }),
+      changeWebhook(notified, slow),
+    ]);
+    const [failed, old] = [await givenDelivery(webhook, { status: "failed" }), await givenDelivery(webhook)];
+    let lost = 0;
+    interceptDynamo(async (call, send) => {
+      const Item = call.input.Item as Record<string, unknown> | undefined;
+      const isMeant = [webhook.id, notified.id].includes(Item?.webhook_id as string);
+      if (!isMeant || !isCall(call, "PutItem", "deliveries")) return send();
+      lost += 1;
+      await send({ ...call.input, Item: { ...Item, place: `1#${secondsFromNow(60)}#another`, version: randomUUID() } });
+      return send();
+    });
+    await publish(eventOf(projectId));
+    await eventually(() => expect(lost).toBe(1));
+    const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId)));
+    if (!message.ok) throw new Error(message.reason);
+    await events.insert(message.event, new Date(), randomUUID());
+    await call("deliveries/replay", { project_id: projectId, since: secondsFromNow(-60) });
+    await expectStatus(api.post(`${path}/test`, { event: "deploy.failed" }), 202);
+    await expectStatus(api.post(`${path}/deliveries/${old.id}/redeliver`), 202);
+    await expectStatus(api.post(`${path}/recover`, { since: secondsFromNow(-60) }), 202);
+    expect(lost).toBe(5);
+    await expectStatus(viewer.get(`${path}/deliveries/${failed.id}`), 200);
+    await expectStatus(api.patch(path, { enabled: false }), 200);
+    await eventually(() => expect(lost).toBe(6));
   });
 }
 
@@ -597,12 +620,9 @@ async function withReceiver(
 
 const secondsFromNow = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
 
-/** Stores a delivery that is overdue and has no message. */
+/** Lets a delivery wait that is overdue. */
 const overdue = (webhook: Scenario["webhook"], changes: Partial<Delivery> = {}) =>
-  givenDelivery(webhook, { at: new Date(Date.now() - 600_000), ...changes });
-
-/** Stores a delivery in the parking of its webhook. */
-const parked = (webhook: Scenario["webhook"]) => overdue(webhook, { due_shard: parkingShardOf(webhook.id) });
+  givenWaiting(webhook, { due: new Date(Date.now() - 600_000), ...changes });
 
 const untilStatus = (delivery: Delivery, status: Delivery["status"]) =>
   eventually(async () => expect((await rowOf(delivery)).status).toBe(status));

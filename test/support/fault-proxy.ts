@@ -19,7 +19,7 @@ export interface Upstream {
 /** Runs `act` once, at the nth matching call from now on, before the engine gets the call or after it has responded. */
 export interface Trap {
   /**
-   * Operation and table (the first of several), index or queue, such as `PutItem deliveries`, `Query deliveries/due`,
+   * Operation and table (the first of several), index or queue, such as `PutItem deliveries`, `Query backlog/due`,
    * `DeleteMessageBatch deployment-events`.
    */
   call: string;

@@ -13,7 +13,7 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 import { invoke } from "../../../bin/local/lambda.ts";
 import { AccessDenied, EnvNotGranted } from "../../../bin/local/permissions.ts";
-import { enqueue } from "../../../functions/deliveries/delivery-queue.ts";
+import { enqueueWork } from "../../../functions/deliveries/delivery-queue.ts";
 import { type QueueKey, queues } from "../../../functions/manifest/queues.ts";
 import { type TableKey, tables } from "../../../functions/manifest/tables.ts";
 import { batchGet, dynamo, isOutage, secretVersions, sqs } from "../../../functions/platform/aws.ts";
@@ -77,12 +77,12 @@ const onFailure = {
 const failAndReturn = () => dynamo().send(new UpdateCommand({ ...newSecret(), ...onFailure }));
 const failAndReturnInTransaction = () =>
   dynamo().send(new TransactWriteCommand({ TransactItems: [{ Update: { ...newSecret(), ...onFailure } }] }));
-const queryDeliveries = (IndexName?: string) =>
+const queryBacklog = (IndexName?: string) =>
   dynamo().send(
     new QueryCommand({
-      TableName: locations.tables.deliveries,
+      TableName: locations.tables.backlog,
       IndexName,
-      ...(IndexName ? byPartition("due_shard", 1) : byPartition("webhook_id", "w")),
+      ...(IndexName ? byPartition("due_shard", 1) : byPartition("line", "w")),
     }),
   );
 const insertWebhook = () =>
@@ -134,8 +134,8 @@ const sendBatch = (QueueUrl: string) =>
 
 test.each<[file: string, what: string, call: () => Promise<unknown>]>([
   ["webhooks/get", "read an item of a table it reads", getProject],
-  ["deliveries/list", "query a table", () => queryDeliveries()],
-  ["deliveries/sweep", "query an index", () => queryDeliveries("due")],
+  ["webhooks/list", "query a table", () => queryBacklog()],
+  ["deliveries/sweep", "query an index", () => queryBacklog("due")],
   ["api-keys/list", "read a batch", getKeys],
   ["webhooks/create", "write a transaction of items that it may put", insertWebhook],
   ["webhooks/delete", "write a transaction of items that it may delete", removeWebhook],
@@ -182,13 +182,13 @@ test.each<[file: string, what: string, call: () => Promise<unknown>, action: str
     "table projects",
   ],
   ["projects/list", "call another action", getProject, "dynamodb:GetItem", "table projects"],
-  ["deliveries/sweep", "query the table of an index", () => queryDeliveries(), "dynamodb:Query", "table deliveries"],
+  ["deliveries/sweep", "query the table of an index", () => queryBacklog(), "dynamodb:Query", "table backlog"],
   [
-    "deliveries/list",
+    "webhooks/list",
     "query an index of a table",
-    () => queryDeliveries("due"),
+    () => queryBacklog("due"),
     "dynamodb:Query",
-    "table deliveries/index/due",
+    "table backlog/index/due",
   ],
   [
     "webhooks/create",
@@ -282,7 +282,7 @@ test("functions that run at the same time have their own rights, with the same c
     as("deliveries/sweep", after(10, getSecret)),
     as(
       "deliveries/sweep",
-      after(30, () => send(locations.queues.deliveries)),
+      after(30, () => send(locations.queues.slowDeliveries)),
     ),
     after(15, getSecret)(),
   ]);
@@ -328,16 +328,18 @@ test("a handler that runs under another row fails, although it handles errors it
   await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });
   await expect(listAs("projects/upsert-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
   await expect(listAs("deliveries/sweep")).rejects.toThrow("deliveries/sweep reads PROJECTS_TABLE");
-  const due = { project_id: "p", webhook_id: "w", id: "d", attempt_count: 0 };
-  await expect(as("deliveries/sweep", () => enqueue([due]))).resolves.toEqual([]);
-  await expect(as("projects/list", () => enqueue([due]))).rejects.toThrow("projects/list reads DELIVERIES_QUEUE_URL");
+  const call = { project_id: "p", webhook_id: "w" };
+  await expect(as("deliveries/sweep", () => enqueueWork([call]))).resolves.toBeUndefined();
+  await expect(as("projects/list", () => enqueueWork([call]))).rejects.toThrow(
+    "projects/list reads SLOW_DELIVERIES_QUEUE_URL",
+  );
 });
 
 test("a function sees only the variables of the resources that its row grants", async () => {
   const visible = async () => ({
-    deliveries: process.env.DELIVERIES_TABLE,
+    backlog: process.env.BACKLOG_TABLE,
     webhooks: process.env.WEBHOOKS_TABLE,
-    queue: process.env.DELIVERIES_QUEUE_URL,
+    queue: process.env.SLOW_DELIVERIES_QUEUE_URL,
     deadLetters: process.env.EVENTS_DLQ_URL,
     secret: settings.jwtSecretArn(),
   });
@@ -351,7 +353,7 @@ test("a function sees only the variables of the resources that its row grants", 
   await expect(look("deliveries/sweep")).rejects.toThrow(EnvNotGranted);
   await expect(look("deliveries/fan-out")).rejects.toThrow("deliveries/fan-out reads JWT_SECRET_ARN");
   expect(seen).toEqual({
-    "deliveries/sweep": { deliveries: all.deliveries, queue: all.queue },
+    "deliveries/sweep": { backlog: all.backlog, queue: all.queue },
     "deliveries/fan-out": { ...all, secret: undefined },
   });
   expect(await visible()).toEqual(all);

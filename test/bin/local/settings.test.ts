@@ -96,7 +96,6 @@ test.each<[string, string, string | RegExp]>([
   ["DELIVERY_BATCH_SIZE", "2.5", 'DELIVERY_BATCH_SIZE must be a whole number from 1 to 10, not "2.5".'],
   ["RETRY_SCHEDULE", "5,soon", /^RETRY_SCHEDULE .*whole seconds/],
   ["LAST_USED_RESOLUTION_SECONDS", "1.5", /^LAST_USED_RESOLUTION_SECONDS .*whole seconds/],
-  ["DELIVERY_GRACE_SECONDS", "x", /^DELIVERY_GRACE_SECONDS .*whole seconds/],
   ["DISABLE_AFTER_SECONDS", "x", /^DISABLE_AFTER_SECONDS .*whole seconds/],
   ["JWT_MAX_LIFETIME_SECONDS", "x", /^JWT_MAX_LIFETIME_SECONDS .*whole seconds/],
   ["JWT_CLOCK_SKEW_SECONDS", "x", /^JWT_CLOCK_SKEW_SECONDS .*whole seconds/],
@@ -165,9 +164,9 @@ test("JWKS_ISSUER is rejected without JWKS_AUDIENCE", () => {
 });
 
 test("an empty value of any other setting means its default", () => {
-  process.env.DELIVERY_GRACE_SECONDS = "";
+  process.env.AWS_REGION = "";
   setFunctionDefaults({ jwtSecret: "x".repeat(32) });
-  expect(process.env.DELIVERY_GRACE_SECONDS).toBe("5");
+  expect(process.env.AWS_REGION).toBe("us-east-1");
   expect(read({ PORT: "", JWT_SECRET: "" })).toMatchObject({ port: 3000, isSecretGiven: false });
 });
 

@@ -160,12 +160,12 @@ describe("meteredReads", () => {
   test("charges a single query that consumed more than expected", async () => {
     await givenRows(webhook, 5);
     await meteredReads(projectId, now, (reads) => readAll(reads, 5));
-    expect(await usedReads(projectId)).toBe(60.5);
+    expect(await usedReads(projectId)).toBe(61);
   });
 
   test("returns what it reserved and did not use, to the window in which it reserved", async () => {
     await givenRows(webhook, 6);
     await meteredReads(projectId, now, (reads) => readAll(reads, 2));
-    expect(await usedReads(projectId)).toBe(72.5);
+    expect(await usedReads(projectId)).toBe(74);
   });
 });

@@ -6,7 +6,7 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, restoreAws, watchQueue } from "../../support/aws-calls.ts";
-import { givenDelivery, rowsOf, takeDueAttempts } from "../../support/deliveries.ts";
+import { givenDelivery, rowsOf, takeDeliveryMessages } from "../../support/deliveries.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
 import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   restoreAws();
-  await takeDueAttempts();
+  await takeDeliveryMessages();
 });
 
 const since = "2026-03-01T00:00:00Z";

@@ -6,7 +6,6 @@ const created_at = "2026-11-21T12:00:00.500Z";
 const delivery = {
   event_received_at: "2026-11-21T12:00:00.000Z",
   created_at,
-  next_attempt_at: created_at,
   attempt_count: 0,
   status: "pending",
 } as Delivery;
@@ -16,8 +15,8 @@ const last: AttemptEffects = { isDecisive: true, isLast: true, hasDisabledWebhoo
 const retried = { ...last, isLast: false };
 
 /** The metrics that have a value, by key. */
-const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, hasWaited = false) =>
-  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, hasWaited, effects)));
+const measured = (changes: Partial<Delivery>, attempt: Attempt, effects = last, isCarried = true) =>
+  JSON.parse(JSON.stringify(attemptMetrics({ ...delivery, ...changes }, attempt, isCarried, effects)));
 
 const first = { attempts: 1, firstAttemptSuccess: 1, eventToFirstAttempt: 1_000 };
 
@@ -62,13 +61,8 @@ test.each<[string, object, object]>([
     { attempts: 1, retries: 1 },
   ],
   [
-    "a first attempt that the circuit breaker postponed",
-    measured({ next_attempt_at: "2026-11-21T12:10:00.000Z" }, success),
-    { attempts: 1, deliveryLatency: 1_070 },
-  ],
-  [
-    "a first attempt that waited for a busy receiver",
-    measured({}, success, last, true),
+    "a first attempt that waited in the backlog",
+    measured({}, success, last, false),
     { attempts: 1, deliveryLatency: 1_070 },
   ],
   [
@@ -80,7 +74,7 @@ test.each<[string, object, object]>([
 
 test("latency starts at created_at for a row without event_received_at", () => {
   const { event_received_at, ...old } = delivery;
-  expect(attemptMetrics(old, success, false, last)).toMatchObject({ eventToFirstAttempt: 500, deliveryLatency: 570 });
+  expect(attemptMetrics(old, success, true, last)).toMatchObject({ eventToFirstAttempt: 500, deliveryLatency: 570 });
 });
 
 test("latency is 0 when the clock of SQS is ahead", () => {
@@ -91,6 +85,6 @@ test("latency is 0 when the clock of SQS is ahead", () => {
 
 test("every measured value has a metric row", () => {
   expect(Object.keys(metrics)).toEqual(
-    expect.arrayContaining(Object.keys(attemptMetrics(delivery, success, false, last))),
+    expect.arrayContaining(Object.keys(attemptMetrics(delivery, success, true, last))),
   );
 });

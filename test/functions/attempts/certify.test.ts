@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { jest } from "@jest/globals";
 import { handler as send } from "../../../functions/attempts/send.ts";
 import { handler as sendSlow } from "../../../functions/attempts/send-slow.ts";
-import { acquireSlot } from "../../../functions/attempts/slots.ts";
 import { type Certification, createCertification } from "../../../functions/certifications/certification.ts";
 import * as certifications from "../../../functions/certifications/certification-store.ts";
 import type { CertifyCall } from "../../../functions/deliveries/delivery-queue.ts";
@@ -22,7 +21,7 @@ import {
 import { fakeDate } from "../../support/fake-date.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
-/* The certification by the slow sender: crashes, states that change meanwhile, time and slots. */
+/* The certification by the slow sender: crashes, states that change meanwhile, and time. */
 
 const allDone = { batchItemFailures: [] };
 const failed = { batchItemFailures: [{ itemIdentifier: "m0" }] };
@@ -110,25 +109,10 @@ test("a webhook whose project was suspended meanwhile gets nothing, and the repo
 
 test("with too little time for two requests in sequence, the certification is enqueued again", async () => {
   const sent = watchMessages();
-  expect(await sendSlow(sqsEvent(call), left(51_999))).toEqual(allDone);
-  expect(sent).toMatchObject([{ lane: "slow", delaySeconds: 0, message: call }]);
+  expect(await sendSlow(sqsEvent(call), left(47_999))).toEqual(allDone);
+  expect(sent).toMatchObject([{ queue: "slowDeliveries", delaySeconds: 0, message: call }]);
   expect(receiver.received).toEqual([]);
-  expect(await sendSlow(sqsEvent(call), left(52_000))).toEqual(allDone);
-  expect((await stored()).finished_at).toBeDefined();
-});
-
-test("without five free slots, the certification waits, and holds none", async () => {
-  const sent = watchMessages();
-  const acquire = () => acquireSlot(webhook.project_id, webhook.id);
-  const taken = await Promise.all(Array.from({ length: 6 }, acquire));
-  expect(await sendSlow(sqsEvent(call), left(60_000))).toEqual(allDone);
-  expect(receiver.received).toEqual([]);
-  expect(sent).toMatchObject([{ lane: "slow", delaySeconds: 10, message: call }]);
-  for (const release of [...taken, ...(await Promise.all(Array.from({ length: 4 }, acquire)))]) {
-    expect(release).toBeDefined();
-    release?.();
-  }
-  expect(await sendSlow(sqsEvent(call), left(60_000))).toEqual(allDone);
+  expect(await sendSlow(sqsEvent(call), left(48_000))).toEqual(allDone);
   expect((await stored()).finished_at).toBeDefined();
 });
 
@@ -153,7 +137,7 @@ test("during a rotation, only valid signatures are those of the unexpired secret
   expect(older.sort()).toEqual(["false false", "false false", "true true", "true true", "true true", "true true"]);
 });
 
-test("the sender of the normal lane does not certify", async () => {
+test("the sender of carried deliveries does not certify", async () => {
   expect(await send(sqsEvent(call), left(60_000))).toEqual(failed);
   expect(receiver.received).toEqual([]);
 });

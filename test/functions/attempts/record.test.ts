@@ -1,212 +1,221 @@
 import { handler as send } from "../../../functions/attempts/send.ts";
 import { handler as sendSlow } from "../../../functions/attempts/send-slow.ts";
+import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import type { UnrecordedAttempt } from "../../../functions/deliveries/delivery-queue.ts";
-import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
+import { inserted } from "../../../functions/deliveries/delivery-transitions.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
-  carriedDelivery,
+  attempt,
+  carry,
   failRecords,
   firstAttempt,
-  receivedAgain,
+  requestAgain,
   type SentMessage,
+  visitLine,
   watchMessages,
 } from "../../support/attempts.ts";
-import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
+import { failDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
 import {
-  dueAttempt,
-  givenDelivery,
+  changeWebhook,
+  givenWaiting,
   givenWebhook,
+  newDelivery,
+  placesOf,
   prepareDeliveries,
   rowOf,
   rowsOf,
   sqsEvent,
-  takeDueAttempts,
+  takeMessages,
+  wakeUpOf,
+  workCall,
 } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
-/* Attempts whose first record fails. */
-
-const allDone = { batchItemFailures: [] };
-const allFailed = { batchItemFailures: [{ itemIdentifier: "m0" }] };
+/* Attempts whose first record fails. Nothing of them is written, so they are recorded later, without a second request. */
 
 let receiver: Receiver;
 let webhook: Webhook;
-let sent: SentMessage[];
 beforeAll(prepareDeliveries);
 beforeEach(async () => {
   receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
-  sent = watchMessages();
 });
 afterEach(async () => {
   restoreAws();
   delete process.env.RETRY_SCHEDULE;
-  await takeDueAttempts();
+  await takeMessages("slowDeliveries");
   await receiver.close();
 });
 
-const requests: [string, () => Promise<{ delivery: Delivery; message: unknown }>][] = [
-  [
-    "a carried delivery",
-    async () => {
-      const delivery = carriedDelivery(webhook);
-      return { delivery, message: firstAttempt(delivery) };
-    },
-  ],
-  [
-    "a row",
-    async () => {
-      const delivery = await givenDelivery(webhook);
-      return { delivery, message: dueAttempt(delivery) };
-    },
-  ],
-];
+interface Road {
+  road: string;
+  given(): Promise<Delivery>;
+  send(delivery: Delivery): Promise<void>;
+}
+const carried: Road = { road: "carried", given: async () => newDelivery(webhook), send: (delivery) => carry(delivery) };
+const waiting: Road = { road: "waiting", given: () => givenWaiting(webhook), send: () => visitLine(webhook) };
 
 /** Sends while records fail. @returns the message that records the attempt later */
-async function sendUnrecorded(message: unknown): Promise<UnrecordedAttempt> {
+async function sendUnrecorded(road: Road, delivery: Delivery): Promise<UnrecordedAttempt> {
   failRecords();
-  expect(await send(sqsEvent(message))).toEqual(allDone);
+  const sent = watchMessages();
+  await road.send(delivery);
   restoreAws();
-  const [unrecorded] = sent.splice(0);
+  const unrecorded = sent.find(({ message }) => message.kind === "unrecorded");
   if (unrecorded?.message.kind !== "unrecorded") throw new Error("no unrecorded attempt was enqueued");
-  expect(unrecorded).toMatchObject({ lane: "slow", delaySeconds: 15, group: webhook.project_id });
-  sent = watchMessages();
+  expect(unrecorded).toMatchObject({ queue: "slowDeliveries", delaySeconds: 15, group: webhook.project_id });
   return unrecorded.message;
 }
-const recordUnrecorded = async (message: unknown) => expect(await sendSlow(sqsEvent(message))).toEqual(allDone);
+const recordLater = async (message: UnrecordedAttempt) =>
+  expect(await sendSlow(sqsEvent(message))).toEqual({ batchItemFailures: [] });
+const kindsOf = (sent: SentMessage[]) => sent.map(({ message }) => message.kind);
 
-describe.each(requests)("an attempt of %s that could not be recorded", (_, given) => {
-  test("is recorded later as a success, without a second request", async () => {
-    const { delivery, message } = await given();
-    await recordUnrecorded(await sendUnrecorded(message));
+describe.each([carried, waiting])("an attempt on the $road road that could not be recorded", (road) => {
+  test("is recorded later as a success", async () => {
+    const delivery = await road.given();
+    const before = Date.now();
+    const message = await sendUnrecorded(road, delivery);
+    // No second request: its line is looked at again when it is recorded.
+    const looksAt = Date.parse((await wakeUpOf(webhook))?.due ?? "");
+    if (road === waiting) expect(looksAt).toBeGreaterThanOrEqual(before + 60_000);
+    expect(await placesOf(webhook)).toHaveLength(road === waiting ? 1 : 0);
+    await recordLater(message);
     expect(receiver.received).toHaveLength(1);
-    const row = await rowOf(delivery);
-    expect(row).toMatchObject({ status: "succeeded", attempt_count: 1, attempts: [{ status_code: 200 }] });
-    expect(row).not.toHaveProperty("due_at");
-    expect(sent).toEqual([]);
+    expect(await rowOf(delivery)).toMatchObject({
+      status: "succeeded",
+      attempt_count: 1,
+      attempts: [{ status_code: 200 }],
+    });
+    expect(await placesOf(webhook)).toEqual([]);
   });
 
-  test("is recorded later as a failure, and its retry is planned", async () => {
+  test("is recorded later as a failure, once, and its retry is planned", async () => {
     receiver.respondWith((_, response) => response.writeHead(503, { "Retry-After": "600" }).end());
-    const { delivery, message } = await given();
-    await recordUnrecorded(await sendUnrecorded(message));
-    expect(receiver.received).toHaveLength(1);
+    const delivery = await road.given();
+    const message = await sendUnrecorded(road, delivery);
+    await recordLater(message);
     const row = await rowOf(delivery);
     expect(row).toMatchObject({ status: "pending", attempt_count: 1, attempts: [{ status_code: 503 }] });
-    expect(sent).toMatchObject([{ lane: "normal", delaySeconds: 600, message: dueAttempt(row, 2) }]);
-    expect(await webhooks.find(webhook.project_id, webhook.id)).toMatchObject({
-      failing_since: row.attempts?.[0]?.at,
-    });
+    expect(Date.parse(row.next_attempt_at ?? "") - Date.now()).toBeGreaterThan(590_000);
+    expect(await webhooks.find(webhook.project_id, webhook.id)).toMatchObject({ failing_since: row.attempts?.[0]?.at });
+    // The place of the record that failed is a leftover, which the worker removes.
+    const places = await placesOf(webhook);
+    expect(places.map(({ entry }) => entry)).toContain(row.place);
+    await recordLater(message);
+    expect(receiver.received).toHaveLength(1);
+    expect([await rowOf(delivery), await placesOf(webhook)]).toEqual([row, places]);
+    expect(((await wakeUpOf(webhook))?.due ?? "~") <= (row.next_attempt_at ?? "")).toBe(true);
   });
 
-  test("is recorded once when the message is received twice", async () => {
-    receiver.respondWith(500);
-    const { delivery, message } = await given();
-    const unrecorded = await sendUnrecorded(message);
-    await recordUnrecorded(unrecorded);
-    const row = await rowOf(delivery);
-    await recordUnrecorded(unrecorded);
-    expect(await rowOf(delivery)).toEqual(row);
-    expect(sent).toHaveLength(1);
-  });
-
-  test("is enqueued again as long as it cannot be recorded, without a request", async () => {
-    const { delivery, message } = await given();
-    const unrecorded = await sendUnrecorded(message);
+  test("is enqueued again as long as it cannot be recorded", async () => {
+    const delivery = await road.given();
+    const message = await sendUnrecorded(road, delivery);
     failRecords();
-    const enqueued = watchMessages();
-    for (let receive = 1; receive <= 3; receive++) {
-      expect(await sendSlow(sqsEvent(unrecorded))).toEqual(allDone);
-      expect(enqueued).toHaveLength(receive);
-      expect(enqueued.at(-1)).toMatchObject({ lane: "slow", delaySeconds: 15, message: unrecorded });
-    }
+    const sent = watchMessages();
+    await recordLater(message);
+    await recordLater(message);
+    expect(sent).toMatchObject(Array(2).fill({ queue: "slowDeliveries", delaySeconds: 15, message }));
     restoreAws();
-    await recordUnrecorded(unrecorded);
+    await recordLater(message);
     expect(receiver.received).toHaveLength(1);
     expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
   });
 
   test("is added to the log when the delivery was sent again meanwhile, and the success counts", async () => {
-    const { delivery, message } = await given();
-    const unrecorded = await sendUnrecorded(message);
+    const delivery = await road.given();
+    const message = await sendUnrecorded(road, delivery);
     receiver.respondWith(500);
-    // As the sweep does when the claim of the first sender has ended.
-    await deliveries.insert(delivery);
-    const other = { number: 1, at: new Date(0).toISOString(), duration_ms: 1, trigger: "schedule" as const };
-    const soon = new Date(Date.now() + 60_000).toISOString();
-    const retry = { status: "pending", nextAttemptAt: soon, due: { due_shard: 1, due_at: soon } } as const;
-    expect(await deliveries.recordAttempt(delivery, { ...other, error_code: "timeout" }, retry, "another")).toBe(true);
-    await recordUnrecorded(unrecorded);
+    await attempt(delivery);
+    await recordLater(message);
     const row = await rowOf(delivery);
-    expect(row).toMatchObject({ status: "succeeded", attempts: [{ error_code: "timeout" }, { status_code: 200 }] });
-    expect(row).not.toHaveProperty("due_at");
+    expect(row).toMatchObject({ status: "succeeded", attempts: [{ status_code: 500 }, { status_code: 200 }] });
+    expect(await placesOf(webhook)).toEqual([]);
   });
 
-  test("and whose webhook was deleted is dropped", async () => {
-    const { delivery, message } = await given();
-    const unrecorded = await sendUnrecorded(message);
+  test("does not end a redelivery that was requested after it", async () => {
+    const delivery = await road.given();
+    const message = await sendUnrecorded(road, delivery);
+    if (road === carried) await change(delivery, inserted(delivery, { entry: "given", due: delivery.created_at }));
+    await requestAgain(delivery);
+    await recordLater(message);
+    const row = await rowOf(delivery);
+    expect(row).toMatchObject({ status: "pending", trigger: "redeliver", attempt_count: 1 });
+    await attempt(row);
+    expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempts: [{}, { trigger: "redeliver" }] });
+  });
+
+  test("is dropped when its webhook was deleted", async () => {
+    const message = await sendUnrecorded(road, await road.given());
     await webhooks.remove(webhook.project_id, webhook.id);
     const before = await rowsOf(webhook);
-    await recordUnrecorded(unrecorded);
+    await recordLater(message);
     expect(await rowsOf(webhook)).toEqual(before);
-    expect(before.map(({ id }) => id).filter((id) => id !== delivery.id)).toEqual([]);
   });
+});
 
-  test("returns its own message to the queue when it cannot be enqueued either", async () => {
-    const { delivery, message } = await given();
+test("the message of a delivery with a row has neither body nor attempts, which may be large", async () => {
+  const delivery = await givenWaiting(webhook);
+  expect((await sendUnrecorded(waiting, delivery)).basis).not.toHaveProperty("body");
+  expect((await sendUnrecorded(carried, newDelivery(webhook))).basis).toHaveProperty("body");
+});
+
+describe("an attempt that can neither be recorded nor enqueued", () => {
+  beforeEach(() => {
     failRecords();
     interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
-    expect(await send(sqsEvent(message))).toEqual(allFailed);
-    expect(receiver.received).toHaveLength(1);
-    restoreAws();
-    // The second receive. The claim of the first sender has ended by then.
-    if (await deliveries.find(webhook.id, delivery.id)) await endClaim(delivery);
-    expect(await send(receivedAgain(message))).toEqual(allDone);
-    expect(receiver.received).toHaveLength(2);
+  });
+
+  test("returns the message that carries its delivery to the queue", async () => {
+    const delivery = newDelivery(webhook);
+    const failed = { batchItemFailures: [{ itemIdentifier: "m0" }] };
+    expect(await send(sqsEvent(firstAttempt(delivery)))).toEqual(failed);
+    expect(await rowsOf(webhook)).toEqual([]);
+  });
+
+  test("stays in the line, which is looked at again after a minute", async () => {
+    const row = await givenWaiting(webhook);
+    const before = Date.now();
+    await visitLine(webhook);
+    expect(await rowOf(row)).toEqual(row);
+    expect(await placesOf(webhook)).toHaveLength(1);
+    expect(Date.parse((await wakeUpOf(webhook))?.due ?? "")).toBeGreaterThanOrEqual(before + 60_000);
+  });
+});
+
+describe("a success of a webhook whose circuit is open", () => {
+  const later = () => new Date(Date.now() + 300_000);
+  const failing = { failing_since: new Date(Date.now() - 600_000).toISOString() };
+
+  test("lets what waits for a probe be sent at once", async () => {
+    await givenWaiting(webhook, { due: later() });
+    await changeWebhook(webhook, failing);
+    const sent = watchMessages();
+    await attempt(newDelivery(webhook));
+    expect(sent).toMatchObject([{ delaySeconds: 0, message: workCall(webhook) }]);
+    expect(((await wakeUpOf(webhook))?.due ?? "~") <= new Date().toISOString()).toBe(true);
+  });
+
+  test.each<[string, Partial<Webhook>, number]>([
+    ["fails for 25 s: another clock may find its circuit open", { failing_since: "25" }, 1],
+    ["fails for 20 s", { failing_since: "20" }, 0],
+    ["does not fail", {}, 0],
+  ])("wakes the line of a webhook that %s", async (_, state, count) => {
+    const seconds = Number(state.failing_since ?? 0);
+    await givenWaiting(webhook, { due: later() });
+    const failing_since = new Date(Date.now() - 1_000 * seconds).toISOString();
+    if (state.failing_since) await changeWebhook(webhook, { failing_since });
+    const sent = watchMessages();
+    await attempt(newDelivery(webhook));
+    expect(kindsOf(sent)).toEqual(Array(count).fill("work"));
+  });
+
+  test("is not undone, and its message is not repeated, when the webhook cannot be updated", async () => {
+    await changeWebhook(webhook, failing);
+    failDynamo((call) => isCall(call, "UpdateItem", "webhooks"));
+    const delivery = newDelivery(webhook);
+    await expect(attempt(delivery)).rejects.toThrow("slow down");
     expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
   });
-});
-
-/** Claims the row at a time in the past, so that the claim has ended. */
-async function endClaim(delivery: Delivery): Promise<void> {
-  const farAhead = new Date(Date.now() + 3_600_000);
-  const past = new Date(Date.now() - 1_000).toISOString();
-  expect(await deliveries.claimSending(await rowOf(delivery), "ended", farAhead, past)).toBe(true);
-}
-
-test("an unrecorded success does not end a redelivery that was requested after the attempt", async () => {
-  const delivery = await givenDelivery(webhook);
-  const unrecorded = await sendUnrecorded(dueAttempt(delivery));
-  await deliveries.reschedule(webhook.id, delivery.id, new Date(), 120);
-  await recordUnrecorded(unrecorded);
-  const row = await rowOf(delivery);
-  expect(row).toMatchObject({ status: "pending", trigger: "redeliver", attempt_count: 1 });
-  expect(sent.map(({ message }) => message)).toMatchObject([{ kind: "due", attempt: 2 }]);
-  await endClaim(delivery);
-  await send(sqsEvent(dueAttempt(row, 2)));
-  expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempts: [{}, { trigger: "redeliver" }] });
-});
-
-test("a record whose response is lost is neither repeated nor enqueued", async () => {
-  const delivery = await givenDelivery(webhook);
-  let isRepeated = false;
-  interceptDynamo(async ({ command, input }, proceed) => {
-    if (
-      command !== "UpdateItemCommand" ||
-      !String(input.UpdateExpression).includes("attempts = :attempts") ||
-      isRepeated
-    ) {
-      return proceed();
-    }
-    isRepeated = true;
-    await proceed();
-    return proceed();
-  });
-  receiver.respondWith(500);
-  await send(sqsEvent(dueAttempt(delivery)));
-  const row = await rowOf(delivery);
-  expect(row).toMatchObject({ attempt_count: 1, attempts: [{ number: 1 }] });
-  expect(sent.map(({ message }) => message)).toEqual([dueAttempt(row, 2)]);
 });

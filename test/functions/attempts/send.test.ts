@@ -1,29 +1,54 @@
-import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
+import type http from "node:http";
 import { handler } from "../../../functions/attempts/send.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
-import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
-import { dynamo } from "../../../functions/platform/aws.ts";
-import { tableName } from "../../../functions/platform/env.ts";
-import { logSink } from "../../../functions/platform/log.ts";
+import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { carriedDelivery, failRecords, firstAttempt, watchMessages } from "../../support/attempts.ts";
-import { interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
-  dueAttempt,
-  dueIds,
-  givenDelivery,
+  attempt,
+  beforeRecords,
+  carry,
+  failRecords,
+  firstAttempt,
+  receivedAgain,
+  requestAgain,
+  visitLine,
+  watchMessages,
+} from "../../support/attempts.ts";
+import {
+  beforeHold,
+  failDynamo,
+  interceptDynamo,
+  interceptSqs,
+  isCall,
+  restoreAws,
+  watchDynamo,
+} from "../../support/aws-calls.ts";
+import {
+  changeWebhook,
+  eventOf,
+  givenWaiting,
   givenWebhook,
+  newDelivery,
+  pipelineRecord,
+  placesOf,
   prepareDeliveries,
   rowOf,
+  rowsOf,
   sqsEvent,
-  takeDueAttempts,
+  takeMessages,
+  wakeUpOf,
+  workCall,
 } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { metricsIn, watchLog } from "../../support/metrics.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
+/* The carried road: the message has the delivery, which has no row before its outcome. */
+
 const allDone = { batchItemFailures: [] };
-const failed = (...ids: string[]) => ({ batchItemFailures: ids.map((itemIdentifier) => ({ itemIdentifier })) });
+const failed = { batchItemFailures: [{ itemIdentifier: "m0" }] };
+const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
 
 let receiver: Receiver;
 let webhook: Webhook;
@@ -32,263 +57,367 @@ beforeAll(prepareDeliveries);
 beforeEach(async () => {
   receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
-  delivery = await givenDelivery(webhook);
+  delivery = newDelivery(webhook);
 });
 afterEach(async () => {
   restoreAws();
   delete process.env.RETRY_SCHEDULE;
-  await takeDueAttempts();
+  await Promise.all([takeMessages("deliveries"), takeMessages("slowDeliveries")]);
   await receiver.close();
 });
 
-test("a carried delivery costs three reads, in one request, and one write", async () => {
-  const carried = carriedDelivery(webhook);
+test("a success costs three reads, in one request, and one write, and leaves nothing in the backlog", async () => {
+  const sent = watchMessages();
   const calls = watchDynamo();
-  expect(await handler(sqsEvent(firstAttempt(carried)))).toEqual(allDone);
+  await carry(delivery);
   expect(calls).toEqual([
     { command: "BatchGetItemCommand", units: 3 },
     { command: "PutItemCommand", units: 1 },
   ]);
-  expect(await rowOf(carried)).toMatchObject({ status: "succeeded" });
+  expect(sent).toEqual([]);
+  const { status, attempts, attempt_count, version, ...row } = await rowOf(delivery);
+  expect({ status, attempt_count, version }).toEqual({
+    status: "succeeded",
+    attempt_count: 1,
+    version: expect.any(String),
+  });
+  expect(attempts).toMatchObject([{ number: 1, status_code: 200, trigger: "schedule" }]);
+  const { status: _, attempt_count: __, ...kept } = delivery;
+  expect(row).toEqual(kept);
+  expect(receiver.received).toMatchObject([{ body: delivery.body, headers: { "webhook-id": delivery.id } }]);
+  expect([await placesOf(webhook), await wakeUpOf(webhook)]).toEqual([[], undefined]);
 });
 
-test("a delivery with a row costs three reads, in one request, and two writes", async () => {
+test("a failure costs four writes and the webhook's mark, and calls the worker at the time of the retry", async () => {
+  receiver.respondWith(503);
+  const sent = watchMessages();
   const calls = watchDynamo();
-  expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-  // The claim, and the record, which takes the row out of the index as well.
+  await carry(delivery);
   expect(calls).toEqual([
     { command: "BatchGetItemCommand", units: 3 },
-    { command: "UpdateItemCommand", units: 1 },
+    // Place, wake-up with its entry in the index, row.
+    { command: "PutItemCommand", units: 1 },
     { command: "UpdateItemCommand", units: 2 },
+    { command: "PutItemCommand", units: 1 },
+    // The webhook, whose first failure this is.
+    { command: "UpdateItemCommand", units: 1 },
   ]);
-  expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
+  const row = await rowOf(delivery);
+  expect(row).toMatchObject({ status: "pending", attempt_count: 1, attempts: [{ number: 1, status_code: 503 }] });
+  const due = row.next_attempt_at ?? "";
+  expect(Date.parse(due)).toBeGreaterThan(Date.parse(row.attempts?.[0]?.at ?? "") + 3_999);
+  expect(await placesOf(webhook)).toMatchObject([{ entry: row.place, delivery_id: delivery.id, due, is_asked: false }]);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due, wakes: 1 });
+  expect(sent).toEqual([
+    {
+      queue: "slowDeliveries",
+      delaySeconds: expect.any(Number),
+      group: webhook.project_id,
+      message: workCall(webhook),
+    },
+  ]);
+  // Rounded up, because a message that is early finds nothing due.
+  expect(sent[0]?.delaySeconds).toBeGreaterThanOrEqual(4);
+  expect(sent[0]?.delaySeconds).toBeLessThanOrEqual(6);
 });
 
-test.each([200, 500])("a receiver that returns %i does not return the message to the queue", async (status) => {
-  receiver.respondWith(status);
-  expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-  expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 });
+test("a retry beyond the longest delay of a message is left to the sweep", async () => {
+  process.env.RETRY_SCHEDULE = "7200";
+  receiver.respondWith(500);
+  const sent = watchMessages();
+  await carry(delivery);
+  const { next_attempt_at = "" } = await rowOf(delivery);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: next_attempt_at });
+  expect(sent).toEqual([]);
 });
 
-test("a hanging receiver does not delay the others of its batch", async () => {
-  const { webhook: stuck } = await givenWebhook({ url: receiver.url.replace("/hook", "/stuck") });
-  const hanging = await givenDelivery(stuck);
-  let respondToStuck = () => {};
-  receiver.respondWith(({ path }, response) => {
-    if (path === "/stuck") respondToStuck = () => response.end();
-    else response.end();
+test("a failure without a retry ends the delivery", async () => {
+  receiver.respondWith(410);
+  await carry(delivery);
+  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 1 });
+  expect([await placesOf(webhook), await wakeUpOf(webhook)]).toEqual([[], undefined]);
+});
+
+test("of a deleted webhook sends and writes nothing", async () => {
+  await webhooks.remove(webhook.project_id, webhook.id);
+  await carry(delivery);
+  expect([receiver.received, await rowsOf(webhook)]).toEqual([[], []]);
+});
+
+describe("of a disabled webhook", () => {
+  beforeEach(() => changeWebhook(webhook, { disabled_at: minutesAgo(1), disabled_reason: "manual" }));
+
+  test("writes a held row, without a place", async () => {
+    const sent = watchMessages();
+    await carry(delivery);
+    expect(await rowOf(delivery)).toEqual({ ...delivery, status: "held", version: expect.any(String) });
+    expect([receiver.received, sent, await wakeUpOf(webhook)]).toEqual([[], [], undefined]);
   });
-  const batch = handler(sqsEvent(dueAttempt(hanging), dueAttempt(delivery)));
-  await eventually(async () => expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" }));
-  expect(await rowOf(hanging)).toMatchObject({ status: "pending", attempt_count: 0 });
-  respondToStuck();
-  expect(await batch).toEqual(allDone);
-  expect(await rowOf(hanging)).toMatchObject({ status: "succeeded" });
+
+  test("lets the delivery wait when the webhook is enabled before the row is written", async () => {
+    beforeHold(() => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, minutesAgo(0)));
+    await carry(delivery);
+    const row = await rowOf(delivery);
+    expect(row).toMatchObject({ status: "pending", place: expect.any(String) });
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: row.next_attempt_at });
+  });
 });
 
-describe("a duplicate message", () => {
-  test.each([
-    ["in one batch", (due: object) => [handler(sqsEvent(due, due))]],
-    ["in two batches at once", (due: object) => [handler(sqsEvent(due)), handler(sqsEvent(due))]],
-  ])("%s sends one request", async (_, run) => {
-    for (const result of await Promise.all(run(dueAttempt(delivery)))) expect(result).toEqual(allDone);
-    expect(receiver.received).toHaveLength(1);
+describe("waits in the backlog, due since its event, when", () => {
+  test.each<[string, () => Promise<unknown>, number]>([
+    ["the webhook is slow", () => changeWebhook(webhook, { slow_since: minutesAgo(1) }), 60_000],
+    ["the circuit is open", () => changeWebhook(webhook, { failing_since: minutesAgo(1) }), 60_000],
+    ["44.999 s are left", async () => {}, 44_999],
+  ])("%s", async (_, change, remainingMs) => {
+    await change();
+    const sent = watchMessages();
+    await carry(delivery, remainingMs);
+    expect(receiver.received).toEqual([]);
+    const row = await rowOf(delivery);
+    expect(row).toMatchObject({ status: "pending", attempt_count: 0, next_attempt_at: delivery.created_at });
+    expect(sent).toMatchObject([{ queue: "slowDeliveries", delaySeconds: 0, message: workCall(webhook) }]);
+    await visitLine(webhook);
     expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
   });
 
-  const soon = new Date(Date.now() + 60_000).toISOString();
-  const retry: deliveries.NextState = {
-    status: "pending",
-    nextAttemptAt: soon,
-    due: { due_shard: 1, due_at: soon },
-  };
-  test.each<[string, deliveries.NextState, number, Delivery["status"]]>([
-    ["a success before a failure", { status: "succeeded" }, 500, "succeeded"],
-    ["a success before a success", { status: "succeeded" }, 200, "succeeded"],
-    ["a failure before a success", retry, 200, "succeeded"],
-    ["a failure before a failure", retry, 500, "pending"],
-    ["the last failure before a success", { status: "failed" }, 200, "succeeded"],
-    ["the last failure before a failure", { status: "failed" }, 500, "failed"],
-  ])("in another process, which recorded %s: both attempts are in the log", async (_, next, code, status) => {
-    const other = { number: 1, at: new Date(0).toISOString(), duration_ms: 1, trigger: "schedule" as const };
-    receiver.respondWith(async (_, response) => {
-      await deliveries.recordAttempt(delivery, other, next, "another");
-      response.writeHead(code).end();
-    });
-    const sent = watchMessages();
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-    const row = await rowOf(delivery);
-    expect(row).toMatchObject({ status, attempt_count: 2, attempts: [other, { number: 2, status_code: code }] });
-    // Only the number of the next attempt has changed.
-    const isPending = status === "pending";
-    expect("due_at" in row).toBe(isPending);
-    expect(sent.map(({ message }) => message)).toEqual(isPending ? [dueAttempt(row, 3)] : []);
-    if (isPending) expect(row).toMatchObject({ next_attempt_at: soon, due_at: soon, attempts_before_schedule: 1 });
+  test("but is sent at once during the first 30 s of failures, and with 45 s left", async () => {
+    await changeWebhook(webhook, { failing_since: minutesAgo(25 / 60) });
+    await carry(delivery, 45_000);
+    expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
   });
 });
 
-test("the next attempt is made when its message arrives before the previous attempt is finished", async () => {
-  process.env.RETRY_SCHEDULE = "0";
-  receiver.respondWith((_, response) => response.writeHead(receiver.received.length < 2 ? 500 : 200).end());
-  interceptSqs(async ({ command }, send) => {
-    const output = await send();
-    // The message is delivered before the response of SendMessageBatch arrives.
-    if (command === "SendMessageBatchCommand") await handler(sqsEvent(dueAttempt(delivery, 2)));
-    return output;
+describe("received again", () => {
+  const again = () => carry(receivedAgain(firstAttempt(delivery)));
+
+  test("waits in the backlog, because a request may have been sent", async () => {
+    await again();
+    expect(receiver.received).toEqual([]);
+    expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 0 });
+    await Promise.all([again(), again()]);
+    expect(await placesOf(webhook)).toHaveLength(1);
   });
-  expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-  expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 2 });
+
+  test.each([200, 410, 500])("after its attempt (%i) was recorded changes nothing", async (code) => {
+    receiver.respondWith(code);
+    await carry(delivery);
+    const row = await rowOf(delivery);
+    await again();
+    expect(receiver.received).toHaveLength(1);
+    expect(await rowOf(delivery)).toEqual(row);
+    expect(await placesOf(webhook)).toHaveLength(row.place === undefined ? 0 : 1);
+  });
+
+  test("with a row that was inserted after this sender read leaves one row and one place", async () => {
+    interceptDynamo(async ({ command }, proceed) => {
+      const output = await proceed();
+      if (command !== "BatchGetItemCommand") return output;
+      restoreAws();
+      await givenWaiting(webhook, delivery);
+      return output;
+    });
+    await again();
+    expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([(await rowOf(delivery)).place]);
+  });
+});
+
+test("an event that is published twice gets one request: its message ends the row of the duplicate", async () => {
+  const event = eventOf(webhook.project_id);
+  const published = { Records: [pipelineRecord(event), pipelineRecord(event)] };
+  for (const record of published.Records) expect(await fanOut({ Records: [record] })).toEqual(allDone);
+  const [message] = await takeMessages("deliveries");
+  expect(await rowsOf(webhook)).toMatchObject([{ status: "pending", attempt_count: 0 }]);
+  expect(await handler(sqsEvent(message?.body))).toEqual(allDone);
+  expect(await rowsOf(webhook)).toMatchObject([{ status: "succeeded", attempt_count: 1 }]);
+  expect(await placesOf(webhook)).toEqual([]);
+  await visitLine(webhook);
+  expect(receiver.received).toHaveLength(1);
+});
+
+test.each([30, -10])("a row that is due in %i s is left to its worker", async (seconds) => {
+  const row = await givenWaiting(webhook, { ...delivery, due: new Date(Date.now() + 1_000 * seconds) });
+  await carry(delivery);
+  expect(receiver.received).toEqual([]);
+  expect(await rowOf(delivery)).toEqual(row);
+});
+
+describe("two senders at the same time", () => {
+  /** Makes both attempts; the second request gets its response after the first is recorded. */
+  async function inOrder(first: number, second: number): Promise<Delivery> {
+    const waiting: http.ServerResponse[] = [];
+    receiver.respondWith((_, response) => void waiting.push(response));
+    const both = [attempt(delivery), attempt(delivery)];
+    await receiver.waitFor(2);
+    waiting[0]?.writeHead(first).end();
+    await eventually(async () => expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 }));
+    waiting[1]?.writeHead(second).end();
+    await Promise.all(both);
+    return rowOf(delivery);
+  }
+
+  test.each([
+    [200, 500],
+    [500, 200],
+    [200, 200],
+  ])("that get %i and %i record both attempts, succeed and send nothing more", async (first, second) => {
+    const lines = watchLog();
+    const row = await inOrder(first, second);
+    // Each delivery is counted once, by the attempt that decided.
+    expect(metricsIn(lines)).toMatchObject({ attempts: [1, 1], firstAttemptSuccess: [first === 200 ? 1 : 0] });
+    const attempts = [
+      { number: 1, status_code: first },
+      { number: 2, status_code: second },
+    ];
+    expect(row).toMatchObject({ status: "succeeded", attempt_count: 2, attempts });
+    for (const field of ["place", "next_attempt_at"]) expect(row).not.toHaveProperty(field);
+    expect(await placesOf(webhook)).toEqual([]);
+  });
+
+  test("that both fail record both attempts, and the retry schedule stays as long", async () => {
+    process.env.RETRY_SCHEDULE = "60,600";
+    const row = await inOrder(500, 502);
+    expect(row).toMatchObject({ status: "pending", attempt_count: 2, attempts_before_schedule: 1 });
+    // The time of the first failure counts.
+    expect(Date.parse(row.next_attempt_at ?? "") - Date.parse(row.attempts?.[0]?.at ?? "")).toBeLessThan(80_000);
+    expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([row.place]);
+    receiver.respondWith(500);
+    for (const status of ["pending", "failed"]) {
+      await attempt(delivery);
+      expect(await rowOf(delivery)).toMatchObject({ status });
+    }
+  });
+});
+
+describe("a batch", () => {
+  test("is not held up by a receiver that hangs", async () => {
+    const { webhook: stuck } = await givenWebhook({ url: receiver.url.replace("/hook", "/stuck") });
+    const hanging = newDelivery(stuck);
+    let respondToStuck = () => {};
+    receiver.respondWith(({ path }, response) => {
+      if (path === "/stuck") respondToStuck = () => response.end();
+      else response.end();
+    });
+    const batch = handler(sqsEvent(firstAttempt(hanging), firstAttempt(delivery)));
+    await eventually(async () => expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" }));
+    expect(await rowsOf(stuck)).toEqual([]);
+    respondToStuck();
+    expect(await batch).toEqual(allDone);
+    expect(await rowOf(hanging)).toMatchObject({ status: "succeeded" });
+  });
+
+  test.each(["attempt", '{"kind":"first"}', '{"kind":"later","project_id":"p"}', ""])(
+    "returns a message that is not valid (%p) to the queue, and sends the others",
+    async (junk) => {
+      expect(await handler(sqsEvent(junk, firstAttempt(delivery)))).toEqual(failed);
+      expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
+    },
+  );
+
+  test("returns a call of a worker to the queue: it is in the wrong one", async () => {
+    expect(await handler(sqsEvent(workCall(webhook)))).toEqual(failed);
+  });
+});
+
+test("a message whose reads fail goes back to the queue, and nothing is sent", async () => {
+  failDynamo(({ command }) => command === "BatchGetItemCommand");
+  expect(await handler(sqsEvent(firstAttempt(delivery)))).toEqual(failed);
+  expect(receiver.received).toEqual([]);
+});
+
+test("a message whose webhook cannot be updated after the record goes back to the queue, without a second request", async () => {
+  receiver.respondWith(500);
+  failDynamo((call) => isCall(call, "UpdateItem", "webhooks"));
+  expect(await handler(sqsEvent(firstAttempt(delivery)))).toEqual(failed);
+  restoreAws();
+  await carry(receivedAgain(firstAttempt(delivery)));
+  expect(receiver.received).toHaveLength(1);
+  expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
+});
+
+test("a redelivery or a retry whose call SQS rejects is left to the sweep", async () => {
+  receiver.respondWith(500);
+  interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
+  await carry(delivery);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: (await rowOf(delivery)).next_attempt_at });
+});
+
+test("a record that the SDK repeats, because its response was lost, counts once", async () => {
+  receiver.respondWith(500);
+  interceptDynamo(async (call, proceed) => {
+    if (isCall(call, "PutItem", "deliveries")) await proceed();
+    return proceed();
+  });
+  await carry(delivery);
+  const row = await rowOf(delivery);
+  expect(row).toMatchObject({ attempt_count: 1, attempts: [{ number: 1 }] });
+  expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([row.place]);
 });
 
 describe("the log line of an attempt", () => {
-  const lines: { message: string; [field: string]: unknown }[] = [];
-  const write = logSink.write;
-  beforeEach(() => {
-    lines.length = 0;
-    logSink.write = (_, line) => void lines.push(line);
-  });
-  afterEach(() => {
-    logSink.write = write;
-  });
-
-  const failWebhookWrites = () =>
-    interceptDynamo(async ({ command, input }, send) => {
-      if (command === "UpdateItemCommand" && String(input.TableName).endsWith("-webhooks"))
-        throw new Error("unavailable");
-      return send();
-    });
-  const failQueue = () => interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
   const first = { message: "attempt", attempt: 1, trigger: "schedule", Attempts: 1 };
+  const failQueue = () => interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
 
-  test("is written once, before the error, when recording fails, and counts the request only", async () => {
-    failRecords();
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-    expect(lines).toMatchObject([
-      { ...first, outcome: "succeeded" },
-      { message: "attempt not recorded, enqueued to be recorded later" },
-    ]);
-    expect(lines[0]).not.toHaveProperty("FirstAttemptSuccess");
-  });
-
-  test("is written once, before the failure, when neither recording nor enqueueing succeeds", async () => {
-    failRecords();
-    failQueue();
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
-    expect(lines).toMatchObject([
-      { ...first, outcome: "succeeded" },
-      { message: "enqueue failed" },
-      { message: "message failed" },
-    ]);
-  });
-
-  test("is written once, before the failure, when updating the webhook fails, and counts the delivery", async () => {
-    receiver.respondWith(410);
-    failWebhookWrites();
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
-    expect(lines).toMatchObject([
-      { ...first, outcome: "http_status", FirstAttemptSuccess: 0, Exhausted: 1 },
-      { message: "message failed" },
-    ]);
+  test.each<[string, () => void, number, object, string[]]>([
+    [
+      "recording fails",
+      failRecords,
+      200,
+      { outcome: "succeeded" },
+      ["attempt not recorded, enqueued to be recorded later"],
+    ],
+    [
+      "neither recording nor enqueueing succeeds",
+      () => {
+        failRecords();
+        failQueue();
+      },
+      200,
+      { outcome: "succeeded" },
+      ["enqueue failed", "message failed"],
+    ],
+    [
+      "updating the webhook fails",
+      () => failDynamo((call) => isCall(call, "UpdateItem", "webhooks")),
+      410,
+      { outcome: "http_status", FirstAttemptSuccess: 0, Exhausted: 1 },
+      ["message failed"],
+    ],
+    [
+      "a setting for the decision is not valid",
+      () => {
+        process.env.RETRY_SCHEDULE = "soon";
+      },
+      500,
+      { outcome: "http_status" },
+      ["attempt not recorded, enqueued to be recorded later"],
+    ],
+  ])("is written once, before the error, when %s", async (_, prepare, code, expected, messages) => {
+    receiver.respondWith(code);
+    prepare();
+    const lines = watchLog();
+    await handler(sqsEvent(firstAttempt(delivery)));
+    expect(lines.map(({ message }) => message)).toEqual(["attempt", ...messages]);
+    expect(lines[0]).toMatchObject({ ...first, ...expected });
     expect(lines[0]).not.toHaveProperty("WebhooksDisabled");
-  });
-
-  test("is written when a setting for the decision is not valid", async () => {
-    process.env.RETRY_SCHEDULE = "soon";
-    receiver.respondWith(500);
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-    expect(lines).toMatchObject([
-      { ...first, outcome: "http_status" },
-      { message: "attempt not recorded, enqueued to be recorded later" },
-    ]);
+    if (!("Exhausted" in expected)) expect(lines[0]).not.toHaveProperty("FirstAttemptSuccess");
   });
 });
 
-describe("an internal error", () => {
-  test.each(["attempt", '{"attempt":1}', ""])(
-    "of an invalid message (%p) returns it to the queue, and the others are processed",
-    async (junk) => {
-      expect(await handler(sqsEvent(junk, dueAttempt(delivery)))).toEqual(failed("m0"));
-      expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
-    },
-  );
-
-  test("when reading fails, sends nothing and returns the message to the queue", async () => {
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "BatchGetItemCommand") throw new Error("unavailable");
-      return send();
-    });
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
-    expect(receiver.received).toEqual([]);
-    restoreAws();
-    expect(await rowOf(delivery)).toEqual(delivery);
+test("a redelivery that is requested in front of the record is sent after it", async () => {
+  const row = await givenWaiting(webhook, { ...delivery, due: new Date(Date.now() + 75_000) });
+  let isRequested = false;
+  beforeRecords(async () => {
+    if (isRequested) return;
+    isRequested = true;
+    await requestAgain(row);
   });
-
-  test.each(["deliveries", "webhooks", "webhook-secrets"])(
-    "when %s is among the unprocessed keys, reads it again",
-    async (table) => {
-      let reads = 0;
-      interceptDynamo(async ({ command, input }, send) => {
-        if (command !== "BatchGetItemCommand") return send();
-        reads += 1;
-        const items = Object.entries(input.RequestItems as Record<string, unknown>);
-        const left = items.filter(([name]) => name.endsWith(`-${table}`));
-        if (reads > 2 || left.length === 0) return send();
-        const others = items.filter(([name]) => !name.endsWith(`-${table}`));
-        const output = others.length > 0 ? await send({ RequestItems: Object.fromEntries(others) }) : {};
-        return { ...output, UnprocessedKeys: Object.fromEntries(left) };
-      });
-      expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-      expect(reads).toBe(3);
-      expect(await rowOf(delivery)).toMatchObject({ status: "succeeded" });
-    },
-  );
-
-  test("when enqueueing the next attempt fails, leaves it to the sweep", async () => {
-    receiver.respondWith(500);
-    interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-    expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
-    expect(await dueIds(delivery.due_shard ?? -1)).toContain(delivery.id);
+  await carry(delivery);
+  expect(await rowOf(delivery)).toMatchObject({
+    status: "pending",
+    trigger: "redeliver",
+    attempt_count: 1,
+    attempts_before_schedule: 1,
   });
-
-  test("when updating the webhook fails, returns the message and does not repeat the attempt", async () => {
-    receiver.respondWith(500);
-    interceptDynamo(async ({ command, input }, send) => {
-      if (command === "UpdateItemCommand" && String(input.TableName).endsWith("-webhooks"))
-        throw new Error("unavailable");
-      return send();
-    });
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(failed("m0"));
-    restoreAws();
-    expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-    expect(receiver.received).toHaveLength(1);
-    expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
-    expect(await dueIds(delivery.due_shard ?? -1)).toContain(delivery.id);
-  });
-});
-
-test("a webhook that is deleted while it is read receives no request", async () => {
-  interceptDynamo(async ({ command, input }, send) => {
-    if (command !== "BatchGetItemCommand") return send();
-    restoreAws();
-    // The row of the secret is read last and is deleted by then.
-    const items = Object.entries(input.RequestItems as Record<string, unknown>);
-    const secrets = items.filter(([name]) => name.endsWith("-webhook-secrets"));
-    const before = await send({ RequestItems: Object.fromEntries(items.filter((item) => !secrets.includes(item))) });
-    await webhooks.remove(webhook.project_id, webhook.id);
-    const after = await send({ RequestItems: Object.fromEntries(secrets) });
-    return { ...before, Responses: { ...(before.Responses as object), ...(after.Responses as object) } };
-  });
-  expect(await handler(sqsEvent(dueAttempt(delivery)))).toEqual(allDone);
-  expect(receiver.received).toEqual([]);
-  expect(await rowOf(delivery)).toMatchObject({ status: "cancelled" });
-});
-
-test("a webhook whose secret is lost keeps its delivery pending, and the message is received again", async () => {
-  const delivery = await givenDelivery(webhook);
-  await dynamo().send(new DeleteCommand({ TableName: tableName("webhookSecrets"), Key: { webhook_id: webhook.id } }));
-  const { batchItemFailures } = await handler(sqsEvent(dueAttempt(delivery)));
-  expect(batchItemFailures).toHaveLength(1);
-  expect(receiver.received).toEqual([]);
-  expect(await rowOf(delivery)).toEqual(delivery);
+  await visitLine(webhook);
+  expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempts: [{}, { trigger: "redeliver" }] });
 });

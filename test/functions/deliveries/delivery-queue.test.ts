@@ -1,33 +1,23 @@
 import { randomUUID } from "node:crypto";
 import type { SQSRecord } from "aws-lambda";
-import { createDelivery, type PendingDelivery } from "../../../functions/deliveries/delivery.ts";
+import { createDelivery, type Delivery } from "../../../functions/deliveries/delivery.ts";
 import {
   type CertifyCall,
   type DeliveryMessage,
-  type DueAttempt,
-  enqueue,
   enqueueCertification,
   enqueueFirst,
   enqueueUnrecorded,
-  enqueueWakeUps,
+  enqueueWork,
   fitsInMessage,
-  laneOf,
   readDeliveryMessage,
   type UnrecordedAttempt,
-  type WakeUpCall,
+  type WorkCall,
 } from "../../../functions/deliveries/delivery-queue.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { sqsConsumer } from "../../../functions/platform/sqs-consumer.ts";
 import { interceptSqs, type QueueBatch, restoreAws, watchQueue } from "../../support/aws-calls.ts";
-import {
-  eventOf,
-  prepareDeliveries,
-  sqsEvent,
-  takeDeliveryMessages,
-  takeDueAttempts,
-  takeMessages,
-} from "../../support/deliveries.ts";
+import { eventOf, prepareDeliveries, sqsEvent, takeDeliveryMessages, takeMessages } from "../../support/deliveries.ts";
 import { type LoggedLine, metricsIn } from "../../support/metrics.ts";
 
 beforeAll(prepareDeliveries);
@@ -36,49 +26,23 @@ afterEach(async () => {
   await takeDeliveryMessages();
 });
 
-const VALID_UNTIL = "2026-01-02T03:04:05.678Z";
-const newDeliveries = (count: number) =>
-  Array.from({ length: count }, (_, index) => ({
-    project_id: randomUUID(),
-    webhook_id: randomUUID(),
-    id: randomUUID(),
-    attempt_count: index,
-    due_at: VALID_UNTIL,
-  }));
-/** The due attempt of a delivery: the one after those that were made. */
-const dueOf = ({ id, attempt_count, due_at, ...ids }: ReturnType<typeof newDeliveries>[number]): DueAttempt => ({
-  kind: "due",
-  ...ids,
-  delivery_id: id,
-  attempt: attempt_count + 1,
-  valid_until: due_at,
-});
-const byAttempt = (a: DueAttempt, b: DueAttempt) => a.attempt - b.attempt;
+const workCalls = (count: number): WorkCall[] =>
+  Array.from({ length: count }, () => ({ kind: "work", project_id: randomUUID(), webhook_id: randomUUID() }));
+const sorted = (messages: DeliveryMessage[]) => messages.map((message) => JSON.stringify(message)).sort();
 
 /** A delivery whose event has this text. */
-function carriedDelivery(text = ""): PendingDelivery {
+function carriedDelivery(text = ""): Delivery {
   const message = parseDeploymentEvent(JSON.stringify(eventOf(randomUUID(), { data: { text } })));
   if (!message.ok) throw new Error(message.reason);
-  return createDelivery(message.event, { id: randomUUID() }, new Date(), 120);
+  return createDelivery(message.event, { id: randomUUID() }, new Date());
 }
 
-function unrecordedOf(delivery: PendingDelivery): UnrecordedAttempt {
-  const { project_id, webhook_id, id } = delivery;
-  const attempt = { number: 1, at: VALID_UNTIL, duration_ms: 12, status_code: 503, trigger: "schedule" } as const;
-  return {
-    kind: "unrecorded",
-    project_id,
-    webhook_id,
-    delivery_id: id,
-    delivery,
-    attempt: { ...attempt, error_code: "http_status" },
-    retry_after: "60",
-    sending_id: "abc",
-  };
+function unrecordedOf(basis: Delivery): UnrecordedAttempt {
+  const at = "2026-01-02T03:04:05.678Z";
+  const attempt = { number: 1, at, duration_ms: 12, status_code: 503, trigger: "schedule" } as const;
+  const failed = { ...attempt, error_code: "http_status" } as const;
+  return { kind: "unrecorded", project_id: basis.project_id, basis, attempt: failed, retry_after: "60" };
 }
-const wakeUpCall = (): WakeUpCall => {
-  return { kind: "wake-up", project_id: randomUUID(), webhook_id: randomUUID(), generation: 3 };
-};
 
 const certifyCall = (): CertifyCall => {
   const ids = { project_id: randomUUID(), webhook_id: randomUUID(), certification_id: randomUUID() };
@@ -92,12 +56,12 @@ test.each([
   [23, [10, 10, 3]],
   // More batches than are sent in parallel.
   [125, [10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 5]],
-])("the next attempts of %i deliveries are sent in batches of %j and arrive unchanged", async (count, sizes) => {
-  const deliveries = newDeliveries(count);
+])("%i calls of workers are sent in batches of %j and arrive unchanged", async (count, sizes) => {
+  const calls = workCalls(count);
   const batches = watchQueue();
-  expect(await enqueue(deliveries)).toEqual([]);
+  await enqueueWork(calls);
   expect(batches.map(({ Entries }) => Entries.length)).toEqual(sizes);
-  expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
+  expect(sorted(await takeDeliveryMessages())).toEqual(sorted(calls));
 });
 
 test("messages with characters that SQS refuses arrive unchanged", async () => {
@@ -121,7 +85,7 @@ test("a batch has at most 250 KB, and no message is split or lost", async () => 
     expect(bytes).toBeLessThanOrEqual(250_000);
   }
   const taken = (await takeDeliveryMessages()).flatMap((message) => (message.kind === "first" ? message.delivery : []));
-  const byId = (a: PendingDelivery, b: PendingDelivery) => a.id.localeCompare(b.id);
+  const byId = (a: Delivery, b: Delivery) => a.id.localeCompare(b.id);
   expect(taken.sort(byId)).toEqual(carried.sort(byId));
 });
 
@@ -135,28 +99,25 @@ test("at most ten batches are sent in parallel", async () => {
     inFlight -= 1;
     return {};
   });
-  await enqueue(newDeliveries(250));
+  await enqueueWork(workCalls(250));
   expect(maxInFlight).toBe(10);
 });
 
 describe("a message", () => {
-  const [row] = newDeliveries(1);
-  const due = row && dueOf(row);
   const carried = carriedDelivery();
-  const [unrecorded, call, certify] = [unrecordedOf(carried), wakeUpCall(), certifyCall()];
+  const [call] = workCalls(1);
+  const [unrecorded, certify] = [unrecordedOf(carried), certifyCall()];
   test.each<[string, () => Promise<unknown>, "deliveries" | "slowDeliveries", DeliveryMessage | undefined, number]>([
-    ["of a row", () => enqueue(row ? [row] : []), "deliveries", due, 0],
-    ["of a row in the slow lane", () => enqueue(row ? [row] : [], { lane: "slow" }), "slowDeliveries", due, 0],
+    ["that calls a worker", () => enqueueWork(call ? [call] : []), "slowDeliveries", call, 0],
     [
-      "of a delayed row, rounded up so that it is not early,",
-      () => enqueue(row ? [row] : [], { lane: "slow", delaySeconds: 4.1, waits: 2 }),
+      "that calls a worker later, rounded up so that it is not early,",
+      () => enqueueWork(call ? [call] : [], 4.1),
       "slowDeliveries",
-      due && { ...due, waits: 2 },
+      call,
       5,
     ],
     ["that carries a delivery", () => enqueueFirst([carried]), "deliveries", { kind: "first", delivery: carried }, 0],
     ["of an unrecorded attempt", () => enqueueUnrecorded(unrecorded, 15), "slowDeliveries", unrecorded, 15],
-    ["that wakes a webhook", () => enqueueWakeUps([call], 900), "slowDeliveries", call, 900],
     ["that certifies a receiver", () => enqueueCertification(certify), "slowDeliveries", certify, 0],
   ])(
     "%s is sent to its queue, in the group of its project, and parsed as it was written",
@@ -176,7 +137,7 @@ describe("a message", () => {
 });
 
 test("only the messages that SQS rejected are sent again", async () => {
-  const deliveries = newDeliveries(4);
+  const calls = workCalls(4);
   const sizes: number[] = [];
   interceptSqs(async ({ command, input }, send) => {
     if (command !== "SendMessageBatchCommand") return send();
@@ -190,9 +151,9 @@ test("only the messages that SQS rejected are sent again", async () => {
       Failed: rejected.map(({ Id }) => ({ Id, Code: "ThrottlingException", SenderFault: false })),
     };
   });
-  expect(await enqueue(deliveries)).toEqual([]);
+  await enqueueWork(calls);
   expect(sizes).toEqual([4, 2, 1]);
-  expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.map(dueOf));
+  expect(sorted(await takeDeliveryMessages())).toEqual(sorted(calls));
 });
 
 /** Makes SQS reject every message with this text. Returns the number of calls so far. */
@@ -211,23 +172,14 @@ function rejectMessages(text: string): () => number {
 }
 
 test("a message that SQS rejects three times is returned to the caller, the others are not", async () => {
-  const rows = newDeliveries(3);
-  const [, rejected] = rows;
-  const calls = rejectMessages(rejected?.id ?? "");
-  expect(await enqueue(rows)).toEqual([rejected]);
-  expect(calls()).toBe(3);
-  restoreAws();
   const [first, second] = [carriedDelivery(), carriedDelivery()];
-  rejectMessages(second.id);
+  const calls = rejectMessages(second.id);
   expect(await enqueueFirst([first, second])).toEqual([second]);
-  restoreAws();
-  const [call, other] = [wakeUpCall(), wakeUpCall()];
-  rejectMessages(call.webhook_id);
-  expect(await enqueueWakeUps([call, other])).toEqual([call]);
+  expect(calls()).toBe(3);
   restoreAws();
   const unrecorded = unrecordedOf(first);
   expect(await enqueueUnrecorded(unrecorded, 0)).toBe(true);
-  rejectMessages(unrecorded.sending_id);
+  rejectMessages(first.id);
   expect(await enqueueUnrecorded(unrecorded, 0)).toBe(false);
   restoreAws();
   const certify = certifyCall();
@@ -237,14 +189,23 @@ test("a message that SQS rejects three times is returned to the caller, the othe
 });
 
 test("a batch that fails as a whole is returned to the caller, and the next batch is sent", async () => {
-  let calls = 0;
-  interceptSqs(async (_, send) => {
-    if (calls++ === 0) throw new Error("SQS is unavailable");
-    return send();
-  });
-  const deliveries = newDeliveries(12);
-  expect(await enqueue(deliveries)).toEqual(deliveries.slice(0, 10));
-  expect((await takeDueAttempts()).sort(byAttempt)).toEqual(deliveries.slice(10).map(dueOf));
+  const failFirst = () => {
+    let calls = 0;
+    interceptSqs(async (_, send) => {
+      if (calls++ === 0) throw new Error("SQS is unavailable");
+      return send();
+    });
+  };
+  failFirst();
+  const deliveries = Array.from({ length: 12 }, () => carriedDelivery());
+  expect(await enqueueFirst(deliveries)).toEqual(deliveries.slice(0, 10));
+  expect(await takeDeliveryMessages()).toHaveLength(2);
+  restoreAws();
+  failFirst();
+  const calls = workCalls(12);
+  // The sweep sends the others.
+  await enqueueWork(calls);
+  expect(sorted(await takeDeliveryMessages())).toEqual(sorted(calls.slice(10)));
 });
 
 test("a message may carry a delivery of up to 60,000 bytes in all", () => {
@@ -255,12 +216,8 @@ test("a message may carry a delivery of up to 60,000 bytes in all", () => {
   expect(fits("ü".repeat(30_001))).toBe(false);
 });
 
-test("a webhook that is marked as slow has the slow lane", () => {
-  expect([laneOf({}), laneOf({ slow_since: VALID_UNTIL })]).toEqual(["normal", "slow"]);
-});
-
 test("a message with unknown fields is accepted, so that a newer version may add some", () => {
-  const [message] = newDeliveries(1).map(dueOf);
+  const [message] = workCalls(1);
   expect(readDeliveryMessage(JSON.stringify({ ...message, added: true }))).toEqual({ ...message, added: true });
 });
 
@@ -269,9 +226,10 @@ test.each([
   ["an empty text", ""],
   ["null", "null"],
   ["an array", "[]"],
-  ["an object without ids", '{"kind":"due","attempt":1}'],
+  ["an object without ids", '{"kind":"work"}'],
   ["a carried delivery without ids", '{"kind":"first","delivery":{}}'],
-  ["a kind that is no text", JSON.stringify({ ...newDeliveries(1).map(dueOf)[0], kind: 1 })],
+  ["a kind that is no text", JSON.stringify({ ...workCalls(1)[0], kind: 1 })],
+  ["no kind", JSON.stringify({ ...workCalls(1)[0], kind: undefined })],
 ])("a message with %s throws", (_, message) => {
   expect(() => readDeliveryMessage(message)).toThrow();
 });
@@ -279,8 +237,8 @@ test.each([
 test("a message of a kind that only a newer release has is received again, and does not count as failed", async () => {
   const lines: LoggedLine[] = [];
   logSink.write = (level, line) => lines.push({ level, ...line });
-  const bodies = newDeliveries(1).map((row) => JSON.stringify({ ...dueOf(row), kind: "of-the-next-release" }));
-  const { Records } = sqsEvent(...bodies, "not a message");
+  const body = JSON.stringify({ ...workCalls(1)[0], kind: "of-the-next-release" });
+  const { Records } = sqsEvent(body, "not a message");
   const attributes = { ApproximateFirstReceiveTimestamp: String(Date.now()) };
   const handler = sqsConsumer(async ({ body }) => void readDeliveryMessage(body));
   expect(await handler({ Records: Records.map((record) => ({ ...record, attributes }) as SQSRecord) })).toEqual({
@@ -291,9 +249,4 @@ test("a message of a kind that only a newer release has is received again, and d
     messagesFailed: [1],
     failedMessageAge: [expect.anything(), expect.anything()],
   });
-});
-
-test("a message without a kind, of an earlier release, is a due attempt", () => {
-  const due = { project_id: randomUUID(), webhook_id: randomUUID(), delivery_id: randomUUID(), attempt: 2 };
-  expect(readDeliveryMessage(JSON.stringify(due))).toEqual({ kind: "due", ...due });
 });

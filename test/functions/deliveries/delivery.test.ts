@@ -2,19 +2,12 @@ import { randomUUID } from "node:crypto";
 import {
   type Attempt,
   createDelivery,
-  dueAt,
   expiresAt,
-  held,
-  isParked,
+  isOnRequest,
   MAX_ATTEMPTS,
-  MAX_QUEUE_DELAY_SECONDS,
-  parkingShardOf,
-  shardOf,
   withAttempt,
 } from "../../../functions/deliveries/delivery.ts";
 import { deliveryIdOf, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
-import { settings } from "../../../functions/platform/env.ts";
-import { DEFAULT_LIMITS } from "../../../functions/receivers/receiver-client.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { eventOf } from "../../support/deliveries.ts";
 
@@ -33,10 +26,10 @@ function newEvent() {
   return message.event;
 }
 
-test("a new delivery is pending, planned for now, due after the grace period and kept for 30 days", () => {
+test("a new delivery is pending, has no plan and no place, and is kept for 30 days", () => {
   const event = newEvent();
-  const { due_shard, ...delivery } = createDelivery(event, webhook, now, 120);
-  expect(delivery).toEqual({
+  const receivedAt = new Date("2026-01-02T03:04:04.000Z");
+  const created = {
     webhook_id: webhook.id,
     id: deliveryIdOf(event, webhook.id),
     project_id: webhook.project_id,
@@ -46,62 +39,24 @@ test("a new delivery is pending, planned for now, due after the grace period and
     status: "pending",
     created_at: "2026-01-02T03:04:05.678Z",
     attempt_count: 0,
-    next_attempt_at: "2026-01-02T03:04:05.678Z",
-    due_at: "2026-01-02T03:06:05.678Z",
     expires_at: Date.parse("2026-02-01T03:04:05Z") / 1000,
+  };
+  expect(createDelivery(event, webhook, now, receivedAt)).toEqual({
+    ...created,
+    event_received_at: "2026-01-02T03:04:04.000Z",
   });
+  // Without a time of receipt it is a test delivery.
+  expect(createDelivery(event, webhook, now)).toEqual({ ...created, test: true, trigger: "test" });
 });
 
-test("a held delivery has no planned attempt and no due time", () => {
-  const created = createDelivery(newEvent(), webhook, now, 120);
-  const { next_attempt_at, due_at, due_shard, ...rest } = created;
-  expect(held(created)).toEqual({ ...rest, status: "held" });
+test("users wait for redeliveries and test deliveries, not for recoveries and retries", () => {
+  const triggers = ["redeliver", "test", "recover", "schedule"] as const;
+  expect(triggers.map((trigger) => isOnRequest({ trigger }))).toEqual([true, true, false, false]);
+  expect(isOnRequest({})).toBe(false);
 });
 
-test("a test delivery is marked as one and is pending even when the webhook is disabled", () => {
-  const disabled: Webhook = { ...webhook, disabled_at: now.toISOString(), disabled_reason: "gone" };
-  const event = newEvent();
-  expect(createDelivery(event, disabled, now, 120, "test")).toEqual({
-    ...createDelivery(event, webhook, now, 120),
-    test: true,
-    trigger: "test",
-  });
-});
-
-test("deliveries spread over all 32 shards of the due index", () => {
-  const shards = Array.from({ length: 1_000 }, () => createDelivery(newEvent(), webhook, now, 120).due_shard);
-  expect([...new Set(shards)].sort((a = 0, b = 0) => a - b)).toEqual([...Array(32).keys()]);
-});
-
-test("a webhook has a parking of its own, beyond the shards that the sweep reads", () => {
-  const ids = Array.from({ length: 1_000 }, () => randomUUID());
-  const shards = ids.map(parkingShardOf);
-  expect(new Set(shards).size).toBe(1_000);
-  expect(Math.min(...shards)).toBeGreaterThanOrEqual(32);
-  expect(Math.max(...shards)).toBeLessThan(Number.MAX_SAFE_INTEGER);
-  expect(ids.map(parkingShardOf)).toEqual(shards);
-  expect(shards.map((due_shard) => isParked({ due_shard }))).toEqual(shards.map(() => true));
-  expect([...ids.map((id) => isParked({ due_shard: shardOf(id) })), isParked({})]).not.toContain(true);
-});
-
-test.each([
-  ["for now is due after the grace period, because it has a message", 0, 120],
-  ["in 5 minutes is due a grace period later, because it has a delayed message", 300, 420],
-  ["in 15 minutes, the maximum delay, is due a grace period later", 900, 1_020],
-  ["a second beyond the maximum delay is due on time, because it has no message", 901, 901],
-  ["in 10 hours is due on time", 36_000, 36_000],
-])("an attempt that is planned %s", (_, afterSeconds, dueAfterSeconds) => {
-  expect(Date.parse(dueAt(now, afterSeconds, 120)) - now.getTime()).toBe(dueAfterSeconds * 1000);
-});
-
-test("the default grace period is 120 s, so that the sweep does not repeat an attempt in flight", () => {
-  delete process.env.DELIVERY_GRACE_SECONDS;
-  expect(settings.deliveryGraceSeconds()).toBe(120);
-  expect(settings.deliveryGraceSeconds() * 1000).toBeGreaterThan(2 * DEFAULT_LIMITS.deadlineMs);
-});
-
-test("the limits are 50 attempts, 900 s of queue delay and 30 days of retention", () => {
-  expect({ MAX_ATTEMPTS, MAX_QUEUE_DELAY_SECONDS }).toEqual({ MAX_ATTEMPTS: 50, MAX_QUEUE_DELAY_SECONDS: 900 });
+test("the limits are 50 attempts and 30 days of retention", () => {
+  expect(MAX_ATTEMPTS).toBe(50);
   expect(expiresAt(new Date("2026-01-01T00:00:00.999Z"))).toBe(1_767_225_600 + 2_592_000);
 });
 

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
-import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import type { Attempt, Delivery } from "../../../functions/deliveries/delivery.ts";
-import { changeWebhook, dueAttempt, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
+import { attempt } from "../../support/attempts.ts";
+import { changeWebhook, givenDelivery, givenWaiting, givenWebhook } from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { errorOf, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
@@ -28,15 +28,15 @@ const shown = async (delivery: Delivery) => (await scenario.api.get(pathOf(deliv
 
 /** Makes the first attempt of a new delivery and returns its representation. */
 async function onlyAttempt() {
-  const delivery = await givenDelivery(scenario.webhook);
-  await makeAttempt(dueAttempt(delivery));
+  const delivery = await givenWaiting(scenario.webhook);
+  await attempt(delivery);
   const { attempts } = await shown(delivery);
   expect(attempts).toHaveLength(1);
   return attempts[0];
 }
 
 test("the delivery detail returns the delivery with its payload and no attempts before the first one", async () => {
-  const delivery = await givenDelivery(scenario.webhook);
+  const delivery = await givenWaiting(scenario.webhook);
   const { status, body } = await scenario.api.get(pathOf(delivery));
   expect(status).toBe(200);
   expect(body).toEqual({
@@ -60,7 +60,7 @@ test("the delivery detail returns the delivery with its payload and no attempts 
 test("the delivery detail returns the payload unchanged, including numbers beyond double precision", async () => {
   const data = '{"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0,"text":"größer \\u2028"}';
   const body = `{"event":"deploy.started","data":${data}}`;
-  const delivery = await givenDelivery(scenario.webhook, { body });
+  const delivery = await givenWaiting(scenario.webhook, { body });
   const headers = { authorization: `Bearer ${scenario.token}` };
   const text = await (await fetch(`${service.baseUrl}${pathOf(delivery)}`, { headers })).text();
   expect(text).toContain('"big":12345678901234567890,"precise":0.1000000000000000055,"one":1.0');
@@ -68,11 +68,11 @@ test("the delivery detail returns the payload unchanged, including numbers beyon
 });
 
 test("the delivery detail returns the attempts with their responses, in order", async () => {
-  const delivery = await givenDelivery(scenario.webhook);
+  const delivery = await givenWaiting(scenario.webhook);
   receiver.respondWith((_, response) => response.writeHead(503).end("busy\u0000"));
-  await makeAttempt(dueAttempt(delivery));
+  await attempt(delivery);
   receiver.respondWith((_, response) => response.writeHead(200).end("thanks"));
-  await makeAttempt(dueAttempt(delivery, 2));
+  await attempt(delivery);
   const { status, attempt_count, attempts } = await shown(delivery);
   expect({ status, attempt_count }).toEqual({ status: "succeeded", attempt_count: 2 });
   const common = { at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/), duration_ms: expect.any(Number) };
@@ -101,10 +101,10 @@ test("the delivery detail returns the attempts with their responses, in order", 
 });
 
 test("the delivery detail returns all attempts, with the responses of the newest three", async () => {
-  const delivery = await givenDelivery(scenario.webhook);
+  const delivery = await givenWaiting(scenario.webhook);
   for (let number = 1; number <= 5; number++) {
     receiver.respondWith((_, response) => response.writeHead(503).end(`response ${number}`));
-    await makeAttempt(dueAttempt(delivery, number));
+    await attempt(delivery);
   }
   const { attempts } = await shown(delivery);
   const excerpts = attempts.map(({ number, response_excerpt }: Attempt) => [number, response_excerpt]);
@@ -120,10 +120,10 @@ test("the delivery detail returns all attempts, with the responses of the newest
 describe("a hint", () => {
   test("for a redirect names the target to register", async () => {
     receiver.respondWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
-    const attempt = await onlyAttempt();
-    expect(attempt).toMatchObject({ status_code: 308, error_code: "http_status" });
-    expect(attempt.hint).toContain("https://new.example.com/hook");
-    expect(attempt).not.toHaveProperty("detail");
+    const only = await onlyAttempt();
+    expect(only).toMatchObject({ status_code: 308, error_code: "http_status" });
+    expect(only.hint).toContain("https://new.example.com/hook");
+    expect(only).not.toHaveProperty("detail");
   });
 
   test("for a redirect to a path names the whole URL", async () => {
@@ -137,11 +137,11 @@ describe("a hint", () => {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     await changeWebhook(scenario.webhook, { url: `https://localhost:${(server.address() as AddressInfo).port}/` });
-    const attempt = await onlyAttempt();
+    const only = await onlyAttempt();
     server.close();
-    expect(attempt).toMatchObject({ status_code: null, error_code: "tls_error", response_excerpt: null });
-    expect(attempt.hint).toContain("DEPTH_ZERO_SELF_SIGNED_CERT");
-    expect(attempt.hint).toContain("certificate from a public authority");
+    expect(only).toMatchObject({ status_code: null, error_code: "tls_error", response_excerpt: null });
+    expect(only.hint).toContain("DEPTH_ZERO_SELF_SIGNED_CERT");
+    expect(only.hint).toContain("certificate from a public authority");
   });
 
   test.each([
@@ -150,23 +150,23 @@ describe("a hint", () => {
     ["a name that does not resolve", "https://no-such-host.invalid/", "dns_error"],
   ])("is returned with the error code for %s", async (_, url, error_code) => {
     await changeWebhook(scenario.webhook, { url });
-    const attempt = await onlyAttempt();
-    expect(attempt).toMatchObject({ status_code: null, error_code, hint: expect.stringMatching(/\.$/) });
+    const only = await onlyAttempt();
+    expect(only).toMatchObject({ status_code: null, error_code, hint: expect.stringMatching(/\.$/) });
   });
 });
 
 test("the delivery detail returns no secret and no internal attribute of the row", async () => {
-  const delivery = await givenDelivery(scenario.webhook, { trigger: "redeliver", attempts_before_schedule: 3 });
-  await makeAttempt(dueAttempt(delivery));
+  const delivery = await givenWaiting(scenario.webhook, { trigger: "redeliver", attempts_before_schedule: 3 });
+  await attempt(delivery);
   const { body } = await scenario.api.get(pathOf(delivery));
   const text = JSON.stringify(body);
-  expect(text).not.toMatch(/whsec_|due_at|due_shard|expires_at|attempts_before_schedule|signature/i);
+  expect(text).not.toMatch(/whsec_|"place"|"version"|expires_at|attempts_before_schedule|signature/i);
   expect(body.data).not.toHaveProperty("project_id");
   expect(body.data).not.toHaveProperty("trigger");
 });
 
 test("the delivery detail returns the same to a viewer and to an API key", async () => {
-  const delivery = await givenDelivery(scenario.webhook);
+  const delivery = await givenWaiting(scenario.webhook);
   const expected = await shown(delivery);
   for (const api of [scenario.viewer, scenario.key]) {
     expect((await api.get(pathOf(delivery))).body.data).toEqual(expected);
@@ -175,7 +175,7 @@ test("the delivery detail returns the same to a viewer and to an API key", async
 
 describe("the delivery detail returns 404", () => {
   test("for a webhook that the caller cannot see, although the delivery exists", async () => {
-    const delivery = await givenDelivery(scenario.webhook);
+    const delivery = await givenWaiting(scenario.webhook);
     await expectNotFound(scenario, (webhook) => scenario.api.get(pathOf(delivery, webhook)));
   });
 

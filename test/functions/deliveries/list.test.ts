@@ -1,11 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
-import {
-  type Attempt,
-  type Delivery,
-  deliveryStatuses,
-  parkingShardOf,
-} from "../../../functions/deliveries/delivery.ts";
+import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { listCursor } from "../../../functions/deliveries/list-cursor.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
@@ -13,7 +8,7 @@ import { inParallel } from "../../../functions/platform/parallel.ts";
 import { timeOrderedUuid } from "../../../functions/platform/uuid.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
-import { changeWebhook, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
+import { changeWebhook, givenDelivery, givenWaiting, givenWebhook } from "../../support/deliveries.ts";
 import { expectNotFound, invalidFieldsOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { type Api, startTestService, type TestService } from "../../support/service.ts";
 
@@ -67,7 +62,7 @@ test("the delivery list returns an empty array for a webhook without deliveries"
 
 test("the delivery list returns the summary of each delivery, without payload, attempts and secret", async () => {
   const attempt = { number: 1, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "schedule" as const };
-  const row = await givenDelivery(scenario.webhook, { attempt_count: 1, attempts: [attempt], test: true });
+  const row = await givenWaiting(scenario.webhook, { attempt_count: 1, attempts: [attempt], test: true });
   const { body } = await scenario.api.get(path);
   expect(body).toEqual({
     data: [
@@ -94,31 +89,27 @@ test("the delivery list returns test false and next_attempt_at null for a finish
 
 test("the delivery list and the detail say what each delivery waits for", async () => {
   const at = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
-  const parked = { due_shard: parkingShardOf(scenario.webhook.id), due_at: at(-300) };
-  const rows = await givenMany(
-    6,
-    (index) =>
-      [
-        { status: "held" as const },
-        { status: "succeeded" as const },
-        { next_attempt_at: at(600) },
-        { next_attempt_at: at(-300), ...parked },
-        { next_attempt_at: at(-300) },
-        { next_attempt_at: at(-300), sending_until: at(30) },
-      ][index] ?? {},
-  );
+  const planned = (seconds: number) => ({ status: "pending" as const, next_attempt_at: at(seconds) });
+  const states = [
+    { status: "held" as const },
+    { status: "succeeded" as const },
+    planned(600),
+    planned(-300),
+    planned(-1),
+  ];
+  const rows = await givenMany(states.length, (index) => states[index] ?? {});
   const waits = async () =>
     (await scenario.api.get(path)).body.data.map((row: { waiting_for: unknown }) => row.waiting_for);
-  expect(await waits()).toEqual([null, "busy", "recovery", "schedule", null, "suspended"]);
+  expect(await waits()).toEqual([null, "busy", "schedule", null, "suspended"]);
   const probe_at = at(60);
   await changeWebhook(scenario.webhook, { failing_since: at(-600), probe_at });
-  expect(await waits()).toEqual([null, "recovery", "recovery", "schedule", null, "suspended"]);
+  expect(await waits()).toEqual(["recovery", "recovery", "schedule", null, "suspended"]);
   for (const row of [rows[3], rows[4]]) {
     const { body } = await scenario.api.get(`${path}/${row?.id}`);
     expect(body.data).toMatchObject({ waiting_for: "recovery", next_attempt_at: probe_at });
   }
   await changeWebhook(scenario.webhook, { disabled_at: at(-1) });
-  expect(await waits()).toEqual([null, "suspended", "suspended", "suspended", null, "suspended"]);
+  expect(await waits()).toEqual(["suspended", "suspended", "suspended", null, "suspended"]);
 });
 
 test("the delivery list returns the newest delivery first", async () => {

@@ -1,11 +1,13 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { ConditionalCheckFailedException } from "@aws-sdk/client-dynamodb";
+import { marshall } from "@aws-sdk/util-dynamodb";
 import { jest } from "@jest/globals";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { findByStatus } from "../../../functions/deliveries/delivery-list-store.ts";
-import { reschedule, rescheduleAll } from "../../../functions/deliveries/delivery-store.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
-import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
-import { givenDelivery, rowOf, rowsOf, takeDueAttempts } from "../../support/deliveries.ts";
+import { requestAgain } from "../../support/attempts.ts";
+import { interceptDynamo, interceptSqs, isCall, restoreAws } from "../../support/aws-calls.ts";
+import { givenDelivery, placesOf, rowOf, rowsOf, takeDeliveryMessages } from "../../support/deliveries.ts";
 import { newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -23,7 +25,7 @@ beforeEach(async () => {
 afterEach(async () => {
   restoreAws();
   jest.restoreAllMocks();
-  await takeDueAttempts();
+  await takeDeliveryMessages();
 });
 
 const start = Date.parse("2026-03-01T00:00:00.000Z");
@@ -51,7 +53,7 @@ const given = (...statuses: Delivery["status"][]) =>
   inParallel([...statuses.entries()], 20, ([index, status]) =>
     givenDelivery(scenario.webhook, { at: new Date(start + index * 1000), status }),
   );
-const takenIds = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
+const waitingIds = async () => (await placesOf(scenario.webhook)).map(({ delivery_id }) => delivery_id);
 
 describe("many rows to recover", () => {
   /** Creates failed deliveries, and succeeded ones where `isFailed` returns false, oldest first. */
@@ -60,7 +62,7 @@ describe("many rows to recover", () => {
       ...Array.from({ length: count }, (_, index) => (isFailed(index) ? "failed" : "succeeded") as Delivery["status"]),
     );
 
-  test("are found in pages, oldest first, each once, and rescheduled", async () => {
+  test("are found in pages, oldest first, each once, and wait in that order", async () => {
     const rows = await givenMany(1_200, (index) => index % 4 !== 0);
     const expected = rows.filter(({ status }) => status === "failed").map(({ id }) => id);
     const found: string[] = [];
@@ -68,12 +70,12 @@ describe("many rows to recover", () => {
     const range = { since: new Date(start) };
     for await (const page of findByStatus(scenario.webhook.id, range, ["failed", "held"])) {
       pages += 1;
-      const rescheduled = await rescheduleAll(page.found, 120);
-      expect(rescheduled.map(({ id }) => id)).toEqual(page.found.map(({ id }) => id));
-      found.push(...rescheduled.map(({ id }) => id));
+      found.push(...page.found.map(({ id }) => id));
     }
     expect(pages).toBeGreaterThan(2);
     expect(found).toEqual(expected);
+    expect(await recover()).toBe(900);
+    expect(await waitingIds()).toEqual(expected);
     const statuses = new Set((await rowsOf(scenario.webhook)).map(({ status }) => status));
     expect([...statuses].sort()).toEqual(["pending", "succeeded"]);
   });
@@ -83,8 +85,8 @@ describe("many rows to recover", () => {
     const now = Date.now.bind(Date);
     let lateMs = 0;
     jest.spyOn(Date, "now").mockImplementation(() => now() + lateMs);
-    interceptDynamo(async ({ command }, send) => {
-      if (command === "UpdateItemCommand") lateMs = jumpMs;
+    interceptDynamo(async (call, send) => {
+      if (isCall(call, "PutItem", "deliveries")) lateMs = jumpMs;
       return send();
     });
     return await recoverFrom();
@@ -110,7 +112,7 @@ describe("many rows to recover", () => {
       complete: true,
       next_cursor: null,
     });
-    expect(new Set(await takenIds()).size).toBe(600);
+    expect(new Set(await waitingIds()).size).toBe(600);
   });
 
   test("behind thousands of succeeded ones are reached by continuing, not by repeating", async () => {
@@ -129,7 +131,7 @@ describe("many rows to recover", () => {
     expect(first).toMatchObject({ count: 0, complete: false });
     expect(await recoverFrom()).toEqual(first);
     expect(await recoverFrom(first.next_cursor)).toEqual({ count: 1, complete: true, next_cursor: null });
-    expect(await takenIds()).toEqual([rows.at(-1)?.id]);
+    expect(await waitingIds()).toEqual([rows.at(-1)?.id]);
   }, 120_000);
 
   test("end a call after 6,000 read units, when rows are large", async () => {
@@ -171,13 +173,15 @@ describe("many rows to recover", () => {
           returned += length;
           return { Items, ...(returned < count && { LastEvaluatedKey: { id: idOf(returned - 1) } }) };
         }
-        if (isDeliveries && command === "UpdateItemCommand") {
+        if (isDeliveries && command === "PutItemCommand") {
           seen.writes += 1;
-          const { id } = input.Key as { id: string };
-          if (!changed.map(idOf).includes(id)) return { Attributes: row };
-          throw new ConditionalCheckFailedException({ message: "changed", $metadata: {} });
+          const { id } = input.Item as { id: string };
+          if (!changed.map(idOf).includes(id)) return {};
+          const Item = marshall({ ...row, id, status: "succeeded" });
+          throw new ConditionalCheckFailedException({ message: "changed", $metadata: {}, Item });
         }
-        return send();
+        const isPlace = command !== "UpdateItemCommand" && String(input.TableName).endsWith("-backlog");
+        return isPlace ? {} : send();
       });
       jest.spyOn(Date, "now").mockReturnValue(Date.now());
       interceptSqs(async ({ input }) => {
@@ -193,7 +197,7 @@ describe("many rows to recover", () => {
       await fakeRows(count);
       const result = await recoverFrom();
       expect(result).toMatchObject({ count: 10_000, complete: false });
-      expect(seen).toEqual({ writes: 10_000, queued: 10_000 });
+      expect(seen).toEqual({ writes: 10_000, queued: 1 });
       expect(idIn(result)).toBe(idOf(9_999));
     });
 
@@ -214,16 +218,18 @@ describe("many rows to recover", () => {
 test("recover skips a delivery that changed after it was read", async () => {
   const [changed, kept] = await given("failed", "failed");
   if (!changed || !kept) throw new Error("no deliveries given");
+  // A user's call, with other grants.
+  const outside = AsyncLocalStorage.snapshot();
   interceptDynamo(async ({ command, input }, send) => {
     const output = await send();
     if (command === "QueryCommand" && String(input.TableName).endsWith("-deliveries")) {
       restoreAws();
-      await reschedule(changed.webhook_id, changed.id, new Date(), 120);
+      await outside(() => requestAgain(changed));
     }
     return output;
   });
   expect(await recover()).toBe(1);
-  expect(await takenIds()).toEqual([kept.id]);
+  expect(await waitingIds()).toEqual([changed.id, kept.id]);
   expect(await rowOf(changed)).toMatchObject({ status: "pending", trigger: "redeliver" });
 });
 
@@ -231,5 +237,5 @@ test("one of three concurrent recover calls sends each delivery once", async () 
   await given(...Array.from({ length: 40 }, () => "held" as const));
   const counts = await Promise.all([recover(), recover(), recover()]);
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(40);
-  expect(await takenIds()).toHaveLength(40);
+  expect(await waitingIds()).toHaveLength(40);
 });

@@ -1,10 +1,18 @@
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
-import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { restoreAws, watchQueue } from "../../support/aws-calls.ts";
-import { dueIds, givenDelivery, rowOf, rowsOf, takeDueAttempts } from "../../support/deliveries.ts";
+import { attempt } from "../../support/attempts.ts";
+import { restoreAws } from "../../support/aws-calls.ts";
+import {
+  givenDelivery,
+  placesOf,
+  rowOf,
+  rowsOf,
+  takeDeliveryMessages,
+  wakeUpOf,
+  workCall,
+} from "../../support/deliveries.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import {
   errorOf,
@@ -29,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   restoreAws();
-  await takeDueAttempts();
+  await takeDeliveryMessages();
   await receiver.close();
 });
 
@@ -50,7 +58,8 @@ const given = (...statuses: Delivery["status"][]) =>
   Promise.all(
     statuses.map((status, index) => givenDelivery(scenario.webhook, { at: new Date(start + index * 1000), status })),
   );
-const takenIds = async () => (await takeDueAttempts()).map(({ delivery_id }) => delivery_id);
+/** Returns the deliveries that wait, in the order in which the worker sends them. */
+const waitingIds = async () => (await placesOf(scenario.webhook)).map(({ delivery_id }) => delivery_id);
 
 describe("recover sends again", () => {
   test("failed and held deliveries, and no others", async () => {
@@ -64,35 +73,30 @@ describe("recover sends again", () => {
       else expect(row).toEqual(seen);
     }
     const recovered = rows.filter(({ status }) => status === "failed" || status === "held");
-    expect((await takenIds()).sort()).toEqual(recovered.map(({ id }) => id).sort());
-    for (const { id } of recovered) {
-      const { due_shard = -1 } = (await rowsOf(scenario.webhook)).find((row) => row.id === id) ?? {};
-      expect(await dueIds(due_shard)).toContain(id);
-    }
+    expect((await waitingIds()).sort()).toEqual(recovered.map(({ id }) => id).sort());
+    expect(Date.parse((await wakeUpOf(scenario.webhook))?.due ?? "")).toBeLessThanOrEqual(Date.now());
+    expect(await takeDeliveryMessages()).toEqual([workCall({ ...scenario.webhook, project_id: scenario.projectId })]);
   });
 
   test.each(["failed", "held"] as const)("only %s deliveries for that status", async (status) => {
     const rows = await given("failed", "held", "succeeded", "failed", "held");
     expect(await recover({ since, status })).toBe(2);
-    expect((await takenIds()).sort()).toEqual(rows.filter((row) => row.status === status).map(({ id }) => id));
+    expect((await waitingIds()).sort()).toEqual(rows.filter((row) => row.status === status).map(({ id }) => id));
   });
 
   test("the oldest delivery first", async () => {
     const statuses = Array.from({ length: 35 }, (_, index) => (index % 2 === 0 ? "failed" : "held"));
     const rows = await given(...(statuses as Delivery["status"][]));
-    const batches = watchQueue();
     expect(await recover()).toBe(35);
-    const order = batches.flatMap(({ Entries }) => Entries.map(({ MessageBody }) => JSON.parse(MessageBody)));
-    expect(order.map(({ delivery_id }) => delivery_id)).toEqual(rows.map(({ id }) => id));
+    expect(await waitingIds()).toEqual(rows.map(({ id }) => id));
   });
 
   test("under the same id, with trigger recover, the schedule restarted and the retention renewed", async () => {
     const [delivery] = await given("failed");
     if (!delivery) throw new Error("no delivery given");
     await recover();
-    const [due] = await takeDueAttempts();
     receiver.respondWith(500);
-    if (due) await makeAttempt(due);
+    await attempt(delivery);
     expect(receiver.received[0]?.headers["x-service-delivery"]).toBe(delivery.id);
     const row = await rowOf(delivery);
     const retention = row.expires_at - Date.now() / 1000;
@@ -126,7 +130,7 @@ describe("recover sends again", () => {
   test("no delivery that was recovered before", async () => {
     await given("failed", "held");
     expect([await recover(), await recover()]).toEqual([2, 0]);
-    expect(await takenIds()).toHaveLength(2);
+    expect(await waitingIds()).toHaveLength(2);
   });
 
   test("no deliveries of another webhook", async () => {
@@ -138,7 +142,7 @@ describe("recover sends again", () => {
 
   test("nothing when the webhook has no deliveries", async () => {
     expect(await recover()).toBe(0);
-    expect(await takenIds()).toEqual([]);
+    expect(await waitingIds()).toEqual([]);
   });
 });
 
@@ -164,7 +168,7 @@ describe("recover with a cursor", () => {
   test("sends only later deliveries", async () => {
     const rows = await given("failed", "failed", "succeeded", "failed");
     expect(await recover({ since, cursor: cursorAfter(rows[1] as Delivery) })).toBe(1);
-    expect(await takenIds()).toEqual([rows[3]?.id]);
+    expect(await waitingIds()).toEqual([rows[3]?.id]);
   });
 
   test("continues although the delivery at the cursor has expired", async () => {
@@ -181,13 +185,13 @@ describe("recover with a cursor", () => {
     const cursor = cursorAfter(rows[1] as Delivery);
     expect(await recover({ since: "2026-03-01T00:00:03Z", cursor })).toBe(1);
     expect(await recover({ since: "2026-01-01T00:00:00Z", cursor })).toBe(1);
-    expect(await takenIds()).toEqual([rows[3]?.id, rows[2]?.id]);
+    expect(await waitingIds()).toEqual([rows[3]?.id, rows[2]?.id]);
   });
 
   test("and another status than before sends the deliveries with that status", async () => {
     const rows = await given("failed", "held", "failed");
     expect(await recover({ since, status: "held", cursor: cursorAfter(rows[0] as Delivery) })).toBe(1);
-    expect(await takenIds()).toEqual([rows[1]?.id]);
+    expect(await waitingIds()).toEqual([rows[1]?.id]);
   });
 
   test.each<[string, (own: Delivery, foreign: Delivery) => unknown]>([

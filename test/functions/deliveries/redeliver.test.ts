@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type http from "node:http";
-import { withGrantsOf } from "../../../bin/local/permissions.ts";
-import { makeAttempt } from "../../../functions/attempts/attempt.ts";
+import { jest } from "@jest/globals";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
-import { changeWebhook, dueAttempt, givenDelivery, givenWebhook, rowOf } from "../../support/deliveries.ts";
+import { requestAgain, visitLine } from "../../support/attempts.ts";
+import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { changeWebhook, givenDelivery, givenWaiting, givenWebhook, placesOf, rowOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { errorOf, expectForbidden, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
@@ -23,7 +24,10 @@ beforeEach(async () => {
   receiver = await startReceiver();
   scenario = await newScenario(service, { url: receiver.url });
 });
-afterEach(() => receiver.close());
+afterEach(() => {
+  jest.useRealTimers();
+  return receiver.close();
+});
 
 const pathOf = (id: string, webhook = scenario.path) => `${webhook}/deliveries/${id}/redeliver`;
 const webhookNow = () => find(scenario.projectId, scenario.webhook.id);
@@ -51,9 +55,12 @@ const failedAttempts = (count: number): Attempt[] =>
     error_code: "http_status",
     trigger: "schedule",
   }));
-/** Creates a delivery with this number of failed attempts. */
-const given = (status: Delivery["status"], attempts: number) =>
-  givenDelivery(scenario.webhook, { status, attempt_count: attempts, attempts: failedAttempts(attempts) });
+/** Creates a delivery with this number of failed attempts. One that waits is due in an hour. */
+function given(status: Delivery["status"], attempts: number): Promise<Delivery> {
+  const made = { attempt_count: attempts, attempts: failedAttempts(attempts) };
+  if (status !== "pending") return givenDelivery(scenario.webhook, { ...made, status });
+  return givenWaiting(scenario.webhook, { ...made, due: new Date(Date.now() + 3_600_000), at: new Date() });
+}
 
 test("redeliver returns the delivery, pending, with an attempt due now", async () => {
   const { id, deployment_id, created_at } = await given("failed", 3);
@@ -107,11 +114,11 @@ test.each(deliveryStatuses)(
   },
 );
 
-test("redeliver sends a delivery now whose next attempt is planned in two hours", async () => {
-  const later = new Date(Date.now() + 7_200_000).toISOString();
-  const delivery = await givenDelivery(scenario.webhook, { next_attempt_at: later, due_at: later, attempt_count: 0 });
+test("redeliver sends a delivery now whose next attempt is planned in an hour, and leaves nothing of that plan", async () => {
+  const delivery = await given("pending", 0);
   await redeliver(delivery);
   expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+  expect(await placesOf(scenario.webhook)).toEqual([]);
 });
 
 test("redeliver restarts the schedule, which is the trigger of the following attempts", async () => {
@@ -155,10 +162,9 @@ describe("a redelivery while an attempt is in flight", () => {
       if (receiver.received.length === 1) waiting.push(response);
       else response.end();
     });
-    const delivery = await given("pending", 0);
-    const attempt = makeAttempt(dueAttempt(delivery));
+    const delivery = await givenWaiting(scenario.webhook);
     await receiver.waitFor(1);
-    return { delivery, attempt, respond: () => waiting[0]?.writeHead(status).end() };
+    return { delivery, respond: () => waiting[0]?.writeHead(status).end() };
   }
 
   test.each([
@@ -167,10 +173,9 @@ describe("a redelivery while an attempt is in flight", () => {
     ["that succeeds", "0", 200],
   ])("%s, makes another attempt after it", async (_, schedule, status) => {
     process.env.RETRY_SCHEDULE = schedule;
-    const { delivery, attempt, respond } = await inFlight(status);
+    const { delivery, respond } = await inFlight(status);
     await redeliver(delivery);
     respond();
-    await attempt;
     await receiver.waitFor(2);
     expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 2 });
   });
@@ -182,8 +187,8 @@ test("a redelivery during an attempt restarts the schedule after that attempt", 
     if (receiver.received.length === 1) await redeliver(delivery);
     response.writeHead(500).end();
   });
-  const delivery = await given("pending", 0);
-  await makeAttempt(dueAttempt(delivery));
+  const delivery = await givenWaiting(scenario.webhook);
+  await receiver.waitFor(1);
   const { status, attempts = [] } = await ended(delivery);
   expect(status).toBe("failed");
   expect(attempts.map(({ trigger }) => trigger)).toEqual(["schedule", "redeliver", "schedule"]);
@@ -205,40 +210,27 @@ test("sixty redeliveries of one delivery in parallel lead to one request, which 
   expect(receiver.received).toHaveLength(1);
 });
 
-/** Simulates the fastest queue: a message is received before the call that sends it returns. */
-function receiveAtOnce(): void {
-  interceptSqs(async ({ input }) => {
-    for (const { MessageBody } of input.Entries as { MessageBody: string }[]) {
-      await withGrantsOf("attempts/send", () => makeAttempt(JSON.parse(MessageBody)));
-    }
-    return { Successful: [] };
-  });
-}
-
-describe("a redelivery, requested while a sender is about to", () => {
+describe("a redelivery, requested while the worker is about to", () => {
+  const minutes = (count: number) => new Date(Date.now() + count * 60_000).toISOString();
   test.each<[string, () => Promise<unknown>]>([
     ["hold the delivery, because the webhook is disabled", () => scenario.api.patch(scenario.path, { enabled: false })],
     [
-      "park the delivery, because the circuit is open",
-      () =>
-        changeWebhook(scenario.webhook, {
-          failing_since: new Date(Date.now() - 600_000).toISOString(),
-          probe_at: new Date(Date.now() + 600_000).toISOString(),
-        }),
+      "let the delivery wait, because the circuit is open",
+      () => changeWebhook(scenario.webhook, { failing_since: minutes(-10), probe_at: minutes(10) }),
     ],
   ])("%s, is sent anyway", async (_, change) => {
+    // The message to the worker is delayed, so that only this test visits the line.
+    const delivery = await givenWaiting(scenario.webhook, { due: new Date(Date.now() + 60_000) });
     await change();
-    const delivery = await given("pending", 0);
+    fakeDate().advance(61);
     interceptDynamo(async ({ command }, send) => {
       const output = await send();
       if (command !== "BatchGetItemCommand") return output;
       restoreAws();
-      receiveAtOnce();
-      await redeliver(delivery);
+      await requestAgain(delivery);
       return output;
     });
-    await makeAttempt(dueAttempt(delivery));
-    restoreAws();
+    await visitLine({ project_id: delivery.project_id, id: delivery.webhook_id });
     expect(await ended(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
     expect(receiver.received).toHaveLength(1);
   });

@@ -2,23 +2,30 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { PurgeQueueCommand } from "@aws-sdk/client-sqs";
 import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../bin/local/lambda.ts";
 import { type ReplayResult, handler as replayFor } from "../../../functions/deliveries/replay.ts";
 import { deliveryIdOf, eventIdOf, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { dynamo, sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl, tableName } from "../../../functions/platform/env.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import { watchMessages } from "../../support/attempts.ts";
 import { beforeHold, interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
   givenWebhook,
+  placesOf,
   prepareDeliveries,
   rowsOf,
   sqsEvent,
-  takeDueAttempts,
+  takeDeliveryMessages,
   takeMessages,
+  wakeUpOf,
+  workCall,
 } from "../../support/deliveries.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 import { watchLog } from "../../support/metrics.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 
@@ -30,6 +37,7 @@ beforeAll(async () => {
 afterAll(() => receiver.close());
 afterEach(async () => {
   restoreAws();
+  jest.useRealTimers();
   receiver.received.length = 0;
   receiver.respondWith(200);
   await purge();
@@ -63,11 +71,17 @@ const purge = () =>
     ),
   );
 
-/** Processes the messages of both delivery queues now, delayed ones included. */
+/** Sends what is carried by these messages. */
 async function sendAll(messages: string[]): Promise<void> {
   for (const body of messages) {
     expect(await call("attempts/send", sqsEvent(body))).toEqual({ batchItemFailures: [] });
   }
+}
+
+/** Lets the worker send what waits for a webhook, when a message that carries it would have ended. */
+async function sendWaiting(webhook: Webhook): Promise<void> {
+  jest.setSystemTime(Date.now() + 76_000);
+  expect(await call("attempts/send-slow", sqsEvent(workCall(webhook)))).toEqual({ batchItemFailures: [] });
 }
 
 /** Removes the delay of messages from now on, so that they can be taken at once. @returns the delays, in seconds */
@@ -99,14 +113,15 @@ describe("after the queue was purged", () => {
     await purge();
     expect(await rowsOf(webhook)).toEqual([]);
 
-    const delays = withoutDelays();
+    fakeDate();
+    const messages = watchMessages();
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 1 }));
-    expect(delays).toEqual([30]);
+    expect(messages).toMatchObject([{ queue: "slowDeliveries", delaySeconds: 75, message: workCall(webhook) }]);
     const [row] = await rowsOf(webhook);
     expect(row).toMatchObject({ status: "pending", attempt_count: 0, body: JSON.stringify(event) });
-    expect(Date.parse(row?.due_at ?? "") - Date.parse(row?.created_at ?? "")).toBe(150_000);
+    expect(Date.parse(row?.next_attempt_at ?? "") - Date.parse(row?.created_at ?? "")).toBe(75_000);
 
-    await sendAll(await bodiesIn("deliveries"));
+    await sendWaiting(webhook);
     expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([row?.id]);
     expect(await rowsOf(webhook)).toMatchObject([{ id: row?.id, status: "succeeded", attempt_count: 1 }]);
   });
@@ -127,20 +142,20 @@ describe("after the queue was purged", () => {
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 4, deliveries: 2 }));
     expect(await rowsOf(webhook)).toEqual(expect.arrayContaining(attempted));
     expect(await rowsOf(webhook)).toHaveLength(4);
-    expect(await takeDueAttempts()).toHaveLength(2);
+    const places = await placesOf(webhook);
+    expect(places).toHaveLength(3);
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 4, deliveries: 0 }));
-    expect(await takeDueAttempts()).toEqual([]);
+    expect(await placesOf(webhook)).toEqual(places);
   });
 
   test("a delivery whose first message was not purged is sent once", async () => {
     const webhook = await oldWebhook();
     await receive([eventOf(webhook.project_id)]);
     const [first = ""] = await bodiesIn("deliveries");
-    withoutDelays();
+    fakeDate();
     await replay(webhook.project_id);
-    const [due = ""] = await bodiesIn("deliveries");
-    expect([first, due].map((body) => JSON.parse(body).kind)).toEqual(["first", "due"]);
-    await sendAll([first, due]);
+    await sendAll([first]);
+    await sendWaiting(webhook);
     expect(receiver.received).toHaveLength(1);
   });
 
@@ -148,9 +163,9 @@ describe("after the queue was purged", () => {
     const webhook = await oldWebhook();
     await receive(Array.from({ length: 5 }, () => eventOf(webhook.project_id)));
     await purge();
-    withoutDelays();
+    fakeDate();
     await Promise.all([replay(webhook.project_id), replay(webhook.project_id)]);
-    await sendAll(await bodiesIn("deliveries"));
+    await sendWaiting(webhook);
     expect(await rowsOf(webhook)).toMatchObject(Array(5).fill({ status: "succeeded", attempt_count: 1 }));
     expect(receiver.received).toHaveLength(5);
   });
@@ -225,7 +240,7 @@ describe("a webhook", () => {
     withoutDelays();
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 1 }));
     expect(await rowsOf(webhook)).toMatchObject([{ status: "held" }]);
-    expect(await takeDueAttempts()).toEqual([]);
+    expect(await takeDeliveryMessages()).toEqual([]);
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 0 }));
   });
 
@@ -243,7 +258,7 @@ describe("a webhook", () => {
     expect(await rowsOf(webhook)).toMatchObject([{ status: "pending" }]);
   });
 
-  test("that is failing gets parked deliveries and a wake-up call, and no other message", async () => {
+  test("whose circuit is open gets deliveries that wait for the next probe, and one message", async () => {
     const webhook = await oldWebhook();
     await receive([eventOf(webhook.project_id), eventOf(webhook.project_id)]);
     await purge();
@@ -253,12 +268,9 @@ describe("a webhook", () => {
     });
     withoutDelays();
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 2, deliveries: 2 }));
-    const rows = await rowsOf(webhook);
-    expect(rows.map(({ due_shard = 0 }) => due_shard >= 32)).toEqual([true, true]);
-    // Rows that are parked at the same time may each enqueue a call. Only the last one counts.
-    const calls = await takeDueAttempts();
-    expect(calls.length).toBeGreaterThan(0);
-    for (const wakeUp of calls) expect(wakeUp).toMatchObject({ kind: "wake-up", webhook_id: webhook.id });
+    expect(await rowsOf(webhook)).toMatchObject(Array(2).fill({ status: "pending", place: expect.any(String) }));
+    expect(await takeDeliveryMessages()).toEqual([workCall(webhook)]);
+    expect(Date.parse((await wakeUpOf(webhook))?.due ?? "")).toBeGreaterThan(Date.now());
   });
 
   test("that is slow gets its delivery through the slow queue", async () => {
@@ -413,7 +425,7 @@ describe("when DynamoDB fails for one webhook", () => {
     });
     withoutDelays();
     await expect(replay(projectId)).rejects.toThrow("DynamoDB is unavailable");
-    expect(await takeDueAttempts()).toMatchObject([{ webhook_id: one.id }]);
+    expect(await takeDeliveryMessages()).toEqual(expect.arrayContaining([workCall(one)]));
     restoreAws();
     expect(await replay(projectId)).toEqual(complete({ events: 1, deliveries: 1 }));
     expect(await rowsOf(failing)).toHaveLength(1);
@@ -425,7 +437,8 @@ describe("when DynamoDB fails for one webhook", () => {
     await purge();
     interceptSqs(() => Promise.reject(new Error("SQS is unavailable")));
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 1 }));
-    expect(await rowsOf(webhook)).toMatchObject([{ status: "pending", due_at: expect.any(String) }]);
+    expect(await rowsOf(webhook)).toMatchObject([{ status: "pending" }]);
+    expect(await wakeUpOf(webhook)).toBeDefined();
   });
 });
 

@@ -1,4 +1,3 @@
-import { parkingShardOf } from "../../../functions/deliveries/delivery.ts";
 import { type Wait, waitOf } from "../../../functions/deliveries/waiting.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
@@ -10,10 +9,8 @@ type Webhook = Parameters<typeof waitOf>[1];
 const due = (seconds: number, row: Partial<Row> = {}): Row => ({
   status: "pending",
   next_attempt_at: at(seconds),
-  due_shard: 7,
   ...row,
 });
-const parked = { due_shard: parkingShardOf("webhook") };
 const open = { failing_since: at(-99), probe_at: at(20) };
 
 test.each<[string, Row, Webhook, Wait["waiting_for"], string | null]>([
@@ -26,19 +23,20 @@ test.each<[string, Row, Webhook, Wait["waiting_for"], string | null]>([
   ["an attempt that is due", due(-1), {}, null, at(-1)],
   ["an attempt that is due for 6 s", due(-6), {}, "busy", at(-6)],
   ["an attempt that is due, of a slow webhook", due(-1), { slow_since: at(-9) }, "busy", at(-1)],
-  ["an attempt that is being made", due(-9, { sending_until: at(9) }), { slow_since: at(-9) }, null, at(-9)],
-  ["an attempt whose sender is overdue", due(-60, { sending_until: at(-9) }), {}, "busy", at(-60)],
-  ["a parked delivery", due(-300, parked), open, "recovery", at(20)],
-  ["a parked delivery with an overdue probe", due(-300, parked), { ...open, probe_at: at(-1) }, "recovery", at(0)],
-  ["a parked delivery before the first probe", due(-300, parked), { failing_since: at(-99) }, "recovery", at(0)],
-  ["a parked delivery of a webhook that recovered", due(-300, parked), {}, "recovery", at(0)],
-  ["a parked delivery that says a later time", due(300, parked), open, "recovery", at(20)],
+  [
+    "an attempt that is due, with an open circuit, before the first probe",
+    due(-300),
+    { failing_since: at(-99) },
+    "recovery",
+    at(0),
+  ],
+  ["an attempt that is due, with an overdue probe", due(-300), { ...open, probe_at: at(-1) }, "recovery", at(0)],
   ["an attempt that is due, with an open circuit", due(-1), open, "recovery", at(20)],
   ["an attempt that is due in the first 30 s of failures", due(-1), { failing_since: at(-29) }, null, at(-1)],
   ["a redelivery that is due, with an open circuit", due(-1, { trigger: "redeliver" }), open, null, at(-1)],
   ["a recovery that is due, with an open circuit", due(-1, { trigger: "recover" }), open, "recovery", at(20)],
   ["a retry of a disabled webhook", due(20), { disabled_at: at(-9) }, "suspended", at(20)],
-  ["a parked delivery of a disabled webhook", due(-9, parked), { ...open, disabled_at: at(-9) }, "suspended", at(-9)],
+  ["an attempt that is due, of a disabled webhook", due(-9), { ...open, disabled_at: at(-9) }, "suspended", at(-9)],
   ["a retry of a suspended project", due(20), { suspended_at: at(-9) }, "suspended", at(20)],
   ["a test delivery to a disabled webhook", due(-1, { trigger: "test" }), { disabled_at: at(-9) }, null, at(-1)],
   [

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import type { APIGatewayRequestAuthorizerEvent } from "aws-lambda";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { handler as send } from "../../../functions/attempts/send.ts";
+import { handler as sendSlow } from "../../../functions/attempts/send-slow.ts";
 import { handler as authorizer } from "../../../functions/auth/authorizer.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
@@ -9,18 +10,21 @@ import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
 import { type MetricKey, type MetricRow, metrics } from "../../../functions/manifest/metrics.ts";
 import type { ErrorCode } from "../../../functions/platform/errors.ts";
 import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import { failRecords, firstAttempt } from "../../support/attempts.ts";
 import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
-  dueAttempt,
   eventOf,
-  givenDelivery,
+  givenWaiting,
   givenWebhook,
+  makeDue,
+  newDelivery,
   prepareDeliveries,
   rowsOf,
   sqsEvent,
-  takeDueAttempts,
+  takeDeliveryMessages,
   takeMessages,
+  workCall,
 } from "../../support/deliveries.ts";
 import { type LoggedLine, metricsIn, watchLog } from "../../support/metrics.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -38,7 +42,7 @@ afterEach(async () => {
   restoreAws();
   delete process.env.RETRY_SCHEDULE;
   process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
-  await Promise.all([takeDueAttempts(), takeMessages("events", "dead letters"), receiver.close()]);
+  await Promise.all([takeDeliveryMessages(), takeMessages("events", "dead letters"), receiver.close()]);
 });
 
 const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
@@ -51,7 +55,7 @@ async function deliver(waitedMs: number, url = receiver.url) {
   const SentTimestamp = String(Date.now() - waitedMs);
   await fanOut({ Records: [{ ...record, attributes: { SentTimestamp } } as never] });
   expect(lines).toEqual([]);
-  await send(sqsEvent(...(await takeDueAttempts())));
+  await send(sqsEvent(...(await takeDeliveryMessages())));
   const [delivery] = await rowsOf(webhook);
   return { webhook, delivery: delivery as Delivery };
 }
@@ -88,7 +92,7 @@ describe("an attempt", () => {
     process.env.RETRY_SCHEDULE = "0,0";
     receiver.respondWith(500);
     await deliver(0);
-    for (const _ of [2, 3]) await send(sqsEvent(...(await takeDueAttempts())));
+    for (const _ of [2, 3]) await sendSlow(sqsEvent(...(await takeDeliveryMessages())));
     expect(lines.map(({ outcome }) => outcome)).toEqual(Array(3).fill("http_status"));
     expect(metricsIn(lines)).toEqual({
       attempts: [1, 1, 1],
@@ -108,15 +112,14 @@ describe("an attempt", () => {
   test("does not count a webhook that a concurrent attempt has disabled", async () => {
     receiver.respondWith(410);
     const { webhook } = await givenWebhook({ url: receiver.url });
-    const both = await Promise.all([givenDelivery(webhook), givenDelivery(webhook)]);
-    await send(sqsEvent(...both.map((delivery) => dueAttempt(delivery))));
+    await send(sqsEvent(...[1, 2].map(() => firstAttempt(newDelivery(webhook)))));
     expect(metricsIn(lines)).toMatchObject({ attempts: [1, 1], exhausted: [1, 1], webhooksDisabled: [1] });
   });
 
   test("to an address that is not public is counted as blocked", async () => {
     process.env.WEBHOOK_ALLOW_CIDRS = "";
     const { webhook } = await givenWebhook({ url: "https://169.254.169.254/" });
-    await send(sqsEvent(dueAttempt(await givenDelivery(webhook))));
+    await send(sqsEvent(firstAttempt(newDelivery(webhook))));
     expect(lines).toMatchObject([{ outcome: "address_blocked" }]);
     expect(metricsIn(lines)).toMatchObject({ attempts: [1], blockedAddresses: [1] });
   });
@@ -133,13 +136,10 @@ describe("an attempt", () => {
     "that could not be recorded is logged without a metric of its delivery; %s",
     async (_, failed, prepare, counted) => {
       const { webhook } = await givenWebhook({ url: receiver.url });
-      const delivery = await givenDelivery(webhook);
-      interceptDynamo(async ({ input }, send) => {
-        if (/\battempts = /.test(String(input.UpdateExpression))) throw new Error("DynamoDB is down");
-        return send();
-      });
+      const delivery = newDelivery(webhook);
+      failRecords();
       prepare();
-      await send(sqsEvent(dueAttempt(delivery)));
+      await send(sqsEvent(firstAttempt(delivery)));
       expect(lines.filter(({ message }) => message !== "enqueue failed")).toMatchObject([
         { level: "info", message: "attempt", delivery_id: delivery.id },
         { level: "error", message: failed, delivery_id: delivery.id, webhook_id: webhook.id },
@@ -154,17 +154,17 @@ describe("an attempt", () => {
     const down = await givenWebhook({ url: receiver.url });
     const failing_since = minutesAgo(10).toISOString();
     await changeWebhook(down.webhook, { failing_since, probe_at: new Date(Date.now() + 60_000).toISOString() });
-    const postponed = await givenDelivery(down.webhook);
     const deleted = { ...held.webhook, id: randomUUID() };
-    const others = await Promise.all([givenDelivery(held.webhook), givenDelivery(deleted)]);
-    await send(sqsEvent(...[postponed, ...others].map((delivery) => dueAttempt(delivery))));
+    const carried = [down.webhook, held.webhook, deleted].map((webhook) => firstAttempt(newDelivery(webhook)));
+    await send(sqsEvent(...carried));
     expect(receiver.received).toEqual([]);
     expect(lines.map(({ message }) => message)).toEqual(["delivery cancelled, its webhook is deleted"]);
     expect(metricsIn(lines)).toEqual({});
     lines.length = 0;
     // Later it does not count as a first attempt, because the receiver caused the delay.
     await changeWebhook(down.webhook, { failing_since: new Date().toISOString() });
-    await send(sqsEvent(dueAttempt(postponed)));
+    await makeDue(down.webhook);
+    await sendSlow(sqsEvent(workCall(down.webhook)));
     expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });
   });
 
@@ -177,10 +177,10 @@ describe("an attempt", () => {
     const due = await Promise.all(
       statuses.map(async (status) => {
         const { webhook } = await givenWebhook({ url: receiver.url.replace("/hook", `/${status}`) });
-        return { status, delivery: await givenDelivery(webhook) };
+        return { status, delivery: newDelivery(webhook) };
       }),
     );
-    await send(sqsEvent(...due.map(({ delivery }) => dueAttempt(delivery))));
+    await send(sqsEvent(...due.map(({ delivery }) => firstAttempt(delivery))));
     const attempts = lines.filter(({ message }) => message === "attempt");
     const byId = new Map(attempts.map((line) => [line.delivery_id, line]));
     expect(attempts).toHaveLength(statuses.length);
@@ -201,28 +201,10 @@ describe("an attempt", () => {
     expect(metricsIn(lines).attempts).toHaveLength(statuses.length);
   });
 
-  test("that waited for a busy receiver does not count as a first attempt", async () => {
+  test("that waited in the backlog does not count as a first attempt", async () => {
     const { webhook } = await givenWebhook({ url: receiver.url });
-    const release: (() => void)[] = [];
-    receiver.respondWith((_, response) => void release.push(() => response.end()));
-    const deliveries = await Promise.all(Array.from({ length: 11 }, () => givenDelivery(webhook)));
-    // Before the batch: on a slow machine the wait for a slot may end while the other requests are still sent.
-    const enqueued = new Promise<{ waits?: number }>((resolve) => {
-      interceptSqs(async ({ input }, pass) => {
-        const [entry] = (input as { Entries: { MessageBody: string }[] }).Entries;
-        resolve(JSON.parse(entry?.MessageBody ?? ""));
-        return pass();
-      });
-    });
-    const batch = send(sqsEvent(...deliveries.map((delivery) => dueAttempt(delivery))));
-    await receiver.waitFor(10);
-    const waiting = await enqueued;
-    expect(waiting).toMatchObject({ attempt: 1, waits: 1 });
-    for (const end of release) end();
-    await batch;
-    receiver.respondWith(200);
-    lines.length = 0;
-    await send(sqsEvent(waiting));
+    await givenWaiting(webhook);
+    await sendSlow(sqsEvent(workCall(webhook)));
     expect(metricsIn(lines)).toEqual({ attempts: [1], deliveryLatency: [expect.any(Number)] });
   });
 });
@@ -243,16 +225,22 @@ test("an invalid event is counted as rejected after it was moved to the dead-let
 });
 
 describe("a sweep", () => {
+  beforeEach(async () => {
+    await prepareDeliveries();
+    lines = watchLog();
+  });
+
   test("with no due rows writes the lag 0 in one line", async () => {
     await sweep({}, enoughTime);
     expect(lines).toHaveLength(1);
     expect(metricsIn(lines)).toEqual({ sweepLag: [0], redriven: [0] });
   });
 
-  test("writes the lag of the longest overdue row and the number of enqueued rows", async () => {
-    const { webhook } = await givenWebhook();
-    // These rows are due two minutes after their creation.
-    await Promise.all([4, 12, 7].map((minutes) => givenDelivery(webhook, { at: minutesAgo(minutes) })));
+  test("writes the lag of the longest overdue wake-up and the number of workers it has called", async () => {
+    for (const minutes of [2, 10, 5]) {
+      const { webhook } = await givenWebhook();
+      await givenWaiting(webhook, { due: minutesAgo(minutes) });
+    }
     await sweep({}, enoughTime);
     const { sweepLag: [lag = 0] = [], redriven } = metricsIn(lines);
     expect(redriven).toEqual([3]);
@@ -322,10 +310,10 @@ describe("the cost of logs and metrics", () => {
     const timestamp = new Date().toISOString();
     const bytes = lines.map((line) => [line.message, Buffer.byteLength(JSON.stringify({ timestamp, ...line }))]);
     if (process.env.LOG_REPORT) console.table(bytes);
-    const [attempt = 0, sweepRun = 0, rejection = 0] = bytes.map(([, count]) => Number(count));
-    expect(attempt).toBeLessThan(1_000);
-    expect(sweepRun).toBeLessThan(400);
-    expect(rejection).toBeLessThan(450);
+    const sizeOf = Object.fromEntries(bytes);
+    expect(sizeOf.attempt).toBeLessThan(1_000);
+    expect(sizeOf.sweep).toBeLessThan(400);
+    expect(sizeOf["credential rejected"]).toBeLessThan(450);
   });
 
   /** The values of each dimension. CloudWatch bills a metric per stage and per value. */

@@ -138,8 +138,14 @@ test("each table has its keys, indexes and ttl", () => {
       name: "deliveries",
       partitionKey: "webhook_id",
       sortKey: "id",
-      indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due_at" }],
       ttl: "expires_at",
+    },
+    backlog: {
+      env: "BACKLOG_TABLE",
+      name: "backlog",
+      partitionKey: "line",
+      sortKey: "entry",
+      indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due" }],
     },
     requestBudgets: {
       env: "REQUEST_BUDGETS_TABLE",

@@ -19,8 +19,8 @@ const names: [string, () => string][] = [
   ...Object.entries(topics).map(([key, { env }]): [string, () => string] => [env, () => topicArn(key as TopicKey)]),
 ];
 
-test("there are twenty names: thirteen tables, three queues, three dead-letter queues, one topic", () => {
-  expect(new Set(names.map(([name]) => name)).size).toBe(20);
+test("there are 21 names: fourteen tables, three queues, three dead-letter queues, one topic", () => {
+  expect(new Set(names.map(([name]) => name)).size).toBe(21);
 });
 
 test.each(names)("%s is read on each call, and a missing value throws an error with the name", (name, read) => {
@@ -37,7 +37,6 @@ test.each(names)("%s is read on each call, and a missing value throws an error w
 test.each<[string, string, unknown]>([
   ["LAST_USED_RESOLUTION_SECONDS", "0", 0],
   ["LAST_USED_RESOLUTION_SECONDS", " 90 ", 90],
-  ["DELIVERY_GRACE_SECONDS", "30", 30],
   ["DISABLE_AFTER_SECONDS", "0", 0],
   ["RETRY_SCHEDULE", "5", [5]],
   ["RETRY_SCHEDULE", "5,300, 1800", [5, 300, 1800]],
@@ -51,7 +50,7 @@ test.each<[string, string, unknown]>([
 
 test.each<[string, unknown]>([
   ["LAST_USED_RESOLUTION_SECONDS", 60],
-  ["DELIVERY_GRACE_SECONDS", 120],
+  ["DUPLICATE_SECONDS", 75],
   ["DISABLE_AFTER_SECONDS", 432_000],
   ["RETRY_SCHEDULE", undefined],
   ["JWT_MAX_LIFETIME_SECONDS", 3600],
@@ -66,12 +65,7 @@ test.each<[string, unknown]>([
   expect(readSetting(name)).toEqual(expected);
 });
 
-const wholeSeconds = [
-  "LAST_USED_RESOLUTION_SECONDS",
-  "DELIVERY_GRACE_SECONDS",
-  "DISABLE_AFTER_SECONDS",
-  "RETRY_SCHEDULE",
-];
+const wholeSeconds = ["LAST_USED_RESOLUTION_SECONDS", "DISABLE_AFTER_SECONDS", "RETRY_SCHEDULE"];
 const invalidTexts = ["1.5", "-1", "1e3", "5s", "ten", "0x10", "9999999999", "Infinity"];
 test.each(wholeSeconds.flatMap((name) => invalidTexts.map((text) => [name, text])))(
   "%s=%s throws an error with the name and the value",
@@ -157,8 +151,8 @@ function readSetting(name: string): unknown {
   switch (name) {
     case "LAST_USED_RESOLUTION_SECONDS":
       return settings.lastUsedResolutionSeconds();
-    case "DELIVERY_GRACE_SECONDS":
-      return settings.deliveryGraceSeconds();
+    case "DUPLICATE_SECONDS":
+      return settings.duplicateSeconds();
     case "DISABLE_AFTER_SECONDS":
       return settings.disableAfterSeconds();
     case "RETRY_SCHEDULE":

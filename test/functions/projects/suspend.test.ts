@@ -1,25 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { DeleteCommand, GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../bin/local/lambda.ts";
-import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { type SuspensionResult, handler as suspendFor } from "../../../functions/projects/suspend.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { attemptOf } from "../../support/attempts.ts";
+import { visitLine } from "../../support/attempts.ts";
 import { beforeHold, interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import {
   changeWebhook,
   eventOf,
   givenDelivery,
+  givenWaiting,
   pipelineBatch,
   rowOf,
   rowsOf,
   sqsEvent,
   takeDeliveryMessages,
-  takeDueAttempts,
 } from "../../support/deliveries.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
@@ -37,7 +38,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   restoreAws();
-  await takeDueAttempts();
+  jest.useRealTimers();
+  await takeDeliveryMessages();
   await receiver.close();
 });
 
@@ -70,9 +72,14 @@ async function marksOf(projectId = scenario.projectId): Promise<(string | undefi
   return Items.map(({ suspended_at }) => suspended_at);
 }
 
+/** Lets the worker look at the line of the webhook. */
+const visit = () => visitLine({ project_id: scenario.projectId, id: scenario.webhook.id });
+
 /** Sends the messages that are in the queue. */
 async function sendQueued(): Promise<void> {
-  for (const message of await takeDeliveryMessages()) await call("attempts/send", sqsEvent(message));
+  for (const message of await takeDeliveryMessages()) {
+    await call(message.kind === "first" ? "attempts/send" : "attempts/send-slow", sqsEvent(message));
+  }
 }
 
 describe("the function", () => {
@@ -317,7 +324,7 @@ describe("while a project is suspended", () => {
     const [row, ...others] = await rowsOf(scenario.webhook);
     expect(others).toEqual([]);
     expect(row).toMatchObject({ status: "held", attempt_count: 0 });
-    expect(row).not.toHaveProperty("due_at");
+    expect(row).not.toHaveProperty("place");
   });
 
   test("a message that was in the queue sends nothing, and its delivery is held", async () => {
@@ -334,22 +341,23 @@ describe("while a project is suspended", () => {
     ["a recovered delivery", { trigger: "recover" }],
     ["a test delivery", { trigger: "test", test: true }],
   ] as [string, Partial<Delivery>][])("%s that is due is held", async (_, changes) => {
-    const delivery = await givenDelivery(scenario.webhook, { attempt_count: 1, ...changes });
+    const delivery = await givenWaiting(scenario.webhook, { attempt_count: 1, ...changes });
     await suspend();
-    await makeAttempt(attemptOf(delivery, 2));
+    await visit();
     expect(receiver.received).toEqual([]);
     expect(await rowOf(delivery)).toMatchObject({ status: "held", attempt_count: 1 });
   });
 
   test("a request in flight is recorded as usual, and its retry is held", async () => {
-    const delivery = await givenDelivery(scenario.webhook);
+    const delivery = await givenWaiting(scenario.webhook);
     receiver.respondWith(async (_, response) => {
       await suspend();
       response.writeHead(500).end();
     });
-    await makeAttempt(attemptOf(delivery));
+    await visit();
     expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
-    await makeAttempt(attemptOf(delivery, 2));
+    fakeDate().advance(10);
+    await visit();
     expect(receiver.received).toHaveLength(1);
     expect(await rowOf(delivery)).toMatchObject({ status: "held", attempt_count: 1 });
   });
@@ -357,10 +365,10 @@ describe("while a project is suspended", () => {
 
 describe("when the suspension ends", () => {
   test("held deliveries stay held until a recovery sends them", async () => {
-    const waiting = await givenDelivery(scenario.webhook, { attempt_count: 1 });
+    await givenWaiting(scenario.webhook, { attempt_count: 1 });
     await suspend();
     await fanOut(eventOf(scenario.projectId));
-    await makeAttempt(attemptOf(waiting, 2));
+    await visit();
     await resume();
     expect((await rowsOf(scenario.webhook)).map(({ status }) => status)).toEqual(["held", "held"]);
     expect((await recover()).body.data).toMatchObject({ count: 2, complete: true });
@@ -381,40 +389,46 @@ describe("when the suspension ends", () => {
     await suspend();
     beforeHold(resume);
     await fanOut(eventOf(scenario.projectId));
-    await sendQueued();
+    expect(await rowsOf(scenario.webhook)).toMatchObject([{ status: "pending" }]);
+    // When a message that may carry it as well has ended.
+    fakeDate().advance(76);
+    await visit();
     expect(await rowsOf(scenario.webhook)).toMatchObject([{ status: "succeeded" }]);
   });
 
   test.each(["schedule", "redeliver"] as const)(
     "before the hold is written, an attempt (%s) is made after all",
     async (trigger) => {
-      const delivery = await givenDelivery(scenario.webhook, trigger === "schedule" ? {} : { trigger });
+      const delivery = await givenWaiting(scenario.webhook, trigger === "schedule" ? {} : { trigger });
       await suspend();
       beforeHold(resume);
-      await makeAttempt(attemptOf(delivery));
+      // It waits at the same place, for the next visit.
+      await visit();
+      fakeDate().advance(10);
+      await visit();
       expect(receiver.received).toHaveLength(1);
       expect(await rowOf(delivery)).toMatchObject({ status: "succeeded", attempt_count: 1 });
     },
   );
 
   test("and begins again before the hold is written, the delivery is held", async () => {
-    const delivery = await givenDelivery(scenario.webhook);
+    const delivery = await givenWaiting(scenario.webhook);
     await suspend();
     beforeHold(async () => {
       await resume();
       await suspend();
     });
-    await makeAttempt(attemptOf(delivery));
+    await visit();
     expect(receiver.received).toEqual([]);
     expect((await rowOf(delivery)).status).toBe("held");
   });
 
   test("while its webhook is disabled, a delivery that is being held stays held", async () => {
-    const delivery = await givenDelivery(scenario.webhook);
+    const delivery = await givenWaiting(scenario.webhook);
     await scenario.api.patch(scenario.path, { enabled: false });
     await suspend();
     beforeHold(resume);
-    await makeAttempt(attemptOf(delivery));
+    await visit();
     expect((await rowOf(delivery)).status).toBe("held");
     expect(errorOf(await recover())).toEqual({ status: 409, code: "conflict" });
   });

@@ -60,12 +60,12 @@ test.each<[string, Webhook, boolean, Partial<Health>]>([
     { state: "disabled", since: at(-9) },
   ],
   ["of a suspended project is disabled", { suspended_at: at(-9) }, false, { state: "disabled", since: at(-9) }],
-])("a webhook %s", (_, webhook, hasParked, expected) => {
-  expect(healthOf(webhook, { attempts: [], hasParked }, now)).toEqual({ ...healthy, ...expected });
+])("a webhook %s", (_, webhook, hasWaiting, expected) => {
+  expect(healthOf(webhook, { attempts: [], hasWaiting }, now)).toEqual({ ...healthy, ...expected });
 });
 
 test("last_success_at is the latest success in whatever order the attempts are, also of a test delivery", () => {
-  const healthWith = (attempts: ReadAttempt[]) => healthOf({}, { attempts, hasParked: false }, now).last_success_at;
+  const healthWith = (attempts: ReadAttempt[]) => healthOf({}, { attempts, hasWaiting: false }, now).last_success_at;
   expect(healthWith([success(-9), success(-3), failure(-1), success(-6)])).toBe(at(-3));
   expect(healthWith([success(-9), { ...success(-3), isTest: true }])).toBe(at(-3));
   expect(healthWith([failure(-3)])).toBeNull();
@@ -74,7 +74,7 @@ test("last_success_at is the latest success in whatever order the attempts are, 
 describe("last_error", () => {
   const stored = { at: at(-60), error_code: "connection_refused" as const };
   const lastError = (webhook: Webhook, attempts: ReadAttempt[]) =>
-    healthOf(webhook, { attempts, hasParked: false }, now).last_error;
+    healthOf(webhook, { attempts, hasWaiting: false }, now).last_error;
 
   test("is null for a webhook that has not failed since its last success", () => {
     expect(lastError({}, [failure(-9), success(-3)])).toBeNull();

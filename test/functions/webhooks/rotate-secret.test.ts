@@ -1,8 +1,8 @@
 import { Webhook as Verifier } from "standardwebhooks";
-import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import { bodySignature } from "../../../functions/receivers/signature.ts";
+import { attempt } from "../../support/attempts.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
-import { changeSecrets, dueAttempt, findSecrets, givenDelivery } from "../../support/deliveries.ts";
+import { changeSecrets, findSecrets, givenWaiting } from "../../support/deliveries.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import {
   errorOf,
@@ -46,7 +46,7 @@ async function secretsNow() {
 /** Sends a delivery and returns the request that the receiver received. */
 async function sendNow(): Promise<Received> {
   const before = receiver.received.length;
-  await makeAttempt(dueAttempt(await givenDelivery(scenario.webhook)));
+  await attempt(await givenWaiting(scenario.webhook));
   const request = (await receiver.waitFor(before + 1))[before];
   if (!request) throw new Error("nothing was sent");
   return request;

@@ -1,5 +1,5 @@
 import { find } from "../../../functions/webhooks/webhook-store.ts";
-import { changeWebhook, givenDelivery, rowOf, takeDueAttempts } from "../../support/deliveries.ts";
+import { changeWebhook, givenDelivery, rowOf, takeDeliveryMessages } from "../../support/deliveries.ts";
 import {
   errorOf,
   expectForbidden,
@@ -138,7 +138,7 @@ describe("enabling", () => {
     const held = await givenDelivery(scenario.webhook, { status: "held" });
     const failed = await givenDelivery(scenario.webhook, { status: "failed", attempt_count: 8 });
     await change({ enabled: true });
-    expect(await takeDueAttempts()).toEqual([]);
+    expect(await takeDeliveryMessages()).toEqual([]);
     expect([await rowOf(held), await rowOf(failed)]).toEqual([held, failed]);
   });
 

@@ -1,21 +1,21 @@
-import { makeAttempt } from "../../../functions/attempts/attempt.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import { readHealth } from "../../../functions/webhooks/health-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { attemptOf } from "../../support/attempts.ts";
+import { attempt, carry } from "../../support/attempts.ts";
 import {
   changeWebhook,
-  dueAttempt,
   eventOf,
   givenDelivery,
+  givenWaiting,
   givenWebhook,
+  newDelivery,
   prepareDeliveries,
   rowOf,
   rowsOf,
   sqsEvent,
-  takeDueAttempts,
+  takeMessages,
 } from "../../support/deliveries.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
@@ -29,28 +29,25 @@ beforeAll(prepareDeliveries);
 beforeEach(async () => {
   receiver = await startReceiver();
   ({ webhook } = await givenWebhook({ url: receiver.url }));
-  delivery = await givenDelivery(webhook);
+  delivery = newDelivery(webhook);
 });
 afterEach(async () => {
   delete process.env.RETRY_SCHEDULE;
-  await takeDueAttempts();
+  await takeMessages("slowDeliveries");
   await receiver.close();
 });
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 3600_000).toISOString();
-/** Makes an attempt as a drain does, which sends to a webhook whose circuit is open too. */
-const probe = (row: Delivery, attempt = 1) =>
-  makeAttempt({ ...attemptOf(row, attempt), isDrain: true, lane: "slow", nextProbeAt: daysAgo(-1) });
 const webhookNow = async () => await webhooks.find(webhook.project_id, webhook.id);
 
 test("410 fails the delivery, disables the webhook as gone and holds later deliveries", async () => {
   receiver.respondWith(410);
-  await makeAttempt(dueAttempt(delivery));
+  await attempt(delivery);
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempts: [{ status_code: 410 }] });
   expect(await webhookNow()).toMatchObject({ disabled_reason: "gone", disabled_at: expect.stringMatching(/Z$/) });
   await fanOut(sqsEvent(eventOf(webhook.project_id)));
   expect((await rowsOf(webhook)).map(({ status }) => status).sort()).toEqual(["failed", "held"]);
-  expect(await takeDueAttempts()).toEqual([]);
+  expect(await takeMessages("deliveries")).toEqual([]);
 });
 
 test.each([410, 500])(
@@ -60,7 +57,7 @@ test.each([410, 500])(
       await changeWebhook(webhook, { url: "https://example.com/new" });
       response.writeHead(status).end();
     });
-    await makeAttempt(dueAttempt(delivery));
+    await attempt(delivery);
     expect((await rowOf(delivery)).attempts).toMatchObject([{ status_code: status }]);
     expect(await webhookNow()).toEqual({ ...webhook, url: "https://example.com/new" });
   },
@@ -69,27 +66,27 @@ test.each([410, 500])(
 test("a webhook without a success for five days is disabled while its deliveries have attempts left", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(6) });
   receiver.respondWith(500);
-  const second = await givenDelivery(webhook, { attempt_count: 1 });
-  await probe(second, 2);
+  const second = await givenWaiting(webhook, { attempt_count: 1 });
+  await attempt(second);
   expect(await webhookNow()).toMatchObject({ disabled_reason: "failing" });
-  await makeAttempt(dueAttempt(delivery));
+  await carry(delivery);
   expect((await rowOf(delivery)).status).toBe("held");
 });
 
 test("failing_since is set at the first failure and kept by later ones", async () => {
   receiver.respondWith(500);
-  await makeAttempt(dueAttempt(delivery));
+  await attempt(delivery);
   const [first] = (await rowOf(delivery)).attempts ?? [];
   expect(first?.at).toMatch(/Z$/);
   expect((await webhookNow())?.failing_since).toBe(first?.at);
-  await makeAttempt(dueAttempt(delivery, 2));
+  await attempt(delivery);
   expect((await rowOf(delivery)).attempt_count).toBe(2);
   expect((await webhookNow())?.failing_since).toBe(first?.at);
 });
 
 test("the failure that began failing_since is stored with it, and cleared with it", async () => {
   receiver.respondWith((_, response) => response.writeHead(308, { Location: "https://new.example.com/hook" }).end());
-  await makeAttempt(dueAttempt(delivery));
+  await attempt(delivery);
   const { at } = (await rowOf(delivery)).attempts?.[0] ?? {};
   expect((await webhookNow())?.last_error).toEqual({
     at,
@@ -98,7 +95,7 @@ test("the failure that began failing_since is stored with it, and cleared with i
     detail: "https://new.example.com/hook",
   });
   receiver.respondWith(200);
-  await makeAttempt(dueAttempt(delivery, 2));
+  await attempt(delivery);
   expect(await webhookNow()).not.toHaveProperty("last_error");
 });
 
@@ -113,11 +110,11 @@ describe("health", () => {
 
   test("is failing from the first failed attempt on, with the error of the latest", async () => {
     receiver.respondWith(500);
-    await makeAttempt(dueAttempt(delivery));
+    await attempt(delivery);
     const [since] = await attemptsNow();
     expect(await healthNow()).toMatchObject({ state: "failing", since, last_success_at: null, next_probe_at: null });
     receiver.respondWith(401);
-    await makeAttempt(dueAttempt(delivery, 2));
+    await attempt(delivery);
     expect(await healthNow()).toMatchObject({
       state: "failing",
       since,
@@ -127,15 +124,15 @@ describe("health", () => {
 
   test("is healthy after a success, and says when it was", async () => {
     receiver.respondWith(500);
-    await makeAttempt(dueAttempt(delivery));
+    await attempt(delivery);
     receiver.respondWith(200);
-    await makeAttempt(dueAttempt(delivery, 2));
+    await attempt(delivery);
     const last_success_at = (await attemptsNow())[1];
     expect(await healthNow()).toMatchObject({ state: "healthy", since: null, last_success_at, last_error: null });
   });
 
   test("of a webhook that fails finds the success before, behind deliveries that wait", async () => {
-    await makeAttempt(dueAttempt(delivery));
+    await attempt(delivery);
     const [last_success_at] = await attemptsNow();
     const failing_since = new Date(Date.now() + 1_000).toISOString();
     await changeWebhook(webhook, { failing_since });
@@ -150,9 +147,9 @@ describe("health", () => {
 
   test("of a receiver that returned 410 is disabled, with that error", async () => {
     receiver.respondWith(500);
-    await makeAttempt(dueAttempt(delivery));
+    await attempt(delivery);
     receiver.respondWith(410);
-    await makeAttempt(dueAttempt(delivery, 2));
+    await attempt(delivery);
     const { disabled_at } = (await webhookNow()) ?? {};
     expect(await healthNow()).toMatchObject({
       state: "disabled",
@@ -163,8 +160,8 @@ describe("health", () => {
 
   test("does not change with a failed test delivery", async () => {
     receiver.respondWith(500);
-    const sample = await givenDelivery(webhook, { test: true, trigger: "test" });
-    await makeAttempt(dueAttempt(sample));
+    const sample: Delivery = { ...newDelivery(webhook), test: true, trigger: "test" };
+    await attempt(sample);
     expect(await healthNow()).toMatchObject({ state: "healthy", last_error: null });
   });
 });
@@ -175,20 +172,20 @@ test("failing_since keeps the value of the first of two concurrent failures", as
     await changeWebhook(webhook, { failing_since: firstFailure });
     response.writeHead(500).end();
   });
-  await makeAttempt(dueAttempt(delivery));
+  await attempt(delivery);
   expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 });
   expect((await webhookNow())?.failing_since).toBe(firstFailure);
 });
 
 test("a success clears failing_since", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(4) });
-  await probe(delivery);
+  await attempt(delivery);
   expect(await webhookNow()).toEqual(webhook);
 });
 
 test("a success after six days of failures keeps the webhook enabled", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(6) });
-  await probe(delivery);
+  await attempt(delivery);
   expect(await webhookNow()).toEqual(webhook);
 });
 
@@ -196,8 +193,8 @@ test("the last attempt after five days without a success disables the webhook as
   process.env.RETRY_SCHEDULE = "60";
   receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(5), probe_at: daysAgo(1) });
-  delivery = await givenDelivery(webhook, { attempt_count: 1 });
-  await probe(delivery, 2);
+  delivery = await givenWaiting(webhook, { attempt_count: 1 });
+  await attempt(delivery);
   expect(await webhookNow()).toMatchObject({ disabled_reason: "failing", disabled_at: expect.stringMatching(/Z$/) });
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
@@ -205,7 +202,7 @@ test("the last attempt after five days without a success disables the webhook as
 test("a failed first attempt does not disable the webhook after 50 days of failures", async () => {
   receiver.respondWith(500);
   await changeWebhook(webhook, { failing_since: daysAgo(50) });
-  await probe(delivery);
+  await attempt(delivery);
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
   expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 1 });
 });
@@ -213,12 +210,12 @@ test("a failed first attempt does not disable the webhook after 50 days of failu
 test("a webhook with a success during the attempt is not disabled as failing", async () => {
   process.env.RETRY_SCHEDULE = "60";
   await changeWebhook(webhook, { failing_since: daysAgo(5) });
-  delivery = await givenDelivery(webhook, { attempt_count: 1 });
+  delivery = await givenWaiting(webhook, { attempt_count: 1 });
   receiver.respondWith(async (_, response) => {
     await webhooks.clearFailing(webhook);
     response.writeHead(500).end();
   });
-  await probe(delivery, 2);
+  await attempt(delivery);
   expect(await rowOf(delivery)).toMatchObject({ status: "failed" });
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
 });
@@ -227,8 +224,8 @@ test("the last attempt after less than five days without a success keeps the web
   receiver.respondWith(500);
   process.env.RETRY_SCHEDULE = "60";
   await changeWebhook(webhook, { failing_since: daysAgo(4.99) });
-  delivery = await givenDelivery(webhook, { attempt_count: 1 });
-  await probe(delivery, 2);
+  delivery = await givenWaiting(webhook, { attempt_count: 1 });
+  await attempt(delivery);
   expect(await webhookNow()).not.toHaveProperty("disabled_at");
   expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 2 });
 });
@@ -238,19 +235,19 @@ test.each([500, 410])("a webhook that is deleted while it returns %i is not recr
     await webhooks.remove(webhook.project_id, webhook.id);
     response.writeHead(status).end();
   });
-  await makeAttempt(dueAttempt(delivery));
+  await attempt(delivery);
   expect(receiver.received).toHaveLength(1);
   expect(await webhookNow()).toBeUndefined();
 });
 
 test("two senders that get 410 at once disable the webhook and notify its owners once", async () => {
-  const rows = [delivery, await givenDelivery(webhook)];
+  const rows = [delivery, newDelivery(webhook)];
   receiver.respondWith(async (_, response) => {
     // Neither is answered before both requests have arrived.
     await receiver.waitFor(2);
     response.writeHead(410).end();
   });
-  await Promise.all(rows.map((row) => makeAttempt(dueAttempt(row))));
+  await Promise.all(rows.map((row) => attempt(row)));
   expect(await Promise.all(rows.map(rowOf))).toMatchObject([{ status: "failed" }, { status: "failed" }]);
   expect(await notificationsAbout(webhook.id)).toMatchObject([
     { type: "webhook.disabled", data: { reason: "gone", status_code: 410, error_code: "http_status" } },
@@ -266,8 +263,8 @@ test.each([
   async (_, minutes, state, types) => {
     await changeWebhook(webhook, { failing_since: daysAgo(minutes / 1440), ...state });
     receiver.respondWith(503);
-    await probe(delivery);
-    await probe(delivery, 2);
+    await attempt(delivery);
+    await attempt(delivery);
     expect((await notificationsAbout(webhook.id)).map(({ type }) => type)).toEqual(types);
     expect(await rowOf(delivery)).toMatchObject({ status: "pending", attempt_count: 2 });
   },
@@ -275,7 +272,7 @@ test.each([
 
 test("the owners of a webhook whose next attempt is hours away are notified when it has failed for 30 minutes", async () => {
   receiver.respondWith((_, response) => response.writeHead(503, { "Retry-After": "36000" }).end());
-  await makeAttempt(dueAttempt(delivery));
+  await attempt(delivery);
   const { failing_since = "" } = (await webhookNow()) ?? {};
   const due_at = new Date(Date.parse(failing_since) + 1_800_000).toISOString();
   expect(await notificationsAbout(webhook.id)).toMatchObject([
@@ -285,7 +282,7 @@ test("the owners of a webhook whose next attempt is hours away are notified when
 
 test("a success after 31 minutes of failures notifies no one, and the next outage is a new one", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(31 / 1440), failing_notified_at: daysAgo(1 / 1440) });
-  await probe(delivery);
+  await attempt(delivery);
   expect(await notificationsAbout(webhook.id)).toEqual([]);
   expect(await webhookNow()).not.toHaveProperty("failing_notified_at");
 });
@@ -293,7 +290,17 @@ test("a success after 31 minutes of failures notifies no one, and the next outag
 test("a failed test delivery does not notify that a webhook is failing", async () => {
   await changeWebhook(webhook, { failing_since: daysAgo(31 / 1440) });
   receiver.respondWith(503);
-  const sample = await givenDelivery(webhook, { test: true, trigger: "test" });
-  await makeAttempt(dueAttempt(sample));
+  const sample: Delivery = { ...newDelivery(webhook), test: true, trigger: "test" };
+  await attempt(sample);
   expect(await notificationsAbout(webhook.id)).toEqual([]);
+});
+
+test.each<[string, Partial<Webhook>, Partial<Delivery>]>([
+  ["a test delivery", { slow_since: daysAgo(1) }, { test: true, trigger: "test" }],
+  ["a redelivery to a disabled webhook", { disabled_at: daysAgo(1) }, { trigger: "redeliver" }],
+])("%s that fails is not retried", async (_, state, changes) => {
+  await changeWebhook(webhook, state);
+  receiver.respondWith(500);
+  await attempt({ ...delivery, ...changes });
+  expect(await rowOf(delivery)).toMatchObject({ status: "failed", attempt_count: 1 });
 });

@@ -1,0 +1,44 @@
+import { enterNew, holdNew } from "../deliveries/backlog.ts";
+import { dueOf } from "../deliveries/backlog-store.ts";
+import type { Delivery } from "../deliveries/delivery.ts";
+import { isHealthy } from "../deliveries/plan-delivery.ts";
+import { settings } from "../platform/env.ts";
+import { log } from "../platform/log.ts";
+import { addSeconds } from "../platform/time.ts";
+import { holdsDeliveries } from "../webhooks/suspension.ts";
+import * as webhooks from "../webhooks/webhook-store.ts";
+import { makeAttempt, readCurrent } from "./attempt.ts";
+import { hasTimeToAttempt } from "./time-left.ts";
+
+/**
+ * Makes the first attempt of a delivery that its message carries: one write, with the outcome. Lets it wait in the backlog
+ * when the webhook is no longer healthy, or a request may have been sent.
+ * @param isRepeated the message was received before
+ * @param remainingMs returns the time until Lambda stops the function
+ */
+export async function sendCarried(delivery: Delivery, isRepeated: boolean, remainingMs: () => number): Promise<void> {
+  const { project_id, webhook_id, id } = delivery;
+  log.tag({ project_id, webhook_id, delivery_id: id, attempt: 1 });
+  const { delivery: row, webhook, secrets } = await readCurrent({ project_id, webhook_id, delivery_id: id });
+  if (!webhook) return void log.info("delivery cancelled, its webhook is deleted", { delivery_id: id });
+  const now = new Date();
+  const isNow = !isRepeated && isHealthy(webhook, now) && hasTimeToAttempt(remainingMs);
+  if (holdsDeliveries(webhook)) {
+    if (!row) await holdNew(delivery, () => webhooks.find(project_id, webhook_id));
+  } else if (isNow && (!row || isLeftToMessage(row, now))) {
+    await makeAttempt(row ?? delivery, webhook, secrets);
+  } else if (!row) {
+    // Due since its event, so that it keeps its place before later ones.
+    await enterNew(webhook, delivery, new Date(delivery.created_at));
+  }
+}
+
+/**
+ * Returns whether a row waits for this message: a duplicate of its event has inserted it, and half of its wait is left, in
+ * which this attempt is recorded. Any other row is sent by its worker.
+ */
+const isLeftToMessage = ({ status, attempt_count, requested_at, place = "" }: Delivery, now: Date): boolean =>
+  status === "pending" &&
+  attempt_count === 0 &&
+  requested_at === undefined &&
+  dueOf(place) >= addSeconds(now, settings.duplicateSeconds() / 2);

@@ -1,0 +1,268 @@
+import { DeleteCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo, isConditionFailed, storedItem } from "../platform/aws.ts";
+import { tableName } from "../platform/env.ts";
+import { randomId } from "../platform/random-id.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
+import type { Delivery } from "./delivery.ts";
+
+/*
+ * The backlog of a webhook: the deliveries that wait, in a line of places, and one wake-up. The wake-up says when a worker
+ * looks at the line. So a receiver that is down costs a few reads and writes a minute, however much waits for it.
+ *
+ * Invariant: while a row waits, its place exists, and the wake-up of its webhook is due at the time of that place, or of the
+ * next probe, or before. backlog.ts keeps it by the order of its writes.
+ */
+
+/** What a user waits for is first in the line. */
+const ASKED = "0";
+const SCHEDULED = "1";
+
+/** A place in the line of a webhook. A place without a row that names it is a leftover. */
+export interface Place {
+  /** The id of the webhook. */
+  line: string;
+  /** `<class>#<due>#<delivery>#<random id>`: the line is in order of class, then of due time, then of the events. */
+  entry: string;
+  delivery_id: string;
+  /** When the delivery is due, in ISO 8601. */
+  due: string;
+  /** A user waits for it. */
+  is_asked: boolean;
+  /** When the place was written, in ISO 8601. */
+  written_at: string;
+}
+
+/**
+ * Returns a new place for a delivery.
+ * @param isAsked a user waits for it: see `isOnRequest`
+ */
+export function placeOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">, due: Date, isAsked = false): Place {
+  const time = due.toISOString();
+  return {
+    line: webhook_id,
+    entry: `${isAsked ? ASKED : SCHEDULED}#${time}#${id}#${randomId()}`,
+    delivery_id: id,
+    due: time,
+    is_asked: isAsked,
+    written_at: new Date().toISOString(),
+  };
+}
+
+/** Returns when the row that names this place is due. */
+export const dueOf = (place: string): string => place.split("#")[1] ?? "";
+
+export async function putPlace(place: Place): Promise<void> {
+  await dynamo().send(new PutCommand({ TableName: tableName("backlog"), Item: place }));
+}
+
+export async function removePlace(webhookId: string, entry: string): Promise<void> {
+  await dynamo().send(new DeleteCommand({ TableName: tableName("backlog"), Key: { line: webhookId, entry } }));
+}
+
+/**
+ * Reads the first places of a line. Strongly consistent.
+ * @param dueUntil leaves out what is due later, unless a user waits for it; absent = reads all
+ * @param after the entry after which to begin; absent = the first
+ */
+export async function findPlaces(
+  webhookId: string,
+  limit: number,
+  { dueUntil, after }: { dueUntil?: Date; after?: string | undefined } = {},
+): Promise<Place[]> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("backlog"),
+      ConsistentRead: true,
+      KeyConditionExpression: "line = :line AND entry < :end",
+      // The character after `#`: places due in that very millisecond are included.
+      ExpressionAttributeValues: { ":line": webhookId, ":end": `${SCHEDULED}#${dueUntil?.toISOString() ?? "~"}$` },
+      Limit: limit,
+      ...(after !== undefined && { ExclusiveStartKey: { line: webhookId, entry: after } }),
+    }),
+  );
+  return Items as Place[];
+}
+
+type WebhookKey = Pick<Webhook, "project_id" | "id">;
+
+/** When a worker looks at the line of a webhook, and which worker has it. */
+export interface WakeUp {
+  /** `wake-up#` and the id of the webhook: a partition of its own, so that it does not share the writes of the places. */
+  line: string;
+  /** The id of the project. */
+  entry: string;
+  due_shard: number;
+  /** When the line is looked at, in ISO 8601: never later than its first place, except for the time of a probe. */
+  due: string;
+  /** How often rows have entered the line. */
+  wakes: number;
+  /** Until when, and by which visit, the line is worked on; absent = by none. */
+  lease_until?: string;
+  lease_id?: string;
+  /** Id of the delivery that was the last failed probe, which explains the failure; absent when there was none. */
+  probed_id?: string;
+}
+
+const PREFIX = "wake-up#";
+
+/** Partition keys of the index `due`. DynamoDB accepts 1,000 writes a second for each. */
+export const DUE_SHARDS = 32;
+
+const shardOf = (webhookId: string): number =>
+  Number.parseInt(webhookId.replaceAll("-", "").slice(-8), 16) % DUE_SHARDS;
+
+/** Returns where the wake-up of a webhook is stored. */
+export const wakeUpKey = ({ project_id, id }: WebhookKey) => ({
+  TableName: tableName("backlog"),
+  Key: { line: `${PREFIX}${id}`, entry: project_id },
+});
+
+/**
+ * Makes sure that a worker looks at the line at `at` or before.
+ * @returns whether no look was planned so early, so that the caller sends a message to the worker
+ */
+export async function wake(webhook: WebhookKey, at: Date): Promise<boolean> {
+  const { Attributes } = await dynamo().send(
+    new UpdateCommand({
+      ...wakeUpKey(webhook),
+      UpdateExpression: "SET due = if_not_exists(due, :at), due_shard = :shard ADD wakes :one",
+      ExpressionAttributeValues: { ":at": at.toISOString(), ":shard": shardOf(webhook.id), ":one": 1 },
+      ReturnValues: "ALL_NEW",
+    }),
+  );
+  const { wakes, due } = Attributes as WakeUp;
+  if (due <= at.toISOString()) return wakes === 1;
+  await lower(webhook, at);
+  return true;
+}
+
+/** Moves the next look at a line forward. @returns false when it is planned for `at` or before, or nothing waits */
+export async function lower(webhook: WebhookKey, at: Date): Promise<boolean> {
+  return (await changeWakeUp(webhook, "SET due = :at", "due > :at", { ":at": at.toISOString() })).isChanged;
+}
+
+/**
+ * Leases the line of a webhook to one worker.
+ * @param leaseId random id of the visit
+ * @param until when the process of the worker has ended for certain
+ * @returns the wake-up, or undefined when it is not due, or leased to another worker
+ */
+export async function lease(webhook: WebhookKey, leaseId: string, now: Date, until: Date): Promise<WakeUp | undefined> {
+  const result = await changeWakeUp(
+    webhook,
+    "SET lease_until = :until, lease_id = :lease",
+    "due <= :now AND (attribute_not_exists(lease_until) OR lease_until < :now)",
+    { ":now": now.toISOString(), ":until": until.toISOString(), ":lease": leaseId },
+  );
+  // The SDK may have repeated a write that took effect.
+  return result.isChanged || result.wakeUp?.lease_id === leaseId ? result.wakeUp : undefined;
+}
+
+/** How a visit ends. */
+export interface VisitEnd {
+  leaseId: string;
+  /** When the line is looked at next; undefined = nothing waits, and the wake-up is removed. */
+  next: Date | undefined;
+  /** Id of the delivery that was a failed probe; undefined = the one before stays. */
+  probedId?: string | undefined;
+}
+
+/**
+ * Ends the visit of a worker: plans the next look, or removes the wake-up, only if no row has entered since the lease.
+ * @param wakes of the wake-up as it was leased
+ * @returns false when a row has entered: the line is given back, and looked at again at once
+ */
+export async function endVisit(webhook: WebhookKey, wakes: number, end: VisitEnd, now: Date): Promise<boolean> {
+  const { leaseId, next, probedId } = end;
+  const values = { ":lease": leaseId, ":wakes": wakes };
+  const condition = "lease_id = :lease AND wakes = :wakes";
+  const setProbed = probedId === undefined ? "" : ", probed_id = :probed";
+  const giveBack = `SET due = :due${setProbed} REMOVE lease_until, lease_id`;
+  const probed = probedId !== undefined && { ":probed": probedId };
+  const planned = next
+    ? await changeWakeUp(webhook, giveBack, condition, { ...values, ":due": next.toISOString(), ...probed })
+    : await removeWakeUp(webhook, condition, values);
+  if (planned.isChanged || planned.wakeUp?.lease_id !== leaseId) return true;
+  await changeWakeUp(webhook, giveBack, "lease_id = :lease", {
+    ":lease": leaseId,
+    ":due": now.toISOString(),
+    ...probed,
+  });
+  return false;
+}
+
+/** `wakeUp`: after the change; if there was none, as it is stored, or undefined when it does not exist. */
+interface WakeUpChange {
+  isChanged: boolean;
+  wakeUp: WakeUp | undefined;
+}
+
+type Values = Record<string, string | number>;
+
+const changeWakeUp = (webhook: WebhookKey, expression: string, condition: string, values: Values) =>
+  ifTrue(() =>
+    dynamo().send(
+      new UpdateCommand({
+        ...wakeUpKey(webhook),
+        UpdateExpression: expression,
+        ConditionExpression: condition,
+        ExpressionAttributeValues: values,
+        ReturnValues: "ALL_NEW",
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+      }),
+    ),
+  );
+
+const removeWakeUp = (webhook: WebhookKey, condition: string, values: Values) =>
+  ifTrue(() =>
+    dynamo().send(
+      new DeleteCommand({
+        ...wakeUpKey(webhook),
+        ConditionExpression: condition,
+        ExpressionAttributeValues: values,
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+      }),
+    ),
+  );
+
+async function ifTrue(write: () => Promise<{ Attributes?: Record<string, unknown> }>): Promise<WakeUpChange> {
+  try {
+    const { Attributes } = await write();
+    return { isChanged: true, wakeUp: Attributes as WakeUp | undefined };
+  } catch (error) {
+    if (!isConditionFailed(error)) throw error;
+    return { isChanged: false, wakeUp: storedItem(error) as WakeUp | undefined };
+  }
+}
+
+/** A wake-up that is overdue, and the webhook that it belongs to. */
+export interface OverdueWakeUp extends WebhookKey {
+  due: string;
+}
+
+/**
+ * Reads one page of a shard's wake-ups that are due, longest overdue first. The index is eventually consistent.
+ * @param after cursor of the page before; absent for the first page
+ * @returns `next` is absent on the last page
+ */
+export async function findOverdue(
+  shard: number,
+  now: Date,
+  limit: number,
+  after?: Record<string, unknown>,
+): Promise<{ wakeUps: OverdueWakeUp[]; next?: Record<string, unknown> }> {
+  const { Items = [], LastEvaluatedKey } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("backlog"),
+      IndexName: "due",
+      KeyConditionExpression: "due_shard = :shard AND due <= :now",
+      ExpressionAttributeValues: { ":shard": shard, ":now": now.toISOString() },
+      Limit: limit,
+      ...(after && { ExclusiveStartKey: after }),
+    }),
+  );
+  const wakeUps = (Items as WakeUp[]).map(({ line, entry, due }) => {
+    return { project_id: entry, id: line.slice(PREFIX.length), due };
+  });
+  return { wakeUps, ...(LastEvaluatedKey && { next: LastEvaluatedKey }) };
+}

@@ -1,0 +1,132 @@
+import { settings } from "../platform/env.ts";
+import { inParallel } from "../platform/parallel.ts";
+import { addSeconds } from "../platform/time.ts";
+import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import { holdsDeliveries } from "../webhooks/suspension.ts";
+import type { Webhook } from "../webhooks/webhook.ts";
+import { lower, type Place, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
+import { type Change, change } from "./change-delivery.ts";
+import type { Delivery } from "./delivery.ts";
+import { enqueueWork } from "./delivery-queue.ts";
+import { inserted, insertedHeld, reopened, type Transition } from "./delivery-transitions.ts";
+
+/*
+ * The way into the backlog of a webhook (backlog-store.ts): place, wake-up, row, message, in this order. Whichever write is
+ * the last one before a crash, a row that waits has a place, and a wake-up that is not later.
+ */
+
+/** When a delivery is due that a message may carry too: the message usually ends it before. */
+export const afterDuplicate = (now: Date): Date => new Date(addSeconds(now, settings.duplicateSeconds()));
+
+/** A row that enters the backlog. */
+export interface Entering {
+  place: Place;
+  /** Lets the row wait at the place. */
+  transition: Transition;
+  /** The row as the caller knows it; absent = the caller believes that none exists. */
+  row?: Delivery | undefined;
+}
+
+/** Rows that enter at once. */
+const PARALLEL_WRITES = 50;
+/** Lines that rows enter at once. */
+const PARALLEL_LINES = 10;
+
+/**
+ * Lets rows of one webhook wait, and calls its worker if no look at the line was planned so early. A row that exists, or
+ * has changed, so that it does not enter, stays as it is.
+ * @returns what became of each row, in the order given
+ */
+export async function enter(webhook: Webhook, entering: readonly Entering[]): Promise<Change[]> {
+  if (entering.length === 0) return [];
+  const now = new Date();
+  const looks = entering.map(({ place }) => lookAt(webhook, place, now).getTime());
+  const at = new Date(Math.min(...looks));
+  await inParallel(entering, PARALLEL_WRITES, ({ place }) => putPlace(place));
+  const isFirst = await wake(webhook, at);
+  const changes = await inParallel(entering, PARALLEL_WRITES, async ({ place, transition, row }) => {
+    const result = await change({ webhook_id: webhook.id, id: place.delivery_id }, transition, row);
+    if (result.row?.place !== place.entry) await removePlace(webhook.id, place.entry);
+    return result;
+  });
+  const hasEntered = changes.some((each, index) => each.row?.place === entering[index]?.place.entry);
+  if (isFirst && hasEntered) await callWorker(webhook, at);
+  return changes;
+}
+
+/** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. */
+function lookAt(webhook: Webhook, { due, is_asked }: Place, now: Date): Date {
+  if (is_asked) return now;
+  const circuit = checkCircuit(webhook, now);
+  const times = circuit.kind === "open" ? [now, new Date(due), circuit.probeAt] : [new Date(due)];
+  return new Date(Math.max(...times.map((time) => time.getTime())));
+}
+
+/**
+ * Lets a new delivery wait.
+ * @returns false when its row exists already
+ */
+export async function enterNew(webhook: Webhook, delivery: Delivery, due: Date, isAsked = false): Promise<boolean> {
+  const place = placeOf(delivery, due, isAsked);
+  const [result] = await enter(webhook, [{ place, transition: inserted(delivery, place) }]);
+  return result?.isWritten ?? false;
+}
+
+/** A new delivery that is to wait. */
+export interface NewWaiting {
+  webhook: Webhook;
+  delivery: Delivery;
+  due: Date;
+}
+
+/**
+ * Lets new deliveries wait. Those of one webhook share the write of its wake-up.
+ * @returns the number of those that had no row, and the errors of those that may not be stored
+ */
+export async function enterAll(
+  waiting: readonly NewWaiting[],
+): Promise<{ added: number; lost: Map<Delivery, unknown> }> {
+  const lines = [...Map.groupBy(waiting, ({ webhook }) => webhook.id).values()];
+  const lost = new Map<Delivery, unknown>();
+  const added = await inParallel(lines, PARALLEL_LINES, async (line) => {
+    const entering = line.map(({ delivery, due }) => {
+      const place = placeOf(delivery, due);
+      return { place, transition: inserted(delivery, place) };
+    });
+    const [entered] = await Promise.allSettled(line.slice(0, 1).map(({ webhook }) => enter(webhook, entering)));
+    if (entered?.status === "rejected") for (const { delivery } of line) lost.set(delivery, entered.reason);
+    return entered?.status === "fulfilled" ? entered.value.filter(({ isWritten }) => isWritten).length : 0;
+  });
+  return { added: added.reduce((sum, each) => sum + each, 0), lost };
+}
+
+/**
+ * Holds a new delivery of a webhook that is disabled or whose project is suspended. Reads the webhook again, and lets the
+ * delivery wait if it holds no deliveries any more: a recovery may have run before the row existed, and would not find it.
+ * @param readWebhook reads the webhook, strongly consistent
+ * @returns false when its row exists already
+ */
+export async function holdNew(delivery: Delivery, readWebhook: () => Promise<Webhook | undefined>): Promise<boolean> {
+  const { row, isWritten } = await change(delivery, insertedHeld(delivery));
+  if (row?.status !== "held") return isWritten;
+  const webhook = await readWebhook();
+  if (!webhook || holdsDeliveries(webhook)) return isWritten;
+  const place = placeOf(delivery, afterDuplicate(new Date()));
+  await enter(webhook, [{ place, transition: reopened(undefined, place), row }]);
+  return isWritten;
+}
+
+/** SQS delays a message by at most 15 minutes. The sweep calls the worker when a later time has come. */
+const MAX_DELAY_SECONDS = 900;
+
+/** Calls the worker of a webhook for the time `at`. Does not throw: a call that is not accepted is left to the sweep. */
+export async function callWorker({ project_id, id }: Pick<Webhook, "project_id" | "id">, at: Date): Promise<void> {
+  const delaySeconds = Math.max(0, (at.getTime() - Date.now()) / 1000);
+  if (delaySeconds <= MAX_DELAY_SECONDS) await enqueueWork([{ project_id, webhook_id: id }], delaySeconds);
+}
+
+/** Lets the worker of a webhook look at its line now, if anything waits there for a later time. */
+export async function nudge(webhook: Pick<Webhook, "project_id" | "id">): Promise<void> {
+  const now = new Date();
+  if (await lower(webhook, now)) await callWorker(webhook, now);
+}

@@ -1,0 +1,639 @@
+import type http from "node:http";
+import { jest } from "@jest/globals";
+import { work } from "../../../functions/attempts/work.ts";
+import { lease, placeOf, putPlace, wake } from "../../../functions/deliveries/backlog-store.ts";
+import { change } from "../../../functions/deliveries/change-delivery.ts";
+import type { Delivery, Trigger } from "../../../functions/deliveries/delivery.ts";
+import { cancelled, requested } from "../../../functions/deliveries/delivery-transitions.ts";
+import { handler as sweep } from "../../../functions/deliveries/sweep.ts";
+import { readHealth } from "../../../functions/webhooks/health-store.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
+import {
+  attempt,
+  givenLine,
+  requestAgain,
+  type SentMessage,
+  visitLine,
+  watchMessages,
+} from "../../support/attempts.ts";
+import { beforeHold, failDynamo, interceptDynamo, isCall, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import {
+  changeWakeUp,
+  changeWebhook,
+  givenDelivery,
+  givenWaiting,
+  givenWebhook,
+  newDelivery,
+  placesOf,
+  prepareDeliveries,
+  rowOf,
+  takeMessages,
+  wakeUpOf,
+  workCall,
+} from "../../support/deliveries.ts";
+import { eventually } from "../../support/eventually.ts";
+import { fakeDate } from "../../support/fake-date.ts";
+import { metricsIn, watchLog } from "../../support/metrics.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+
+/* The worker of a webhook, on a fake date. */
+
+let receiver: Receiver;
+let webhook: Webhook;
+let clock: ReturnType<typeof fakeDate>;
+let sent: SentMessage[];
+beforeAll(prepareDeliveries);
+beforeEach(async () => {
+  receiver = await startReceiver();
+  clock = fakeDate();
+  ({ webhook } = await givenWebhook({ url: receiver.url }));
+  sent = watchMessages();
+});
+afterEach(async () => {
+  restoreAws();
+  jest.useRealTimers();
+  jest.restoreAllMocks();
+  delete process.env.RETRY_SCHEDULE;
+  await takeMessages("slowDeliveries");
+  await receiver.close();
+});
+
+const at = (seconds: number) => new Date(Date.now() + 1_000 * seconds);
+const iso = (seconds: number) => at(seconds).toISOString();
+/** Ten minutes of failures: a probe every minute. */
+const openCircuit = (probeInSeconds = 0) =>
+  changeWebhook(webhook, { failing_since: iso(-600), probe_at: iso(probeInSeconds) });
+const webhookNow = async () => (await webhooks.find(webhook.project_id, webhook.id)) ?? webhook;
+const requestedIds = () => receiver.received.map(({ headers }) => String(headers["webhook-id"]));
+const idsOf = (rows: Pick<Delivery, "id">[]) => rows.map(({ id }) => id);
+const rowsNow = (rows: Delivery[]) => Promise.all(rows.map(rowOf));
+const statusesNow = async (rows: Delivery[]) => (await rowsNow(rows)).map(({ status }) => status);
+const firstOf = <T>([first]: T[]): T => {
+  if (first === undefined) throw new Error("nothing is given");
+  return first;
+};
+/** Takes the delays of the calls of the worker that were sent. */
+const takeCalls = () => sent.splice(0).map(({ delaySeconds, message }) => [message.kind, delaySeconds]);
+const requestsPerVisit = async () => {
+  const before = receiver.received.length;
+  await visitLine(webhook);
+  return receiver.received.length - before;
+};
+const enable = () => webhooks.update(webhook.project_id, webhook.id, { enabled: true }, iso(0));
+const changeUrl = () =>
+  webhooks.update(webhook.project_id, webhook.id, { url: `${receiver.url}/new`, enabled: true }, iso(0));
+const expectEmpty = async () => expect([await placesOf(webhook), await wakeUpOf(webhook)]).toEqual([[], undefined]);
+
+/** Lets the requests wait for their responses, which are numbered in the order of the line. */
+function holdResponses(line: Delivery[]): (index: number, code: number) => void {
+  const waiting = new Map<string, http.ServerResponse>();
+  receiver.respondWith(({ headers }, response) => void waiting.set(String(headers["webhook-id"]), response));
+  return (index, code) =>
+    waiting
+      .get(line[index]?.id ?? "")
+      ?.writeHead(code)
+      .end();
+}
+
+test("fifty requests at once, what a user waits for before the oldest; three failures in a row stop the visit", async () => {
+  process.env.RETRY_SCHEDULE = "600";
+  const old = await givenLine(webhook, 60);
+  const line = [await requestAgain(await givenDelivery(webhook)), ...old];
+  const respond = holdResponses(line);
+  const visit = visitLine(webhook);
+  await receiver.waitFor(50);
+  expect(requestedIds().toSorted()).toEqual(idsOf(line.slice(0, 50)).toSorted());
+  // Each response makes room for the next delivery. The redelivery does not count, and the success starts again.
+  for (const [index, code] of [500, 500, 500, 200, 500, 500].entries()) {
+    respond(index, code);
+    await receiver.waitFor(51 + index);
+    expect(requestedIds().at(-1)).toBe(line[50 + index]?.id);
+  }
+  respond(6, 500);
+  await eventually(async () => expect(await rowOf(line[6] ?? firstOf(line))).toMatchObject({ attempt_count: 1 }));
+  for (let index = 7; index < 56; index++) respond(index, 500);
+  await visit;
+  expect(receiver.received).toHaveLength(56);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(10) });
+  expect(takeCalls().at(-1)).toEqual(["work", 10]);
+  receiver.respondWith(200);
+  clock.advance(10);
+  await visitLine(webhook);
+  expect(requestedIds().slice(56).toSorted()).toEqual(idsOf(line.slice(56)).toSorted());
+});
+
+test("a visit goes on until nothing is due, with what enters meanwhile, and plans the next look", async () => {
+  const line = await givenLine(webhook, 120);
+  const later = await givenWaiting(webhook, { due: at(7) });
+  const old = await givenDelivery(webhook);
+  let late: Delivery | undefined;
+  receiver.respondWith(async (_, response) => {
+    if (receiver.received.length === 1) {
+      late = await givenWaiting(webhook, { due: at(-500) });
+      await requestAgain(old);
+    }
+    response.end();
+  });
+  takeCalls();
+  await visitLine(webhook);
+  expect(receiver.received).toHaveLength(122);
+  expect(await statusesNow([...line, old, late ?? later])).toEqual(Array(122).fill("succeeded"));
+  expect(await rowOf(later)).toEqual(later);
+  // Rows have entered, so the line is looked at once more before the wake-up moves.
+  expect(takeCalls().at(-1)).toEqual(["work", 0]);
+  await visitLine(webhook);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(7) });
+  expect(await wakeUpOf(webhook)).not.toHaveProperty("lease_until");
+  expect(takeCalls()).toEqual([["work", 7]]);
+});
+
+test("failures of what users wait for do not stop a visit", async () => {
+  receiver.respondWith(500);
+  jest.spyOn(Math, "random").mockReturnValue(0.5);
+  for (const row of [1, 2, 3].map(() => givenDelivery(webhook))) await requestAgain(await row);
+  await visitLine(webhook);
+  expect(receiver.received).toHaveLength(3);
+  await visitLine(webhook);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
+});
+
+test.each([
+  // The lease, two reads of the line, the end of the visit; for each delivery a read of 1 + 1 + 1, its row and its place.
+  ["a success", 200, ["BatchGetItem", "PutItem", "DeleteItem"], ["DeleteItem"], []],
+  // The webhook's mark as well. A retry puts its place first.
+  ["a retry", 500, ["BatchGetItem", "PutItem", "PutItem", "DeleteItem", "UpdateItem"], ["UpdateItem"], ["work"]],
+])("%s costs one write of the row", async (_, code, ofDelivery, end, messages) => {
+  await givenWaiting(webhook);
+  takeCalls();
+  receiver.respondWith(code);
+  const calls = watchDynamo();
+  await visitLine(webhook);
+  expect(calls.map(({ command }) => command.replace("Command", ""))).toEqual([
+    ...["UpdateItem", "Query", ...ofDelivery, "Query", "Query", ...end],
+  ]);
+  expect(takeCalls().map(([kind]) => kind)).toEqual(messages);
+});
+
+test("a first attempt that waited does not count as such: it waited for the receiver", async () => {
+  await givenWaiting(webhook, { due: at(-1), event_received_at: iso(-1) });
+  const lines = watchLog();
+  await visitLine(webhook);
+  const { attempts, firstAttemptSuccess, eventToFirstAttempt, deliveryLatency } = metricsIn(lines);
+  expect([attempts, firstAttemptSuccess, eventToFirstAttempt, deliveryLatency?.length]).toEqual([
+    [1],
+    undefined,
+    undefined,
+    1,
+  ]);
+});
+
+describe("the lease", () => {
+  test("keeps all other workers away, while the line is not due too", async () => {
+    const rows = await givenLine(webhook, 3);
+    const waiting: http.ServerResponse[] = [];
+    receiver.respondWith((_, response) => void waiting.push(response));
+    const visit = visitLine(webhook, 50_000);
+    await receiver.waitFor(3);
+    expect(await wakeUpOf(webhook)).toMatchObject({ lease_until: iso(55) });
+    clock.advance(55);
+    expect(await requestsPerVisit()).toBe(0);
+    for (const response of waiting) response.end();
+    await visit;
+    expect(await statusesNow(rows)).toEqual(Array(3).fill("succeeded"));
+    await givenWaiting(webhook, { due: at(5) });
+    expect(await requestsPerVisit()).toBe(0);
+  });
+
+  test("lasts for the longest life of a process, where that is not known", async () => {
+    await givenWaiting(webhook);
+    receiver.respondWith(async (_, response) => {
+      expect(await wakeUpOf(webhook)).toMatchObject({ lease_until: iso(65) });
+      response.end();
+    });
+    await work(workCall(webhook), () => Number.POSITIVE_INFINITY);
+    await expectEmpty();
+  });
+
+  test("of a process that ended ends, and the sweep calls the next worker", async () => {
+    const row = await givenWaiting(webhook);
+    takeCalls();
+    const enoughTime = { getRemainingTimeInMillis: () => 50_000 };
+    expect(await lease(webhook, "killed", at(0), at(65))).toBeDefined();
+    clock.advance(65);
+    await sweep({}, enoughTime);
+    expect(takeCalls()).toContainEqual(["work", 0]);
+    expect(await requestsPerVisit()).toBe(0);
+    clock.advance(0.001);
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+  });
+
+  test("is taken by a worker whose write the SDK repeats", async () => {
+    const row = await givenWaiting(webhook);
+    interceptDynamo(async (call, proceed) => {
+      if (JSON.stringify(call.input).includes("lease_until = :until")) await proceed();
+      return proceed();
+    });
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded" });
+  });
+});
+
+test.each([
+  [44_999, 0],
+  [45_000, 2],
+])("with %i ms left, a visit makes %i attempts, and leaves the rest to the next", async (remainingMs, count) => {
+  await givenLine(webhook, 2);
+  takeCalls();
+  await visitLine(webhook, remainingMs);
+  expect(receiver.received).toHaveLength(count);
+  expect(takeCalls()).toEqual(count === 0 ? [["work", 0]] : []);
+  await visitLine(webhook);
+  expect(receiver.received).toHaveLength(2);
+});
+
+describe("while the circuit is open", () => {
+  let line: Delivery[];
+  beforeEach(async () => {
+    line = await givenLine(webhook, 5);
+    await openCircuit();
+  });
+
+  test("the oldest row is the probe; after its failure the others stay, until the next one is due", async () => {
+    receiver.respondWith(500);
+    const [, ...others] = line;
+    await visitLine(webhook);
+    expect(requestedIds()).toEqual([line[0]?.id]);
+    expect(await rowsNow(others)).toEqual(others);
+    expect(await webhookNow()).toMatchObject({ failing_since: iso(-600), probe_at: iso(60) });
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(60), probed_id: line[0]?.id });
+    expect(takeCalls().at(-1)).toEqual(["work", 60]);
+    expect(await requestsPerVisit()).toBe(0);
+    clock.advance(60);
+    expect(await requestsPerVisit()).toBe(1);
+    expect(requestedIds()).toEqual(idsOf(line.slice(0, 2)));
+  });
+
+  test("a failed probe costs as much with 5 rows as with 55", async () => {
+    receiver.respondWith(500);
+    await visitLine(webhook);
+    const costOfProbe = async () => {
+      clock.advance(300);
+      const calls = watchDynamo();
+      await visitLine(webhook);
+      return calls.map(({ command }) => command.replace("Command", ""));
+    };
+    const expected = [
+      // Lease, line, row, probe, the place and the row of the retry, its place before, the line again, the end.
+      ...["UpdateItem", "Query", "BatchGetItem", "UpdateItem", "PutItem", "PutItem", "DeleteItem"],
+      ...["Query", "UpdateItem"],
+    ];
+    expect(await costOfProbe()).toEqual(expected);
+    await givenLine(webhook, 50);
+    expect(await costOfProbe()).toEqual(expected);
+  });
+
+  test("a probe that is not due yet, or that another process has made, is waited for", async () => {
+    await openCircuit(20);
+    await visitLine(webhook);
+    expect(receiver.received).toEqual([]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(20) });
+    clock.advance(20);
+    interceptDynamo(async (call, proceed) => {
+      if (isCall(call, "UpdateItem", "webhooks")) {
+        restoreAws();
+        await changeWebhook(webhook, { probe_at: iso(30) });
+      }
+      return proceed();
+    });
+    await visitLine(webhook);
+    expect(receiver.received).toEqual([]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
+  });
+
+  test("after a success all others are sent in the same visit, many at once", async () => {
+    line = await givenLine(webhook, 25);
+    const waiting: http.ServerResponse[] = [];
+    receiver.respondWith((_, response) => {
+      waiting.push(response);
+      // The probe alone, then all 29 others.
+      if ([1, 30].includes(receiver.received.length)) for (const each of waiting.splice(0)) each.end();
+    });
+    await visitLine(webhook);
+    expect(receiver.received).toHaveLength(30);
+    expect(await statusesNow(line)).toEqual(Array(25).fill("succeeded"));
+    expect(await webhookNow()).toEqual(webhook);
+    await expectEmpty();
+  });
+
+  test("what users wait for is sent without a probe, which is the oldest of the others", async () => {
+    await openCircuit(20);
+    const asked = await requestAgain(await givenDelivery(webhook));
+    receiver.respondWith(500);
+    await visitLine(webhook);
+    expect(requestedIds()).toEqual([asked.id]);
+    await requestAgain(await givenDelivery(webhook));
+    clock.advance(20);
+    receiver.respondWith(({ headers }, response) =>
+      response.writeHead(headers["webhook-id"] === line[0]?.id ? 200 : 500).end(),
+    );
+    await visitLine(webhook);
+    expect((await rowsNow(line)).map(({ attempt_count }) => attempt_count)).toEqual(Array(5).fill(1));
+    expect(await statusesNow(line)).toEqual(["succeeded", ...Array(4).fill("pending")]);
+  });
+
+  test("the webhook is probing, with the error of the latest probe, and failing when nothing waits", async () => {
+    const healthNow = async () => readHealth(await webhookNow(), new Date());
+    const since = iso(-600);
+    expect(await healthNow()).toMatchObject({ state: "probing", since, next_probe_at: iso(0), last_error: null });
+    for (const code of [503, 401]) {
+      receiver.respondWith(code);
+      await visitLine(webhook);
+      expect(await healthNow()).toMatchObject({
+        state: "probing",
+        since,
+        last_success_at: null,
+        next_probe_at: (await webhookNow()).probe_at,
+        last_error: { hint: expect.stringContaining(String(code)) },
+      });
+      clock.advance(300);
+    }
+    for (const row of line) await change(row, cancelled, await rowOf(row));
+    await visitLine(webhook);
+    await expectEmpty();
+    expect(await healthNow()).toMatchObject({ state: "failing", next_probe_at: null });
+  });
+});
+
+describe("a webhook that has changed", () => {
+  test("was deleted: its rows are cancelled", async () => {
+    const rows = await givenLine(webhook, 3);
+    await webhooks.remove(webhook.project_id, webhook.id);
+    await visitLine(webhook);
+    expect(receiver.received).toEqual([]);
+    expect(await statusesNow(rows)).toEqual(Array(3).fill("cancelled"));
+    await expectEmpty();
+  });
+
+  test("is read again before each request", async () => {
+    const rows = await givenLine(webhook, 60);
+    const respond = holdResponses(rows);
+    const visit = visitLine(webhook);
+    await receiver.waitFor(50);
+    await changeWebhook(webhook, { disabled_at: iso(0) });
+    for (let index = 0; index < 50; index++) respond(index, 200);
+    await visit;
+    expect(receiver.received).toHaveLength(50);
+    expect(await statusesNow(rows)).toEqual([...Array(50).fill("succeeded"), ...Array(10).fill("held")]);
+  });
+
+  const disabled = { disabled_at: new Date(0).toISOString(), disabled_reason: "failing" } as const;
+  test.each<[Trigger, string, Partial<Webhook>, Delivery["status"]]>([
+    ["schedule", "disabled", disabled, "held"],
+    ["recover", "disabled", disabled, "held"],
+    ["redeliver", "disabled", disabled, "succeeded"],
+    ["test", "disabled", disabled, "succeeded"],
+    ["schedule", "suspended", { suspended_at: new Date(0).toISOString() }, "held"],
+    ["redeliver", "suspended", { suspended_at: new Date(0).toISOString() }, "held"],
+    ["test", "suspended", { suspended_at: new Date(0).toISOString() }, "held"],
+  ])("a %s of a webhook that is %s becomes %s", async (trigger, _, state, status) => {
+    await changeWebhook(webhook, state);
+    const row = await givenWaiting(webhook, trigger === "schedule" ? {} : { trigger });
+    await visitLine(webhook);
+    expect(receiver.received).toHaveLength(status === "succeeded" ? 1 : 0);
+    const now = await rowOf(row);
+    expect(now).toMatchObject({ status, attempt_count: status === "held" ? 0 : 1 });
+    if (status === "held") expect(now).not.toHaveProperty("next_attempt_at");
+    await expectEmpty();
+  });
+
+  test.each<[string, Partial<Webhook>, () => Promise<unknown>]>([
+    ["enabled", { disabled_at: new Date(0).toISOString() }, () => enable()],
+    ["given a new URL", { disabled_at: new Date(0).toISOString(), disabled_reason: "gone" }, () => changeUrl()],
+  ])("is %s before a hold is written: the row waits again", async (_, state, act) => {
+    await changeWebhook(webhook, state);
+    const row = await givenWaiting(webhook);
+    beforeHold(act);
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "pending", place: row.place });
+    restoreAws();
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded" });
+  });
+
+  test("the second look of a hold that a crash interrupted is taken by the next visit", async () => {
+    await changeWebhook(webhook, disabled);
+    const row = await givenWaiting(webhook);
+    failDynamo((call) => isCall(call, "GetItem", "webhooks"));
+    await visitLine(webhook);
+    restoreAws();
+    expect(await rowOf(row)).toMatchObject({ status: "held", place: row.place });
+    await enable();
+    clock.advance(60);
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "pending" });
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded" });
+    await expectEmpty();
+  });
+
+  test("410 holds what waits behind it", async () => {
+    receiver.respondWith(410);
+    const rows = await givenLine(webhook, 2);
+    await openCircuit();
+    await visitLine(webhook);
+    clock.advance(60);
+    await visitLine(webhook);
+    expect(await statusesNow(rows)).toEqual(["failed", "held"]);
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+describe("a delivery that is requested during its attempt", () => {
+  test.each([200, 500])("(%i) is sent again after it, by the next visit", async (code) => {
+    const row = await givenWaiting(webhook);
+    receiver.respondWith(async (_, response) => {
+      if (receiver.received.length === 1) await requestAgain(row);
+      response.writeHead(receiver.received.length === 1 ? code : 200).end();
+    });
+    await visitLine(webhook);
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded", attempts: [{}, { trigger: "redeliver" }] });
+    expect(receiver.received).toHaveLength(2);
+    await expectEmpty();
+  });
+
+  test("is not sent twice at once by the same visit", async () => {
+    const line = await givenLine(webhook, 51);
+    const row = firstOf(line);
+    // Its next place is written when the visit reads the line, and its row during its attempt.
+    const place = placeOf(row, at(-0.5));
+    await putPlace(place);
+    const respond = holdResponses(line);
+    const visit = visitLine(webhook);
+    await receiver.waitFor(50);
+    await change(row, requested("recover", place, at(0)), row);
+    respond(1, 200);
+    respond(2, 200);
+    await receiver.waitFor(51);
+    for (let index = 3; index < 51; index++) respond(index, 200);
+    await eventually(async () => expect(await statusesNow(line.slice(1))).toEqual(Array(50).fill("succeeded")));
+    respond(0, 200);
+    await visit;
+    expect(receiver.received).toHaveLength(51);
+    receiver.respondWith(200);
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded", attempts: [{}, { trigger: "recover" }] });
+  });
+});
+
+describe("a place that no row names", () => {
+  /** Puts a place as a process does that ends before it writes its row. */
+  async function givenLeftover(ageSeconds: number): Promise<Delivery> {
+    const delivery = newDelivery(webhook, at(-ageSeconds));
+    await putPlace({ ...placeOf(delivery, at(-ageSeconds)), written_at: iso(-ageSeconds) });
+    await wake(webhook, at(-ageSeconds));
+    return delivery;
+  }
+
+  test("is kept for two minutes, because its row may be about to be written", async () => {
+    await givenLeftover(0);
+    for (let seconds = 0; seconds <= 120; seconds += 5) {
+      await visitLine(webhook);
+      expect(await placesOf(webhook)).toHaveLength(1);
+      expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
+      clock.advance(5);
+    }
+    await visitLine(webhook);
+    await expectEmpty();
+  });
+
+  test("of a row that has another place, or is over, is removed without a request", async () => {
+    const row = await givenWaiting(webhook, { due: at(60) });
+    const over = await givenDelivery(webhook);
+    for (const { id } of [row, over]) {
+      await putPlace({ ...placeOf({ webhook_id: webhook.id, id }, at(-300)), written_at: iso(-121) });
+    }
+    await wake(webhook, at(-1));
+    await visitLine(webhook);
+    expect(receiver.received).toEqual([]);
+    expect(idsOf(await rowsNow([row, over]))).toEqual(idsOf([row, over]));
+    expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([row.place]);
+  });
+
+  test("of a carried attempt that cannot be removed does not lead to a second request", async () => {
+    const row = await givenWaiting(webhook, { due: at(75) });
+    failDynamo(({ command }) => command === "DeleteItemCommand");
+    await attempt(row);
+    restoreAws();
+    expect(await placesOf(webhook)).toHaveLength(1);
+    clock.advance(130);
+    await visitLine(webhook);
+    expect(receiver.received).toHaveLength(1);
+    await expectEmpty();
+  });
+});
+
+test("a row that cannot be read does not hold up the others, and is tried again after a minute", async () => {
+  const rows = await givenLine(webhook, 5);
+  const broken = rows[1]?.id ?? "";
+  const lines = watchLog();
+  failDynamo(({ command, input }) => command === "BatchGetItemCommand" && JSON.stringify(input).includes(broken));
+  await visitLine(webhook);
+  restoreAws();
+  expect(await statusesNow(rows)).toEqual(["succeeded", "pending", ...Array(3).fill("succeeded")]);
+  expect(lines.filter(({ level }) => level === "error")).toMatchObject([{ message: "delivery not sent" }]);
+  expect(metricsIn(lines).messagesFailed).toEqual([1]);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(60) });
+  clock.advance(60);
+  await visitLine(webhook);
+  expect(await statusesNow(rows)).toEqual(Array(5).fill("succeeded"));
+});
+
+test("a row whose webhook cannot be updated does not hold up those that are due before it is tried again", async () => {
+  process.env.RETRY_SCHEDULE = "600";
+  receiver.respondWith(500);
+  await givenWaiting(webhook);
+  await givenWaiting(webhook, { due: at(3) });
+  failDynamo((call) => isCall(call, "UpdateItem", "webhooks"));
+  await visitLine(webhook);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(3) });
+});
+
+describe("the end of a visit", () => {
+  /** Runs `act` once, after the worker has read its line for the last time. */
+  function beforeEnd(act: () => Promise<unknown>): void {
+    let hasActed = false;
+    interceptDynamo(async ({ command, input }, proceed) => {
+      const output = await proceed();
+      if (command === "QueryCommand" && input.Limit === 1 && !hasActed) {
+        hasActed = true;
+        await act();
+      }
+      return output;
+    });
+  }
+
+  test.each([0, 60])("removes no wake-up, and looks again, when a row enters that is due in %i s", async (seconds) => {
+    await givenWaiting(webhook);
+    let late: Delivery | undefined;
+    beforeEnd(async () => {
+      late = await givenWaiting(webhook, { due: at(seconds) });
+    });
+    takeCalls();
+    await visitLine(webhook);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(0), wakes: 2 });
+    expect(takeCalls()).toContainEqual(["work", 0]);
+    clock.advance(seconds);
+    await visitLine(webhook);
+    expect(await rowOf(late ?? firstOf([]))).toMatchObject({ status: "succeeded" });
+  });
+
+  test("plans no later look when a row enters", async () => {
+    await givenWaiting(webhook, { due: at(600) });
+    await changeWakeUp(webhook, { due: iso(0) });
+    beforeEnd(() => givenWaiting(webhook, { due: at(5) }));
+    await visitLine(webhook);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(0) });
+    await visitLine(webhook);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
+  });
+
+  test("does nothing when another worker has the line by then", async () => {
+    await givenWaiting(webhook);
+    beforeEnd(() => changeWakeUp(webhook, { lease_id: "another", lease_until: iso(60) }));
+    await visitLine(webhook);
+    expect(await wakeUpOf(webhook)).toMatchObject({ lease_id: "another", lease_until: iso(60) });
+  });
+
+  test("is repeated by the sweep when it fails", async () => {
+    await givenWaiting(webhook);
+    failDynamo(({ command, input }) => command === "DeleteItemCommand" && JSON.stringify(input).includes("wake-up"));
+    await expect(work(workCall(webhook), () => 60_000)).rejects.toThrow("slow down");
+    restoreAws();
+    clock.advance(66);
+    await visitLine(webhook);
+    await expectEmpty();
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+test("a retry whose time has come is made in the same visit", async () => {
+  process.env.RETRY_SCHEDULE = "0,0";
+  receiver.respondWith((_, response) => {
+    clock.advance(1);
+    response.writeHead(receiver.received.length < 3 ? 500 : 200).end();
+  });
+  const row = await givenWaiting(webhook);
+  await visitLine(webhook);
+  expect(await rowOf(row)).toMatchObject({ status: "succeeded", attempt_count: 3 });
+  await expectEmpty();
+});
+
+test("the line of another webhook is left alone", async () => {
+  const { webhook: other } = await givenWebhook({ url: receiver.url, projectId: webhook.project_id });
+  const rows = [await givenWaiting(webhook), await givenWaiting(other)];
+  await visitLine(webhook);
+  expect(await statusesNow(rows)).toEqual(["succeeded", "pending"]);
+});

@@ -1,0 +1,232 @@
+import { randomUUID } from "node:crypto";
+import {
+  DUE_SHARDS,
+  dueOf,
+  endVisit,
+  findOverdue,
+  findPlaces,
+  lease,
+  lower,
+  placeOf,
+  putPlace,
+  removePlace,
+  wake,
+} from "../../../functions/deliveries/backlog-store.ts";
+import { loseNextResponse, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { prepareDeliveries, wakeUpOf } from "../../support/deliveries.ts";
+
+/* The line of places of a webhook, and its wake-up. */
+
+const now = new Date("2026-03-01T12:00:00.000Z");
+const at = (seconds: number) => new Date(now.getTime() + seconds * 1000);
+
+let webhook: { project_id: string; id: string };
+beforeAll(prepareDeliveries);
+beforeEach(() => {
+  webhook = { project_id: randomUUID(), id: randomUUID() };
+});
+afterEach(restoreAws);
+
+const wakeUp = () => wakeUpOf(webhook);
+
+describe("a line", () => {
+  const newPlace = (seconds: number, isAsked = false, id: string = randomUUID()) =>
+    placeOf({ webhook_id: webhook.id, id }, at(seconds), isAsked);
+
+  test("is in order of what users wait for, then of due time, then of the events", async () => {
+    const [early, late] = ["01950000-0000-7000-8000-000000000001", "01950000-0000-7000-8000-000000000002"];
+    const ordered = [
+      newPlace(99, true),
+      newPlace(-60),
+      newPlace(0, false, early),
+      newPlace(0, false, late),
+      newPlace(60),
+    ];
+    for (const place of ordered.toReversed()) await putPlace(place);
+    await putPlace(placeOf({ webhook_id: randomUUID(), id: early }, at(0)));
+    expect(await findPlaces(webhook.id, 10)).toEqual(ordered);
+    expect(await findPlaces(webhook.id, 2)).toEqual(ordered.slice(0, 2));
+    expect(await findPlaces(webhook.id, 2, { after: ordered[1]?.entry })).toEqual(ordered.slice(2, 4));
+    expect(await findPlaces(webhook.id, 10, { dueUntil: at(0) })).toEqual(ordered.slice(0, 4));
+    await removePlace(webhook.id, ordered[0]?.entry ?? "");
+    expect(await findPlaces(webhook.id, 10)).toEqual(ordered.slice(1));
+  });
+
+  test("has a place of its own for each plan of a delivery, which names the time that it is due", () => {
+    const [one, two] = [newPlace(7, false, "d"), newPlace(7, false, "d")];
+    expect(one.entry).not.toBe(two.entry);
+    expect([dueOf(one.entry), dueOf(newPlace(7, true).entry)]).toEqual([at(7).toISOString(), at(7).toISOString()]);
+  });
+});
+
+describe("wake", () => {
+  test("writes the wake-up of the first row, and asks for a message", async () => {
+    expect(await wake(webhook, at(60))).toBe(true);
+    expect(await wakeUp()).toEqual({
+      line: `wake-up#${webhook.id}`,
+      entry: webhook.project_id,
+      due: at(60).toISOString(),
+      due_shard: expect.any(Number),
+      wakes: 1,
+    });
+  });
+
+  test.each([
+    ["keeps an earlier look, without a message", 90, false, 60],
+    ["keeps a look at the same time, without a message", 60, false, 60],
+    ["moves a later look forward, with a message", 30, true, 30],
+  ])("%s, and counts the row", async (_, seconds, isFirst, due) => {
+    await wake(webhook, at(60));
+    expect(await wake(webhook, at(seconds))).toBe(isFirst);
+    expect(await wakeUp()).toMatchObject({ due: at(due).toISOString(), wakes: 2 });
+  });
+
+  test("spreads the wake-ups over all shards of the index, for a write each", async () => {
+    const ids = Array.from({ length: 300 }, () => randomUUID());
+    const calls = watchDynamo();
+    await Promise.all(ids.map((id) => wake({ ...webhook, id }, at(-99))));
+    expect(calls).toHaveLength(300);
+    const found = new Set<string>();
+    for (let shard = 0; shard < DUE_SHARDS; shard++) {
+      const { wakeUps } = await findOverdue(shard, now, 100);
+      const own = wakeUps.filter(({ project_id }) => project_id === webhook.project_id);
+      expect(own.length).toBeGreaterThan(0);
+      for (const { id, due } of own) {
+        found.add(id);
+        expect(due).toBe(at(-99).toISOString());
+      }
+    }
+    expect([...found].sort()).toEqual(ids.sort());
+  });
+});
+
+test.each([
+  ["moves a later look forward", 60, 0, true, 0],
+  ["leaves an earlier look", -5, 0, false, -5],
+  ["leaves a look at the same time", 0, 0, false, 0],
+])("lower %s, and counts no row", async (_, planned, to, isChanged, due) => {
+  await wake(webhook, at(planned));
+  expect(await lower(webhook, at(to))).toBe(isChanged);
+  expect(await wakeUp()).toMatchObject({ due: at(due).toISOString(), wakes: 1 });
+});
+
+test("lower creates no wake-up", async () => {
+  expect(await lower(webhook, now)).toBe(false);
+  expect(await wakeUp()).toBeUndefined();
+});
+
+describe("the lease of a line", () => {
+  const until = at(65);
+
+  test.each<[string, number | undefined, number, boolean]>([
+    ["is given for a wake-up that is due", 0, 0, true],
+    ["is not given before the wake-up is due", 1, 0, false],
+    ["is not given without a wake-up", undefined, 0, false],
+    ["is not given while another visit has it", 0, 65, false],
+    ["is given after that of another visit has ended", 0, 66, true],
+  ])("%s", async (_, due, seconds, isGiven) => {
+    if (due !== undefined) await wake(webhook, at(due));
+    if (seconds > 0) await lease(webhook, "other", now, until);
+    const leased = await lease(webhook, "own", at(seconds), at(seconds + 65));
+    expect(leased?.lease_id).toBe(isGiven ? "own" : undefined);
+    if (isGiven) expect(await wakeUp()).toMatchObject({ lease_id: "own", lease_until: at(seconds + 65).toISOString() });
+  });
+
+  test("is given to one of twenty visits", async () => {
+    await wake(webhook, now);
+    const leased = await Promise.all(Array.from({ length: 20 }, (_, n) => lease(webhook, `visit-${n}`, now, until)));
+    expect(leased.filter((each) => each !== undefined)).toHaveLength(1);
+  });
+});
+
+describe("the end of a visit", () => {
+  const leaseId = "own";
+  const end = (next: Date | undefined, changes = {}) => endVisit(webhook, 1, { leaseId, next, ...changes }, at(10));
+  beforeEach(async () => {
+    await wake(webhook, now);
+    await lease(webhook, leaseId, now, at(65));
+  });
+  const free = () => ({
+    ...{ line: `wake-up#${webhook.id}`, entry: webhook.project_id, due_shard: expect.any(Number) },
+  });
+
+  test("removes the wake-up when nothing waits", async () => {
+    expect(await end(undefined)).toBe(true);
+    expect(await wakeUp()).toBeUndefined();
+  });
+
+  test("plans the next look and gives the lease back", async () => {
+    expect(await end(at(300), { probedId: "d" })).toBe(true);
+    expect(await wakeUp()).toEqual({ ...free(), due: at(300).toISOString(), wakes: 1, probed_id: "d" });
+    // The probe before stays when the next visit has none.
+    await lease(webhook, leaseId, at(300), at(365));
+    await end(at(900));
+    expect(await wakeUp()).toMatchObject({ probed_id: "d" });
+  });
+
+  test.each<[string, Date | undefined]>([
+    ["is not removed", undefined],
+    ["is not planned for later", at(300)],
+  ])("when a row has entered since the lease, the wake-up %s: it is due now, without a lease", async (_, next) => {
+    await wake(webhook, at(5));
+    expect(await end(next, { probedId: "d" })).toBe(false);
+    expect(await wakeUp()).toEqual({ ...free(), due: at(10).toISOString(), wakes: 2, probed_id: "d" });
+  });
+
+  test.each<[string, Date | undefined]>([
+    ["remove", undefined],
+    ["plan", at(300)],
+  ])("does not %s the wake-up that another visit has leased", async (_, next) => {
+    await lease(webhook, "other", at(66), at(131));
+    const before = await wakeUp();
+    expect(await end(next)).toBe(true);
+    expect(await wakeUp()).toEqual(before);
+  });
+});
+
+describe("when the SDK repeats", () => {
+  const leased = async () => {
+    await wake(webhook, now);
+    await lease(webhook, "own", now, at(65));
+  };
+  const end = (next: Date | undefined) => endVisit(webhook, 1, { leaseId: "own", next }, at(10));
+
+  test.each<[string, string, () => Promise<unknown>, () => Promise<unknown>, unknown]>([
+    [
+      "a lease, the visit has it",
+      "Update",
+      () => wake(webhook, now),
+      async () => (await lease(webhook, "own", now, at(65)))?.lease_id,
+      "own",
+    ],
+    ["the plan of the next look, it is planned", "Update", leased, () => end(at(300)), true],
+    ["the removal of a wake-up, it is removed", "Delete", leased, () => end(undefined), true],
+  ])("%s", async (_, command, given, run, result) => {
+    await given();
+    const sent = loseNextResponse(`${command}ItemCommand`);
+    expect(await run()).toBe(result);
+    expect(sent.requests).toBe(2);
+  });
+
+  test("the first write of a wake-up, it exists and counts once more", async () => {
+    loseNextResponse("UpdateItemCommand");
+    await wake(webhook, at(60));
+    expect(await wakeUp()).toMatchObject({ due: at(60).toISOString(), wakes: 2 });
+  });
+});
+
+test("overdue wake-ups are read longest overdue first, page by page, without those that are due later", async () => {
+  // The same last digits: the same shard.
+  const ids = Array.from({ length: 5 }, () => `${randomUUID().slice(0, -8)}00000007`);
+  const dues = [-20, -30, 1, -10, 0];
+  for (const [n, id] of ids.entries()) await wake({ ...webhook, id }, at(dues[n] ?? 0));
+  const own: string[] = [];
+  let after: Record<string, unknown> | undefined;
+  do {
+    const { wakeUps, next } = await findOverdue(7, now, 2, after);
+    expect(wakeUps.length).toBeLessThanOrEqual(2);
+    own.push(...wakeUps.filter(({ project_id }) => project_id === webhook.project_id).map(({ id }) => id));
+    after = next;
+  } while (after);
+  expect(own).toEqual([1, 0, 3, 4].map((n) => ids[n]));
+});

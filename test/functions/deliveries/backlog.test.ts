@@ -1,0 +1,260 @@
+import { type Entering, enter, enterNew, holdNew, nudge } from "../../../functions/deliveries/backlog.ts";
+import { placeOf } from "../../../functions/deliveries/backlog-store.ts";
+import { change } from "../../../functions/deliveries/change-delivery.ts";
+import type { Delivery } from "../../../functions/deliveries/delivery.ts";
+import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
+import { inserted, insertedHeld, requested } from "../../../functions/deliveries/delivery-transitions.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import { watchMessages } from "../../support/attempts.ts";
+import { interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import {
+  changeWakeUp,
+  givenDelivery,
+  givenWaiting,
+  givenWebhook,
+  newDelivery,
+  placesOf,
+  prepareDeliveries,
+  rowOf,
+  takeDeliveryMessages,
+  wakeUpOf,
+  workCall,
+} from "../../support/deliveries.ts";
+
+/* The way into the backlog: place, wake-up, row, message. */
+
+const fromNow = (seconds: number) => new Date(Date.now() + seconds * 1000);
+
+let webhook: Webhook;
+beforeAll(prepareDeliveries);
+beforeEach(async () => {
+  ({ webhook } = await givenWebhook());
+});
+afterEach(async () => {
+  restoreAws();
+  await takeDeliveryMessages();
+});
+
+const entering = (due: Date, delivery = newDelivery(webhook), isAsked = false): Entering & { delivery: Delivery } => {
+  const place = placeOf(delivery, due, isAsked);
+  return { place, transition: inserted(delivery, place), delivery };
+};
+const work = (delaySeconds: number, of = webhook) => ({
+  ...{ queue: "slowDeliveries", group: of.project_id },
+  ...{ delaySeconds, message: workCall(of) },
+});
+
+/** While a row waits, it has a place, and a wake-up that is not later. */
+async function expectInvariant({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">): Promise<boolean> {
+  const row = await deliveries.find(webhook_id, id);
+  if (row?.status !== "pending") return false;
+  const place = (await placesOf(webhook)).find(({ entry }) => entry === row.place);
+  expect(place).toMatchObject({ delivery_id: id, due: row.next_attempt_at });
+  const { due = "none" } = (await wakeUpOf(webhook)) ?? {};
+  expect(Date.parse(due)).toBeLessThanOrEqual(Math.max(Date.now(), Date.parse(place?.due ?? "")));
+  return true;
+}
+
+describe("a row that enters", () => {
+  test("has a place, a wake-up and one message to the worker, for four writes", async () => {
+    const due = fromNow(75);
+    const { delivery, ...one } = entering(due);
+    const [calls, messages] = [watchDynamo(), watchMessages()];
+    const [result] = await enter(webhook, [one]);
+    expect(calls.map(({ command, units }) => [command, units])).toEqual([
+      ["PutItemCommand", 1],
+      // The wake-up and its entry in the index.
+      ["UpdateItemCommand", 2],
+      ["PutItemCommand", 1],
+    ]);
+    expect(result).toMatchObject({
+      isWritten: true,
+      row: { ...delivery, place: one.place.entry, next_attempt_at: due.toISOString() },
+    });
+    expect(await placesOf(webhook)).toEqual([one.place]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: due.toISOString(), wakes: 1 });
+    expect(messages).toEqual([work(75)]);
+  });
+
+  test("costs three writes and no message when a look is planned before", async () => {
+    await givenWaiting(webhook, { due: fromNow(5) });
+    const [calls, messages] = [watchDynamo(), watchMessages()];
+    await enter(webhook, [entering(fromNow(10))]);
+    expect(calls.map(({ units }) => units)).toEqual([1, 1, 1]);
+    expect(messages).toEqual([]);
+  });
+
+  test("with many others shares the wake-up and the message", async () => {
+    const [calls, messages] = [watchDynamo(), watchMessages()];
+    const all = Array.from({ length: 120 }, (_, n) => entering(fromNow(n)));
+    const changes = await enter(webhook, all);
+    expect(changes.map(({ row }) => row?.id)).toEqual(all.map(({ delivery }) => delivery.id));
+    expect(calls.reduce((sum, { units }) => sum + units, 0)).toBe(120 * 2 + 2);
+    expect(messages).toHaveLength(1);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: all[0]?.place.due });
+  });
+
+  test("beyond the maximum delay of a message is left to the sweep", async () => {
+    const messages = watchMessages();
+    await enter(webhook, [entering(fromNow(905))]);
+    expect(messages).toEqual([]);
+    expect(await wakeUpOf(webhook)).toBeDefined();
+  });
+
+  test("moves a later look forward, and calls the worker", async () => {
+    await givenWaiting(webhook, { due: fromNow(3_600) });
+    const messages = watchMessages();
+    const one = entering(fromNow(0));
+    await enter(webhook, [one]);
+    expect(messages).toEqual([work(0)]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: one.place.due, wakes: 2 });
+  });
+
+  test("stays as it is when it exists, and leaves neither a place nor a message", async () => {
+    const row = await givenDelivery(webhook);
+    const messages = watchMessages();
+    const { delivery: _, ...again } = entering(fromNow(0), row);
+    expect(await enter(webhook, [again])).toMatchObject([{ isWritten: false, row }]);
+    expect(await placesOf(webhook)).toEqual([]);
+    expect(messages).toEqual([]);
+  });
+});
+
+describe("the look at a place", () => {
+  const probeAt = fromNow(200);
+  const open = { failing_since: fromNow(-600).toISOString(), probe_at: probeAt.toISOString() };
+  test.each<[string, Partial<Webhook>, number, boolean, () => Date]>([
+    ["is at its due time", {}, 60, false, () => fromNow(60)],
+    ["is now for what a user asked for", open, 0, true, () => fromNow(0)],
+    ["is at the next probe while the circuit is open", open, 0, false, () => probeAt],
+    ["is at its due time when that is after the next probe", open, 500, false, () => fromNow(500)],
+    [
+      "is now when the probe is overdue",
+      { ...open, probe_at: fromNow(-9).toISOString() },
+      -60,
+      false,
+      () => fromNow(0),
+    ],
+  ])("%s", async (_, health, seconds, isAsked, at) => {
+    await enter({ ...webhook, ...health }, [entering(fromNow(seconds), newDelivery(webhook), isAsked)]);
+    const { due = "" } = (await wakeUpOf(webhook)) ?? {};
+    expect(Math.abs(Date.parse(due) - at().getTime())).toBeLessThan(2_000);
+  });
+});
+
+/** Fails one of the writes, before or after it takes effect, and all that follow, as when the process dies. */
+function dieAt(write: number, isAfter: boolean): void {
+  let writes = 0;
+  const fail = () => Promise.reject(new Error("died"));
+  interceptDynamo(async ({ command }, send) => {
+    if (!/^(Put|Update|Delete)/.test(command)) return send();
+    writes += 1;
+    if (writes === write && isAfter) await send();
+    return writes < write ? send() : fail();
+  });
+  interceptSqs(fail);
+}
+
+test.each([
+  ["before it takes effect", "a new delivery", false],
+  ["after it took effect", "a new delivery", true],
+  ["before it takes effect", "a redelivery", false],
+  ["after it took effect", "a redelivery", true],
+])(
+  "a process that dies at a write, %s, leaves no row that waits without a place and a wake-up: %s",
+  async (_, kind, isAfter) => {
+    const waited: boolean[] = [];
+    // Place, wake-up, for the redelivery also its earlier time, row.
+    for (let write = 1; write <= 4; write++) {
+      ({ webhook } = await givenWebhook());
+      await givenWaiting(webhook, { due: fromNow(kind === "a redelivery" ? 3_600 : 5) });
+      const ended = await givenDelivery(webhook, { status: "failed" });
+      const place = placeOf(ended, fromNow(0), true);
+      const asked = { place, transition: requested("redeliver", place, new Date()), row: ended, delivery: ended };
+      const { delivery, ...each } = kind === "a redelivery" ? asked : entering(fromNow(60));
+      dieAt(write, isAfter);
+      await Promise.allSettled([enter(webhook, [each])]);
+      restoreAws();
+      waited.push(await expectInvariant(delivery));
+      await enter(webhook, [each]);
+      expect(await expectInvariant(delivery)).toBe(true);
+    }
+    const rowWrite = (kind === "a redelivery" ? 4 : 3) + (isAfter ? 0 : 1);
+    expect(waited).toEqual([1, 2, 3, 4].map((write) => write >= rowWrite));
+  },
+);
+
+describe("a delivery that is held", () => {
+  const hold = (delivery: Delivery, now: Webhook | undefined = { ...webhook, disabled_at: "2026-03-01T00:00:00Z" }) =>
+    holdNew(delivery, async () => now);
+
+  test("costs one write and no message", async () => {
+    const delivery = newDelivery(webhook);
+    const [calls, messages] = [watchDynamo(), watchMessages()];
+    expect(await hold(delivery)).toBe(true);
+    expect(calls).toEqual([{ command: "PutItemCommand", units: 1 }]);
+    expect(messages).toEqual([]);
+    expect(await rowOf(delivery)).toEqual({ ...delivery, status: "held", version: expect.any(String) });
+  });
+
+  test("of a webhook that is deleted meanwhile stays held", async () => {
+    const delivery = newDelivery(webhook);
+    await holdNew(delivery, async () => undefined);
+    expect(await rowOf(delivery)).toMatchObject({ status: "held" });
+  });
+
+  test("of a webhook that is enabled meanwhile waits, for longer than a message that carries it", async () => {
+    const delivery = newDelivery(webhook);
+    expect(await hold(delivery, webhook)).toBe(true);
+    expect(await expectInvariant(delivery)).toBe(true);
+    const { next_attempt_at = "" } = await rowOf(delivery);
+    expect(Math.abs(Date.parse(next_attempt_at) - fromNow(75).getTime())).toBeLessThan(2_000);
+  });
+
+  test("and was held before waits too when its webhook is enabled", async () => {
+    const delivery = newDelivery(webhook);
+    await change(delivery, insertedHeld(delivery));
+    expect(await hold(delivery, webhook)).toBe(false);
+    expect(await expectInvariant(delivery)).toBe(true);
+  });
+
+  test("and exists with another status stays as it is", async () => {
+    const row = await givenDelivery(webhook);
+    expect(await hold(row, webhook)).toBe(false);
+    expect(await rowOf(row)).toEqual(row);
+  });
+});
+
+test("enterNew returns whether the row is new", async () => {
+  const delivery = newDelivery(webhook);
+  expect(await enterNew(webhook, delivery, fromNow(0))).toBe(true);
+  expect(await enterNew(webhook, delivery, fromNow(0))).toBe(false);
+  expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([(await rowOf(delivery)).place]);
+});
+
+describe("nudge", () => {
+  test("lets a worker look now at a line that waits for later", async () => {
+    await givenWaiting(webhook, { due: fromNow(3_600) });
+    const messages = watchMessages();
+    await nudge(webhook);
+    expect(messages).toEqual([work(0)]);
+    expect(Date.parse((await wakeUpOf(webhook))?.due ?? "")).toBeLessThanOrEqual(Date.now());
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ["nothing waits", async () => {}],
+    ["a look is due already", () => givenWaiting(webhook)],
+  ])("sends nothing when %s", async (_, given) => {
+    await given();
+    const messages = watchMessages();
+    await nudge(webhook);
+    expect(messages).toEqual([]);
+  });
+
+  test("during a visit lets the worker look again", async () => {
+    await givenWaiting(webhook, { due: fromNow(60) });
+    await changeWakeUp(webhook, { lease_id: "visit", lease_until: fromNow(60).toISOString() });
+    await nudge(webhook);
+    expect(Date.parse((await wakeUpOf(webhook))?.due ?? "")).toBeLessThanOrEqual(Date.now());
+  });
+});

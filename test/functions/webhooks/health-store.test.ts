@@ -1,0 +1,78 @@
+import { readHealth } from "../../../functions/webhooks/health-store.ts";
+import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import { find } from "../../../functions/webhooks/webhook-store.ts";
+import { visitLine } from "../../support/attempts.ts";
+import { restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import {
+  changeWakeUp,
+  changeWebhook,
+  givenDelivery,
+  givenWaiting,
+  givenWebhook,
+  prepareDeliveries,
+  wakeUpOf,
+} from "../../support/deliveries.ts";
+import { type Receiver, startReceiver } from "../../support/receiver.ts";
+
+/* The health of a webhook whose circuit is open: from its newest deliveries, and from what waits in its line. */
+
+const minutes = (count: number) => new Date(Date.now() + count * 60_000).toISOString();
+
+let receiver: Receiver;
+let webhook: Webhook;
+beforeAll(prepareDeliveries);
+beforeEach(async () => {
+  receiver = await startReceiver();
+  ({ webhook } = await givenWebhook({ url: receiver.url }));
+});
+afterEach(() => {
+  restoreAws();
+  return receiver.close();
+});
+
+const given = (values: Partial<Webhook>) => changeWebhook(webhook, values);
+const healthNow = async () => readHealth((await find(webhook.project_id, webhook.id)) ?? webhook, new Date());
+
+test("a webhook is failing while nothing waits for it, and probing while something does", async () => {
+  const probe_at = minutes(5);
+  await given({ failing_since: minutes(-10), probe_at });
+  expect(await healthNow()).toMatchObject({ state: "failing", next_probe_at: null });
+  await givenWaiting(webhook);
+  expect(await healthNow()).toMatchObject({ state: "probing", next_probe_at: probe_at });
+});
+
+test("the error is that of the last failed probe, whose delivery may be older than the newest ones", async () => {
+  const failing_since = minutes(-10);
+  await given({ failing_since });
+  await givenWaiting(webhook, { at: new Date(minutes(-60)), due: new Date() });
+  receiver.respondWith(503);
+  await visitLine(webhook);
+  expect(receiver.received).toHaveLength(1);
+  // Ten newer deliveries hide it.
+  for (let n = 1; n <= 10; n++) await givenDelivery(webhook, { at: new Date(minutes(-20 + n)) });
+  const { state, since, last_error, next_probe_at } = await healthNow();
+  expect({ state, since }).toEqual({ state: "probing", since: failing_since });
+  expect(last_error).toMatchObject({ error_code: "http_status", hint: expect.stringContaining("503") });
+  expect(Date.parse(next_probe_at ?? "")).toBeGreaterThan(Date.now());
+  await changeWakeUp(webhook, { probed_id: "expired" });
+  expect(await healthNow()).toMatchObject({ state: "probing" });
+});
+
+test("a probe that succeeds makes the webhook healthy, with all that waited sent", async () => {
+  await given({ failing_since: minutes(-10) });
+  for (const age of [3, 2, 1]) await givenWaiting(webhook, { at: new Date(minutes(-age)), due: new Date() });
+  await visitLine(webhook);
+  expect(receiver.received).toHaveLength(3);
+  expect(await healthNow()).toMatchObject({ state: "healthy", last_error: null, last_success_at: expect.any(String) });
+  expect(await wakeUpOf(webhook)).toBeUndefined();
+});
+
+test.each([
+  ["one query while the circuit is closed", {}, 1],
+  ["two while it is open", { failing_since: minutes(-10) }, 2],
+])("reading the health costs %s", async (_, values, queries) => {
+  await givenWaiting(webhook);
+  const calls = watchDynamo();
+  await readHealth({ ...webhook, ...values }, new Date());
+  expect(calls.map(({ command }) => command)).toEqual(Array(queries).fill("QueryCommand"));
+});
