@@ -19,8 +19,11 @@ export const SETTLING_MS = 35_000;
  */
 export const LATE_MS = 15 * 60_000;
 
-/** Upper bound on the ids in a position: a cursor of 550 characters. With more, events are returned again. */
-const MAX_RETURNED = 64;
+/**
+ * Upper bound on the ids in a position: those of 20 events a second for the time that a pass goes back. With more, events are
+ * returned again. The cursor has eight characters for each, 5,800 at most; API Gateway accepts 10,240 for URL and headers.
+ */
+const MAX_RETURNED = 720;
 
 /** A position in the feed, oldest first. */
 export interface FeedPosition {
@@ -57,7 +60,7 @@ const HEAD_BYTES = 2 * TIME_BYTES + ID_BYTES;
 const NO_ID = "00000000-0000-0000-0000-000000000000";
 
 /** The bytes of the head and of the marks in base64url. Longer than a UUID, so that one is not taken for the other. */
-export const FEED_CURSOR_PATTERN = "^[A-Za-z0-9_-]{38,550}$";
+export const FEED_CURSOR_PATTERN = "^[A-Za-z0-9_-]{38,5800}$";
 
 /** Returns the cursor of a position. Clients must not rely on what it contains. */
 export function feedCursor({ since, pass, returned }: FeedPosition): string {

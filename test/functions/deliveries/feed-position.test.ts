@@ -18,7 +18,7 @@ test.each<[string, FeedPosition]>([
   ["the start", feedStart],
   ["a time", { since: now, returned: [] }],
   ["a place within a pass", { since: 0, pass: { startedAt: now, lastId: randomUUID() }, returned: [] }],
-  ["events that were returned", { since: now, returned: marks(64) }],
+  ["events that were returned", { since: now, returned: marks(720) }],
   ["all of it", { since: now, pass: { startedAt: now, lastId: randomUUID() }, returned: marks(3) }],
 ])("the cursor of a position with %s reads as the same position", (_, position) => {
   const cursor = feedCursor(position);
@@ -26,8 +26,8 @@ test.each<[string, FeedPosition]>([
   expect(readFeedCursor(cursor)).toEqual(position);
 });
 
-test("a position keeps the last 64 marks, each once", () => {
-  const [first = "", ...others] = marks(64);
+test("a position keeps the last 720 marks, each once", () => {
+  const [first = "", ...others] = marks(720);
   const [added = ""] = marks(1);
   const { returned } = withReturned({ since: now, returned: [first, ...others] }, [others[0] ?? "", added]);
   expect(returned).toEqual([...others, added]);

@@ -6,6 +6,7 @@ import * as events from "../../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
+import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { eventOf } from "../../support/deliveries.ts";
 import { errorOf, invalidFieldsOf } from "../../support/scenario.ts";
@@ -46,6 +47,8 @@ async function given({ at = new Date(), storedAt = at, ...changes }: Given = {})
   expect(await events.insert(message.event, storedAt, randomUUID(), storedAt)).toBe(true);
   return message.event.deployment_id;
 }
+
+const range = (length: number) => Array.from({ length }, (_, index) => index);
 
 type Record = { id: string; deployment_id: string };
 const deploymentsOf = (data: Record[]) => data.map(({ deployment_id }) => deployment_id);
@@ -251,10 +254,14 @@ describe("a reader who follows the feed", () => {
     expect(deploymentsOf([...rest.items, ...later.items])).toContain(behind);
   });
 
+  test("gets each of 20 events a second once", async () => {
+    const all = await inParallel(range(680), 50, (index) => given({ at: secondsAgo(34 - index / 20) }));
+    expect((await follow()).toSorted()).toEqual(all.toSorted());
+    expect(await follow()).toEqual([]);
+  });
+
   test("gets more events at once than a position can hold", async () => {
-    const all = await Promise.all(
-      Array.from({ length: 150 }, (_, index) => given({ at: secondsAgo(20 - index / 10) })),
-    );
+    const all = await inParallel(range(800), 50, (index) => given({ at: secondsAgo(20 - index / 50) }));
     const { pages } = await readAll(`${monitor}&limit=100`);
     expect(pages.flat().toSorted()).toEqual(all.toSorted());
   });
