@@ -37,13 +37,19 @@ export interface Place {
  * @param isAsked a user waits for it: see `isOnRequest`
  */
 export function placeOf({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">, due: Date, isAsked = false): Place {
-  const time = due.toISOString();
+  const entry = `${isAsked ? ASKED : SCHEDULED}#${due.toISOString()}#${id}#${randomId()}`;
+  return placeNamedBy({ webhook_id, id }, entry);
+}
+
+/** Returns the place that a row names. */
+export function placeNamedBy({ webhook_id, id }: Pick<Delivery, "webhook_id" | "id">, entry: string): Place {
+  const is_asked = entry.startsWith(ASKED);
   return {
     line: webhook_id,
-    entry: `${isAsked ? ASKED : SCHEDULED}#${time}#${id}#${randomId()}`,
+    entry,
     delivery_id: id,
-    due: time,
-    is_asked: isAsked,
+    due: dueOf(entry),
+    is_asked,
     written_at: new Date().toISOString(),
   };
 }

@@ -4,7 +4,7 @@ import { addSeconds } from "../platform/time.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
-import { lower, type Place, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
+import { lower, type Place, placeNamedBy, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
 import { type Change, change } from "./change-delivery.ts";
 import type { Delivery } from "./delivery.ts";
 import { enqueueWork } from "./delivery-queue.ts";
@@ -114,6 +114,18 @@ export async function holdNew(delivery: Delivery, readWebhook: () => Promise<Web
   const place = placeOf(delivery, afterDuplicate(new Date()));
   await enter(webhook, [{ place, transition: reopened(undefined, place), row }]);
   return isWritten;
+}
+
+/**
+ * Puts back the place of a row that waits, which a restored table may lack, and lets the worker look at it. If the row has
+ * left the place meanwhile, it is a leftover.
+ */
+export async function putBack(webhook: Webhook, row: Delivery): Promise<void> {
+  if (row.status !== "pending" || row.place === undefined) return;
+  const place = placeNamedBy(row, row.place);
+  const at = lookAt(webhook, place, new Date());
+  await putPlace(place);
+  if (await wake(webhook, at)) await callWorker(webhook, at);
 }
 
 /** SQS delays a message by at most 15 minutes. The sweep calls the worker when a later time has come. */

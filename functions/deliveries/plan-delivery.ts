@@ -16,7 +16,8 @@ export type PlannedDelivery =
   | { kind: "carried"; webhook: Webhook; delivery: Delivery }
   | ({ kind: "waits" } & NewWaiting)
   | { kind: "stored" }
-  | { kind: "known" };
+  /** `row`: as it was read; absent when another process has just inserted it. */
+  | { kind: "known"; webhook: Webhook; row?: Delivery };
 
 /**
  * Whether an event was handed to the senders before:
@@ -43,14 +44,15 @@ export async function planDelivery(
   const now = new Date();
   const delivery = createDelivery(event, webhook, now, receivedAt);
   // Most duplicates arrive when the row exists: a read instead of four writes.
-  if (handedOver !== "no" && (await deliveries.find(webhook.id, delivery.id))) return { kind: "known" };
+  const row = handedOver === "no" ? undefined : await deliveries.find(webhook.id, delivery.id);
+  if (row) return { kind: "known", webhook, row };
   const isCarried = handedOver === "no" && isHealthy(webhook, now) && fitsInMessage(delivery);
   if (isCarried && !holdsDeliveries(webhook)) return { kind: "carried", webhook, delivery };
   if (!holdsDeliveries(webhook)) {
     return { kind: "waits", webhook, delivery, due: handedOver === "perhaps" ? afterDuplicate(now) : now };
   }
   const readWebhook = async () => (await webhooks.list(webhook.project_id)).find(({ id }) => id === webhook.id);
-  return { kind: (await holdNew(delivery, readWebhook)) ? "stored" : "known" };
+  return (await holdNew(delivery, readWebhook)) ? { kind: "stored" } : { kind: "known", webhook };
 }
 
 /**

@@ -5,6 +5,7 @@ import { inParallel } from "../platform/parallel.ts";
 import { parse } from "../schema/input.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
+import { putBack } from "./backlog.ts";
 import { replayInput } from "./delivery-presenter.ts";
 import * as events from "./event-store.ts";
 import { planDelivery, storeWaiting } from "./plan-delivery.ts";
@@ -87,7 +88,7 @@ function readEvent({ id, body, received_at }: events.ReceivedEvent, project_id: 
 }
 
 /**
- * Creates the missing deliveries of events.
+ * Creates the missing deliveries of events, and puts back the places of those that wait.
  * @returns their number
  * @throws the first error, after all calls have ended
  */
@@ -102,5 +103,7 @@ async function createMissing(projectId: string, received: Received[]): Promise<n
   const planned = await inParallel(wanted, PARALLEL_WRITES, ({ event, webhook, receivedAt }) =>
     planDelivery(event, webhook, receivedAt, "perhaps"),
   );
+  const known = planned.flatMap((each) => (each.kind === "known" && each.row ? { ...each, row: each.row } : []));
+  await inParallel(known, PARALLEL_WRITES, ({ webhook, row }) => putBack(webhook, row));
   return (await storeWaiting(planned)) + planned.filter(({ kind }) => kind === "stored").length;
 }

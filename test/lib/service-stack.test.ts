@@ -88,6 +88,7 @@ test("the outputs are those that operators and the rest of the platform use", ()
     "ApiKeysTableName",
     "ApiUrl",
     "AuditEventsTableName",
+    "BacklogTableName",
     "DashboardUrl",
     "DeliveriesReplayFunctionName",
     "DeliveriesTableName",

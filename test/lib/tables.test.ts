@@ -80,6 +80,7 @@ describe("an existing projects table", () => {
       .filter((statement: Json) => JSON.stringify(statement.Resource).includes("table/platform-projects"))
       .flatMap(({ Action }: Json) => Action);
     expect([...new Set(actions)].sort()).toEqual([
+      "dynamodb:BatchGetItem",
       "dynamodb:DeleteItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",

@@ -9,25 +9,36 @@ import { freshResources } from "../../support/resources.ts";
 
 beforeAll(freshResources);
 
-test("the deliveries table has its keys, its index of keys only and its time to live", async () => {
+test("the deliveries table has its keys and its time to live", async () => {
   const TableName = tableName("deliveries");
   const { Table } = await dynamo().send(new DescribeTableCommand({ TableName }));
   expect(Table?.KeySchema).toEqual([
     { AttributeName: "webhook_id", KeyType: "HASH" },
     { AttributeName: "id", KeyType: "RANGE" },
   ]);
+  const { TimeToLiveDescription } = await dynamo().send(new DescribeTimeToLiveCommand({ TableName }));
+  expect(TimeToLiveDescription).toEqual({ AttributeName: "expires_at", TimeToLiveStatus: "ENABLED" });
+});
+
+test("the backlog table has its keys and its index of keys only, and no time to live", async () => {
+  const TableName = tableName("backlog");
+  const { Table } = await dynamo().send(new DescribeTableCommand({ TableName }));
+  expect(Table?.KeySchema).toEqual([
+    { AttributeName: "line", KeyType: "HASH" },
+    { AttributeName: "entry", KeyType: "RANGE" },
+  ]);
   expect(Table?.GlobalSecondaryIndexes).toEqual([
     expect.objectContaining({
       IndexName: "due",
       KeySchema: [
         { AttributeName: "due_shard", KeyType: "HASH" },
-        { AttributeName: "due_at", KeyType: "RANGE" },
+        { AttributeName: "due", KeyType: "RANGE" },
       ],
       Projection: { ProjectionType: "KEYS_ONLY" },
     }),
   ]);
   const { TimeToLiveDescription } = await dynamo().send(new DescribeTimeToLiveCommand({ TableName }));
-  expect(TimeToLiveDescription).toEqual({ AttributeName: "expires_at", TimeToLiveStatus: "ENABLED" });
+  expect(TimeToLiveDescription?.TimeToLiveStatus).not.toBe("ENABLED");
 });
 
 test.each([

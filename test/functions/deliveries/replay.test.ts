@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { PurgeQueueCommand } from "@aws-sdk/client-sqs";
-import { PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { DeleteCommand, PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { jest } from "@jest/globals";
 import { fromSources, invoke } from "../../../bin/local/lambda.ts";
 import { type ReplayResult, handler as replayFor } from "../../../functions/deliveries/replay.ts";
@@ -142,10 +142,11 @@ describe("after the queue was purged", () => {
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 4, deliveries: 2 }));
     expect(await rowsOf(webhook)).toEqual(expect.arrayContaining(attempted));
     expect(await rowsOf(webhook)).toHaveLength(4);
-    const places = await placesOf(webhook);
-    expect(places).toHaveLength(3);
+    const entries = async () => (await placesOf(webhook)).map(({ entry }) => entry);
+    const before = await entries();
+    expect(before).toHaveLength(3);
     expect(await replay(webhook.project_id)).toEqual(complete({ events: 4, deliveries: 0 }));
-    expect(await placesOf(webhook)).toEqual(places);
+    expect(await entries()).toEqual(before);
   });
 
   test("a delivery whose first message was not purged is sent once", async () => {
@@ -157,6 +158,24 @@ describe("after the queue was purged", () => {
     await sendAll([first]);
     await sendWaiting(webhook);
     expect(receiver.received).toHaveLength(1);
+  });
+
+  test("a delivery that waits gets its place and its wake-up back, which a restored table lacks", async () => {
+    const { webhook } = await givenWebhook({ url: receiver.url });
+    await changeWebhook(webhook, { slow_since: ago(1_000) });
+    await receive([eventOf(webhook.project_id)]);
+    const [place] = await placesOf(webhook);
+    const { line, entry } = (await wakeUpOf(webhook)) ?? {};
+    for (const Key of [
+      { line: place?.line, entry: place?.entry },
+      { line, entry },
+    ]) {
+      await dynamo().send(new DeleteCommand({ TableName: tableName("backlog"), Key }));
+    }
+    expect(await placesOf(webhook)).toEqual([]);
+    expect(await replay(webhook.project_id)).toEqual(complete({ events: 1, deliveries: 0 }));
+    expect(await placesOf(webhook)).toEqual([{ ...place, written_at: expect.any(String) }]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: place?.due, wakes: 1 });
   });
 
   test("two replays at the same time lead to one request per delivery", async () => {

@@ -166,7 +166,7 @@ test("the line of an error that the response does not report has the request id 
   const response = await scenario.api.post(`${scenario.path}/test`, {});
   expect(response.status).toBe(202);
   expect(lines).toMatchObject([
-    { level: "error", request_id: idOf(response), delivery_ids: response.body.data.id },
+    { level: "error", request_id: idOf(response), delivery_ids: `work:${scenario.webhook.id}` },
     { message: "request", request_id: idOf(response), webhook_id: scenario.webhook.id },
   ]);
 });

@@ -135,8 +135,8 @@ const lines = {
   "Disabled webhooks and blocked addresses": ["Sum WebhooksDisabled", "Sum BlockedAddresses"],
   Requests: ["SampleCount Count", "Sum 4XXError", "Sum ServerErrors"],
   Latency: ["p50 Latency", "p99 Latency"],
-  "Read units": Array(13).fill("Sum ConsumedReadCapacityUnits"),
-  "Write units": Array(13).fill("Sum ConsumedWriteCapacityUnits"),
+  "Read units": Array(14).fill("Sum ConsumedReadCapacityUnits"),
+  "Write units": Array(14).fill("Sum ConsumedWriteCapacityUnits"),
   "Concurrent executions": ["Maximum ClaimedAccountConcurrency", ...Array(3).fill("Maximum ConcurrentExecutions")],
 };
 
