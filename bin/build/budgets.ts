@@ -6,7 +6,8 @@ const budgetsKb: Record<string, number> = {
   "attempts/send": 270,
   "attempts/send-slow": 270,
   "auth/authorizer": 262,
-  // Audit log, budget, samples of events and the backlog.
+  // Audit log, budgets and the backlog.
+  "deliveries/recover": 264,
   "deliveries/send-test-delivery": 264,
   "deliveries/publish-notifications": 280,
 };

@@ -79,7 +79,8 @@ describe.each(reaches)("while a fifth of the $reach to AWS fails $retries", ({ r
     const rowsNow = async () => (await withoutFaults(() => Promise.all(webhooks.map(rowsOf)))).flat();
     const succeeded = async () => (await rowsNow()).filter(({ status }) => status === "succeeded").length;
     const total = EVENTS * webhooks.length;
-    await eventually(async () => expect(await succeeded()).toBeGreaterThan(0.6 * total));
+    // A visit that fails leaves its line leased for a minute, so not all of them come so far.
+    await eventually(async () => expect(await succeeded()).toBeGreaterThan(0.3 * total));
     faults.stop();
     await eventually(async () => {
       // Visits that failed leave their line leased, or to be looked at later.
