@@ -69,7 +69,7 @@ export async function startEventSources(
 const loop = (run: () => Promise<void>): { ended: Promise<void> } => ({ ended: run() });
 
 /** Messages that are received before they have a place: enough to find those of other groups behind a long backlog. */
-const MAX_WAITING = 1_000;
+const MAX_WAITING = 10_000;
 const MAX_RECEIVED = 10;
 
 function poll(

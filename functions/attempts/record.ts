@@ -31,8 +31,8 @@ export interface CompletedAttempt {
 
 /** The visit of a worker to the line of a webhook (work.ts). It looks at the line again before it ends. */
 export interface Visit {
-  /** Ends the visit after the requests in flight. @param notBefore when the line is looked at next, at the earliest */
-  stop(notBefore: Date): void;
+  /** Ends the visit after the requests in flight, and keeps the line from all workers until then. */
+  keepUntil(time: Date): void;
 }
 
 /** The last stage that the work after a request reached, with the effects that are certain by then. */
@@ -62,7 +62,7 @@ export async function recordAttempt(completed: CompletedAttempt, visit?: Visit):
   logAttempt(completed, visit === undefined, stage.effects);
   if (stage.reached === "completed") return;
   if (stage.reached === "recorded") throw stage.error;
-  visit?.stop(new Date(addSeconds(new Date(), AFTER_UNRECORDED_SECONDS)));
+  visit?.keepUntil(new Date(addSeconds(new Date(), AFTER_UNRECORDED_SECONDS)));
   if (!(await enqueueUnrecorded(toMessage(completed), UNRECORDED_DELAY_SECONDS))) throw stage.error;
   log.error("attempt not recorded, enqueued to be recorded later", stage.error);
 }

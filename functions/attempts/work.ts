@@ -21,8 +21,9 @@ import { hasTimeToAttempt } from "./time-left.ts";
  * number of deliveries, occupies more than one sender per webhook.
  */
 
-/** Requests in flight at once. */
+/** Requests in flight at once: of one line, and of all lines in this process, but a few of each in any case. */
 export const LANES = 50;
+const MIN_LANES = 5;
 /** Places read at once. */
 const PAGE_SIZE = 100;
 /** How long the lease lasts after the process has ended: longer than two clocks differ. */
@@ -39,6 +40,9 @@ const ERROR_PAUSE_SECONDS = 60;
 const MAX_FAILURES = 3;
 
 type WebhookKey = Pick<Webhook, "project_id" | "id">;
+
+/** Lines that this process works on. A batch of ten calls shares its memory and processor. */
+let lines = 0;
 
 /** One visit to the line of a webhook. */
 class LineVisit implements Visit {
@@ -57,11 +61,20 @@ class LineVisit implements Visit {
   /** In a row. */
   failures = 0;
   isStopped = false;
+  /** A user's request has succeeded while the circuit was open: the others need not wait for a probe. */
+  hasRecovered = false;
+  /** The line stays leased until then, because a row waits whose request is not recorded yet. */
+  keptUntil: Date | undefined;
   /** The line is not looked at before, except for what users wait for. */
   notBefore = new Date(0);
 
   constructor(key: WebhookKey) {
     this.key = key;
+  }
+
+  keepUntil(time: Date): void {
+    this.keptUntil = time;
+    this.stop(time);
   }
 
   stop(notBefore: Date): void {
@@ -93,11 +106,14 @@ export async function work({ project_id, webhook_id }: WorkCall, remainingMs: ()
     visit.page = await unseenPlaces(visit);
     if (visit.page.length === 0) break;
     visit.oldest = visit.page.find(({ is_asked }) => !is_asked);
-    const lanes = () => servePage(visit, remainingMs);
-    await (visit.page.length > 1 ? log.batchMetrics(lanes) : lanes());
+    const served = () => servePage(visit, remainingMs);
+    lines += 1;
+    await (visit.page.length > 1 ? log.batchMetrics(served) : served()).finally(() => {
+      lines -= 1;
+    });
   }
   const next = await nextLook(visit);
-  const end = { leaseId, next, probedId: visit.probedId };
+  const end = { leaseId, next, probedId: visit.probedId, keptUntil: visit.keptUntil };
   const isEnded = await endVisit(visit.key, wakeUp.wakes, end, new Date());
   const lookAt = isEnded ? next : new Date();
   if (lookAt) await callWorker(visit.key, lookAt);
@@ -106,7 +122,8 @@ export async function work({ project_id, webhook_id }: WorkCall, remainingMs: ()
 /** Serves the places of a page. The first lane shows whether the circuit is open before the others read a row. */
 async function servePage(visit: LineVisit, remainingMs: () => number): Promise<void> {
   const first = serveLane(visit, remainingMs).finally(visit.firstRead.resolve);
-  const others = Array.from({ length: LANES - 1 }, async () => {
+  const lanes = Math.max(MIN_LANES, Math.ceil(LANES / lines));
+  const others = Array.from({ length: lanes - 1 }, async () => {
     await visit.firstRead.promise;
     await serveLane(visit, remainingMs);
   });
@@ -125,12 +142,12 @@ async function unseenPlaces({ key, seen }: LineVisit): Promise<Place[]> {
 }
 
 /** Returns when the line is looked at next; undefined = nothing waits. Reads it after all writes of the visit. */
-async function nextLook({ key, seen, isStopped, notBefore }: LineVisit): Promise<Date | undefined> {
+async function nextLook({ key, seen, isStopped, hasRecovered, notBefore }: LineVisit): Promise<Date | undefined> {
   const [first] = await findPlaces(key.id, 1);
   if (!first) return undefined;
   // A place that is new to the visit does not wait for the others.
   const isNew = !seen.has(first.entry) && (first.is_asked || !isStopped);
-  const times = [new Date(first.due), new Date(), ...(isNew ? [] : [notBefore])];
+  const times = [new Date(first.due), new Date(), ...(isNew || hasRecovered ? [] : [notBefore])];
   return new Date(Math.max(...times.map((time) => time.getTime())));
 }
 
@@ -179,6 +196,7 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
   const isSuccess = await makeAttempt(row, webhook, secrets, visit);
   if (isSuccess) {
     visit.failures = 0;
+    visit.hasRecovered ||= circuit.kind === "open";
   } else if (isProbe) {
     visit.probedId = row.id;
     visit.stop(new Date(circuit.nextProbeAt));

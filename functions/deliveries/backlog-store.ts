@@ -2,6 +2,7 @@ import { DeleteCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk
 import { dynamo, isConditionFailed, storedItem } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { randomId } from "../platform/random-id.ts";
+import { addSeconds } from "../platform/time.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import type { Delivery } from "./delivery.ts";
 
@@ -109,6 +110,9 @@ export interface WakeUp {
   probed_id?: string;
 }
 
+/** Two clocks differ by less than this. */
+const CLOCK_DIFFERENCE_SECONDS = 2;
+
 const PREFIX = "wake-up#";
 
 /** Partition keys of the index `due`. DynamoDB accepts 1,000 writes a second for each. */
@@ -157,8 +161,14 @@ export async function lease(webhook: WebhookKey, leaseId: string, now: Date, unt
   const result = await changeWakeUp(
     webhook,
     "SET lease_until = :until, lease_id = :lease",
-    "due <= :now AND (attribute_not_exists(lease_until) OR lease_until < :now)",
-    { ":now": now.toISOString(), ":until": until.toISOString(), ":lease": leaseId },
+    // A call must not be lost because the clock of its sender is ahead. What is due is decided by the places.
+    "due <= :soon AND (attribute_not_exists(lease_until) OR lease_until < :now)",
+    {
+      ":soon": addSeconds(now, CLOCK_DIFFERENCE_SECONDS),
+      ":now": now.toISOString(),
+      ":until": until.toISOString(),
+      ":lease": leaseId,
+    },
   );
   // The SDK may have repeated a write that took effect.
   return result.isChanged || result.wakeUp?.lease_id === leaseId ? result.wakeUp : undefined;
@@ -171,6 +181,8 @@ export interface VisitEnd {
   next: Date | undefined;
   /** Id of the delivery that was a failed probe; undefined = the one before stays. */
   probedId?: string | undefined;
+  /** The line stays leased until then; undefined = it is free. */
+  keptUntil?: Date | undefined;
 }
 
 /**
@@ -179,12 +191,16 @@ export interface VisitEnd {
  * @returns false when a row has entered: the line is given back, and looked at again at once
  */
 export async function endVisit(webhook: WebhookKey, wakes: number, end: VisitEnd, now: Date): Promise<boolean> {
-  const { leaseId, next, probedId } = end;
+  const { leaseId, next, probedId, keptUntil } = end;
   const values = { ":lease": leaseId, ":wakes": wakes };
   const condition = "lease_id = :lease AND wakes = :wakes";
   const setProbed = probedId === undefined ? "" : ", probed_id = :probed";
-  const giveBack = `SET due = :due${setProbed} REMOVE lease_until, lease_id`;
-  const probed = probedId !== undefined && { ":probed": probedId };
+  const setKept = keptUntil === undefined ? "" : ", lease_until = :kept";
+  const giveBack = `SET due = :due${setProbed}${setKept} REMOVE ${keptUntil === undefined ? "lease_until, " : ""}lease_id`;
+  const probed = {
+    ...(probedId !== undefined && { ":probed": probedId }),
+    ...(keptUntil !== undefined && { ":kept": keptUntil.toISOString() }),
+  };
   const planned = next
     ? await changeWakeUp(webhook, giveBack, condition, { ...values, ":due": next.toISOString(), ...probed })
     : await removeWakeUp(webhook, condition, values);

@@ -43,8 +43,8 @@ export const mistakes: Mistake[] = [
   {
     name: "the lease is not checked",
     file: "deliveries/backlog-store.ts",
-    from: '"due <= :now AND (attribute_not_exists(lease_until) OR lease_until < :now)"',
-    to: '"due <= :now"',
+    from: '"due <= :soon AND (attribute_not_exists(lease_until) OR lease_until < :now)"',
+    to: '"due <= :soon"',
     within: QUICK,
   },
   {

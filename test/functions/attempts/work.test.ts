@@ -11,6 +11,7 @@ import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import {
   attempt,
+  failRecords,
   givenLine,
   requestAgain,
   type SentMessage,
@@ -343,6 +344,14 @@ describe("while the circuit is open", () => {
     expect(await statusesNow(line)).toEqual(["succeeded", ...Array(4).fill("pending")]);
   });
 
+  test("what a user asked for succeeds, and all others follow at once", async () => {
+    await openCircuit(20);
+    await requestAgain(await givenDelivery(webhook));
+    await visitLine(webhook);
+    await visitLine(webhook);
+    expect(await statusesNow(line)).toEqual(Array(line.length).fill("succeeded"));
+  });
+
   test("the webhook is probing, with the error of the latest probe, and failing when nothing waits", async () => {
     const healthNow = async () => readHealth(await webhookNow(), new Date());
     const since = iso(-600);
@@ -559,6 +568,17 @@ test("a row whose webhook cannot be updated does not hold up those that are due 
   failDynamo((call) => isCall(call, "UpdateItem", "webhooks"));
   await visitLine(webhook);
   expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(3) });
+});
+
+test("a line whose attempt could not be recorded is kept from other workers until it is, also when another row enters", async () => {
+  const row = await givenWaiting(webhook);
+  failRecords();
+  await visitLine(webhook);
+  restoreAws();
+  await givenWaiting(webhook);
+  expect(await requestsPerVisit()).toBe(0);
+  expect(await wakeUpOf(webhook)).toMatchObject({ lease_until: iso(60) });
+  expect((await rowOf(row)).attempt_count).toBe(0);
 });
 
 describe("the end of a visit", () => {

@@ -120,7 +120,8 @@ describe("the lease of a line", () => {
 
   test.each<[string, number | undefined, number, boolean]>([
     ["is given for a wake-up that is due", 0, 0, true],
-    ["is not given before the wake-up is due", 1, 0, false],
+    ["is not given before the wake-up is due", 3, 0, false],
+    ["is given when the wake-up is due by a clock that is two seconds ahead", 2, 0, true],
     ["is not given without a wake-up", undefined, 0, false],
     ["is not given while another visit has it", 0, 65, false],
     ["is given after that of another visit has ended", 0, 66, true],
