@@ -279,7 +279,15 @@ export const endpoints = [
     file: "webhooks/get",
     access: "viewer",
     permission: "webhooks:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["Query"], backlog: ["Query"] } },
+    uses: {
+      tables: {
+        projects: ["GetItem"],
+        webhooks: ["GetItem"],
+        deliveries: ["Query"],
+        backlog: ["Query"],
+        requestBudgets: ["GetItem", "UpdateItem"],
+      },
+    },
   },
   {
     method: "PATCH",
@@ -295,7 +303,7 @@ export const endpoints = [
         backlog: ["Query"],
         auditEvents: ["PutItem"],
         notifications: ["PutItem", "Query"],
-        requestBudgets: ["UpdateItem"],
+        requestBudgets: ["GetItem", "UpdateItem"],
       },
     },
   },

@@ -1,3 +1,4 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { readHealth } from "./health-store.ts";
 import { toDetail } from "./webhook.ts";
@@ -7,6 +8,7 @@ import * as webhooks from "./webhook-store.ts";
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}", {
   async run({ params, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
-    return ok(toDetail(webhook, await readHealth(webhook, now)));
+    const health = await meteredReads(webhook.project_id, now, (reads) => readHealth(webhook, now, reads));
+    return ok(toDetail(webhook, health));
   },
 });

@@ -1,6 +1,4 @@
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.ts";
-import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
@@ -17,7 +15,9 @@ import type { Webhook } from "./webhook.ts";
 const MAX_ROWS_READ = 3;
 
 type Reads = Pick<MeteredReads, "query">;
-const unmetered: Reads = { query: (input) => dynamo().send(new QueryCommand(input)) };
+
+/** The rows of deliveries have payloads of up to 256 KB: after a few of them, the health is that of the webhook's own row. */
+export const NOTHING_READ = { attempts: [], hasWaiting: false };
 
 /** The attributes of a delivery that are read. */
 interface DeliveryAttempts {
@@ -25,8 +25,8 @@ interface DeliveryAttempts {
   test?: boolean;
 }
 
-/** Returns the health of a webhook. @param reads absent = the reads are not metered, for a single webhook */
-export async function readHealth(webhook: Webhook, now: Date, reads = unmetered): Promise<Health> {
+/** Returns the health of a webhook. */
+export async function readHealth(webhook: Webhook, now: Date, reads: Reads): Promise<Health> {
   const [recent, probe] = await allEnded([recentDeliveries(reads, webhook), readProbe(reads, webhook, now)]);
   const attempts = [...recent, ...probe.probed].flatMap(({ attempts = [], test = false }) =>
     attempts.map((attempt) => ({ ...attempt, isTest: test })),

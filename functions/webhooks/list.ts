@@ -2,14 +2,11 @@ import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { healthOf } from "./health.ts";
-import { readHealth } from "./health-store.ts";
+import { NOTHING_READ, readHealth } from "./health-store.ts";
 import { toListItem } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
 const PARALLEL_READS = 5;
-
-/** The rows of deliveries have payloads of up to 256 KB: after a few of them, the health is that of the webhook's own row. */
-const NOTHING_READ = { attempts: [], hasWaiting: false };
 
 /** Lists the webhooks of a project with their health, oldest first. */
 export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks", {

@@ -1,9 +1,12 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { chargeRequest } from "../access/request-budget-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
+import { ApiError } from "../platform/errors.ts";
 import { parseCidrs } from "../receivers/receiver-address.ts";
-import { readHealth } from "./health-store.ts";
-import { toDetail, webhookPatch } from "./webhook.ts";
+import { type Health, healthOf } from "./health.ts";
+import { NOTHING_READ, readHealth } from "./health-store.ts";
+import { toDetail, type Webhook, webhookPatch } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
 /** Changes the URL or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
@@ -13,6 +16,16 @@ export const handler = defineEndpoint("PATCH /v1/projects/{project_id}/webhooks/
     const { project_id, webhook_id } = params;
     if (input.enabled !== undefined) await chargeRequest(project_id, "toggle", now);
     const webhook = await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor);
-    return ok(toDetail(webhook, await readHealth(webhook, now)));
+    return ok(toDetail(webhook, await healthAfterChange(webhook, now)));
   },
 });
+
+/** Returns the health, of the webhook's own row alone if the read budget of the project is used up: the change is made. */
+async function healthAfterChange(webhook: Webhook, now: Date): Promise<Health> {
+  try {
+    return await meteredReads(webhook.project_id, now, (reads) => readHealth(webhook, now, reads));
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "rate_limited") return healthOf(webhook, NOTHING_READ, now);
+    throw error;
+  }
+}

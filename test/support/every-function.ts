@@ -300,6 +300,7 @@ async function readLargeRows(service: TestService): Promise<void> {
   }
   const project = `/v1/projects/${projectId}`;
   for (const list of [
+    path,
     `${path}/deliveries`,
     `${path}/stats`,
     ...["deliveries", "events", "webhooks"].map((name) => `${project}/${name}`),

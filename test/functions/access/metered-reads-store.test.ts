@@ -108,6 +108,16 @@ test("the budget of reads leaves that of test deliveries as it is", async () => 
   expect((await api.post(`${path}/test`, {})).status).toBe(202);
 });
 
+test("one webhook is not shown beyond the budget of reads, and a change of it is made and shows its own row", async () => {
+  const { api, path, projectId, webhook } = await newScenario(service);
+  await givenRows(webhook, 1, "{}");
+  await givenUsedReads(projectId, 5_000);
+  expect(errorOf(await api.get(path))).toEqual({ status: 429, code: "rate_limited" });
+  const { status, body } = await api.patch(path, { enabled: false });
+  expect(status).toBe(200);
+  expect(body.data).toMatchObject({ enabled: false, health: { state: "disabled", last_success_at: null } });
+});
+
 describe("meteredReads", () => {
   const now = new Date("2026-03-01T10:15:40.000Z");
   let webhook: Webhook;

@@ -1,3 +1,4 @@
+import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import { readHealth } from "../../../functions/webhooks/health-store.ts";
@@ -100,7 +101,8 @@ test("the failure that began failing_since is stored with it, and cleared with i
 });
 
 describe("health", () => {
-  const healthNow = async () => readHealth((await webhookNow()) ?? webhook, new Date());
+  const healthNow = async () =>
+    readHealth((await webhookNow()) ?? webhook, new Date(), new MeteredReads(webhook.project_id, new Date()));
   const attemptsNow = async () => (await rowOf(delivery)).attempts?.map(({ at }) => at) ?? [];
 
   test("of a webhook without deliveries is healthy with nulls", async () => {

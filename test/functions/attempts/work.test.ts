@@ -1,5 +1,6 @@
 import type http from "node:http";
 import { jest } from "@jest/globals";
+import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import { work } from "../../../functions/attempts/work.ts";
 import { lease, placeOf, putPlace, wake } from "../../../functions/deliveries/backlog-store.ts";
 import { change } from "../../../functions/deliveries/change-delivery.ts";
@@ -353,7 +354,8 @@ describe("while the circuit is open", () => {
   });
 
   test("the webhook is probing, with the error of the latest probe, and failing when nothing waits", async () => {
-    const healthNow = async () => readHealth(await webhookNow(), new Date());
+    const healthNow = async () =>
+      readHealth(await webhookNow(), new Date(), new MeteredReads(webhook.project_id, new Date()));
     const since = iso(-600);
     expect(await healthNow()).toMatchObject({ state: "probing", since, next_probe_at: iso(0), last_error: null });
     for (const code of [503, 401]) {

@@ -1,3 +1,4 @@
+import { MeteredReads } from "../../../functions/access/metered-reads-store.ts";
 import { readHealth } from "../../../functions/webhooks/health-store.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
@@ -31,7 +32,8 @@ afterEach(() => {
 });
 
 const given = (values: Partial<Webhook>) => changeWebhook(webhook, values);
-const healthNow = async () => readHealth((await find(webhook.project_id, webhook.id)) ?? webhook, new Date());
+const reads = () => new MeteredReads(webhook.project_id, new Date());
+const healthNow = async () => readHealth((await find(webhook.project_id, webhook.id)) ?? webhook, new Date(), reads());
 
 test("a webhook is failing while nothing waits for it, and probing while something does", async () => {
   const probe_at = minutes(5);
@@ -73,6 +75,6 @@ test.each([
 ])("reading the health costs %s", async (_, values, queries) => {
   await givenWaiting(webhook);
   const calls = watchDynamo();
-  await readHealth({ ...webhook, ...values }, new Date());
+  await readHealth({ ...webhook, ...values }, new Date(), reads());
   expect(calls.map(({ command }) => command)).toEqual(Array(queries).fill("QueryCommand"));
 });
