@@ -17,7 +17,7 @@ export type LimitedQuery = QueryCommandInput & { Limit: number };
 /**
  * Runs the queries of one request and counts the read units that they consume. A request that stays within the free units
  * costs no write. Any other reserves a whole page of the project's read budget before it reads on, and returns what it has
- * not used at its end, so that concurrent requests cannot exceed the budget together.
+ * not used at its end. So concurrent requests exceed the budget by their first queries only, which are not reserved.
  * @throws ApiError `rate_limited` with `Retry-After` when the budget does not cover a page
  */
 export async function meteredReads<Result>(

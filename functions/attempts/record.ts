@@ -55,7 +55,7 @@ const AFTER_UNRECORDED_SECONDS = 60;
  * Records an attempt and writes one log line, also when it could not be recorded. Then its outcome is enqueued, so that
  * recording it later needs no second request.
  * @param visit of the worker that made it; absent when its message carried the delivery
- * @throws the error of the record when its outcome could not be enqueued either: the message is received again
+ * @throws the error of the record when its outcome could not be enqueued either: the delivery is sent again
  */
 export async function recordAttempt(completed: CompletedAttempt, visit?: Visit): Promise<void> {
   const stage = await record(completed, visit);

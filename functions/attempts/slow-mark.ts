@@ -3,9 +3,8 @@ import type { Webhook } from "../webhooks/webhook.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 
 /*
- * The mark of slow webhooks, whose deliveries have a queue and senders of their own. The mark is written only when it
- * changes. Marking takes one slow response and unmarking a run of fast ones, so that a receiver that is slow now and
- * then does not move to and fro.
+ * The mark of slow webhooks, whose deliveries wait in the backlog. The mark is written only when it changes. Marking takes
+ * one slow response and unmarking a run of fast ones, so that a receiver that is slow now and then does not alternate.
  */
 
 /** A request without an answer for this long makes its webhook slow. */

@@ -56,7 +56,7 @@ class LineVisit implements Visit {
   /** The first of the page that no user waits for: it is the probe if the circuit is open. */
   oldest: Place | undefined;
   probedId: string | undefined;
-  /** Resolves when a row was read: it shows whether the circuit is open, so that the others need not be read. */
+  /** Resolves when the first row of the visit was read, which shows whether the circuit is open. */
   readonly firstRead = Promise.withResolvers<void>();
   /** In a row. */
   failures = 0;
@@ -119,7 +119,7 @@ export async function work({ project_id, webhook_id }: WorkCall, remainingMs: ()
   if (lookAt) await callWorker(visit.key, lookAt);
 }
 
-/** Serves the places of a page. The first lane shows whether the circuit is open before the others read a row. */
+/** Serves the places of a page. On the first page, one lane shows whether the circuit is open before the others read a row. */
 async function servePage(visit: LineVisit, remainingMs: () => number): Promise<void> {
   const first = serveLane(visit, remainingMs).finally(visit.firstRead.resolve);
   const lanes = Math.max(MIN_LANES, Math.ceil(LANES / lines));

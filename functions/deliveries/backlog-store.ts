@@ -10,8 +10,8 @@ import type { Delivery } from "./delivery.ts";
  * The backlog of a webhook: the deliveries that wait, in a line of places, and one wake-up. The wake-up says when a worker
  * looks at the line. So a receiver that is down costs a few reads and writes a minute, however much waits for it.
  *
- * Invariant: while a row waits, its place exists, and the wake-up of its webhook is due at the time of that place, or of the
- * next probe, or before. backlog.ts keeps it by the order of its writes.
+ * Invariant: while a row waits, its place exists, and the wake-up of its webhook is not later than that place, the next probe,
+ * or the pause of at most a minute after failures and errors. backlog.ts keeps it by the order of its writes.
  */
 
 /** What a user waits for is first in the line. */
@@ -99,7 +99,7 @@ export interface WakeUp {
   /** The id of the project. */
   entry: string;
   due_shard: number;
-  /** When the line is looked at, in ISO 8601: never later than its first place, except for the time of a probe. */
+  /** When the line is looked at, in ISO 8601: not later than its first place, except for a probe or a pause. */
   due: string;
   /** How often rows have entered the line. */
   wakes: number;

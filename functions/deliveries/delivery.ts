@@ -4,7 +4,7 @@ import type { FailureCode } from "../receivers/failure-code.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 
 /**
- * - `pending`: it waits in the backlog of its webhook for an attempt that is due now or later. Only these rows have a place.
+ * - `pending`: it waits in the backlog of its webhook for an attempt that is due now or later.
  * - `succeeded`: the receiver returned 2xx.
  * - `failed`: the last attempt failed, and no retry follows.
  * - `held`: the webhook was disabled, or its project suspended, when the event arrived or the next attempt was due.

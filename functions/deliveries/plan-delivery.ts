@@ -33,7 +33,8 @@ export const isHealthy = (webhook: Webhook, now: Date): boolean =>
 
 /**
  * Plans the delivery of an event to a webhook. A message carries that of a new event for a healthy webhook. In all other
- * cases the row comes first, written by this function or the caller, with an id derived from event and webhook, so that a repetition leads to the same row.
+ * cases the row comes first, written by this function or the caller. Its id is derived from event and webhook, so that a
+ * repetition leads to the same row.
  */
 export async function planDelivery(
   event: WebhookEvent,
