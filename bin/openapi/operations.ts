@@ -83,7 +83,7 @@ export const tags = {
 
 /** The sentence on the budget that a request uses. */
 function budgetNote(request: BudgetedRequest): string {
-  const budget = `of ${REQUEST_BUDGET} a minute for test deliveries, redeliveries, recoveries, certifications and for enabling or disabling a webhook`;
+  const budget = `of ${REQUEST_BUDGET} a minute for test deliveries, redeliveries, recoveries and certifications`;
   return `Counts ${requestCosts[request]} toward the project's budget ${budget}; beyond it, returns 429 \`rate_limited\`.`;
 }
 
@@ -317,7 +317,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     description:
       "Fields that are left out do not change. Events for a disabled webhook are kept as `held` deliveries. Enabling the webhook " +
       "does not send them; `recoverDeliveries` does. " +
-      `\`enabled\`: ${budgetNote("toggle")}`,
+      `A project can change \`enabled\` ${REQUEST_BUDGET} times a minute; beyond it, returns 429 \`rate_limited\`.`,
     fields: { url: receiver, events, enabled: { description: "`false` disables the webhook, `true` enables it." } },
     body: { minProperties: 1 },
     example: { enabled: true },

@@ -9,6 +9,7 @@ import {
   REQUEST_BUDGET,
   REQUEST_BUDGET_USED,
   requestCosts,
+  TOGGLES_USED,
 } from "./request-budget.ts";
 
 /**
@@ -17,6 +18,13 @@ import {
  */
 export const chargeRequest = (projectId: string, request: BudgetedRequest, now: Date): Promise<void> =>
   charge(projectId, requestCosts[request], budgetWindowAt(now), { limit: REQUEST_BUDGET, used: REQUEST_BUDGET_USED });
+
+/**
+ * Charges a change of `enabled` to a budget of its own, so that a client that keeps changing it leaves the project its redeliveries.
+ * @throws ApiError `rate_limited` with `Retry-After` when the project has used the budget of the current minute
+ */
+export const chargeToggle = (projectId: string, now: Date): Promise<void> =>
+  charge(`toggle:${projectId}`, 1, budgetWindowAt(now), { limit: REQUEST_BUDGET, used: TOGGLES_USED });
 
 /**
  * Charges a request without a credential to the budget of its IP address.

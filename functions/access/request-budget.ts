@@ -5,9 +5,11 @@ import { ApiError } from "../platform/errors.ts";
  *
  * One is for the requests that its members cause: test deliveries, redeliveries, recoveries and
  * certifications go past the circuit breaker and reach disabled webhooks too, so without a budget one project could occupy
- * the sender with receivers that never respond. Disabling a webhook sends an event to the other webhooks of the project.
+ * the sender with receivers that never respond.
  *
- * The other is for reads. A table has a quota of 40,000 read units a second, and each attempt reads the same tables as the
+ * Another is for enabling and disabling webhooks: disabling one sends an event to the other webhooks of the project.
+ *
+ * The third is for reads. A table has a quota of 40,000 read units a second, and each attempt reads the same tables as the
  * lists. A search that finds little reads many rows.
  */
 
@@ -21,7 +23,7 @@ export const REQUEST_BUDGET = 120;
  * The cost of each request. A recovery reads thousands of rows and sends up to 10,000 deliveries, a certification sends
  * six requests.
  */
-export const requestCosts = { test: 1, redeliver: 1, recover: 10, certify: 6, toggle: 1 } as const;
+export const requestCosts = { test: 1, redeliver: 1, recover: 10, certify: 6 } as const;
 export type BudgetedRequest = keyof typeof requestCosts;
 
 const WINDOW_SECONDS = 60;
@@ -50,9 +52,11 @@ export function budgetWindowAt(now: Date, seconds = WINDOW_SECONDS): BudgetWindo
 
 /** What a project has used up when its budget does not cover a request. */
 export const REQUEST_BUDGET_USED =
-  `The project has used up its ${REQUEST_BUDGET} requests a minute for test deliveries, redeliveries, recoveries, certifications ` +
-  "and for enabling or disabling a webhook " +
+  `The project has used up its ${REQUEST_BUDGET} requests a minute for test deliveries, redeliveries, recoveries and certifications ` +
   `(a recovery counts as ${requestCosts.recover}, a certification as ${requestCosts.certify}). Nothing was changed or sent.`;
+
+/** What a project has used up when it may not enable or disable a webhook. */
+export const TOGGLES_USED = `The project has enabled or disabled webhooks ${REQUEST_BUDGET} times in this minute. Nothing was changed.`;
 
 /**
  * Returns the error for a request that a budget no longer covers in this window.

@@ -60,8 +60,9 @@ export const tables = {
     indexes: [{ name: "due", partitionKey: { name: "due_shard", type: "N" }, sortKey: "due" }],
   },
   /**
-   * What each project has used of its budget of requests: one item per project and minute. The key `address:<IP address>` has
-   * what an address has used of its limit for reporting leaked keys.
+   * What each project has used of its budget of requests: one item per project and minute. The key `toggle:<project>` has how
+   * often it has enabled or disabled webhooks, and `address:<IP address>` what an address has used of its limit for reporting
+   * leaked keys.
    */
   requestBudgets: {
     env: "REQUEST_BUDGETS_TABLE",

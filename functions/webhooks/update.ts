@@ -1,5 +1,5 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
-import { chargeRequest } from "../access/request-budget-store.ts";
+import { chargeToggle } from "../access/request-budget-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -14,7 +14,7 @@ export const handler = defineEndpoint("PATCH /v1/projects/{project_id}/webhooks/
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
   async run({ params, input, actor, now }) {
     const { project_id, webhook_id } = params;
-    if (input.enabled !== undefined) await chargeRequest(project_id, "toggle", now);
+    if (input.enabled !== undefined) await chargeToggle(project_id, now);
     const webhook = await webhooks.update(project_id, webhook_id, input, now.toISOString(), actor);
     return ok(toDetail(webhook, await healthAfterChange(webhook, now)));
   },

@@ -89,9 +89,8 @@ test.each<[string, string, unknown]>([
 
 test("a recovery of a disabled webhook uses nothing", async () => {
   await scenario.api.patch(scenario.path, { enabled: false });
-  const used = await usedBudget(scenario.projectId);
   expect((await call("recover")).status).toBe(409);
-  expect(await usedBudget(scenario.projectId)).toBe(used);
+  expect(await usedBudget(scenario.projectId)).toBe(0);
 });
 
 test("a redelivery of an unknown delivery uses the budget, because it costs a write", async () => {
@@ -99,17 +98,19 @@ test("a redelivery of an unknown delivery uses the budget, because it costs a wr
   expect({ status, used: await usedBudget(scenario.projectId) }).toEqual({ status: 404, used: 1 });
 });
 
-test.each([false, true])("enabling or disabling a webhook uses the budget (enabled: %s)", async (enabled) => {
+test.each([false, true])("enabling or disabling a webhook uses a budget of its own (enabled: %s)", async (enabled) => {
+  await givenUsedBudget(scenario.projectId, 120);
   expect((await scenario.api.patch(scenario.path, { enabled })).status).toBe(200);
-  expect(await usedBudget(scenario.projectId)).toBe(1);
+  expect(await usedBudget(`toggle:${scenario.projectId}`)).toBe(1);
 });
 
-test("a change of a webhook beyond the budget is rejected if it enables or disables it, and otherwise made", async () => {
-  await givenUsedBudget(scenario.projectId, 120);
+test("a change of a webhook beyond its budget is rejected if it enables or disables it, and otherwise made; other requests are accepted", async () => {
+  await givenUsedBudget(`toggle:${scenario.projectId}`, 120);
   const disabled = await scenario.api.patch(scenario.path, { enabled: false });
   expect(errorOf(disabled)).toEqual({ status: 429, code: "rate_limited" });
   const { status, body } = await scenario.api.patch(scenario.path, { events: ["deploy.failed"] });
   expect({ status, enabled: body.data.enabled }).toEqual({ status: 200, enabled: true });
+  expect((await call("redeliver")).status).toBe(202);
 });
 
 test("all webhooks of a project share its budget, and another project has its own", async () => {

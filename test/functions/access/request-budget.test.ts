@@ -19,7 +19,7 @@ test("the error says what happened, when to try again, and has the same time in 
   const error = budgetExceeded(REQUEST_BUDGET_USED, budgetWindowAt(new Date("2026-03-01T10:15:22.500Z")));
   expect(error).toMatchObject({ status: 429, code: "rate_limited", headers: { "Retry-After": "38" } });
   expect(error.message).toBe(
-    "The project has used up its 120 requests a minute for test deliveries, redeliveries, recoveries, certifications " +
-      "and for enabling or disabling a webhook (a recovery counts as 10, a certification as 6). Nothing was changed or sent. Try again in 38 s.",
+    "The project has used up its 120 requests a minute for test deliveries, redeliveries, recoveries and certifications " +
+      "(a recovery counts as 10, a certification as 6). Nothing was changed or sent. Try again in 38 s.",
   );
 });
