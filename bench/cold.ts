@@ -10,7 +10,8 @@ import * as esbuild from "esbuild";
 import { bundleFunctions } from "../bin/build/bundle-functions.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
-import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../functions/manifest/endpoints.ts";
+import { endpointRows } from "../functions/manifest/function-rows.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { upsertMember } from "../functions/projects/member-store.ts";
 import { bundleFolder } from "../lib/names.ts";
@@ -122,7 +123,7 @@ async function casesOf(outdir: string, receiverUrl: string): Promise<Record<stri
   ];
   return {
     [FLOOR]: { bundle: await buildFloor(outdir), event: () => ({ key_hash: apiKey.key_hash }) },
-    ...Object.fromEntries(endpoints.map((row) => caseOf(row.file, () => request(row)))),
+    ...Object.fromEntries(endpointRows.map((row) => caseOf(row.file, () => request(row)))),
     ...Object.fromEntries(workers.map((row) => caseOf(row.file, () => eventOfWorker(row)))),
   };
 }

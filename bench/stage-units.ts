@@ -2,10 +2,8 @@ import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import { Code } from "aws-cdk-lib/aws-lambda";
 import cdkJson from "../cdk.json" with { type: "json" };
-import { endpoints } from "../functions/manifest/endpoints.ts";
-import type { Grants } from "../functions/manifest/grants-schema.ts";
+import { functionRows } from "../functions/manifest/function-rows.ts";
 import { type MetricRow, metrics } from "../functions/manifest/metrics.ts";
-import { workers } from "../functions/manifest/workers.ts";
 import { statusByCode } from "../functions/platform/errors.ts";
 import { accessLog } from "../lib/access-log.ts";
 import type { StageContext } from "../lib/service-function.ts";
@@ -37,8 +35,6 @@ type Json = any;
 /** The functions whose calls are priced. A new endpoint needs no entry here. */
 const PRICED =
   /^(auth\/authorizer|projects\/list|deliveries\/(fan-out|sweep|publish-notifications)|attempts\/send(-slow)?)$/;
-
-const rows: readonly { uses: Grants }[] = [...endpoints, ...workers];
 
 /**
  * Synthesizes the prod stack. Counts the resources of a stage that cost money even without traffic, and returns the configuration
@@ -77,9 +73,9 @@ export function countStage() {
     /** All custom metrics that a stage may write. */
     allMetrics: perMetric.reduce((sum, count) => sum + count, all("AWS::Logs::MetricFilter").length),
     /** Pairs of a function and a table that it uses. */
-    tableUses: rows.reduce((sum, { uses }) => sum + Object.keys(uses.tables ?? {}).length, 0),
+    tableUses: functionRows.reduce((sum, { uses }) => sum + Object.keys(uses.tables ?? {}).length, 0),
     /** Functions that send to a queue or its dead-letter queue, counted per queue; the pipeline is one more. */
-    queueProducers: rows.reduce(
+    queueProducers: functionRows.reduce(
       (sum, { uses }) => sum + (uses.sendsTo?.length ?? 0) + (uses.rejectsTo?.length ?? 0),
       1,
     ),

@@ -2,7 +2,7 @@ import { Duration } from "aws-cdk-lib";
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Construct } from "constructs";
-import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
+import { endpointRows } from "../functions/manifest/function-rows.ts";
 import { accessLog } from "./access-log.ts";
 import { addApiDomain, tls } from "./api-domain.ts";
 import { addFallbackMethods } from "./fallback-methods.ts";
@@ -57,8 +57,7 @@ export function createApi(scope: Construct, context: StageContext, authorizer: S
  * https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-request-throttling.html
  */
 function ownThrottles({ throttle }: Stage): Record<string, apigateway.MethodDeploymentOptions> {
-  const rows: readonly EndpointRow[] = endpoints;
-  const settings = rows.flatMap(({ method, path, throttle: own }) => {
+  const settings = endpointRows.flatMap(({ method, path, throttle: own }) => {
     if (!own) return [];
     const throttlingRateLimit = Math.min(own.requestsPerSecond, throttle.requestsPerSecond);
     const throttlingBurstLimit = Math.min(own.burst, throttle.burst);
@@ -83,13 +82,12 @@ function routeEndpoints(
   authorizer: apigateway.IAuthorizer,
 ): Api["functions"] {
   const folder = new Construct(api.stack, "Endpoints");
-  const rows: readonly EndpointRow[] = endpoints;
   const authorized = { authorizationType: apigateway.AuthorizationType.CUSTOM, authorizer };
   const open = { authorizationType: apigateway.AuthorizationType.NONE };
   const { role: credentialsRole, allowToInvoke } = createInvoker(folder);
   // One for all: the streams have the names of the functions, and a query finds a failing endpoint without knowing it.
   const logGroup = createLogGroup(folder, "Logs", context);
-  const created = rows.map((row) => {
+  const created = endpointRows.map((row) => {
     const { method, path, file, access } = row;
     const endpoint = new ServiceFunction(folder, context, {
       ...ENDPOINT,

@@ -1,5 +1,6 @@
 import * as apigateway from "aws-cdk-lib/aws-apigateway";
-import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../functions/manifest/endpoints.ts";
+import { endpointRows } from "../functions/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
@@ -24,7 +25,7 @@ export function addFallbackMethods(api: apigateway.RestApi, stage: Stage): void 
   const preflight = stage.corsOrigins && preflightResponse(stage.corsOrigins);
   const addFixedResponse = (resource: apigateway.IResource, row: FixedRow, headers: Record<string, string>) =>
     addMock(resource, [responseOf(row, headers), ...(preflight ? [preflight] : [])]);
-  const rowsByPath = Map.groupBy<string, EndpointRow>(endpoints, (row) => row.path);
+  const rowsByPath = Map.groupBy<string, EndpointRow>(endpointRows, (row) => row.path);
   for (const [path, rows] of rowsByPath) {
     const allow = rows.map((row) => row.method).join(", ");
     addFixedResponse(api.root.resourceForPath(path), methodNotAllowed, { Allow: allow, ...forBrowsers });

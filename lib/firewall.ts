@@ -1,7 +1,7 @@
 import type { RestApi } from "aws-cdk-lib/aws-apigateway";
 import * as wafv2 from "aws-cdk-lib/aws-wafv2";
 import { Construct } from "constructs";
-import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
+import { endpointRows } from "../functions/manifest/function-rows.ts";
 import type { FirewallLimits } from "./stage.ts";
 
 /**
@@ -141,8 +141,7 @@ const hasCredential: wafv2.CfnWebACL.StatementProperty = {
  * https://docs.aws.amazon.com/waf/latest/developerguide/waf-rule-statement-transformation.html
  */
 function isThrottled(): wafv2.CfnWebACL.StatementProperty {
-  const rows: readonly EndpointRow[] = endpoints;
-  const limited = rows.filter(({ throttle, access }) => throttle || access === "anyone");
+  const limited = endpointRows.filter(({ throttle, access }) => throttle || access === "anyone");
   const verbs = limited.map(({ path }) => path.slice(path.lastIndexOf("/") + 1));
   return {
     regexMatchStatement: {

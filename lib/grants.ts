@@ -1,9 +1,7 @@
 import { PolicyStatement } from "aws-cdk-lib/aws-iam";
-import { endpoints } from "../functions/manifest/endpoints.ts";
 import { type Grants, type IndexKey, readActions, type TableAction } from "../functions/manifest/grants-schema.ts";
 import type { QueueKey } from "../functions/manifest/queues.ts";
 import { type TableKey, type TableRow, tables as tableRows } from "../functions/manifest/tables.ts";
-import { workers } from "../functions/manifest/workers.ts";
 import type { Queues } from "./queues.ts";
 import type { Tables } from "./tables.ts";
 import type { Topics } from "./topics.ts";
@@ -20,8 +18,6 @@ export interface FunctionRow {
   file: string;
   uses: Grants;
 }
-
-export const functionRows: readonly FunctionRow[] = [...endpoints, ...workers];
 
 /** Returns the files of the functions whose row grants an action on a table or one of its indexes, sorted. */
 export function filesGranted(key: TableKey, action: string, rows: readonly FunctionRow[]): string[] {

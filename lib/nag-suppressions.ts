@@ -3,7 +3,7 @@ import { CfnMethod } from "aws-cdk-lib/aws-apigateway";
 import { CfnTable } from "aws-cdk-lib/aws-dynamodb";
 import { CfnBucket } from "aws-cdk-lib/aws-s3";
 import type { IConstruct } from "constructs";
-import { type EndpointRow, endpoints } from "../functions/manifest/endpoints.ts";
+import { endpointRows } from "../functions/manifest/function-rows.ts";
 
 /** A finding of cdk-nag (AwsSolutions) that is acknowledged. */
 interface Suppression {
@@ -21,9 +21,10 @@ const isUpload = ({ node }: IConstruct): boolean => node.path.includes("/Custom:
 
 const isMock = ({ httpMethod }: CfnMethod): boolean => ["ANY", "OPTIONS"].includes(httpMethod);
 
-const rows: readonly EndpointRow[] = endpoints;
 const isForAnyone = ({ node }: CfnMethod): boolean =>
-  rows.some(({ access, method, path }) => access === "anyone" && node.path.endsWith(`${path}/${method}/Resource`));
+  endpointRows.some(
+    ({ access, method, path }) => access === "anyone" && node.path.endsWith(`${path}/${method}/Resource`),
+  );
 
 /**
  * All acknowledged findings, with the reason. Any other finding fails the synthesis.

@@ -7,9 +7,9 @@ import {
   trail,
   withGrantsOf,
 } from "../bin/local/permissions.ts";
-import { endpoints } from "../functions/manifest/endpoints.ts";
+import { functionRows } from "../functions/manifest/function-rows.ts";
 import type { Grants } from "../functions/manifest/grants-schema.ts";
-import { type Trigger, workers } from "../functions/manifest/workers.ts";
+import type { Trigger } from "../functions/manifest/workers.ts";
 import { dynamo } from "../functions/platform/aws.ts";
 import { tableName } from "../functions/platform/env.ts";
 import { log, logSink } from "../functions/platform/log.ts";
@@ -21,7 +21,7 @@ import { jwtSecret, startTestService } from "./support/service.ts";
 
 /* The rows, the grants of the stack and the actual calls are the same for each function. */
 
-const rows: { file: string; uses: Grants; trigger?: Trigger }[] = [...endpoints, ...workers];
+const rows: readonly { file: string; uses: Grants; trigger?: Trigger }[] = functionRows;
 const called = new Map<string, Set<Right>>(rows.map(({ file }) => [file, new Set()]));
 const deniedCalls = new Set<string>();
 /** The reads of tables that were not strongly consistent. */

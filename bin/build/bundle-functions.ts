@@ -2,8 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import * as esbuild from "esbuild";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
 import { bundleFolder } from "../../lib/names.ts";
 import { budgetOf, checkBudgets } from "./budgets.ts";
 import { checkStubs, stubModules } from "./bundle-stubs.ts";
@@ -12,7 +11,7 @@ import { smokeLoad } from "./smoke-load.ts";
 const root = join(import.meta.dirname, "../..");
 
 /** Path below `functions/` of every function, without the suffix. */
-const allFiles: string[] = [...endpoints, ...workers].map((row) => row.file);
+const allFiles: string[] = functionRows.map((row) => row.file);
 
 interface Options {
   outdir: string;

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import http from "node:http";
 import type { APIGatewayAuthorizerResult, APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
 import { corsHeaders, preflightHeaders } from "../../functions/http/cors.ts";
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   type GatewayResponseType,
@@ -50,7 +51,7 @@ export async function createGateway(
 ): Promise<http.Server> {
   const authorize = await load("auth/authorizer");
   const handlers = new Map<string, LambdaHandler>();
-  await Promise.all(endpoints.map(async ({ file }) => handlers.set(file, await load(file))));
+  await Promise.all(endpointRows.map(async ({ file }) => handlers.set(file, await load(file))));
 
   async function respond(request: http.IncomingMessage, requestId: string): Promise<GatewayResponse> {
     const body = await readBody(request, MAX_BODY_BYTES);
@@ -150,7 +151,7 @@ type Route =
   | { kind: "unknown" };
 
 function findRoute(method: string, path: string): Route {
-  const candidates = endpoints.flatMap((row) => {
+  const candidates = endpointRows.flatMap((row) => {
     const pathParameters = matchPath(row.path, path);
     return pathParameters ? [{ row, pathParameters }] : [];
   });

@@ -1,10 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
 import type { Grants } from "../../functions/manifest/grants-schema.ts";
 import { deadLetterName, type QueueRow, queues } from "../../functions/manifest/queues.ts";
 import { type TableKey, type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { type TopicRow, topics } from "../../functions/manifest/topics.ts";
-import { workers } from "../../functions/manifest/workers.ts";
 import { dynamo, secretsManager, sns, sqs } from "../../functions/platform/aws.ts";
 
 /*
@@ -106,10 +105,9 @@ export function allowedCallsOf(uses: Grants): Set<Right> {
   );
 }
 
-const rows: { file: string; uses: Grants }[] = [...endpoints, ...workers];
-const writesOnlyByFile = new Map(rows.map(({ file, uses }) => [file, uses.writesOnly ?? {}]));
-const rightsByFile = new Map(rows.map(({ file, uses }) => [file, allowedCallsOf(uses)]));
-const hiddenByFile = new Map(rows.map(({ file, uses }) => [file, variablesHiddenFrom(uses)]));
+const writesOnlyByFile = new Map(functionRows.map(({ file, uses }) => [file, uses.writesOnly ?? {}]));
+const rightsByFile = new Map(functionRows.map(({ file, uses }) => [file, allowedCallsOf(uses)]));
+const hiddenByFile = new Map(functionRows.map(({ file, uses }) => [file, variablesHiddenFrom(uses)]));
 
 function variablesHiddenFrom(uses: Grants): Set<string> {
   const granted = new Set(grantsOf(uses).map(({ resource }) => resource.env));

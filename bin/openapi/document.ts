@@ -2,7 +2,14 @@ import { STATUS_CODES } from "node:http";
 import { webhookEventDescriptions, webhookPayloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { type WebhookEventName, webhookEventNames } from "../../functions/deployments/webhook-event.ts";
 import type { ParamOf } from "../../functions/http/define-endpoint.ts";
-import { type Access, type EndpointRow, endpoints, workflowPermissions } from "../../functions/manifest/endpoints.ts";
+import {
+  type Access,
+  type EndpointRow,
+  type endpoints,
+  type OperationId,
+  workflowPermissions,
+} from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 import { errorResponseSchema } from "../../functions/schema/response-schema.ts";
@@ -25,9 +32,8 @@ interface HandlerSchemas {
  * @throws Error when the fields in operations.ts are not those of an endpoint's schema
  */
 export async function openApiDocument(version: string): Promise<Json> {
-  const rows: readonly EndpointRow[] = endpoints;
   const paths: Json = {};
-  for (const row of rows) {
+  for (const row of endpointRows) {
     const { handler } = (await import(`../../functions/${row.file}.ts`)) as { handler: HandlerSchemas };
     paths[row.path] ??= pathItem(row.path);
     paths[row.path][row.method.toLowerCase()] = operationOf(row, handler);
@@ -104,7 +110,7 @@ const securitySchemes = {
 };
 
 /** The parameters of all paths. A new one does not compile until it is described here. */
-const pathParameters: Record<ParamOf<(typeof endpoints)[number]["path"]>, string> = {
+const pathParameters: Record<ParamOf<(typeof endpoints)[OperationId]["path"]>, string> = {
   id: "Id of the API key.",
   project_id: "Id of the project.",
   webhook_id: "Id of the webhook.",
@@ -161,14 +167,14 @@ function pathItem(path: string): Json {
 }
 
 function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
-  const operation = operations[row.file as keyof typeof operations];
-  const { id, tag, summary, description, errors } = operation;
+  const operation = operations[row.id as OperationId];
+  const { tag, summary, description, errors } = operation;
   const body = input && inputSchema(typeof input === "function" ? input() : input);
   const parameters = query && inputSchema(query);
-  addFieldKeywords(operation, body ?? parameters);
+  addFieldKeywords(row.id, operation, body ?? parameters);
   const codes = errorCodesOf(row, { body: body !== undefined, query: query !== undefined }, errors);
   return {
-    operationId: id,
+    operationId: row.id,
     tags: [tag],
     summary,
     description:
@@ -178,13 +184,13 @@ function operationOf(row: EndpointRow, { input, query }: HandlerSchemas): Json {
     ...((parameters || row.repeatReturns) && {
       parameters: [...(parameters ? queryParameters(parameters) : []), ...(row.repeatReturns ? [idempotencyKey] : [])],
     }),
-    ...(body && { requestBody: requestBody(operation, body) }),
+    ...(body && { requestBody: requestBody(row.id, operation, body) }),
     responses: { ...success(operation), ...failures(codes) },
   };
 }
 
 /** Adds the descriptions and keywords of operations.ts to a schema. @throws Error when the fields differ */
-function addFieldKeywords({ id, fields = {}, body = {} }: Operation, schema: Json): void {
+function addFieldKeywords(id: string, { fields = {}, body = {} }: Operation, schema: Json): void {
   const properties: Record<string, Json> = schema?.properties ?? {};
   const missing = Object.keys(properties).filter((name) => !(name in fields));
   const unknown = Object.keys(fields).filter((name) => !(name in properties));
@@ -222,7 +228,7 @@ const idempotencyKey: Json = {
 };
 
 /** @throws Error when operations.ts has no example */
-function requestBody({ id, example }: Operation, schema: Json): Json {
+function requestBody(id: string, { example }: Operation, schema: Json): Json {
   if (example === undefined) throw new Error(`bin/openapi/operations.ts, ${id}: add \`example\`, a valid body.`);
   const required = schema.required !== undefined || schema.minProperties !== undefined;
   return { required, content: { "application/json": { schema, example } } };

@@ -21,7 +21,7 @@ import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts
 import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
 import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
 import {
-  type endpoints,
+  type OperationId,
   permissions,
   REVOCATIONS_PER_MINUTE_PER_ADDRESS,
   workflowPermissions,
@@ -45,7 +45,6 @@ import { type Json, listOf, type Schema } from "./schemas.ts";
 
 /** The documentation of an endpoint, beyond what its row and its schemas contain. */
 export interface Operation {
-  id: string;
   tag: keyof typeof tags;
   summary: string;
   description?: string;
@@ -171,10 +170,9 @@ const rollFields = {
   },
 };
 
-/** Keyed by `file` of the endpoint's row. A row without an entry does not compile. */
-export const operations: Record<(typeof endpoints)[number]["file"], Operation> = {
-  "api-keys/create": {
-    id: "createApiKey",
+/** An endpoint without an entry does not compile. */
+export const operations: Record<OperationId, Operation> = {
+  createApiKey: {
     tag: "API keys",
     summary: "Create an API key",
     description: `Only this response contains \`key\`. A user can have at most ${MAX_KEYS_PER_USER} keys.`,
@@ -183,8 +181,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["api_key_limit_reached"],
   },
-  "api-keys/list": {
-    id: "listApiKeys",
+  listApiKeys: {
     tag: "API keys",
     summary: "List your API keys",
     description:
@@ -195,23 +192,20 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
   },
-  "api-keys/get-current": {
-    id: "getCurrentCredential",
+  getCurrentCredential: {
     tag: "API keys",
     summary: "Show what the credential of the request may do",
     description: "For an API key, a JWT or a workflow. Needs no permission.",
     response: { status: 200, schema: currentCredentialSchema, example: examples.currentCredential },
   },
-  "api-keys/delete": {
-    id: "deleteApiKey",
+  deleteApiKey: {
     tag: "API keys",
     summary: "Delete an API key",
     description:
       "The next request with the key is rejected. A key can delete itself; one with `permissions` or `project_ids` only itself.",
     response: { status: 204 },
   },
-  "api-keys/update": {
-    id: "updateApiKey",
+  updateApiKey: {
     tag: "API keys",
     summary: "Rename an API key",
     description: "A key can rename itself; one with `permissions` or `project_ids` only itself.",
@@ -219,8 +213,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     example: { name: "ci of the shop" },
     response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
   },
-  "api-keys/roll": {
-    id: "rollApiKey",
+  rollApiKey: {
     tag: "API keys",
     summary: "Replace the secret of an API key",
     description: rollDescription,
@@ -229,8 +222,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["conflict"],
   },
-  "api-keys/revoke-leaked": {
-    id: "revokeCredentials",
+  revokeCredentials: {
     tag: "API keys",
     summary: "End leaked API keys",
     description:
@@ -248,8 +240,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     example: { credentials: [examples.createdApiKey.key] },
     response: { status: 202, schema: revocationSchema, example: { received: 1 } },
   },
-  "projects/list": {
-    id: "listProjects",
+  listProjects: {
     tag: "Projects",
     summary: "List your projects",
     description:
@@ -259,8 +250,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     fields: { ...pageParameters, limit: { ...pageParameters.limit, default: 100 } },
     response: { status: 200, schema: listOf(projectSchema), example: [examples.project], hasNextPage: true },
   },
-  "deliveries/list-events": {
-    id: "listEvents",
+  listEvents: {
     tag: "Deployments",
     summary: "List the deployment events of a project",
     description:
@@ -287,8 +277,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     errors: ["project_suspended"],
   },
-  "webhooks/create": {
-    id: "createWebhook",
+  createWebhook: {
     tag: "Webhooks",
     summary: "Create a webhook",
     description: `Only this response contains the signing secret. A project can have at most ${MAX_WEBHOOKS_PER_PROJECT} webhooks.`,
@@ -297,21 +286,18 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 201, schema: createdWebhookSchema, example: examples.createdWebhook },
     errors: ["webhook_limit_reached", "project_suspended"],
   },
-  "webhooks/list": {
-    id: "listWebhooks",
+  listWebhooks: {
     tag: "Webhooks",
     summary: "List the webhooks of a project",
     description: "Oldest first, without their secrets.",
     response: { status: 200, schema: listOf(webhookListItemSchema), example: [examples.listedWebhook] },
   },
-  "webhooks/get": {
-    id: "getWebhook",
+  getWebhook: {
     tag: "Webhooks",
     summary: "Show a webhook",
     response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
   },
-  "webhooks/update": {
-    id: "updateWebhook",
+  updateWebhook: {
     tag: "Webhooks",
     summary: "Change, disable or enable a webhook",
     description:
@@ -323,8 +309,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     example: { enabled: true },
     response: { status: 200, schema: webhookSchema, example: examples.shownWebhook },
   },
-  "webhooks/rotate-secret": {
-    id: "rotateWebhookSecret",
+  rotateWebhookSecret: {
     tag: "Webhooks",
     summary: "Replace the signing secret",
     description:
@@ -341,15 +326,13 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     example: { overlap_seconds: 3600 },
     response: { status: 200, schema: rotatedWebhookSchema, example: examples.rotatedWebhook },
   },
-  "webhooks/delete": {
-    id: "deleteWebhook",
+  deleteWebhook: {
     tag: "Webhooks",
     summary: "Delete a webhook",
     description: "Its pending deliveries become `cancelled`, and its deliveries can no longer be read.",
     response: { status: 204 },
   },
-  "deliveries/get-stats": {
-    id: "getWebhookStats",
+  getWebhookStats: {
     tag: "Webhooks",
     summary: "Show success rate and response times of a webhook",
     description:
@@ -359,8 +342,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 200, schema: statsSchema, example: examples.stats },
     errors: ["project_suspended"],
   },
-  "deliveries/send-test-delivery": {
-    id: "sendTestDelivery",
+  sendTestDelivery: {
     tag: "Deliveries",
     summary: "Send a sample event",
     description:
@@ -375,8 +357,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 202, schema: deliverySchema, example: examples.testDelivery },
     errors: ["project_suspended"],
   },
-  "certifications/create": {
-    id: "certifyWebhook",
+  certifyWebhook: {
     tag: "Webhooks",
     summary: "Certify a receiver",
     description:
@@ -387,16 +368,14 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 202, schema: certificationSchema, example: examples.startedCertification },
     errors: ["project_suspended"],
   },
-  "certifications/get": {
-    id: "getCertification",
+  getCertification: {
     tag: "Webhooks",
     summary: "Show a certification",
     description: "The report of each check, with a hint for each that did not pass. Kept for 30 days.",
     response: { status: 200, schema: certificationSchema, example: examples.finishedCertification },
     errors: ["project_suspended"],
   },
-  "deliveries/list-of-project": {
-    id: "listProjectDeliveries",
+  listProjectDeliveries: {
     tag: "Deliveries",
     summary: "List the deliveries of a project",
     description: `The deliveries of all webhooks that the project has now. ${listNote}`,
@@ -409,8 +388,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     errors: ["project_suspended"],
   },
-  "deliveries/list": {
-    id: "listDeliveries",
+  listDeliveries: {
     tag: "Deliveries",
     summary: "List the deliveries of a webhook",
     description: listNote,
@@ -423,16 +401,14 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     errors: ["project_suspended"],
   },
-  "deliveries/get": {
-    id: "getDelivery",
+  getDelivery: {
     tag: "Deliveries",
     summary: "Show a delivery",
     description: "With its payload, and the response to each attempt.",
     response: { status: 200, schema: deliveryDetailSchema, example: examples.shownDelivery },
     errors: ["project_suspended"],
   },
-  "deliveries/redeliver": {
-    id: "redeliver",
+  redeliver: {
     tag: "Deliveries",
     summary: "Send a delivery again",
     description:
@@ -441,8 +417,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 202, schema: deliverySchema, example: examples.redelivered },
     errors: ["conflict", "project_suspended"],
   },
-  "deliveries/recover": {
-    id: "recoverDeliveries",
+  recoverDeliveries: {
     tag: "Deliveries",
     summary: "Send failed and held deliveries again",
     description:
@@ -462,8 +437,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 202, schema: recoveryResultSchema, example: { count: 12, complete: true, next_cursor: null } },
     errors: ["conflict", "project_suspended"],
   },
-  "audit/list": {
-    id: "listAuditEvents",
+  listAuditEvents: {
     tag: "Audit",
     summary: "List what was done to your API keys",
     description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
@@ -475,8 +449,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       hasNextPage: true,
     },
   },
-  "audit/list-of-project": {
-    id: "listProjectAuditEvents",
+  listProjectAuditEvents: {
     tag: "Audit",
     summary: "List what was done to the webhooks and members of a project",
     description: "Newest first. The `Link` header leads to the next page and is absent on the last one.",
@@ -488,8 +461,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
       hasNextPage: true,
     },
   },
-  "service-accounts/create": {
-    id: "createServiceAccount",
+  createServiceAccount: {
     tag: "Service accounts",
     summary: "Create a service account",
     description: `It becomes a member of the project with the role. A project can have at most ${MAX_SERVICE_ACCOUNTS_PER_PROJECT}.`,
@@ -498,22 +470,19 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 201, schema: serviceAccountSchema, example: examples.serviceAccount },
     errors: ["service_account_limit_reached"],
   },
-  "service-accounts/list": {
-    id: "listServiceAccounts",
+  listServiceAccounts: {
     tag: "Service accounts",
     summary: "List the service accounts of a project",
     description: "Oldest first.",
     response: { status: 200, schema: listOf(serviceAccountSchema), example: [examples.serviceAccount] },
   },
-  "service-accounts/delete": {
-    id: "deleteServiceAccount",
+  deleteServiceAccount: {
     tag: "Service accounts",
     summary: "Delete a service account",
     description: "With all of its API keys: the next request with one of them is rejected.",
     response: { status: 204 },
   },
-  "service-accounts/create-api-key": {
-    id: "createServiceAccountApiKey",
+  createServiceAccountApiKey: {
     tag: "Service accounts",
     summary: "Create an API key of a service account",
     description:
@@ -524,8 +493,7 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 201, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["api_key_limit_reached"],
   },
-  "service-accounts/list-api-keys": {
-    id: "listServiceAccountApiKeys",
+  listServiceAccountApiKeys: {
     tag: "Service accounts",
     summary: "List the API keys of a service account",
     description: "Oldest first.",
@@ -534,16 +502,14 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     },
     response: { status: 200, schema: listOf(apiKeySchema), example: [examples.listedApiKey] },
   },
-  "service-accounts/update-api-key": {
-    id: "updateServiceAccountApiKey",
+  updateServiceAccountApiKey: {
     tag: "Service accounts",
     summary: "Rename an API key of a service account",
     fields: renameFields,
     example: { name: "ci of the shop" },
     response: { status: 200, schema: apiKeySchema, example: { ...examples.listedApiKey, name: "ci of the shop" } },
   },
-  "service-accounts/roll-api-key": {
-    id: "rollServiceAccountApiKey",
+  rollServiceAccountApiKey: {
     tag: "Service accounts",
     summary: "Replace the secret of an API key of a service account",
     description: rollDescription,
@@ -552,15 +518,13 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 200, schema: createdApiKeySchema, example: examples.createdApiKey },
     errors: ["conflict"],
   },
-  "service-accounts/delete-api-key": {
-    id: "deleteServiceAccountApiKey",
+  deleteServiceAccountApiKey: {
     tag: "Service accounts",
     summary: "Delete an API key of a service account",
     description: "The next request with the key is rejected.",
     response: { status: 204 },
   },
-  "trusted-workflows/create": {
-    id: "createTrustedWorkflow",
+  createTrustedWorkflow: {
     tag: "Trusted workflows",
     summary: "Trust the workflows of a repository",
     description:
@@ -613,15 +577,13 @@ export const operations: Record<(typeof endpoints)[number]["file"], Operation> =
     response: { status: 201, schema: trustedWorkflowSchema, example: examples.trustedWorkflow },
     errors: ["trusted_workflow_limit_reached"],
   },
-  "trusted-workflows/list": {
-    id: "listTrustedWorkflows",
+  listTrustedWorkflows: {
     tag: "Trusted workflows",
     summary: "List the trusted workflows of a project",
     description: "Oldest first.",
     response: { status: 200, schema: listOf(trustedWorkflowSchema), example: [examples.trustedWorkflow] },
   },
-  "trusted-workflows/delete": {
-    id: "deleteTrustedWorkflow",
+  deleteTrustedWorkflow: {
     tag: "Trusted workflows",
     summary: "Delete a trust",
     description: "The next request of the workflow is rejected, unless another trust matches.",

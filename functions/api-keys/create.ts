@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey, toCreated } from "./api-key.ts";
 import { apiKeyInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 import { requireMembership } from "./require-membership.ts";
 
 /** Creates an API key for the caller. This is the only response that contains the key. */
-export const handler = defineEndpoint("POST /v1/api-keys", {
+export const handler = defineEndpoint(endpoints.createApiKey, {
   input: apiKeyInput,
   async run({ input, identity, actor, onceOnly, now }) {
     await requireMembership(identity.userId, input.project_ids);

@@ -1,9 +1,10 @@
 import { isNarrow } from "../access/identity.ts";
 import { defineEndpoint, noContent } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** Deletes an API key of the caller. The next request with the key is rejected. A narrow key deletes only itself. */
-export const handler = defineEndpoint("DELETE /v1/api-keys/{id}", {
+export const handler = defineEndpoint(endpoints.deleteApiKey, {
   async run({ params, identity, actor }) {
     const isVisible = !isNarrow(identity) || params.id === identity.keyId;
     if (!isVisible) throw apiKeys.notFound();

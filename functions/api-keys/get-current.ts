@@ -1,9 +1,10 @@
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { toCurrent } from "./api-key.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** Returns what the credential of this request may do. */
-export const handler = defineEndpoint("GET /v1/api-keys/current", {
+export const handler = defineEndpoint(endpoints.getCurrentCredential, {
   async run({ identity }) {
     const apiKey = identity.keyId === undefined ? undefined : await apiKeys.find(identity.userId, identity.keyId);
     return ok(toCurrent(identity, apiKey));

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { chargeAddress } from "../access/request-budget-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
-import { REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../manifest/endpoints.ts";
+import { endpoints, REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../manifest/endpoints.ts";
 import { allEnded } from "../platform/parallel.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
 import { leakInput } from "./api-key-input.ts";
@@ -16,7 +16,7 @@ const LIMIT_REACHED = `This address has sent ${REVOCATIONS_PER_MINUTE_PER_ADDRES
  * Ends leaked API keys. Requires no credential: the holder of a key may end it. The answer is the same for unknown,
  * malformed and valid keys. Text without the checksum of a key cannot be one: it costs nothing and counts for nothing.
  */
-export const handler = defineEndpoint("POST /v1/credentials/revoke", {
+export const handler = defineEndpoint(endpoints.revokeCredentials, {
   input: leakInput,
   async run({ input: { credentials }, actor, now }) {
     const hashes = [...new Set(credentials)].filter(isApiKey).map(hashApiKey);

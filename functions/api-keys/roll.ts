@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, toCreated } from "./api-key.ts";
 import { rollInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
@@ -8,7 +9,7 @@ import * as apiKeys from "./api-key-store.ts";
  * Replaces the secret of an API key of the caller. This is the only response that contains the new one. The earlier one
  * ends after the overlap, or at once.
  */
-export const handler = defineEndpoint("POST /v1/api-keys/{id}/roll", {
+export const handler = defineEndpoint(endpoints.rollApiKey, {
   input: rollInput,
   async run({ params, input: { overlap_seconds }, identity, actor, now }) {
     const random = randomBytes(API_KEY_RANDOM_BYTES);

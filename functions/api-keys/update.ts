@@ -1,11 +1,12 @@
 import { isNarrow } from "../access/identity.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { toListItem } from "./api-key.ts";
 import { renameInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /** Renames an API key of the caller. A narrow key renames only itself. */
-export const handler = defineEndpoint("PATCH /v1/api-keys/{id}", {
+export const handler = defineEndpoint(endpoints.updateApiKey, {
   input: renameInput,
   async run({ params, input, identity, actor }) {
     const isVisible = !isNarrow(identity) || params.id === identity.keyId;

@@ -1,9 +1,10 @@
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { toListItem } from "./audit-event.ts";
 import { auditQuery, listPage } from "./audit-list-store.ts";
 
 /** Lists what was done to the webhooks, secrets and members of a project, newest first. */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/audit-events", {
+export const handler = defineEndpoint(endpoints.listProjectAuditEvents, {
   query: auditQuery,
   async run({ params, query, requestUrl }) {
     const { items, nextCursor } = await listPage(`project:${params.project_id}`, query);

@@ -1,10 +1,11 @@
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import { toListItem } from "./audit-event.ts";
 import { auditQuery, listPage } from "./audit-list-store.ts";
 
 /** Lists what was done to the API keys of the caller, newest first. */
-export const handler = defineEndpoint("GET /v1/audit-events", {
+export const handler = defineEndpoint(endpoints.listAuditEvents, {
   query: auditQuery,
   async run({ identity, query, requestUrl }) {
     if (identity.projectIds) {

@@ -3,6 +3,7 @@ import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
 import { enqueueCertification } from "../deliveries/delivery-queue.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
@@ -14,7 +15,7 @@ import * as certifications from "./certification-store.ts";
  * Starts the certification of a receiver, also of a disabled webhook. The slow sender sends the probes, because only
  * senders may read signing secrets.
  */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/certify", {
+export const handler = defineEndpoint(endpoints.certifyWebhook, {
   async run({ params, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);

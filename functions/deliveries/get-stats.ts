@@ -1,12 +1,13 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { LATEST_ATTEMPT_SECONDS, statsOf, statsQuery, statsRange } from "./delivery-stats.ts";
 import { readForStats } from "./delivery-stats-store.ts";
 
 /** Returns the statistics of a webhook's attempts, computed from its newest deliveries. */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/stats", {
+export const handler = defineEndpoint(endpoints.getWebhookStats, {
   query: statsQuery,
   async run({ params, query, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);

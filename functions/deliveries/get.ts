@@ -1,11 +1,12 @@
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { toDetail } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
 
 /** Returns one delivery with its payload and attempts. */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}", {
+export const handler = defineEndpoint(endpoints.getDelivery, {
   async run({ params, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);

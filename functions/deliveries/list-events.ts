@@ -1,5 +1,6 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, linkTo, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { newestPage, oldestPage } from "./event-feed-store.ts";
@@ -9,7 +10,7 @@ import { feedQuery, toRecord } from "./event-presenter.ts";
  * Lists the deployment events of a project. The `Link` header has the URL of the next page (`rel="next"`), and the one
  * that returns what is stored later (`rel="monitor"`, RFC 5989).
  */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/events", {
+export const handler = defineEndpoint(endpoints.listEvents, {
   query: feedQuery,
   async run({ params, query, requestUrl, now }) {
     const readPage = query.order === "oldest" ? oldestPage : newestPage;

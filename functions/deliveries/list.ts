@@ -1,5 +1,6 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { listPage } from "./delivery-list-store.ts";
@@ -7,7 +8,7 @@ import { listQuery, toListItem } from "./delivery-presenter.ts";
 import { listCursor, readListCursor } from "./list-cursor.ts";
 
 /** Lists the deliveries of a webhook, newest first. */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries", {
+export const handler = defineEndpoint(endpoints.listDeliveries, {
   query: listQuery,
   async run({ params, query, requestUrl, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);

@@ -1,6 +1,7 @@
 import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -27,7 +28,7 @@ const MAX_DURATION_MS = 20_000;
  * returns a cursor, with which the next call continues. `since` and `status` may change in between: a call looks at the
  * events that are neither before `since` nor before the cursor.
  */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/recover", {
+export const handler = defineEndpoint(endpoints.recoverDeliveries, {
   input: recoverInput,
   async run({ params, input: { since, status, cursor }, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);

@@ -1,6 +1,7 @@
 import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
@@ -12,27 +13,24 @@ import * as deliveries from "./delivery-store.ts";
 import { requested } from "./delivery-transitions.ts";
 
 /** Sends a delivery of any status again, under the same id. If the attempt fails, the retry schedule restarts. */
-export const handler = defineEndpoint(
-  "POST /v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
-  {
-    async run({ params, actor, now }) {
-      const webhook = await webhooks.get(params.project_id, params.webhook_id);
-      requireNotSuspended(webhook);
-      // Also for an unknown delivery, which costs a read.
-      await chargeRequest(webhook.project_id, "redeliver", now);
-      const read = await deliveries.get(webhook.id, params.delivery_id);
-      const place = placeOf(read, now, true);
-      const [change] = await enter(webhook, [{ place, transition: requested("redeliver", place, now), row: read }]);
-      const delivery = change?.row ?? read;
-      if (!change?.isWritten && delivery.attempt_count >= MAX_ATTEMPTS) {
-        throw new ApiError(
-          "conflict",
-          `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`,
-        );
-      }
-      // Not before: what was refused is not in the log. If this fails, the caller repeats the request.
-      await recordRequest("webhook.redelivery_requested", actor, webhook, { delivery_id: delivery.id }, now);
-      return accepted(toListItem(delivery, webhook, now));
-    },
+export const handler = defineEndpoint(endpoints.redeliver, {
+  async run({ params, actor, now }) {
+    const webhook = await webhooks.get(params.project_id, params.webhook_id);
+    requireNotSuspended(webhook);
+    // Also for an unknown delivery, which costs a read.
+    await chargeRequest(webhook.project_id, "redeliver", now);
+    const read = await deliveries.get(webhook.id, params.delivery_id);
+    const place = placeOf(read, now, true);
+    const [change] = await enter(webhook, [{ place, transition: requested("redeliver", place, now), row: read }]);
+    const delivery = change?.row ?? read;
+    if (!change?.isWritten && delivery.attempt_count >= MAX_ATTEMPTS) {
+      throw new ApiError(
+        "conflict",
+        `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`,
+      );
+    }
+    // Not before: what was refused is not in the log. If this fails, the caller repeats the request.
+    await recordRequest("webhook.redelivery_requested", actor, webhook, { delivery_id: delivery.id }, now);
+    return accepted(toListItem(delivery, webhook, now));
   },
-);
+});

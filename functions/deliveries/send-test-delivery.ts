@@ -3,6 +3,7 @@ import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
 import { sampleWebhookEvent } from "../deployments/sample-webhook-event.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enterNew } from "./backlog.ts";
@@ -13,7 +14,7 @@ import { testDeliveryInput, testedEvent, toListItem } from "./delivery-presenter
  * Sends a sample of an event to which the webhook subscribes, in one attempt, even if it is disabled. The signature is
  * valid, so the signed body says that it is a test.
  */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/test", {
+export const handler = defineEndpoint(endpoints.sendTestDelivery, {
   input: testDeliveryInput,
   async run({ params, input, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);

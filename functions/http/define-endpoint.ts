@@ -4,7 +4,7 @@ import type * as z from "zod/mini";
 import { type Actor, actorOf } from "../access/actor.ts";
 import { type Identity, idempotencyScopeOf, identityContext } from "../access/identity.ts";
 import { requireAccess } from "../access/require-access.ts";
-import { endpoints } from "../manifest/endpoints.ts";
+import type { endpoints, OperationId } from "../manifest/endpoints.ts";
 import { securityHeaders } from "../manifest/response-headers.ts";
 import { isOutage, type TransactItem } from "../platform/aws.ts";
 import { settings } from "../platform/env.ts";
@@ -21,15 +21,10 @@ import { outcomeItems, type Repeated, runOnce } from "./run-once.ts";
  * file of an endpoint names its row and contains only its own logic.
  */
 
-type Row = (typeof endpoints)[number];
-type Route = `${Row["method"]} ${Row["path"]}`;
+type Row = (typeof endpoints)[OperationId];
 
 /** The caller of an endpoint; undefined where the access is `anyone`. */
-type CallerOf<R extends Route> = R extends `${infer Method} ${infer Path}`
-  ? Extract<Row, { method: Method; path: Path }>["access"] extends "anyone"
-    ? undefined
-    : Identity
-  : never;
+type CallerOf<R extends Row> = R["access"] extends "anyone" ? undefined : Identity;
 
 /** The names between braces in a path: "/v1/projects/{project_id}" -> "project_id". */
 export type ParamOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
@@ -111,13 +106,11 @@ interface EndpointDefinition<
   run(request: EndpointRequest<Params, z.output<Schema>, z.output<Query>, Caller>): Promise<EndpointResponse>;
 }
 
-/** Creates the Lambda handler of the endpoint with this method and path in `endpoints.ts`. */
-export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
-  route: R,
-  { input, query, run }: EndpointDefinition<ParamOf<R>, Schema, Query, CallerOf<R>>,
+/** Creates the Lambda handler of an endpoint. @param row its row in `endpoints.ts` */
+export function defineEndpoint<R extends Row, Schema extends z.ZodMiniType, Query extends z.ZodMiniType>(
+  row: R,
+  { input, query, run }: EndpointDefinition<ParamOf<R["path"]>, Schema, Query, CallerOf<R>>,
 ) {
-  const row = endpoints.find(({ method, path }) => `${method} ${path}` === route);
-  if (!row) throw new Error(`functions/manifest/endpoints.ts has no row for ${route}`);
   const { method, path, access, permission } = row;
   const isRepeatable = "repeatReturns" in row;
 
@@ -132,7 +125,7 @@ export function defineEndpoint<const R extends Route, Schema extends z.ZodMiniTy
     const header = isRepeatable ? headerOf(event.headers, "idempotency-key") : undefined;
     const userId = identity ? idempotencyScopeOf(identity, params.project_id) : "";
     // Not the requested path: it has the base path of a custom domain, and ids in any case.
-    const target = JSON.stringify([route, Object.entries(params).sort()]);
+    const target = JSON.stringify([`${method} ${path}`, Object.entries(params).sort()]);
     const request = repeatableRequest(header, { userId, route: target, input: body });
     const call = () =>
       run({

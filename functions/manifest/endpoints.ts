@@ -1,10 +1,11 @@
+import { can } from "./capabilities.ts";
 import type { Grants, SettingKey } from "./grants-schema.ts";
 
 /**
  * An endpoint of the HTTP API. Routes, Lambda functions, grants, the local gateway and the security tests are derived
- * from these rows. Data only.
+ * from these rows (function-rows.ts). Data only.
  */
-export interface EndpointRow {
+interface EndpointFields {
   method: "GET" | "POST" | "PATCH" | "DELETE";
   path: `/v1/${string}`;
   /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it. */
@@ -17,7 +18,6 @@ export interface EndpointRow {
    * record again (`record`), or only its id, because the record has a secret (`id`).
    */
   repeatReturns?: "record" | "id";
-  uses: Grants;
   /** Timeout of the function; absent = the stack's default. API Gateway itself times out after 29 seconds. */
   timeoutSeconds?: number;
   settings?: readonly SettingKey[];
@@ -30,6 +30,12 @@ export interface EndpointRow {
    * 429. The endpoint counts those with a valid checksum, because each of them costs a read.
    */
   apiKeysPerMinutePerAddress?: number;
+}
+
+export interface EndpointRow extends EndpointFields {
+  /** Operation id in the OpenAPI document. */
+  id: string;
+  uses: Grants;
 }
 
 /** A token bucket, shared by all callers of an endpoint. A request without a token gets 429. */
@@ -95,537 +101,364 @@ export const REVOCATIONS_PER_MINUTE_PER_ADDRESS = 1_000;
 /** The beginning of their user ids (access/identity.ts): these endpoints never change the membership of a person. */
 const membershipsOfServiceAccounts = { projects: "service-account:" } as const;
 
-export const endpoints = [
-  {
+/**
+ * Keyed by operation id. `uses` has the calls of its function that do not follow from the other fields: a check of the role,
+ * `Idempotency-Key` and the entry in the audit log do.
+ */
+export const endpoints = {
+  createApiKey: {
     method: "POST",
     path: "/v1/api-keys",
     file: "api-keys/create",
     access: "session",
     permission: "none",
     repeatReturns: "id",
-    uses: {
-      tables: {
-        apiKeys: ["PutItem"],
-        userApiKeys: ["PutItem", "UpdateItem"],
-        projects: ["BatchGetItem"],
-        auditEvents: ["PutItem"],
-        notifications: ["PutItem"],
-        idempotencyKeys: ["GetItem", "PutItem"],
-      },
-    },
+    uses: [can.createKey, { tables: { projects: ["BatchGetItem"] } }],
   },
-  {
+  listApiKeys: {
     method: "GET",
     path: "/v1/api-keys",
     file: "api-keys/list",
     access: "user",
     permission: "keys:read",
-    uses: { tables: { apiKeys: ["BatchGetItem"], userApiKeys: ["Query"] } },
+    uses: [can.listKeys],
   },
-  {
+  getCurrentCredential: {
     method: "GET",
     path: "/v1/api-keys/current",
     file: "api-keys/get-current",
     access: "user",
     permission: "none",
-    uses: { tables: { apiKeys: ["GetItem"], userApiKeys: ["GetItem"] } },
+    uses: [{ tables: { apiKeys: ["GetItem"], userApiKeys: ["GetItem"] } }],
   },
-  {
+  deleteApiKey: {
     method: "DELETE",
     path: "/v1/api-keys/{id}",
     file: "api-keys/delete",
     access: "user",
     permission: "keys:write",
-    uses: {
-      tables: {
-        apiKeys: ["GetItem", "DeleteItem"],
-        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-        notifications: ["PutItem", "DeleteItem", "Query"],
-      },
-    },
+    uses: [can.deleteKey],
   },
-  {
+  updateApiKey: {
     method: "PATCH",
     path: "/v1/api-keys/{id}",
     file: "api-keys/update",
     access: "user",
     permission: "keys:write",
-    uses: { tables: { apiKeys: ["GetItem", "UpdateItem"], userApiKeys: ["GetItem"], auditEvents: ["PutItem"] } },
+    uses: [can.renameKey],
   },
-  {
+  rollApiKey: {
     method: "POST",
     path: "/v1/api-keys/{id}/roll",
     file: "api-keys/roll",
     access: "session",
     permission: "none",
-    uses: {
-      tables: {
-        apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"],
-        userApiKeys: ["GetItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-    },
+    uses: [can.rollKey],
   },
-  {
+  revokeCredentials: {
     method: "POST",
     path: "/v1/credentials/revoke",
     file: "api-keys/revoke-leaked",
     access: "anyone",
     permission: "none",
-    uses: {
-      tables: {
-        apiKeys: ["BatchGetItem", "DeleteItem"],
-        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-        notifications: ["PutItem", "DeleteItem", "Query"],
-        requestBudgets: ["UpdateItem"],
-      },
-    },
     // A hundred keys of one user are removed one after the other.
     timeoutSeconds: 28,
     // No throttle of its own: it would count any text of any caller, and a stranger could keep it used up.
     apiKeysPerMinutePerAddress: REVOCATIONS_PER_MINUTE_PER_ADDRESS,
+    uses: [
+      {
+        tables: {
+          apiKeys: ["BatchGetItem", "DeleteItem"],
+          userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
+          notifications: ["PutItem", "DeleteItem", "Query"],
+          requestBudgets: ["UpdateItem"],
+        },
+      },
+    ],
   },
-  {
+  listProjects: {
     method: "GET",
     path: "/v1/projects",
     file: "projects/list",
     access: "user",
     permission: "projects:read",
-    uses: { tables: { projects: ["Query", "BatchGetItem"], trustedWorkflows: ["BatchGetItem"] } },
+    uses: [{ tables: { projects: ["Query", "BatchGetItem"], trustedWorkflows: ["BatchGetItem"] } }],
   },
-  {
+  listEvents: {
     method: "GET",
     path: "/v1/projects/{project_id}/events",
     file: "deliveries/list-events",
     access: "viewer",
     permission: "events:read",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        events: ["Query"],
-        requestBudgets: ["GetItem", "UpdateItem"],
-      },
-    },
+    uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], events: ["Query"] } }],
   },
-  {
+  listProjectDeliveries: {
     method: "GET",
     path: "/v1/projects/{project_id}/deliveries",
     file: "deliveries/list-of-project",
     access: "viewer",
     permission: "deliveries:read",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["Query"],
-        deliveries: ["Query"],
-        requestBudgets: ["GetItem", "UpdateItem"],
-      },
-    },
+    uses: [can.chargeReads, { tables: { webhooks: ["Query"], deliveries: ["Query"] } }],
   },
-  {
+  createWebhook: {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks",
     file: "webhooks/create",
     access: "admin",
     permission: "webhooks:write",
     repeatReturns: "id",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["PutItem", "UpdateItem"],
-        webhookSecrets: ["PutItem"],
-        auditEvents: ["PutItem"],
-        idempotencyKeys: ["GetItem", "PutItem"],
-      },
-    },
+    uses: [{ tables: { webhooks: ["PutItem", "UpdateItem"], webhookSecrets: ["PutItem"] } }],
   },
-  {
+  listWebhooks: {
     method: "GET",
     path: "/v1/projects/{project_id}/webhooks",
     file: "webhooks/list",
     access: "viewer",
     permission: "webhooks:read",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["Query"],
-        deliveries: ["Query"],
-        backlog: ["Query"],
-        requestBudgets: ["GetItem", "UpdateItem"],
-      },
-    },
+    uses: [can.chargeReads, { tables: { webhooks: ["Query"], deliveries: ["Query"], backlog: ["Query"] } }],
   },
-  {
+  deleteWebhook: {
     method: "DELETE",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}",
     file: "webhooks/delete",
     access: "admin",
     permission: "webhooks:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["DeleteItem", "UpdateItem"],
-        webhookSecrets: ["DeleteItem"],
-        auditEvents: ["PutItem"],
-      },
-    },
+    uses: [{ tables: { webhooks: ["DeleteItem", "UpdateItem"], webhookSecrets: ["DeleteItem"] } }],
   },
-  {
+  getWebhook: {
     method: "GET",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}",
     file: "webhooks/get",
     access: "viewer",
     permission: "webhooks:read",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        deliveries: ["Query"],
-        backlog: ["Query"],
-        requestBudgets: ["GetItem", "UpdateItem"],
-      },
-    },
+    uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], deliveries: ["Query"], backlog: ["Query"] } }],
   },
-  {
+  updateWebhook: {
     method: "PATCH",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}",
     file: "webhooks/update",
     access: "admin",
     permission: "webhooks:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem", "UpdateItem"],
-        deliveries: ["Query"],
-        backlog: ["Query"],
-        auditEvents: ["PutItem"],
-        notifications: ["PutItem", "Query"],
-        requestBudgets: ["GetItem", "UpdateItem"],
+    uses: [
+      can.chargeReads,
+      {
+        tables: {
+          webhooks: ["GetItem", "UpdateItem"],
+          deliveries: ["Query"],
+          backlog: ["Query"],
+          notifications: ["PutItem", "Query"],
+        },
       },
-    },
+    ],
   },
-  {
+  rotateWebhookSecret: {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret",
     file: "webhooks/rotate-secret",
     access: "admin",
     permission: "webhook-secrets:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem", "UpdateItem"],
-        webhookSecrets: ["UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-    },
+    uses: [{ tables: { webhooks: ["GetItem", "UpdateItem"], webhookSecrets: ["UpdateItem"] } }],
   },
-  {
+  getWebhookStats: {
     method: "GET",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/stats",
     file: "deliveries/get-stats",
     access: "viewer",
     permission: "deliveries:read",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        deliveries: ["Query"],
-        requestBudgets: ["GetItem", "UpdateItem"],
-      },
-    },
+    uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], deliveries: ["Query"] } }],
   },
-  {
+  sendTestDelivery: {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/test",
     file: "deliveries/send-test-delivery",
     access: "admin",
     permission: "deliveries:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        deliveries: ["PutItem"],
-        backlog: ["PutItem", "UpdateItem", "DeleteItem"],
-        requestBudgets: ["UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-      sendsTo: ["slowDeliveries"],
-    },
     throttle: { requestsPerSecond: 5, burst: 20 },
+    uses: [can.sendDeliveries],
   },
-  {
+  certifyWebhook: {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/certify",
     file: "certifications/create",
     access: "admin",
     permission: "deliveries:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        deliveries: ["PutItem"],
-        requestBudgets: ["UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-      sendsTo: ["slowDeliveries"],
-    },
     throttle: { requestsPerSecond: 5, burst: 20 },
+    uses: [
+      {
+        tables: { webhooks: ["GetItem"], deliveries: ["PutItem"], requestBudgets: ["UpdateItem"] },
+        sendsTo: ["slowDeliveries"],
+      },
+    ],
   },
-  {
+  getCertification: {
     method: "GET",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/certifications/{certification_id}",
     file: "certifications/get",
     access: "viewer",
     permission: "deliveries:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem"] } },
+    uses: [{ tables: { webhooks: ["GetItem"], deliveries: ["GetItem"] } }],
   },
-  {
+  listDeliveries: {
     method: "GET",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/deliveries",
     file: "deliveries/list",
     access: "viewer",
     permission: "deliveries:read",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        deliveries: ["Query"],
-        requestBudgets: ["GetItem", "UpdateItem"],
-      },
-    },
+    uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], deliveries: ["Query"] } }],
   },
-  {
+  getDelivery: {
     method: "GET",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}",
     file: "deliveries/get",
     access: "viewer",
     permission: "deliveries:read",
-    uses: { tables: { projects: ["GetItem"], webhooks: ["GetItem"], deliveries: ["GetItem"] } },
+    uses: [{ tables: { webhooks: ["GetItem"], deliveries: ["GetItem"] } }],
   },
-  {
+  redeliver: {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
     file: "deliveries/redeliver",
     access: "admin",
     permission: "deliveries:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        deliveries: ["GetItem", "PutItem"],
-        backlog: ["PutItem", "UpdateItem", "DeleteItem"],
-        requestBudgets: ["UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-      sendsTo: ["slowDeliveries"],
-    },
     throttle: { requestsPerSecond: 5, burst: 20 },
+    uses: [can.sendDeliveries, { tables: { deliveries: ["GetItem"] } }],
   },
-  {
+  recoverDeliveries: {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/recover",
     file: "deliveries/recover",
-    reserves: "recover",
     access: "admin",
     permission: "deliveries:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        webhooks: ["GetItem"],
-        deliveries: ["Query", "PutItem"],
-        backlog: ["PutItem", "UpdateItem", "DeleteItem"],
-        requestBudgets: ["UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-      sendsTo: ["slowDeliveries"],
-    },
+    reserves: "recover",
     timeoutSeconds: 28,
     throttle: { requestsPerSecond: 3, burst: 10 },
+    uses: [can.sendDeliveries, { tables: { deliveries: ["Query"] } }],
   },
-  {
+  listAuditEvents: {
     method: "GET",
     path: "/v1/audit-events",
     file: "audit/list",
     access: "user",
     permission: "audit:read",
-    uses: { tables: { auditEvents: ["Query"] } },
+    uses: [{ tables: { auditEvents: ["Query"] } }],
   },
-  {
+  listProjectAuditEvents: {
     method: "GET",
     path: "/v1/projects/{project_id}/audit-events",
     file: "audit/list-of-project",
     access: "admin",
     permission: "audit:read",
-    uses: { tables: { projects: ["GetItem"], auditEvents: ["Query"] } },
+    uses: [{ tables: { auditEvents: ["Query"] } }],
   },
-  {
+  createServiceAccount: {
     method: "POST",
     path: "/v1/projects/{project_id}/service-accounts",
     file: "service-accounts/create",
     access: "admin_session",
     permission: "none",
     repeatReturns: "record",
-    uses: {
-      tables: {
-        projects: ["GetItem", "PutItem"],
-        serviceAccounts: ["PutItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-        idempotencyKeys: ["GetItem", "PutItem"],
+    uses: [
+      {
+        tables: { projects: ["PutItem"], serviceAccounts: ["PutItem", "UpdateItem"] },
+        writesOnly: membershipsOfServiceAccounts,
       },
-      writesOnly: membershipsOfServiceAccounts,
-    },
+    ],
   },
-  {
+  listServiceAccounts: {
     method: "GET",
     path: "/v1/projects/{project_id}/service-accounts",
     file: "service-accounts/list",
     access: "admin",
     permission: "service-accounts:read",
-    uses: { tables: { projects: ["GetItem"], serviceAccounts: ["Query"] } },
+    uses: [{ tables: { serviceAccounts: ["Query"] } }],
   },
-  {
+  deleteServiceAccount: {
     method: "DELETE",
     path: "/v1/projects/{project_id}/service-accounts/{service_account_id}",
     file: "service-accounts/delete",
     access: "admin",
     permission: "service-accounts:write",
-    uses: {
-      tables: {
-        projects: ["GetItem", "DeleteItem"],
-        serviceAccounts: ["GetItem", "UpdateItem", "DeleteItem"],
-        apiKeys: ["GetItem", "DeleteItem"],
-        userApiKeys: ["Query", "GetItem", "DeleteItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-        notifications: ["PutItem", "DeleteItem", "Query"],
-      },
-      writesOnly: membershipsOfServiceAccounts,
-    },
     // A hundred keys are deleted one after the other.
     timeoutSeconds: 28,
+    uses: [
+      can.deleteKey,
+      {
+        tables: {
+          projects: ["DeleteItem"],
+          serviceAccounts: ["GetItem", "UpdateItem", "DeleteItem"],
+          userApiKeys: ["Query"],
+        },
+        writesOnly: membershipsOfServiceAccounts,
+      },
+    ],
   },
-  {
+  createServiceAccountApiKey: {
     method: "POST",
     path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys",
     file: "service-accounts/create-api-key",
     access: "admin_session",
     permission: "none",
     repeatReturns: "id",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        serviceAccounts: ["UpdateItem"],
-        apiKeys: ["PutItem"],
-        userApiKeys: ["PutItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-        notifications: ["PutItem"],
-        idempotencyKeys: ["GetItem", "PutItem"],
-      },
-    },
+    uses: [can.createKey, { tables: { serviceAccounts: ["UpdateItem"] } }],
   },
-  {
+  listServiceAccountApiKeys: {
     method: "GET",
     path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys",
     file: "service-accounts/list-api-keys",
     access: "admin",
     permission: "service-accounts:read",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        serviceAccounts: ["GetItem"],
-        apiKeys: ["BatchGetItem"],
-        userApiKeys: ["Query"],
-      },
-    },
+    uses: [can.listKeys, { tables: { serviceAccounts: ["GetItem"] } }],
   },
-  {
+  updateServiceAccountApiKey: {
     method: "PATCH",
     path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}",
     file: "service-accounts/update-api-key",
     access: "admin",
     permission: "service-accounts:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        serviceAccounts: ["GetItem"],
-        apiKeys: ["GetItem", "UpdateItem"],
-        userApiKeys: ["GetItem"],
-        auditEvents: ["PutItem"],
-      },
-    },
+    uses: [can.renameKey, { tables: { serviceAccounts: ["GetItem"] } }],
   },
-  {
+  rollServiceAccountApiKey: {
     method: "POST",
     path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}/roll",
     file: "service-accounts/roll-api-key",
     access: "admin_session",
     permission: "none",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        serviceAccounts: ["GetItem"],
-        apiKeys: ["GetItem", "PutItem", "UpdateItem", "DeleteItem"],
-        userApiKeys: ["GetItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-    },
+    uses: [can.rollKey, { tables: { serviceAccounts: ["GetItem"] } }],
   },
-  {
+  deleteServiceAccountApiKey: {
     method: "DELETE",
     path: "/v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}",
     file: "service-accounts/delete-api-key",
     access: "admin",
     permission: "service-accounts:write",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        serviceAccounts: ["GetItem"],
-        apiKeys: ["GetItem", "DeleteItem"],
-        userApiKeys: ["GetItem", "DeleteItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-        notifications: ["PutItem", "DeleteItem", "Query"],
-      },
-    },
+    uses: [can.deleteKey, { tables: { serviceAccounts: ["GetItem"] } }],
   },
-  {
+  createTrustedWorkflow: {
     method: "POST",
     path: "/v1/projects/{project_id}/trusted-workflows",
     file: "trusted-workflows/create",
-    settings: ["workflowIssuers"],
     access: "admin_session",
     permission: "none",
+    settings: ["workflowIssuers"],
     repeatReturns: "record",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        trustedWorkflows: ["PutItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-        idempotencyKeys: ["GetItem", "PutItem"],
-      },
-    },
+    uses: [{ tables: { trustedWorkflows: ["PutItem", "UpdateItem"] } }],
   },
-  {
+  listTrustedWorkflows: {
     method: "GET",
     path: "/v1/projects/{project_id}/trusted-workflows",
     file: "trusted-workflows/list",
     access: "admin_session",
     permission: "none",
-    uses: { tables: { projects: ["GetItem"], trustedWorkflows: ["Query"] } },
+    uses: [{ tables: { trustedWorkflows: ["Query"] } }],
   },
-  {
+  deleteTrustedWorkflow: {
     method: "DELETE",
     path: "/v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id}",
     file: "trusted-workflows/delete",
     access: "admin_session",
     permission: "none",
-    uses: {
-      tables: {
-        projects: ["GetItem"],
-        trustedWorkflows: ["GetItem", "DeleteItem", "UpdateItem"],
-        auditEvents: ["PutItem"],
-      },
-    },
+    uses: [{ tables: { trustedWorkflows: ["GetItem", "DeleteItem", "UpdateItem"] } }],
   },
-] as const satisfies readonly EndpointRow[];
+} as const satisfies Record<string, EndpointFields & { uses?: readonly Grants[] }>;
+
+export type OperationId = keyof typeof endpoints;

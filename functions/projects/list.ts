@@ -2,6 +2,7 @@ import type { Identity } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
 import * as memberships from "../access/membership-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { fields } from "../schema/input.ts";
 import { MAX_PAGE, type Page, page, pageFields } from "../schema/page.ts";
 import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.ts";
@@ -10,7 +11,7 @@ import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.t
  * Lists the projects of the caller, or those of them that a narrow credential can see. Pages are in the order of the ids,
  * which is the order of the table; a page is sorted by the time of joining.
  */
-export const handler = defineEndpoint("GET /v1/projects", {
+export const handler = defineEndpoint(endpoints.listProjects, {
   query: page(fields(pageFields), MAX_PAGE),
   async run({ identity, query, requestUrl }) {
     const { userId, projectIds } = identity;

@@ -3,11 +3,12 @@ import { serviceAccountUserId } from "../access/identity.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey, toCreated } from "../api-keys/api-key.ts";
 import { apiKeyInput } from "../api-keys/api-key-input.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { invalidField } from "../schema/input.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /** Creates an API key for a service account. This is the only response that contains the key. */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys", {
+export const handler = defineEndpoint(endpoints.createServiceAccountApiKey, {
   input: apiKeyInput,
   async run({ params: { project_id, service_account_id }, input, actor, onceOnly, now }) {
     const other = input.project_ids?.findIndex((id) => id !== project_id) ?? -1;

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { membershipOf } from "../access/membership-store.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { createServiceAccount, serviceAccountInput, toListItem } from "./service-account.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /** Creates a service account in a project. */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/service-accounts", {
+export const handler = defineEndpoint(endpoints.createServiceAccount, {
   input: serviceAccountInput,
   async run({ params: { project_id }, input, identity, actor, onceOnly, now }) {
     const account = createServiceAccount(input, project_id, identity.userId, now, randomBytes(16));

@@ -1,13 +1,14 @@
 import { serviceAccountUserId } from "../access/identity.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { defineEndpoint, noContent } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /**
  * Removes a service account: first its membership, so that its keys can do nothing from the next request on, then its
  * keys, then the account. A request that fails in between is repeated; the account is in the list until all is done.
  */
-export const handler = defineEndpoint("DELETE /v1/projects/{project_id}/service-accounts/{service_account_id}", {
+export const handler = defineEndpoint(endpoints.deleteServiceAccount, {
   async run({ params: { project_id, service_account_id }, actor, now }) {
     await serviceAccounts.beginRemoval(project_id, service_account_id, now.toISOString(), actor);
     await apiKeys.removeAll(serviceAccountUserId(service_account_id), actor, "service_account_deleted");

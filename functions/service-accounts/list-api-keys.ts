@@ -3,10 +3,11 @@ import { toListItem } from "../api-keys/api-key.ts";
 import { listQuery } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /** Lists the API keys of a service account, oldest first. */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys", {
+export const handler = defineEndpoint(endpoints.listServiceAccountApiKeys, {
   query: listQuery,
   async run({ params: { project_id, service_account_id }, query }) {
     await serviceAccounts.requireAccount(project_id, service_account_id);

@@ -4,23 +4,21 @@ import { API_KEY_RANDOM_BYTES, type ApiKey, rollApiKey, toCreated } from "../api
 import { rollInput } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /**
  * Replaces the secret of an API key of a service account. This is the only response that contains the new one. The earlier
  * one ends after the overlap, or at once.
  */
-export const handler = defineEndpoint(
-  "POST /v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}/roll",
-  {
-    input: rollInput,
-    async run({ params: { project_id, service_account_id, id }, input: { overlap_seconds }, actor, now }) {
-      await serviceAccounts.requireAccount(project_id, service_account_id);
-      const random = randomBytes(API_KEY_RANDOM_BYTES);
-      const toNext = (current: ApiKey) => rollApiKey(current, now, random);
-      const owner = serviceAccountUserId(service_account_id);
-      const rolled = await apiKeys.roll(owner, id, now, overlap_seconds, toNext, actor);
-      return ok(toCreated(rolled.apiKey, rolled.key));
-    },
+export const handler = defineEndpoint(endpoints.rollServiceAccountApiKey, {
+  input: rollInput,
+  async run({ params: { project_id, service_account_id, id }, input: { overlap_seconds }, actor, now }) {
+    await serviceAccounts.requireAccount(project_id, service_account_id);
+    const random = randomBytes(API_KEY_RANDOM_BYTES);
+    const toNext = (current: ApiKey) => rollApiKey(current, now, random);
+    const owner = serviceAccountUserId(service_account_id);
+    const rolled = await apiKeys.roll(owner, id, now, overlap_seconds, toNext, actor);
+    return ok(toCreated(rolled.apiKey, rolled.key));
   },
-);
+});

@@ -3,16 +3,14 @@ import { toListItem } from "../api-keys/api-key.ts";
 import { renameInput } from "../api-keys/api-key-input.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /** Renames an API key of a service account. */
-export const handler = defineEndpoint(
-  "PATCH /v1/projects/{project_id}/service-accounts/{service_account_id}/api-keys/{id}",
-  {
-    input: renameInput,
-    async run({ params: { project_id, service_account_id, id }, input, actor }) {
-      await serviceAccounts.requireAccount(project_id, service_account_id);
-      return ok(toListItem(await apiKeys.rename(serviceAccountUserId(service_account_id), id, input.name, actor)));
-    },
+export const handler = defineEndpoint(endpoints.updateServiceAccountApiKey, {
+  input: renameInput,
+  async run({ params: { project_id, service_account_id, id }, input, actor }) {
+    await serviceAccounts.requireAccount(project_id, service_account_id);
+    return ok(toListItem(await apiKeys.rename(serviceAccountUserId(service_account_id), id, input.name, actor)));
   },
-);
+});

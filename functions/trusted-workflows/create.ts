@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { membershipOf } from "../access/membership-store.ts";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { invalidField } from "../schema/input.ts";
 import { createTrustedWorkflow, TRUSTED_WORKFLOW_RANDOM_BYTES, toResponse } from "./trusted-workflow.ts";
 import { trustedWorkflowInput } from "./trusted-workflow-input.ts";
@@ -9,7 +10,7 @@ import type { WorkflowIssuer } from "./workflow-issuer.ts";
 import { workflowIssuers } from "./workflow-issuers.ts";
 
 /** Lets the workflows of a repository act in a project, with the tokens that their CI system issues. */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/trusted-workflows", {
+export const handler = defineEndpoint(endpoints.createTrustedWorkflow, {
   input: trustedWorkflowInput,
   async run({ input, params, identity, actor, onceOnly, now }) {
     const random = randomBytes(TRUSTED_WORKFLOW_RANDOM_BYTES);

@@ -1,8 +1,9 @@
 import { defineEndpoint, noContent } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import * as trustedWorkflows from "./trusted-workflow-store.ts";
 
 /** Ends the trust in a workflow. Its next request is rejected. */
-export const handler = defineEndpoint("DELETE /v1/projects/{project_id}/trusted-workflows/{trusted_workflow_id}", {
+export const handler = defineEndpoint(endpoints.deleteTrustedWorkflow, {
   async run({ params, actor }) {
     await trustedWorkflows.remove(params.project_id, params.trusted_workflow_id, actor);
     return noContent();

@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { created, defineEndpoint } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { settings } from "../platform/env.ts";
 import { parseCidrs } from "../receivers/receiver-address.ts";
 import { createWebhook, toCreated, WEBHOOK_RANDOM_BYTES, webhookInput } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
 /** Creates a webhook of a project. This is the only response that contains the signing secret. */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks", {
+export const handler = defineEndpoint(endpoints.createWebhook, {
   input: () => webhookInput(parseCidrs(settings.webhookAllowCidrs())),
   async run({ input, params, actor, onceOnly, now }) {
     const { webhook, secret } = createWebhook(input, params.project_id, now, randomBytes(WEBHOOK_RANDOM_BYTES));

@@ -1,11 +1,12 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { readHealth } from "./health-store.ts";
 import { toDetail } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
 /** Returns one webhook, with its health and, if it is disabled, the time and the reason. */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks/{webhook_id}", {
+export const handler = defineEndpoint(endpoints.getWebhook, {
   async run({ params, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     const health = await meteredReads(webhook.project_id, now, (reads) => readHealth(webhook, now, reads));

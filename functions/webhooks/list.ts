@@ -1,5 +1,6 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { healthOf } from "./health.ts";
 import { NOTHING_READ, readHealth } from "./health-store.ts";
@@ -9,7 +10,7 @@ import * as webhooks from "./webhook-store.ts";
 const PARALLEL_READS = 5;
 
 /** Lists the webhooks of a project with their health, oldest first. */
-export const handler = defineEndpoint("GET /v1/projects/{project_id}/webhooks", {
+export const handler = defineEndpoint(endpoints.listWebhooks, {
   async run({ params, now }) {
     const list = await webhooks.list(params.project_id);
     const items = await meteredReads(params.project_id, now, (reads) =>

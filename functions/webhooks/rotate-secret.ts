@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { addSeconds } from "../platform/time.ts";
 import { generateSecret, rotationInput, toRotated, WEBHOOK_RANDOM_BYTES } from "./webhook.ts";
 import { rotateSecret } from "./webhook-secret-store.ts";
 import * as webhooks from "./webhook-store.ts";
 
 /** Replaces the signing secret. This is the only response that contains the new secret. */
-export const handler = defineEndpoint("POST /v1/projects/{project_id}/webhooks/{webhook_id}/rotate-secret", {
+export const handler = defineEndpoint(endpoints.rotateWebhookSecret, {
   input: rotationInput,
   async run({ params, input: { overlap_seconds }, actor, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);

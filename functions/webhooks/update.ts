@@ -1,6 +1,7 @@
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { chargeToggle } from "../access/request-budget-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
+import { endpoints } from "../manifest/endpoints.ts";
 import { settings } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { parseCidrs } from "../receivers/receiver-address.ts";
@@ -10,7 +11,7 @@ import { toDetail, type Webhook, webhookPatch } from "./webhook.ts";
 import * as webhooks from "./webhook-store.ts";
 
 /** Changes the URL or the events of a webhook, enables or disables it. Enabling does not send held deliveries. */
-export const handler = defineEndpoint("PATCH /v1/projects/{project_id}/webhooks/{webhook_id}", {
+export const handler = defineEndpoint(endpoints.updateWebhook, {
   input: () => webhookPatch(parseCidrs(settings.webhookAllowCidrs())),
   async run({ params, input, actor, now }) {
     const { project_id, webhook_id } = params;

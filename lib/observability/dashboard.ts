@@ -2,7 +2,7 @@ import { Duration, Stack } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
 import type { Construct } from "constructs";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import type { QueueKey } from "../../functions/manifest/queues.ts";
 import { tables as tableRows } from "../../functions/manifest/tables.ts";
@@ -234,7 +234,7 @@ function errorsOf(functions: MonitoredResources["functions"]): cloudwatch.IMetri
     functionFor(functions, file).metricErrors({ label: file, period: MINUTE }),
   );
   const used = Object.fromEntries(
-    endpoints.map(({ file }, index) => [`e${index}`, functionFor(functions, file).metricErrors()]),
+    endpointRows.map(({ file }, index) => [`e${index}`, functionFor(functions, file).metricErrors()]),
   );
   return [...perWorker, math(Object.keys(used).join(" + "), MINUTE, used, "endpoints")];
 }

@@ -17,8 +17,7 @@ import { type EventSources, startEventSources } from "../../bin/local/event-sour
 import { createGateway } from "../../bin/local/gateway.ts";
 import type { LoadHandler } from "../../bin/local/lambda.ts";
 import { mintToken } from "../../bin/local/mint-token.ts";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { bundleFolder } from "../../lib/names.ts";
 import { type Receiver, startReceiver } from "../support/receiver.ts";
@@ -27,7 +26,7 @@ import { jwtSecret, send } from "../support/service.ts";
 
 /* `cdk deploy` ships the bundles, so this file runs them behind the local gateway, engines and queues. */
 
-const files = [...endpoints, ...workers].map((row) => row.file);
+const files = functionRows.map((row) => row.file);
 /** They use every stub. */
 const someFiles = ["auth/authorizer", "attempts/send"];
 const projectRoot = join(import.meta.dirname, "../..");

@@ -8,7 +8,7 @@ import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import { eventNames } from "../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../functions/deployments/sample-event.ts";
 import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
   gatewayResponses,
@@ -327,8 +327,7 @@ const successOf = ({ definition }: Operation): number =>
 
 const acceptsKeys = ({ definition }: Operation) =>
   (definition.security ?? document.security).some((scheme: Json) => "apiKey" in scheme);
-const rows: readonly EndpointRow[] = endpoints;
-const rowOf = ({ method, path }: Operation) => rows.find((row) => row.method === method && row.path === path);
+const rowOf = ({ method, path }: Operation) => endpointRows.find((row) => row.method === method && row.path === path);
 const requiresAdmin = (operation: Operation) => /^admin/.test(rowOf(operation)?.access ?? "");
 const isForAnyone = (operation: Operation) => rowOf(operation)?.access === "anyone";
 const isInProject = ({ path }: Operation) => path.includes("{project_id}");

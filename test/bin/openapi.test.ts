@@ -9,15 +9,13 @@ import { generate } from "../../bin/commands/openapi.ts";
 import { exampleRequest, exampleSecret } from "../../bin/openapi/examples.ts";
 import { pascalCase } from "../../bin/openapi/schemas.ts";
 import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
-import { workers } from "../../functions/manifest/workers.ts";
+import { endpointRows, functionRows } from "../../functions/manifest/function-rows.ts";
 import { bodySignature } from "../../functions/receivers/signature.ts";
 
 /* The generated files are committed as generated, complete and valid. */
 
 const root = join(import.meta.dirname, "../..");
 const committed = (path: string) => readFileSync(join(root, path), "utf8");
-const rows: readonly EndpointRow[] = endpoints;
 
 let generated: Map<string, string>;
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI linter checks its shape
@@ -39,7 +37,7 @@ test("npm run openapi generates no other file", () => {
   expect([...generated.keys()]).toEqual(["docs/openapi.json", "docs/api.md", "packages/client/src/schema.d.ts"]);
 });
 
-test.each(rows)(
+test.each(endpointRows)(
   "$method $path has an operation id, a summary and the security of its access",
   ({ method, path, access, permission }) => {
     const operation = document.paths[path][method.toLowerCase()];
@@ -130,7 +128,7 @@ const responseSchema = /response-schema\.ts$|event-payload\.ts$/;
 test("no function bundles the response schemas", async () => {
   const { metafile } = await esbuild.build({
     absWorkingDir: root,
-    entryPoints: [...endpoints, ...workers].map(({ file }) => `functions/${file}.ts`),
+    entryPoints: functionRows.map(({ file }) => `functions/${file}.ts`),
     bundle: true,
     metafile: true,
     write: false,
@@ -173,6 +171,6 @@ test("every link of docs/api.md leads to a heading", () => {
       .replaceAll(" ", "-"),
   );
   const links = [...page.matchAll(/\]\(#([^)]+)\)/g)].map(([, target = ""]) => target);
-  expect(links.length).toBeGreaterThan(rows.length);
+  expect(links.length).toBeGreaterThan(endpointRows.length);
   expect(links.filter((target) => !headings.includes(target))).toEqual([]);
 });

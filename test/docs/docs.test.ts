@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { DEFAULT_SCHEDULE } from "../../functions/attempts/retry.ts";
 import { webhookEventNames } from "../../functions/deployments/webhook-event.ts";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { settings } from "../../functions/platform/env.ts";
 import { statusByCode } from "../../functions/platform/errors.ts";
 import { everyOption } from "../lib/every-option.ts";
@@ -61,7 +61,7 @@ test.each(pages)("%s holds no remains of an edit", (path) => {
   expect(page(path)).not.toMatch(/\bTODO\b|\bFIXME\b/);
 });
 
-test.each(endpoints)("docs/api.md describes $method $path", ({ method, path }) => {
+test.each(endpointRows)("docs/api.md describes $method $path", ({ method, path }) => {
   expect(page("docs/api.md")).toContain(`\`${method} ${path}\``);
 });
 

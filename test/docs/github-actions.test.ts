@@ -24,7 +24,7 @@ import * as sqs from "aws-cdk-lib/aws-sqs";
 import { parse } from "yaml";
 import * as events from "../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { stackName } from "../../lib/names.ts";
 import { stages } from "../../lib/stages.ts";
 import { AUDIENCE, type CiSystem, startCiSystem } from "../support/ci-system.ts";
@@ -166,7 +166,7 @@ describe.each(workflows)("$file", ({ text, workflow }) => {
 
   test("calls only existing endpoints", () => {
     const calls = scriptsOf(workflow).flatMap((run) => [...run.matchAll(/\bapi (GET|POST|PATCH|DELETE) "([^"]+)"/g)]);
-    const known = endpoints.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/g, "{}")}`);
+    const known = endpointRows.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/g, "{}")}`);
     for (const [, method, path = ""] of calls) {
       const full = path.replace("$webhooks", "/v1/projects/$PROJECT/webhooks").replaceAll(/\$\w+/g, "{}");
       expect(known).toContain(`${method} ${full}`);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { platform } from "../../functions/access/actor.ts";
 import { type AuditInput, createAuditEvent } from "../../functions/audit/audit-event.ts";
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { createNotification, dueBound, dueOwnerBound } from "../../functions/notifications/notification.ts";
 import { suspensionInput } from "../../functions/projects/suspend.ts";
@@ -814,7 +814,7 @@ describe("setting the throttle", () => {
   }
 
   const limit = (rate: number, burst: number) => `rateLimit ${rate}, burstLimit ${burst}`;
-  const rows = (endpoints as readonly EndpointRow[]).flatMap(({ method, path, throttle }) =>
+  const rows = endpointRows.flatMap(({ method, path, throttle }) =>
     throttle ? [{ name: `${method} ${path}`, throttle }] : [],
   );
 

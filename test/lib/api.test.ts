@@ -1,4 +1,4 @@
-import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { dev, fileOf, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 
 const every = new SynthesizedStack("everyOption");
@@ -13,9 +13,9 @@ test("each endpoint has one method and one Lambda, connected as in its row", () 
     path: pathOf(method),
     file: fileOf(integratedFunction(method)),
   }));
-  const rows = endpoints.map(({ method, path, file }) => ({ method, path, file }));
+  const rows = endpointRows.map(({ method, path, file }) => ({ method, path, file }));
   expect(routes.sort(byFile)).toEqual(rows.sort(byFile));
-  expect(new Set(endpointMethods.map((method) => integratedFunction(method).id)).size).toBe(endpoints.length);
+  expect(new Set(endpointMethods.map((method) => integratedFunction(method).id)).size).toBe(endpointRows.length);
 });
 
 test("API Gateway passes requests to the Lambdas unchanged", () => {
@@ -31,7 +31,7 @@ const longerTimeouts: Record<string, number> = {
   "service-accounts/delete": 28,
 };
 
-test.each(endpoints)("$file has 512 MB, and a timeout of 10 s or its own", ({ file }) => {
+test.each(endpointRows)("$file has 512 MB, and a timeout of 10 s or its own", ({ file }) => {
   const { MemorySize, Timeout } = dev.functionFor(file).Properties;
   expect({ MemorySize, Timeout }).toEqual({ MemorySize: 512, Timeout: longerTimeouts[file] ?? 10 });
 });
@@ -70,27 +70,30 @@ test("API Gateway invokes the endpoints with one role, which may invoke them and
   ]);
   const { Resource, ...statement } = only<Json>(only<Json>(Policies).PolicyDocument.Statement);
   expect(statement).toEqual({ Effect: "Allow", Action: "lambda:InvokeFunction" });
-  const files: string[] = endpoints.map(({ file }) => file);
+  const files: string[] = endpointRows.map(({ file }) => file);
   expect(Resource.map((arn: Json) => fileOf(dev.target(arn))).sort()).toEqual(files.sort());
 });
 
 describe("a method that a path does not have", () => {
-  test.each([...new Set(endpoints.map((row) => row.path))])("%s responds 405 with the methods it supports", (path) => {
-    const mock = only(mocks.filter((candidate) => pathOf(candidate) === path));
-    const response = only<Json>(mock.Properties.Integration.IntegrationResponses);
-    expect(response.StatusCode).toBe("405");
-    expect(response).not.toHaveProperty("SelectionPattern");
-    const allowed = unquote(response.ResponseParameters["method.response.header.Allow"]).split(", ");
-    expect(allowed.sort()).toEqual(
-      endpoints
-        .filter((row) => row.path === path)
-        .map((row) => row.method)
-        .sort(),
-    );
-    expect(response.ResponseParameters["method.response.header.x-request-id"]).toBe("context.requestId");
-    const body = response.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
-    expect(JSON.parse(body)).toMatchObject({ error: { code: "method_not_allowed", request_id: "r-1" } });
-  });
+  test.each([...new Set(endpointRows.map((row) => row.path))])(
+    "%s responds 405 with the methods it supports",
+    (path) => {
+      const mock = only(mocks.filter((candidate) => pathOf(candidate) === path));
+      const response = only<Json>(mock.Properties.Integration.IntegrationResponses);
+      expect(response.StatusCode).toBe("405");
+      expect(response).not.toHaveProperty("SelectionPattern");
+      const allowed = unquote(response.ResponseParameters["method.response.header.Allow"]).split(", ");
+      expect(allowed.sort()).toEqual(
+        endpointRows
+          .filter((row) => row.path === path)
+          .map((row) => row.method)
+          .sort(),
+      );
+      expect(response.ResponseParameters["method.response.header.x-request-id"]).toBe("context.requestId");
+      const body = response.ResponseTemplates["application/json"].replaceAll("$context.requestId", "r-1");
+      expect(JSON.parse(body)).toMatchObject({ error: { code: "method_not_allowed", request_id: "r-1" } });
+    },
+  );
 
   test("gets its response without credentials and whatever the body is", () => {
     for (const { Properties } of mocks) {
@@ -116,7 +119,7 @@ describe("a method that a path does not have", () => {
 });
 
 describe("a path without an endpoint", () => {
-  const endpointPaths: string[] = endpoints.map((row) => row.path);
+  const endpointPaths: string[] = endpointRows.map((row) => row.path);
   const others = mocks.filter((mock) => !endpointPaths.includes(pathOf(mock)));
 
   test("is handled at every level of the route tree", () => {
@@ -279,7 +282,7 @@ describe("CORS", () => {
 
   test("every endpoint gets the origins, and no other function does", () => {
     const origins = "https://app.example.com,http://localhost:5173";
-    for (const { file } of endpoints) {
+    for (const { file } of endpointRows) {
       expect(every.functionFor(file).Properties.Environment.Variables.CORS_ORIGINS).toBe(origins);
     }
     expect(every.functionFor("attempts/send").Properties.Environment.Variables).not.toHaveProperty("CORS_ORIGINS");

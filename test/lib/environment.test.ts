@@ -1,13 +1,12 @@
 import { Token } from "aws-cdk-lib";
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
-import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
+import { workers } from "../../functions/manifest/workers.ts";
 import { environmentFor } from "../../lib/environment.ts";
 import type { StageResources } from "../../lib/grants.ts";
 import { InvalidStageError, type Stage } from "../../lib/stage.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { dev, SynthesizedStack } from "./synthesized.ts";
 
-const rows: readonly (EndpointRow | WorkerRow)[] = [...endpoints, ...workers];
 const every = new SynthesizedStack("everyOption");
 const variablesOf = (stack: SynthesizedStack, file: string): Record<string, unknown> =>
   stack.functionFor(file).Properties.Environment.Variables;
@@ -59,7 +58,7 @@ const usersOfDeliveries = [
   "webhooks/update",
 ];
 
-test.each(rows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {
+test.each(functionRows)("$file gets the options of the stage that it reads, and no others", ({ file }) => {
   const names = Object.keys({ ...credentialSettings, ...deliverySettings, ...workflowSettings });
   const settings = Object.entries(variablesOf(every, file)).filter(([name]) => names.includes(name));
   expect(Object.fromEntries(settings)).toEqual({
@@ -69,7 +68,7 @@ test.each(rows)("$file gets the options of the stage that it reads, and no other
   });
 });
 
-test.each(rows)("$file gets no setting for an option that the stage does not have", ({ file }) => {
+test.each(functionRows)("$file gets no setting for an option that the stage does not have", ({ file }) => {
   const locations = /_(TABLE|URL|ARN)$/;
   const others = Object.entries(variablesOf(dev, file)).filter(([name]) => !locations.test(name));
   expect(Object.fromEntries(others)).toEqual({ STAGE: "dev" });

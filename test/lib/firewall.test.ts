@@ -1,4 +1,4 @@
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
 const prod = new SynthesizedStack("prod");
@@ -78,8 +78,7 @@ test("an IP address is blocked above the limit of the endpoints with a throttle,
 });
 
 test("the limit of the endpoints with a throttle is lower than each of their throttles in a minute", () => {
-  const rows: readonly EndpointRow[] = endpoints;
-  const rates = rows.flatMap(({ throttle }) => (throttle ? [throttle.requestsPerSecond] : []));
+  const rates = endpointRows.flatMap(({ throttle }) => (throttle ? [throttle.requestsPerSecond] : []));
   expect(rates).toHaveLength(4);
   for (const rate of rates) expect(throttledAddress.Statement.RateBasedStatement.Limit).toBeLessThan(60 * rate);
 });

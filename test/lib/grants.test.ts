@@ -1,11 +1,11 @@
 import { allowedCallsOf } from "../../bin/local/permissions.ts";
 import { reservedUserIds } from "../../functions/access/identity.ts";
-import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows, functionRows } from "../../functions/manifest/function-rows.ts";
 import type { Grants, IndexKey } from "../../functions/manifest/grants-schema.ts";
 import { type QueueRow, queues } from "../../functions/manifest/queues.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
 import { topics } from "../../functions/manifest/topics.ts";
-import { type Trigger, workers } from "../../functions/manifest/workers.ts";
+import type { Trigger } from "../../functions/manifest/workers.ts";
 import { dev, type Json, only } from "./synthesized.ts";
 
 interface Row {
@@ -14,7 +14,7 @@ interface Row {
   trigger?: Trigger;
 }
 
-const rows: Row[] = [...endpoints, ...workers];
+const rows: readonly Row[] = functionRows;
 
 test.each(rows)("$file may do what its row lists, as in a local run, and nothing else", ({ file, uses, trigger }) => {
   expect(dev.grants(file)).toEqual([...ownLogs, ...fromUses(uses), ...fromTrigger(trigger)].sort());
@@ -61,7 +61,7 @@ test("the API writes memberships of service accounts only, and reads those of pe
   const writers = functionsWith((grant) =>
     /:(Put|Update|Delete)Item on table deployment-webhooks-dev-projects$/.test(grant),
   );
-  const ofApi = Object.keys(writers).filter((file) => endpoints.some((row) => row.file === file));
+  const ofApi = Object.keys(writers).filter((file) => endpointRows.some((row) => row.file === file));
   expect(ofApi.sort()).toEqual(expected.map(([file]) => file));
 });
 

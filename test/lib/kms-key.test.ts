@@ -1,8 +1,8 @@
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
-import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
+import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
+import type { WorkerRow } from "../../functions/manifest/workers.ts";
 import { dev, type Json, only, SynthesizedStack } from "./synthesized.ts";
 
-const rows: readonly (EndpointRow | WorkerRow)[] = [...endpoints, ...workers];
 const keyArn = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";
 const existing = new SynthesizedStack("otherForms");
 const created = new SynthesizedStack("prodWithKey");
@@ -52,7 +52,7 @@ function neededBy(row: EndpointRow | WorkerRow): string[] {
   return [...needed].sort();
 }
 
-test.each(rows)("$file may use the key for what it reads and writes, only through those services", (row) => {
+test.each(functionRows)("$file may use the key for what it reads and writes, only through those services", (row) => {
   const granted = keyStatements(existing, row.file).flatMap(({ Action, Resource, Condition }) => {
     expect(Resource).toBe(keyArn);
     const service = /^(\w+)\.\*\.amazonaws\.com$/.exec(Condition.StringLike["kms:ViaService"])?.[1];

@@ -1,4 +1,4 @@
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import type { Stage } from "../../lib/stage.ts";
 import { firewallOf, InvalidStageError, reservedConcurrencyOf, validateStage } from "../../lib/stage.ts";
 import { readContext, stageNamed, stages } from "../../lib/stages.ts";
@@ -212,7 +212,7 @@ test.each<[string, boolean, Stage["reservedConcurrency"], ReturnType<typeof rese
 });
 
 test("recover needs no more than its reservation at the rate of its throttle", () => {
-  const throttle = (endpoints as readonly EndpointRow[]).find(({ file }) => file === "deliveries/recover")?.throttle;
+  const throttle = endpointRows.find(({ file }) => file === "deliveries/recover")?.throttle;
   // A call ends after 20 seconds.
   const atMost = (throttle?.burst ?? 0) + 20 * (throttle?.requestsPerSecond ?? Number.NaN);
   expect(reservedConcurrencyOf(stageNamed("prod")).recover).toBe(atMost);

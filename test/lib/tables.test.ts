@@ -1,6 +1,6 @@
 import { allowedCallsOf } from "../../bin/local/permissions.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
 import { type TableRow, tables } from "../../functions/manifest/tables.ts";
-import { functionRows } from "../../lib/grants.ts";
 import { denialsFor } from "../../lib/secret-tables.ts";
 import { dev, type Json, only, type Resource, SynthesizedStack } from "./synthesized.ts";
 

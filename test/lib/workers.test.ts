@@ -1,4 +1,4 @@
-import { endpoints } from "../../functions/manifest/endpoints.ts";
+import { functionRows } from "../../functions/manifest/function-rows.ts";
 import { type WorkerRow, workers } from "../../functions/manifest/workers.ts";
 import { dev, fileOf, only, SynthesizedStack } from "./synthesized.ts";
 
@@ -38,7 +38,7 @@ const expected: Record<string, Expected> = {
 
 test("there is one Lambda per endpoint and per worker", () => {
   const files = dev.all("AWS::Lambda::Function").map(fileOf);
-  expect(files.sort()).toEqual([...endpoints, ...workers].map((row) => row.file).sort());
+  expect(files.sort()).toEqual(functionRows.map((row) => row.file).sort());
   expect(Object.keys(expected).sort()).toEqual(workers.map(({ file }): string => file).sort());
 });
 

@@ -9,7 +9,8 @@ import { enqueueUnrecorded } from "../../functions/deliveries/delivery-queue.ts"
 import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
 import * as events from "../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
@@ -74,8 +75,6 @@ async function call<Result>(file: string, payload: object): Promise<Result> {
 const expectStatus = async (response: Promise<{ status: number }>, status: number) =>
   expect((await response).status).toBe(status);
 
-const rows: readonly EndpointRow[] = endpoints;
-
 const trust = { issuer: "github", repository_id: "1296269", permissions: ["projects:read"] };
 
 /** Calls the endpoint of each row once, with valid parameters and a valid body. Deletes last. */
@@ -96,7 +95,9 @@ async function callEveryEndpoint(service: TestService): Promise<void> {
     const idsOfAccount = { ...ids, service_account_id: account.id, id: accountKey.id };
     for (const method of ["GET", "POST", "PATCH", "DELETE"] as const) {
       // From the longest path to the shortest, so that a delivery is deleted before its webhook.
-      const ofMethod = rows.filter((row) => row.method === method).toSorted((a, b) => b.path.length - a.path.length);
+      const ofMethod = endpointRows
+        .filter((row) => row.method === method)
+        .toSorted((a, b) => b.path.length - a.path.length);
       for (const row of ofMethod) {
         await callEndpoint(service, token, row, row.path.includes("{service_account_id}") ? idsOfAccount : ids);
       }

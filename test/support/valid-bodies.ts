@@ -1,11 +1,10 @@
-import { type EndpointRow, endpoints } from "../../functions/manifest/endpoints.ts";
+import type { EndpointRow } from "../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { document, type Json } from "./api-contract.ts";
 
 /*
  * A valid body for each endpoint, taken from its example in docs/openapi.json. The contract test checks these examples.
  */
-
-const rows: readonly EndpointRow[] = endpoints;
 
 interface ValidBody {
   body: Record<string, unknown>;
@@ -32,7 +31,7 @@ function documentedBody(row: EndpointRow): ValidBody | undefined {
 }
 
 /** The rows that accept a body, each with a valid one. */
-export const rowsWithBody = rows.flatMap((row) => {
+export const rowsWithBody = endpointRows.flatMap((row) => {
   const example = documentedBody(row);
   return example ? [{ ...row, example }] : [];
 });

@@ -9,6 +9,7 @@ beforeEach(() => {
 });
 
 const row = (file: string, throttle?: EndpointRow["throttle"]): EndpointRow => ({
+  id: file,
   method: "POST",
   path: `/v1/${file}`,
   file,

@@ -4,7 +4,6 @@ import { fromSources } from "../../../bin/local/lambda.ts";
 import { handler as createKey } from "../../../functions/api-keys/create.ts";
 import { handler as deleteKey } from "../../../functions/api-keys/delete.ts";
 import { handler as listKeys } from "../../../functions/api-keys/list.ts";
-import { defineEndpoint } from "../../../functions/http/define-endpoint.ts";
 import type { EndpointRow } from "../../../functions/manifest/endpoints.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
@@ -283,10 +282,4 @@ test("every response has the security headers and the request id", async () => {
   const pathParameters = { id: JSON.parse(created.body).data.id };
   const deleted = await invoke(deleteKey as typeof createKey, { pathParameters });
   expect(deleted).toEqual({ statusCode: 204, body: "", headers });
-});
-
-test("defineEndpoint throws for a route without a row", () => {
-  expect(() => defineEndpoint("GET /v1/nothing" as "GET /v1/projects", { run: () => Promise.reject() })).toThrow(
-    "no row for GET /v1/nothing",
-  );
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { handler as provision } from "../../../functions/api-keys/provision.ts";
-import { type EndpointRow, endpoints } from "../../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../../functions/manifest/function-rows.ts";
 import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import { type LoggedLine, watchLog } from "../../support/metrics.ts";
 import { newScenario, type Scenario } from "../../support/scenario.ts";
@@ -81,7 +81,7 @@ test("each write logs one line with the caller and the changed ids, reads log no
   expect(JSON.stringify(lines)).not.toContain("private-text");
 });
 
-const writeRows = (endpoints as readonly EndpointRow[]).filter(({ method }) => method !== "GET");
+const writeRows = endpointRows.filter(({ method }) => method !== "GET");
 
 test.each(writeRows)("a successful $method $path logs one line with its ids", async (row) => {
   const {

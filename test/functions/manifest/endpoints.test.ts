@@ -5,12 +5,8 @@ import { json } from "node:stream/consumers";
 import { PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { mintToken } from "../../../bin/local/mint-token.ts";
 import { hashApiKey } from "../../../functions/api-keys/api-key.ts";
-import {
-  type EndpointRow,
-  endpoints,
-  permissions,
-  workflowPermissions,
-} from "../../../functions/manifest/endpoints.ts";
+import { type EndpointRow, permissions, workflowPermissions } from "../../../functions/manifest/endpoints.ts";
+import { endpointRows } from "../../../functions/manifest/function-rows.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { document } from "../../support/api-contract.ts";
@@ -24,11 +20,10 @@ import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
  * pinned in rows.test.ts.
  */
 
-const rows: readonly EndpointRow[] = endpoints;
-const openRows = rows.filter(({ access }) => access === "anyone");
-const closedRows = rows.filter(({ access }) => access !== "anyone");
-const rowsOfProjects = rows.filter(({ path }) => path.includes("{project_id}"));
-const rowsWithParams = rows.filter(({ path }) => path.includes("{"));
+const openRows = endpointRows.filter(({ access }) => access === "anyone");
+const closedRows = endpointRows.filter(({ access }) => access !== "anyone");
+const rowsOfProjects = endpointRows.filter(({ path }) => path.includes("{project_id}"));
+const rowsWithParams = endpointRows.filter(({ path }) => path.includes("{"));
 
 const needsSession = ({ access }: EndpointRow) => access === "session" || access === "admin_session";
 const needsAdmin = ({ access }: EndpointRow) => access === "admin" || access === "admin_session";
@@ -292,7 +287,7 @@ describe.each(rowsOfProjects.filter((row) => !needsSession(row)))(
   },
 );
 
-const rowsWithPermission = rows.filter(({ permission }) => permission !== "none");
+const rowsWithPermission = endpointRows.filter(({ permission }) => permission !== "none");
 
 describe.each(rowsWithPermission)("a narrow key and $method $path", (row) => {
   const keyWith = async (limits: object): Promise<string> => {
@@ -416,10 +411,10 @@ test.each([
   }
 });
 
-test.each([...new Set(rows.map(({ path }) => path))])(
+test.each([...new Set(endpointRows.map(({ path }) => path))])(
   "%s returns 405 with an Allow header for other methods",
   async (path) => {
-    const supported = rows.filter((row) => row.path === path).map(({ method }): string => method);
+    const supported = endpointRows.filter((row) => row.path === path).map(({ method }): string => method);
     const others = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].filter((method) => !supported.includes(method));
     for (const method of others) {
       for (const headers of [{}, bearer(admin.token)]) {
@@ -432,6 +427,6 @@ test.each([...new Set(rows.map(({ path }) => path))])(
 );
 
 test("every request has its own request id", async () => {
-  const responses = await Promise.all(rows.map((row) => call(row, bearer(admin.token))));
-  expect(new Set(responses.map(({ headers }) => headers.get("x-request-id"))).size).toBe(rows.length);
+  const responses = await Promise.all(endpointRows.map((row) => call(row, bearer(admin.token))));
+  expect(new Set(responses.map(({ headers }) => headers.get("x-request-id"))).size).toBe(endpointRows.length);
 });

@@ -1,0 +1,36 @@
+import { type EndpointRow, endpoints } from "./endpoints.ts";
+import type { Grants, TableAction } from "./grants-schema.ts";
+import type { TableKey } from "./tables.ts";
+import { type WorkerRow, workers } from "./workers.ts";
+
+/** The endpoints, each with all that its function calls. */
+export const endpointRows: readonly EndpointRow[] = Object.entries(endpoints).map(([id, row]) => ({
+  ...row,
+  id,
+  uses: merged([...impliedBy(row), ...("uses" in row ? row.uses : [])]),
+}));
+
+/** All Lambda functions. */
+export const functionRows: readonly (EndpointRow | WorkerRow)[] = [...endpointRows, ...workers];
+
+/** Returns the grants that follow from what an endpoint is. */
+function impliedBy({
+  method,
+  access,
+  repeatReturns,
+}: Pick<EndpointRow, "method" | "access" | "repeatReturns">): Grants[] {
+  const readsRole = access === "viewer" || access === "admin" || access === "admin_session";
+  return [
+    ...(readsRole ? [{ tables: { projects: ["GetItem"] } } as const] : []),
+    ...(method === "GET" ? [] : [{ tables: { auditEvents: ["PutItem"] } } as const]),
+    ...(repeatReturns ? [{ tables: { idempotencyKeys: ["GetItem", "PutItem"] } } as const] : []),
+  ];
+}
+
+function merged(grants: readonly Grants[]): Grants {
+  const actions = grants.flatMap(({ tables = {} }) => Object.entries(tables) as [TableKey, TableAction[]][]);
+  const tables = Object.fromEntries(
+    [...Map.groupBy(actions, ([key]) => key)].map(([key, entries]) => [key, entries.flatMap(([, names]) => names)]),
+  );
+  return Object.assign({}, ...grants, { tables });
+}
