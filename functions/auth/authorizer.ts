@@ -17,7 +17,7 @@ import { identifyWorkflow } from "./workflow-identity.ts";
  * Authenticates the caller of every request. API Gateway caches no result, so a deleted key is rejected at once. For an
  * invalid credential it returns a Deny policy with an error code, which the gateway response ACCESS_DENIED converts to
  * a 401. It throws only for an internal error, such as an outage, which API Gateway converts to a 503: alarms count what it
- * throws. While the keys of an issuer cannot be fetched, a token that names an unknown key of it is such an error.
+ * throws. While the keys of an issuer cannot be fetched and none are cached, a token of it is such an error.
  */
 export async function handler(event: APIGatewayRequestAuthorizerEvent): Promise<APIGatewayAuthorizerResult> {
   return log.scope({ request_id: event.requestContext.requestId }, () => authorize(event));

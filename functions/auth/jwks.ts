@@ -20,7 +20,8 @@ import { notValidYet, tokenExpired } from "./jwt-claims.ts";
 
 /*
  * Tokens of issuers that publish their keys. The keys are cached here, for each issuer, and not by the library, which would
- * trust a key until the process ends, although the issuer has removed it.
+ * trust a key until the process ends, although the issuer has removed it. A `JwksCache` of our own could not prevent that:
+ * the library would keep a key that was replaced under its kid. Only `cacheJwks` makes it forget.
  */
 
 /** Time after which the keys are fetched again: the longest that a removed key is trusted while the issuer responds. */
@@ -40,14 +41,13 @@ export interface Jwks {
   audience: string;
 }
 
-interface IssuerKeys {
-  verifier: ReturnType<typeof verifierFor>;
-  fetchedAt: number;
-}
-
 /** What is known about the keys of an issuer. The number of issuers is limited by the configuration. */
 interface IssuerState {
-  cached?: IssuerKeys;
+  uri: string;
+  /** Holds the keys of the last fetch. */
+  verifier: ReturnType<typeof verifierFor>;
+  /** When they were fetched; absent = there are none yet. */
+  fetchedAt?: number;
   /** When newly fetched keys were last searched for an unknown kid; absent = never. */
   lookedUpAt?: number;
   /** The last fetch, when it failed. */
@@ -56,9 +56,10 @@ interface IssuerState {
 
 const states = new Map<string, IssuerState>();
 
-function stateOf({ issuer, uri, audience }: Jwks): IssuerState {
+function stateOf(jwks: Jwks): IssuerState {
+  const { issuer, uri, audience } = jwks;
   const source = JSON.stringify([issuer, uri, audience]);
-  const state = states.get(source) ?? {};
+  const state = states.get(source) ?? { uri, verifier: verifierFor(jwks) };
   states.set(source, state);
   return state;
 }
@@ -119,8 +120,13 @@ const unfitSignatureCode = /^ERR_CRYPTO_(OPERATION_FAILED|UNSUPPORTED_OPERATION)
  * @throws FetchError or another of `issuerErrors` when the issuer's keys are unavailable; the token may be valid
  */
 export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Promise<unknown> {
+  const state = stateOf(jwks);
   try {
-    return verify(token, await currentKeys(jwks, now)) ?? verify(token, await keysForUnknownKid(jwks, token, now));
+    await refreshKeys(state, now);
+    const payload = verify(state, token);
+    if (payload !== undefined) return payload;
+    await lookUpUnknownKid(state, jwks, token, now);
+    return verify(state, token);
   } catch (error) {
     if (error instanceof JwtExpiredError) throw tokenExpired();
     if (error instanceof JwtNotBeforeError) throw notValidYet();
@@ -131,59 +137,53 @@ export async function verifyWithJwks(jwks: Jwks, token: string, now: Date): Prom
   }
 }
 
-/** Returns the payload, or undefined when the token names a key that is not one of these. */
-function verify(token: string, keys: IssuerKeys | undefined): unknown {
+/** Returns the payload, or undefined when the token names a key that is not cached. */
+function verify({ verifier }: IssuerState, token: string): unknown {
   try {
-    return keys?.verifier.verifySync(token);
+    return verifier.verifySync(token);
   } catch (error) {
     if (error instanceof KidNotFoundInJwksError) return undefined;
     throw error;
   }
 }
 
-/** Returns the keys to verify with, fetched at most five minutes ago unless the issuer does not respond. */
-async function currentKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
-  const { cached } = stateOf(jwks);
-  if (cached === undefined) return fetchKeys(jwks, now);
-  const age = now.getTime() - cached.fetchedAt;
-  if (age < REFRESH_AFTER_MS) return cached;
+/** Fetches the keys unless they were fetched in the last five minutes. They are older only if the issuer does not respond. */
+async function refreshKeys(state: IssuerState, now: Date): Promise<void> {
+  if (state.fetchedAt === undefined) return fetchKeys(state, now);
+  const age = now.getTime() - state.fetchedAt;
+  if (age < REFRESH_AFTER_MS) return;
   try {
-    return await fetchKeys(jwks, now);
+    await fetchKeys(state, now);
   } catch (error) {
     // Serve the stale keys while the issuer does not respond, until no token is left that it signed with them before.
     if (age >= REFRESH_AFTER_MS + settings.jwtMaxLifetimeSeconds() * 1000) throw error;
-    return cached;
   }
 }
 
 /**
- * Returns newly fetched keys for a token that names an unknown key; undefined = the issuer did not have it either, at most
- * two seconds ago. What a token names must never become an error of this service: anyone can invent a kid.
+ * Fetches the keys for a token that names an unknown one, unless the issuer did not have it at most two seconds ago. Does not
+ * throw while the issuer does not respond: anyone can invent a kid, so it must not become an error of this service. A token that
+ * is signed with a new key is then rejected until the issuer responds.
  */
-async function keysForUnknownKid(jwks: Jwks, token: string, now: Date): Promise<IssuerKeys | undefined> {
+async function lookUpUnknownKid(state: IssuerState, { issuer }: Jwks, token: string, now: Date): Promise<void> {
   // Unverified, but enough to reject: a token of another issuer needs no fetch.
-  if (decomposeUnverifiedJwt(token).payload.iss !== jwks.issuer) return undefined;
-  const state = stateOf(jwks);
-  const { cached, lookedUpAt = 0 } = state;
-  if (now.getTime() - lookedUpAt < MIN_LOOKUP_INTERVAL_MS) return undefined;
-  const isFetchedForThisToken = cached !== undefined && cached.fetchedAt >= now.getTime();
-  const keys = isFetchedForThisToken ? undefined : await fetchKeys(jwks, now);
+  if (decomposeUnverifiedJwt(token).payload.iss !== issuer) return;
+  const { fetchedAt = 0, lookedUpAt = 0 } = state;
+  if (now.getTime() - lookedUpAt < MIN_LOOKUP_INTERVAL_MS) return;
+  const isFetchedForThisToken = fetchedAt >= now.getTime();
+  if (!isFetchedForThisToken) await fetchKeys(state, now).catch(() => {});
   state.lookedUpAt = now.getTime();
-  return keys;
 }
 
-async function fetchKeys(jwks: Jwks, now: Date): Promise<IssuerKeys> {
-  const state = stateOf(jwks);
-  const backoff = FAILURE_BACKOFF_MS[state.cached ? "withKeys" : "withoutKeys"];
+async function fetchKeys(state: IssuerState, now: Date): Promise<void> {
+  const backoff = FAILURE_BACKOFF_MS[state.fetchedAt === undefined ? "withoutKeys" : "withKeys"];
   if (state.failed && now.getTime() - state.failed.at < backoff) throw state.failed.error;
   try {
-    const published = await downloads.getJwks(jwks.uri);
+    const published = await downloads.getJwks(state.uri);
     if (published.keys.length > MAX_KEYS) throw new JwksValidationError(`Response has more than ${MAX_KEYS} keys`);
-    const verifier = verifierFor(jwks);
-    verifier.cacheJwks(published);
-    state.cached = { verifier, fetchedAt: now.getTime() };
+    state.verifier.cacheJwks(published);
+    state.fetchedAt = now.getTime();
     state.failed = undefined;
-    return state.cached;
   } catch (error) {
     state.failed = { error, at: now.getTime() };
     log.error("keys of the issuer could not be fetched", error);
