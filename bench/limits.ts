@@ -87,7 +87,7 @@ function sendersMs(units: Units, given: Assumptions) {
 
 /** Returns all limits of the delivery pipeline, lowest first. */
 export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
-  const { fanOut1x1, fanOut10x1, send1, sweepNothing, sweep320, parkedFanOut } = units.calls;
+  const { fanOut1x1, fanOut10x1, send1, sweepNothing, sweep320, waitingFanOut } = units.calls;
   const msOf = callMs(units, given);
   const sendMs = sendersMs(units, given);
   const sender = mappingOf("attempts/send");
@@ -114,7 +114,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     senders: throughputOf(sender, sendMs.normal(given.receiverMs)),
     webhookWrites: quotas.partitionWrites / send1.writes,
     projectWrites: quotas.partitionWrites / fanOut1x1.writes,
-    parkingWrites: (10 * quotas.partitionWrites) / Math.floor(parkedFanOut.writes / PARTITIONS_OF_A_ROW),
+    lineWrites: (10 * quotas.partitionWrites) / Math.floor(waitingFanOut.writes / PARTITIONS_OF_A_ROW),
     projectReads: quotas.partitionReads / 2,
     newTables: quotas.newTableWrites / tableWrites,
     sweep: sweptPerSecond / (FAILING * sweepsPerFailure),

@@ -44,8 +44,8 @@ export interface Outcome {
   p99Ms: number;
   /** Requests to slow receivers. */
   slowRequests: number;
-  /** Deliveries that wait for a probe. */
-  parked: number;
+  /** Deliveries of webhooks whose circuit is open. */
+  behindProbe: number;
   /** Deliveries in the first queue and in lines at the end, and the maximum number of batches at once. */
   waiting: { normal: number; slow: number };
   busy: { normal: number; slow: number };
@@ -210,15 +210,14 @@ export function simulate(scenario: Scenario): Outcome {
   timeline.run(endsAt);
   waits.sort((one, other) => one - other);
   const quantile = (share: number) => waits[Math.ceil(share * waits.length) - 1] ?? Number.NaN;
-  const lines = webhooks.map((webhook) => ({ length: webhook.line.length, isParked: isOpen(webhook) }));
-  const inLines = (isParked: boolean) =>
-    lines.reduce((sum, line) => sum + (line.isParked === isParked ? line.length : 0), 0);
+  const lines = webhooks.map((webhook) => ({ length: webhook.line.length, isOpen: isOpen(webhook) }));
+  const inLines = (ofOpen: boolean) => lines.reduce((sum, line) => sum + (line.isOpen === ofOpen ? line.length : 0), 0);
   return {
     healthy: waits.length,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
     slowRequests,
-    parked: inLines(true),
+    behindProbe: inLines(true),
     waiting: { normal: carried.queue.length - carried.head, slow: inLines(false) },
     busy: { normal: carried.mostBusy, slow: calls.mostBusy },
   };

@@ -337,7 +337,7 @@ const recovery: Flow = async ({ count }, receiverUrl) => {
   await changeWebhook(webhook, { failing_notified_at: new Date().toISOString() });
   // Creates the wake-up. It is not priced: there is one for each webhook that fails.
   await fanOut(project_id, 1);
-  for (let parked = 0; parked < DRAINED; parked += 10) count("parkedFanOut", await fanOut(project_id, 10));
+  for (let added = 0; added < DRAINED; added += 10) await fanOut(project_id, 10);
   count("probe", await visit(webhook));
   // A new URL closes the circuit. The first row waits for its retry: the probe was its attempt.
   await webhooks.update(project_id, id, { url: `${receiverUrl}/200` }, new Date().toISOString());

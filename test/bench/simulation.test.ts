@@ -64,9 +64,9 @@ test("a webhook has at most fifty requests in flight in its line, in order", () 
 
 test("a line whose requests fail pauses after three in a row, and waits for a probe 30 seconds after the first failure", () => {
   const hanging = { ...scenario, slowShare: 0.1, slowMs: Number.POSITIVE_INFINITY };
-  expect(simulate({ ...hanging, seconds: 44 }).parked).toBe(0);
-  const { parked, slowRequests } = simulate({ ...hanging, seconds: 60 });
-  expect(parked).toBeGreaterThan(50);
+  expect(simulate({ ...hanging, seconds: 44 }).behindProbe).toBe(0);
+  const { behindProbe, slowRequests } = simulate({ ...hanging, seconds: 60 });
+  expect(behindProbe).toBeGreaterThan(50);
   expect(slowRequests).toBeLessThan(150);
-  expect(simulate({ ...hanging, slowMs: 14_000 }).parked).toBe(0);
+  expect(simulate({ ...hanging, slowMs: 14_000 }).behindProbe).toBe(0);
 });
