@@ -79,14 +79,19 @@ const tableStatements = (
 const isRead = (action: TableAction): boolean => readActions.includes(action);
 
 /**
- * Returns the statement for writes of items whose partition key has this beginning.
+ * Returns the statement for writes of items whose partition key has this beginning. `ForAllValues` alone is true for a request
+ * without partition keys, so the key must be present.
  * https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
  */
 const writeStatement = (beginning: string, writes: readonly TableAction[], tableArn: string): PolicyStatement =>
   new PolicyStatement({
     actions: writes.map((action) => `dynamodb:${action}`),
     resources: [tableArn],
-    conditions: { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`${beginning}*`] } },
+    conditions: {
+      "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`${beginning}*`] },
+      Null: { "dynamodb:LeadingKeys": "false" },
+    },
   });
 
 export function allow(actions: string[], resources: string[]): PolicyStatement {

@@ -54,7 +54,10 @@ test("the API writes memberships of service accounts only, and reads those of pe
       ["dynamodb:GetItem", undefined],
       [
         `dynamodb:${write}`,
-        { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`${reservedUserIds.serviceAccount}*`] } },
+        {
+          "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`${reservedUserIds.serviceAccount}*`] },
+          Null: { "dynamodb:LeadingKeys": "false" },
+        },
       ],
     ]);
   }
