@@ -23,15 +23,23 @@ export interface DeploymentEvent {
   digest: string;
 }
 
-const anyData = z.custom<Record<string, unknown>>(isJsonObject, "must be a JSON object");
+/** Receivers ignore a test delivery, so they would ignore an event with its mark. */
+const isNoTest = z.refine<Record<string, unknown>>(({ test }) => test !== true, {
+  path: ["test"],
+  message: "must not be true, which marks a test delivery",
+});
 
-const succeededData = z.looseObject(
-  {
-    url: z.url({ protocol: /^https?$/, error: () => "must be the http(s) URL of the app" }),
-    status: z.literal("running", orRequired('must be "running"')),
-  },
-  orRequired("must be a JSON object with url and status"),
-);
+const anyData = z.custom<Record<string, unknown>>(isJsonObject, "must be a JSON object").check(isNoTest);
+
+const succeededData = z
+  .looseObject(
+    {
+      url: z.url({ protocol: /^https?$/, error: () => "must be the http(s) URL of the app" }),
+      status: z.literal("running", orRequired('must be "running"')),
+    },
+    orRequired("must be a JSON object with url and status"),
+  )
+  .check(isNoTest);
 
 const base = {
   project_id: uuid,

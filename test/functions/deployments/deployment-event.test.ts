@@ -106,6 +106,11 @@ test.each<[string, string | object, string]>([
     { ...succeeded, data: { ...succeeded.data, url: "javascript:alert(1)" } },
     "data.url must be the http(s) URL of the app",
   ],
+  ...Object.values(validMessages).map((message): [string, object, string] => [
+    `the mark of a test delivery in ${message.event}`,
+    { ...message, data: { ...("data" in message && message.data), test: true } },
+    "data.test must not be true, which marks a test delivery",
+  ]),
   [
     "several invalid fields",
     { event: "deploy.failed", project_id: "x", deployment_id: started.deployment_id },
@@ -129,6 +134,7 @@ test.each([
     '{"a":1.0,"b":1.10,"c":0.1000000000000000055511151231257827,"d":-0,"e":1E5,"f":1e400}',
   ],
   ["unknown fields of any kind", '{"x":{"y":[null,true,false,"",{}]},"rawJSON":"1"}'],
+  ["a field test that is not true", '{"test":{"failed":3}}'],
   ["the field __proto__", '{"__proto__":{"isAdmin":true},"constructor":1}'],
   ["Unicode", '{"text":"grüße 🚀 日本 \u2028","half":"\\ud800"}'],
   ["500 nested objects", nestedObjects(500)],
