@@ -7,7 +7,7 @@ import { requireNotSuspended } from "../webhooks/suspension.ts";
 import * as webhooks from "../webhooks/webhook-store.ts";
 import { enter } from "./backlog.ts";
 import { placeOf } from "./backlog-store.ts";
-import { MAX_ATTEMPTS } from "./delivery.ts";
+import { type Delivery, MAX_ATTEMPTS } from "./delivery.ts";
 import { toListItem } from "./delivery-presenter.ts";
 import * as deliveries from "./delivery-store.ts";
 import { requested } from "./delivery-transitions.ts";
@@ -20,17 +20,19 @@ export const handler = defineEndpoint(endpoints.redeliver, {
     // Also for an unknown delivery, which costs a read.
     await chargeRequest(webhook.project_id, "redeliver", now);
     const read = await deliveries.get(webhook.id, params.delivery_id);
+    requireAttemptsLeft(read);
+    await recordRequest("webhook.redelivery_requested", actor, webhook, { delivery_id: read.id }, now);
     const place = placeOf(read, now, true);
     const [change] = await enter(webhook, [{ place, transition: requested("redeliver", place, now), row: read }]);
     const delivery = change?.row ?? read;
-    if (!change?.isWritten && delivery.attempt_count >= MAX_ATTEMPTS) {
-      throw new ApiError(
-        "conflict",
-        `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`,
-      );
-    }
-    // Not before: what was refused is not in the log. If this fails, the caller repeats the request.
-    await recordRequest("webhook.redelivery_requested", actor, webhook, { delivery_id: delivery.id }, now);
+    // An attempt may have been recorded meanwhile.
+    if (!change?.isWritten) requireAttemptsLeft(delivery);
     return accepted(toListItem(delivery, webhook, now));
   },
 });
+
+function requireAttemptsLeft({ attempt_count }: Delivery): void {
+  if (attempt_count < MAX_ATTEMPTS) return;
+  const message = `The delivery has reached the maximum of ${MAX_ATTEMPTS} attempts. It cannot be sent again.`;
+  throw new ApiError("conflict", message);
+}

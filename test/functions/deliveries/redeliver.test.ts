@@ -4,7 +4,7 @@ import { jest } from "@jest/globals";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
 import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { requestAgain, visitLine } from "../../support/attempts.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
+import { failDynamo, interceptDynamo, isCall, restoreAws } from "../../support/aws-calls.ts";
 import { changeWebhook, givenDelivery, givenWaiting, givenWebhook, placesOf, rowOf } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fakeDate } from "../../support/fake-date.ts";
@@ -143,6 +143,16 @@ test("redeliver returns 409 for a delivery with 50 attempts and accepts one with
   const { id } = await redeliver(await givenDelivery(scenario.webhook, { attempt_count: 49, status: "failed" }));
   await receiver.waitFor(1);
   expect(receiver.received.map(({ headers }) => headers["x-service-delivery"])).toEqual([id]);
+});
+
+test("redeliver sends nothing if its entry in the audit log cannot be written", async () => {
+  const delivery = await given("failed", 3);
+  failDynamo((call) => isCall(call, "PutItem", "audit-events"));
+  const response = await scenario.api.post(pathOf(delivery.id));
+  restoreAws();
+  expect(errorOf(response)).toEqual({ status: 503, code: "service_unavailable" });
+  expect(await rowOf(delivery)).toEqual(delivery);
+  expect(await placesOf(scenario.webhook)).toEqual([]);
 });
 
 test("a redelivery can be repeated, and each attempt is recorded", async () => {
