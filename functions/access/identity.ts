@@ -42,7 +42,8 @@ const words = z.pipe(
 /** The authorizer context as API Gateway passes it: all values are text, and API Gateway adds its own entries. */
 export const identityContext = z.object({
   userId: z.string(),
-  authType: z.enum(["jwt", "api_key", "workflow"]),
+  // The authorizer may be of a later release. A kind it added has what a workflow has: the listed permissions and projects only.
+  authType: z.catch(z.enum(["jwt", "api_key", "workflow"]), "workflow"),
   keyId: z.optional(z.string()),
   keyPrefix: z.optional(z.string()),
   permissions: z.optional(words),

@@ -1,4 +1,5 @@
-import { identityContext } from "../../../functions/access/identity.ts";
+import { type Identity, identityContext } from "../../../functions/access/identity.ts";
+import { requireAccess } from "../../../functions/access/require-access.ts";
 
 /*
  * During a gradual deployment, endpoints of one release get the contexts of authorizers of two. The fields of the first
@@ -14,3 +15,16 @@ test("the context of an earlier authorizer is accepted, so every field that was 
 test("a field that only a newer authorizer writes is ignored", () => {
   expect(identityContext.parse({ ...ofFirstRelease, ofTheNextRelease: "1" })).toEqual(ofFirstRelease);
 });
+
+test.each([
+  ["session", "none", "session_required"],
+  ["user", "projects:read", "insufficient_permission"],
+  ["viewer", "none", "not_found"],
+] as const)(
+  "a kind of caller that only a newer authorizer knows gets a 4xx where the access is %s",
+  async (access, permission, code) => {
+    const caller: Identity = identityContext.parse({ ...ofFirstRelease, authType: "ofTheNextRelease" });
+    const response = requireAccess({ access, permission }, caller, { project_id: "p1" });
+    await expect(response).rejects.toMatchObject({ code });
+  },
+);
