@@ -124,10 +124,10 @@ export async function list(projectId: string): Promise<TrustedWorkflow[]> {
 }
 
 /**
- * Upper bound on the trusts of a repository that are read for a request without a project: strangers may trust any
- * repository in their own projects. A project has at most 50, so to fill this takes 20 projects.
+ * Upper bound on the trusts of a repository that are read for a request without a project: those of as many projects as it
+ * can see. Strangers may trust any repository in their own projects, and no budget is charged.
  */
-export const MAX_READ_TRUSTS = MAX_PROJECTS_PER_CREDENTIAL * MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
+const MAX_READ_TRUSTS = MAX_PROJECTS_PER_CREDENTIAL * MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
 
 /** Returns the trusts of a repository in one project, also those for other refs and environments. One read. */
 export async function listOfRepositoryIn(projectId: string, repository: Repository): Promise<TrustedWorkflow[]> {
@@ -145,26 +145,20 @@ export async function listOfRepositoryIn(projectId: string, repository: Reposito
 
 /**
  * Returns the trusts of a repository in all projects, also those for other refs and environments: the oldest
- * `MAX_READ_TRUSTS`, oldest first, so that a trust is not hidden by those that strangers add later. One read for each MB.
+ * `MAX_READ_TRUSTS`, oldest first, so that a trust is not hidden by those that strangers add later. One read.
  */
 export async function listOfRepository(repository: Repository): Promise<TrustedWorkflow[]> {
-  const trusts: TrustedWorkflow[] = [];
-  let next: Record<string, unknown> | undefined;
-  do {
-    const { Items = [], LastEvaluatedKey } = await dynamo().send(
-      new QueryCommand({
-        TableName: tableName("trustedWorkflows"),
-        ConsistentRead: true,
-        Limit: MAX_READ_TRUSTS - trusts.length,
-        KeyConditionExpression: "listed_under = :repository",
-        ExpressionAttributeValues: { ":repository": repositoryByAgeKey(repository, "").listed_under },
-        ExclusiveStartKey: next,
-      }),
-    );
-    trusts.push(...(Items as TrustedWorkflow[]));
-    next = LastEvaluatedKey;
-  } while (next !== undefined && trusts.length < MAX_READ_TRUSTS);
-  return trusts;
+  // They fit into one page of 1 MB: a trust has less than 5 KB.
+  const { Items } = await dynamo().send(
+    new QueryCommand({
+      TableName: tableName("trustedWorkflows"),
+      ConsistentRead: true,
+      Limit: MAX_READ_TRUSTS,
+      KeyConditionExpression: "listed_under = :repository",
+      ExpressionAttributeValues: { ":repository": repositoryByAgeKey(repository, "").listed_under },
+    }),
+  );
+  return (Items ?? []) as TrustedWorkflow[];
 }
 
 /**

@@ -29,7 +29,8 @@ export interface TrustedWorkflow {
   created_at: string;
 }
 
-export const MAX_TRUSTED_WORKFLOWS_PER_PROJECT = 50;
+/** With `MAX_PROJECTS_PER_CREDENTIAL`, bounds what the authorizer reads for a request without a project. */
+export const MAX_TRUSTED_WORKFLOWS_PER_PROJECT = 10;
 
 export const TRUSTED_WORKFLOW_RANDOM_BYTES = 16;
 

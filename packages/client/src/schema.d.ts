@@ -672,7 +672,7 @@ export interface paths {
     put?: never;
     /**
      * Trust the workflows of a repository
-     * @description A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token without the claim does not match. A project can have at most 50 trusts; the permissions of all that match are added up. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * @description A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token without the claim does not match. A project can have at most 10 trusts; the permissions of all that match are added up. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["createTrustedWorkflow"];
     delete?: never;

@@ -77,12 +77,12 @@ test("is written to the audit log of the project, and so is its end", async () =
   ]);
 });
 
-test("is refused above 50 trusts per project, also for concurrent requests, until one is deleted", async () => {
+test("is refused above 10 trusts per project, also for concurrent requests, until one is deleted", async () => {
   const { api, path } = await givenProject();
   const create = () => api.post(path, ci.trust);
-  const responses = await Promise.all(Array.from({ length: 55 }, create));
+  const responses = await Promise.all(Array.from({ length: 15 }, create));
   const created = responses.filter(({ status }) => status === 201);
-  expect(created).toHaveLength(50);
+  expect(created).toHaveLength(10);
   const refused = responses.find(({ status }) => status !== 201);
   expect(refused?.body.error.code).toBe("trusted_workflow_limit_reached");
   await api.delete(`${path}/${created[0]?.body.data.id}`);
