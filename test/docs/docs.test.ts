@@ -162,6 +162,29 @@ test("the paths that the documents name exist", () => {
   expect(missing).toEqual([]);
 });
 
+test("no two commands in a row stand in two pages: a block of commands has one place", () => {
+  // The runbook may repeat a command: an operator should not have to follow a link at night.
+  const pairs = pages
+    .filter((path) => path !== "docs/runbook.md")
+    .flatMap((path) =>
+      [...page(path).matchAll(/^ *```sh\n([\s\S]*?)^ *```/gm)].flatMap(([, block = ""]) => {
+        const lines = block.split("\n").map((line) => line.replace(/\s+#.*/, "").trim());
+        return lines.slice(1).map((line, index) => ({ path, pair: `${lines[index]}\n${line}` }));
+      }),
+    );
+  const isCommands = (pair: string) => /^[a-z].+\n[a-z]/i.test(pair);
+  const repeated = pairs.filter(
+    ({ path, pair }) => isCommands(pair) && pairs.some((other) => other.pair === pair && other.path !== path),
+  );
+  expect(repeated).toEqual([]);
+});
+
+test("the ways to try a receiver on one's machine stand in one page", () => {
+  const naming = (command: string) => pages.filter((path) => page(path).includes(command));
+  expect(naming("svc listen --forward http")).toEqual(["docs/webhooks.md"]);
+  expect(naming("svc listen --webhook")).toEqual(["docs/webhooks.md"]);
+});
+
 test("no page and no workflow installs a package of this repository by its name: none is in a registry", () => {
   const workflows = readdirSync(join(root, "docs/github-actions")).map((name) => join("docs/github-actions", name));
   const named = [...pages, ...workflows].filter((path) =>
