@@ -1,5 +1,4 @@
 import { STATUS_CODES } from "node:http";
-import { webhookEventDescriptions, webhookPayloadSchemas } from "../../functions/deployments/event-payload.ts";
 import { type WebhookEventName, webhookEventNames } from "../../functions/deployments/webhook-event.ts";
 import type { ParamOf } from "../../functions/http/define-endpoint.ts";
 import {
@@ -12,10 +11,11 @@ import {
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
-import { errorResponseSchema } from "../../functions/schema/response-schema.ts";
 import { errorCodesOf, errorDescriptions, exampleMessageOf } from "./errors.ts";
 import { exampleRequest } from "./examples.ts";
 import { type Operation, operations, tags } from "./operations.ts";
+import { errorResponseSchema } from "./responses/fields.ts";
+import { webhookEventDescriptions, webhookPayloadSchemas } from "./responses/payload.ts";
 import { componentSchemas, inputSchema, type Json, outputSchema, pascalCase, type Schema } from "./schemas.ts";
 
 /* The API in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1), from the endpoints' rows and schemas. */

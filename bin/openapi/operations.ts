@@ -2,24 +2,9 @@ import { MAX_PROJECTS_PER_CREDENTIAL } from "../../functions/access/identity.ts"
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/access/request-budget.ts";
 import { MAX_EARLIER_KEYS, MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
 import { MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
-import {
-  apiKeySchema,
-  createdApiKeySchema,
-  currentCredentialSchema,
-  revocationSchema,
-} from "../../functions/api-keys/api-key-response-schema.ts";
-import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
-import { certificationSchema } from "../../functions/certifications/certification-response-schema.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
-import {
-  deliveryDetailSchema,
-  deliverySchema,
-  recoveryResultSchema,
-} from "../../functions/deliveries/delivery-response-schema.ts";
-import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
-import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
 import {
   type OperationId,
   permissions,
@@ -27,20 +12,26 @@ import {
   workflowPermissions,
 } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
-import { projectSchema } from "../../functions/projects/project-response-schema.ts";
-import { HTTP_URL_PATTERN } from "../../functions/schema/response-schema.ts";
 import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
-import { serviceAccountSchema } from "../../functions/service-accounts/service-account-response-schema.ts";
 import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/trusted-workflows/trusted-workflow.ts";
-import { trustedWorkflowSchema } from "../../functions/trusted-workflows/trusted-workflow-response-schema.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
+import { examples } from "./examples.ts";
+import { apiKeySchema, createdApiKeySchema, currentCredentialSchema, revocationSchema } from "./responses/api-key.ts";
+import { auditEventSchema } from "./responses/audit-event.ts";
+import { certificationSchema } from "./responses/certification.ts";
+import { deliveryDetailSchema, deliverySchema, recoveryResultSchema } from "./responses/delivery.ts";
+import { eventRecordSchema } from "./responses/event.ts";
+import { HTTP_URL_PATTERN } from "./responses/fields.ts";
+import { projectSchema } from "./responses/project.ts";
+import { serviceAccountSchema } from "./responses/service-account.ts";
+import { statsSchema } from "./responses/stats.ts";
+import { trustedWorkflowSchema } from "./responses/trusted-workflow.ts";
 import {
   createdWebhookSchema,
   rotatedWebhookSchema,
   webhookListItemSchema,
   webhookSchema,
-} from "../../functions/webhooks/webhook-response-schema.ts";
-import { examples } from "./examples.ts";
+} from "./responses/webhook.ts";
 import { type Json, listOf, type Schema } from "./schemas.ts";
 
 /** The documentation of an endpoint, beyond what its row and its schemas contain. */

@@ -1,30 +1,21 @@
 import * as z from "zod/mini";
-import { apiKeySchema, createdApiKeySchema } from "../../functions/api-keys/api-key-response-schema.ts";
-import { auditEventSchema } from "../../functions/audit/audit-response-schema.ts";
-import { certificationSchema } from "../../functions/certifications/certification-response-schema.ts";
-import {
-  attemptSchema,
-  deliveryDetailSchema,
-  deliverySchema,
-  recoveryResultSchema,
-} from "../../functions/deliveries/delivery-response-schema.ts";
-import { eventRecordSchema } from "../../functions/deliveries/event-response-schema.ts";
-import { statsSchema } from "../../functions/deliveries/stats-response-schema.ts";
-import {
-  eventNameSchema,
-  webhookEventNameSchema,
-  webhookPayloadSchemas,
-} from "../../functions/deployments/event-payload.ts";
-import { projectSchema } from "../../functions/projects/project-response-schema.ts";
 import { displayName, isoTime, timeText, uuid } from "../../functions/schema/input.ts";
-import { trustedWorkflowSchema } from "../../functions/trusted-workflows/trusted-workflow-response-schema.ts";
+import { apiKeySchema, createdApiKeySchema } from "./responses/api-key.ts";
+import { auditEventSchema } from "./responses/audit-event.ts";
+import { certificationSchema } from "./responses/certification.ts";
+import { attemptSchema, deliveryDetailSchema, deliverySchema, recoveryResultSchema } from "./responses/delivery.ts";
+import { eventRecordSchema } from "./responses/event.ts";
+import { eventNameSchema, webhookEventNameSchema, webhookPayloadSchemas } from "./responses/payload.ts";
+import { projectSchema } from "./responses/project.ts";
+import { statsSchema } from "./responses/stats.ts";
+import { trustedWorkflowSchema } from "./responses/trusted-workflow.ts";
 import {
   createdWebhookSchema,
   healthSchema,
   rotatedWebhookSchema,
   webhookListItemSchema,
   webhookSchema,
-} from "../../functions/webhooks/webhook-response-schema.ts";
+} from "./responses/webhook.ts";
 
 /* Converts the service's own schemas to the JSON Schema of OpenAPI 3.1. */
 

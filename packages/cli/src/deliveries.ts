@@ -1,14 +1,15 @@
 import { type Command, Option } from "commander";
 import type {
   Client,
+  DeliveryErrorCode,
   DeliveryQuery,
   DeliveryStatus,
   Recovered,
   WebhookEventName,
   WebhookRef,
 } from "../../client/src/client.ts";
+import { deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "../../client/src/values.ts";
 import { connect, signedIn } from "./api.ts";
-import { type DeliveryErrorCode, deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "./api-values.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";

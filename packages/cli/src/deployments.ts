@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import type { EventName } from "../../client/src/client.ts";
+import { eventNames } from "../../client/src/values.ts";
 import { connect } from "./api.ts";
-import { eventNames } from "./api-values.ts";
 import { eventLine } from "./event-view.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject, isUuid } from "./find.ts";

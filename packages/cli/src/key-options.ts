@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { ApiKey, Client, CreateApiKey, Permission } from "../../client/src/client.ts";
-import { permissions } from "./api-values.ts";
+import { permissions } from "../../client/src/values.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject } from "./find.ts";

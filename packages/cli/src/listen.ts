@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import type { EventName } from "../../client/src/client.ts";
+import { eventNames } from "../../client/src/values.ts";
 import { connect } from "./api.ts";
-import { eventNames } from "./api-values.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject } from "./find.ts";
 import type { Globals } from "./globals.ts";
@@ -109,7 +109,7 @@ async function receiveDeliveries(options: Options, settings: Settings): Promise<
   const subscribe = async (url: string) => {
     const api = await connect(options, session);
     const projectId = await findProject(api, options.project);
-    return createTemporaryWebhook(api, projectId, { url, events: options.events ?? eventNames });
+    return createTemporaryWebhook(api, projectId, { url, events: options.events ?? [...eventNames] });
   };
   await receive({ ...settings, status, port, secrets: [], subscribe });
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Argument, type Command } from "commander";
 import type { Client, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
+import { webhookEventNames } from "../../client/src/values.ts";
 import { signedIn } from "./api.ts";
-import { webhookEventNames } from "./api-values.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
 import { findProject, findWebhook, isUuid, noWebhookError } from "./find.ts";
 import type { Globals } from "./globals.ts";

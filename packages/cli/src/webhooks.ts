@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Client, Webhook, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
+import type { Client, StatsWindow, Webhook, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
+import { statsWindows, webhookEventNames } from "../../client/src/values.ts";
 import { signedIn } from "./api.ts";
-import { type StatsWindow, statsWindows, webhookEventNames } from "./api-values.ts";
 import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject, findWebhook, requireFullId } from "./find.ts";

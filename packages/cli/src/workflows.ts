@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Client, TrustedWorkflow } from "../../client/src/client.ts";
+import type { Client, TrustedWorkflow, WorkflowPermission } from "../../client/src/client.ts";
+import { workflowPermissions } from "../../client/src/values.ts";
 import { signedIn } from "./api.ts";
-import { type WorkflowPermission, workflowPermissions } from "./api-values.ts";
 import { findProject, requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";

@@ -2,4 +2,5 @@
 
 export * from "./client.ts";
 export * from "./errors.ts";
+export * from "./values.ts";
 export * from "./verify-webhook.ts";

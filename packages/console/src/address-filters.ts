@@ -1,6 +1,6 @@
-import type { DeliveryStatus, EventName, WebhookEventName } from "../../client/src/client.ts";
+import type { DeliveryErrorCode, DeliveryStatus, EventName, WebhookEventName } from "../../client/src/client.ts";
+import { deliveryErrorCodes, deliveryStatuses, eventNames, webhookEventNames } from "../../client/src/values.ts";
 import type { Query } from "./route.ts";
-import { deliveryStatuses, type ErrorCode, errorCodes, eventNames, webhookEventNames } from "./vocabulary.ts";
 
 /* The filters of lists, as an address contains them. They have the names and the values of the API's query parameters. */
 
@@ -13,7 +13,7 @@ export interface DeliveryFilters {
   event?: WebhookEventName;
   deployment_id?: string;
   status?: DeliveryStatus;
-  error_code?: ErrorCode;
+  error_code?: DeliveryErrorCode;
   /** Start of the period in which the deliveries were created, ISO 8601 in UTC. */
   since?: string;
   /** End of the period, ISO 8601 in UTC. */
@@ -26,7 +26,7 @@ export function deliveryFiltersOf(query: Query): DeliveryFilters {
     status: oneOf(deliveryStatuses, query.status),
     event: oneOf(webhookEventNames, query.event),
     deployment_id: idOf(query.deployment_id),
-    error_code: oneOf(errorCodes, query.error_code),
+    error_code: oneOf(deliveryErrorCodes, query.error_code),
     since: instantOf(query.since),
     until: instantOf(query.until),
   });

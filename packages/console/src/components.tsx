@@ -2,19 +2,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { DeliveryStatus, WebhookEventName, WebhookInList } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
+import { webhookEventNames } from "../../client/src/values.ts";
 import { isOutage } from "./outage.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { countdown, relative } from "./time.ts";
 import type { Action } from "./use-action.ts";
 import { useNow } from "./use-now.ts";
-import {
-  type DisabledReason,
-  disabledReasons,
-  statusTones,
-  type Tone,
-  webhookEventMeanings,
-  webhookEventNames,
-} from "./vocabulary.ts";
+import { type DisabledReason, disabledReasons, statusTones, type Tone, webhookEventMeanings } from "./vocabulary.ts";
 
 /* Components that several screens share. */
 

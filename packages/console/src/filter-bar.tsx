@@ -1,15 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
+import type { DeliveryErrorCode } from "../../client/src/client.ts";
+import { deliveryErrorCodes, deliveryStatuses, eventNames, webhookEventNames } from "../../client/src/values.ts";
 import { type DeliveryFilters, type EventFilters, idOf } from "./address-filters.ts";
 import { withQuery } from "./route.ts";
-import {
-  deliveryStatuses,
-  type ErrorCode,
-  errorCodes,
-  errorMeanings,
-  eventNames,
-  webhookEventNames,
-} from "./vocabulary.ts";
+import { errorMeanings } from "./vocabulary.ts";
 
 /* The filters of a list. They are kept in the address, so that a link, a reload and the back button keep them. */
 
@@ -33,10 +28,10 @@ export function DeliveryFilterBar({ href, filters, children }: BarProps<Delivery
         <div class="filters">
           <Select
             label="Error"
-            values={errorCodes}
+            values={deliveryErrorCodes}
             value={filters.error_code}
             onChange={(error_code) => set({ error_code })}
-            labelOf={(code: ErrorCode) => `${code}: ${errorMeanings[code]}`}
+            labelOf={(code: DeliveryErrorCode) => `${code}: ${errorMeanings[code]}`}
           />
           <TimeField label="Since" value={filters.since} onChange={(since) => set({ since })} />
           <TimeField label="Until" value={filters.until} onChange={(until) => set({ until })} />

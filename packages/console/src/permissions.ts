@@ -1,10 +1,7 @@
-import type { Permission, TrustedWorkflow } from "../../client/src/client.ts";
+import type { Permission, WorkflowPermission } from "../../client/src/client.ts";
+import { permissions } from "../../client/src/values.ts";
 
 /* The permissions of keys and workflows. `satisfies` makes the compiler require every permission. */
-
-const keysOf = <Key extends string>(record: Record<Key, unknown>) => Object.keys(record) as Key[];
-
-export type WorkflowPermission = TrustedWorkflow["permissions"][number];
 
 export const workflowPermissionMeanings = {
   "projects:read": "see the projects",
@@ -25,9 +22,6 @@ export const permissionMeanings = {
   "audit:read": "read the audit log",
 } satisfies Record<Permission, string>;
 
-export const workflowPermissions = keysOf(workflowPermissionMeanings);
-export const permissions = keysOf(permissionMeanings);
-
 const read: Permission[] = ["projects:read", "webhooks:read", "deliveries:read", "events:read"];
 
 /** Usual sets of permissions. */
@@ -41,7 +35,7 @@ export type Preset = keyof typeof presets;
 export function presetOf(chosen: readonly Permission[]): Preset | undefined {
   const isSame = (preset: readonly Permission[]) =>
     preset.length === chosen.length && preset.every((each) => chosen.includes(each));
-  return keysOf(presets).find((name) => isSame(presets[name]));
+  return (Object.keys(presets) as Preset[]).find((name) => isSame(presets[name]));
 }
 
 const DAY_MS = 24 * 3600_000;

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import type { EventName } from "../../client/src/client.ts";
+import { eventNames } from "../../client/src/values.ts";
 import { ActionButton, ErrorMessage } from "./components.tsx";
 import { sendDeploymentEvent } from "./deployment-events.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
-import { eventNames } from "./vocabulary.ts";
 
 /** Sends a sample deployment event. Only in a local run. */
 export function SendEvent({ projectId, onSent }: { projectId: string; onSent?: () => void }) {

@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
-import type { TrustedWorkflow } from "../../client/src/client.ts";
+import type { TrustedWorkflow, WorkflowPermission } from "../../client/src/client.ts";
+import { workflowPermissions } from "../../client/src/values.ts";
 import { Checkboxes } from "./choices.tsx";
 import { EmptyState, ErrorMessage, Field, RowButton, Skeleton, Time } from "./components.tsx";
 import { FormDialog } from "./dialog.tsx";
-import { type WorkflowPermission, workflowPermissionMeanings, workflowPermissions } from "./permissions.ts";
+import { workflowPermissionMeanings } from "./permissions.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";

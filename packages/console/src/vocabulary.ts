@@ -2,6 +2,7 @@ import type {
   Attempt,
   Certification,
   Delivery,
+  DeliveryErrorCode,
   DeliveryStatus,
   EventName,
   Project,
@@ -12,27 +13,17 @@ import type { DeploymentState } from "./deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
 
-const keysOf = <Key extends string>(record: Record<Key, unknown>) => Object.keys(record) as Key[];
-
 export const eventMeanings = {
   "deploy.started": "a build has started",
   "deploy.succeeded": "the deployment is live and healthy",
   "deploy.failed": "the build or the health check failed",
 } satisfies Record<EventName, string>;
 
-/** The events of deployments. */
-export const eventNames = keysOf(eventMeanings);
-
 export const webhookEventMeanings = {
   ...eventMeanings,
   "webhook.failing": "another webhook fails for 30 minutes",
   "webhook.disabled": "another webhook was disabled",
 } satisfies Record<WebhookEventName, string>;
-
-/** The events that a webhook can subscribe to. */
-export const webhookEventNames = keysOf(webhookEventMeanings);
-
-export type ErrorCode = NonNullable<Attempt["error_code"]>;
 
 /** Why an attempt failed, in a few words. */
 export const errorMeanings = {
@@ -44,9 +35,7 @@ export const errorMeanings = {
   tls_error: "TLS failed",
   address_blocked: "not a public address",
   invalid_response: "not valid HTTP",
-} satisfies Record<ErrorCode, string>;
-
-export const errorCodes = keysOf(errorMeanings);
+} satisfies Record<DeliveryErrorCode, string>;
 
 export type Tone = "good" | "bad" | "warning" | "neutral";
 
@@ -69,8 +58,6 @@ export const deploymentTones = {
   succeeded: "good",
   failed: "bad",
 } satisfies Record<DeploymentState, Tone>;
-
-export const deliveryStatuses = keysOf(statusTones);
 
 export type WaitingFor = NonNullable<Delivery["waiting_for"]>;
 

@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from "node:crypto";
+import { webhookPayloadSchemas } from "../../../bin/openapi/responses/payload.ts";
 import { verifyWebhook, WebhookVerificationError } from "../../../docs/receivers/node/verify-webhook.mjs";
 import { type Probe, probeExpectations, probes } from "../../../functions/certifications/certification.ts";
 import { probeRequests } from "../../../functions/certifications/probe-requests.ts";
-import { webhookPayloadSchemas } from "../../../functions/deployments/event-payload.ts";
 import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 
 const secret = `whsec_${"a1".repeat(32)}`;

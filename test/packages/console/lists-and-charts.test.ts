@@ -2,7 +2,6 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { failureCodes } from "../../../functions/receivers/failure-code.ts";
 import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import type { DeploymentEvent } from "../../../packages/client/src/client.ts";
 import { detailOf } from "../../../packages/client/src/event-detail.ts";
@@ -12,7 +11,6 @@ import { attemptBars, linesThrough, scaleTop } from "../../../packages/console/s
 import { deploymentsOf, mergeEvents } from "../../../packages/console/src/deployment-timeline.ts";
 import { routeOf, withQuery } from "../../../packages/console/src/route.ts";
 import { percent } from "../../../packages/console/src/share.ts";
-import { errorCodes } from "../../../packages/console/src/vocabulary.ts";
 import { needs } from "../../support/optional-program.ts";
 
 /* What the lists, the timeline and the charts of the console show, computed without a browser. */
@@ -20,10 +18,6 @@ import { needs } from "../../support/optional-program.ts";
 const id = "01930000-0000-7000-8000-00000000d301";
 
 describe("filters in the address", () => {
-  test("the page lists all error codes of the service", () => {
-    expect([...errorCodes].sort()).toEqual([...failureCodes].sort());
-  });
-
   test.each([
     [{}, {}],
     [

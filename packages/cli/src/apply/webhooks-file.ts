@@ -1,6 +1,6 @@
 import { parse, YAMLParseError } from "yaml";
 import * as z from "zod";
-import { webhookEventNames } from "../api-values.ts";
+import { webhookEventNames } from "../../../client/src/values.ts";
 import { usageError } from "../exit-codes.ts";
 import { matchKey } from "./match-key.ts";
 

@@ -1,6 +1,6 @@
 import http from "node:http";
 import https from "node:https";
-import type { Attempt } from "../../../client/src/client.ts";
+import type { Attempt, DeliveryErrorCode } from "../../../client/src/client.ts";
 import { usageError } from "../exit-codes.ts";
 import { shorten } from "../table.ts";
 import { printable, styled } from "../terminal.ts";
@@ -88,7 +88,7 @@ async function readStart(response: http.IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-const codeByError: [RegExp, NonNullable<Attempt["error_code"]>][] = [
+const codeByError: [RegExp, DeliveryErrorCode][] = [
   [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, "connection_refused"],
   [/^(ENOTFOUND|EAI_\w+)$/, "dns_error"],
   [/^ETIMEDOUT$/, "timeout"],
@@ -96,7 +96,7 @@ const codeByError: [RegExp, NonNullable<Attempt["error_code"]>][] = [
   [/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO)/, "tls_error"],
 ];
 
-function errorCodeOf(error: unknown): NonNullable<Attempt["error_code"]> {
+function errorCodeOf(error: unknown): DeliveryErrorCode {
   const { code = "" } = error as NodeJS.ErrnoException;
   return codeByError.find(([pattern]) => pattern.test(code))?.[1] ?? "connection_reset";
 }

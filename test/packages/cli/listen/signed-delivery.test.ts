@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { webhookPayloadSchemas } from "../../../../functions/deployments/event-payload.ts";
+import { webhookPayloadSchemas } from "../../../../bin/openapi/responses/payload.ts";
 import { webhookEventNames } from "../../../../functions/deployments/webhook-event.ts";
 import { signatureHeaders } from "../../../../functions/receivers/signature.ts";
 import { sampleDelivery } from "../../../../packages/cli/src/listen/sample-delivery.ts";

@@ -1,9 +1,9 @@
 import * as z from "zod/mini";
-import type { ErrorCode, ErrorDetail } from "../platform/errors.ts";
+import type { ErrorCode, ErrorDetail } from "../../../functions/platform/errors.ts";
 
 /*
  * Schemas of response bodies. docs/openapi.json is generated from them, and the tests validate every response against
- * it. The functions do not load these modules at run time.
+ * it.
  */
 
 /** One schema per field of a response. Does not compile when the code returns other fields or other types. */

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import type { Actor } from "../access/actor.ts";
-import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import type { AuditAction, toListItem } from "./audit-event.ts";
+import type { Actor } from "../../../functions/access/actor.ts";
+import type { AuditAction, toListItem } from "../../../functions/audit/audit-event.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 const actions: Record<AuditAction, string> = {
   "api_key.created": "An API key was created.",

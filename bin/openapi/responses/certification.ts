@@ -1,8 +1,8 @@
 import * as z from "zod/mini";
-import type { FailureCode } from "../receivers/failure-code.ts";
-import { type FieldsOf, flag, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import type { CertificationStatus } from "./certification.ts";
-import type { CheckName, Expectation, toResponse } from "./certification-presenter.ts";
+import type { CertificationStatus } from "../../../functions/certifications/certification.ts";
+import type { CheckName, Expectation, toResponse } from "../../../functions/certifications/certification-presenter.ts";
+import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import { type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
 
 type ShownCertification = ReturnType<typeof toResponse>;
 

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import { eventNameSchema, payloadSchema } from "../deployments/event-payload.ts";
-import { type FieldsOf, id, instant, text } from "../schema/response-schema.ts";
-import type { toRecord } from "./event-presenter.ts";
+import type { toRecord } from "../../../functions/deliveries/event-presenter.ts";
+import { type FieldsOf, id, instant, text } from "./fields.ts";
+import { eventNameSchema, payloadSchema } from "./payload.ts";
 
 /** A deployment event in the feed. */
 export const eventRecordSchema = z.strictObject({

@@ -1,12 +1,12 @@
 import * as z from "zod/mini";
-import { webhookEventNameSchema, webhookPayloadSchema } from "../deployments/event-payload.ts";
-import type { FailureCode } from "../receivers/failure-code.ts";
-import { count, type FieldsOf, flag, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import { failureMeanings } from "../webhooks/webhook-response-schema.ts";
-import type { DeliveryStatus, Trigger } from "./delivery.ts";
-import type { toDetail, toListItem, toRecoveryResult } from "./delivery-presenter.ts";
-import { RECOVERY_CURSOR_PATTERN } from "./recovery-cursor.ts";
-import type { WaitingFor } from "./waiting.ts";
+import type { DeliveryStatus, Trigger } from "../../../functions/deliveries/delivery.ts";
+import type { toDetail, toListItem, toRecoveryResult } from "../../../functions/deliveries/delivery-presenter.ts";
+import { RECOVERY_CURSOR_PATTERN } from "../../../functions/deliveries/recovery-cursor.ts";
+import type { WaitingFor } from "../../../functions/deliveries/waiting.ts";
+import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import { count, type FieldsOf, flag, id, instant, oneOf, text } from "./fields.ts";
+import { webhookEventNameSchema, webhookPayloadSchema } from "./payload.ts";
+import { failureMeanings } from "./webhook.ts";
 
 const inList = {
   id: id("The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt."),

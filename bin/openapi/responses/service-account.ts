@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import type { Role } from "../access/membership.ts";
-import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import type { toListItem } from "./service-account.ts";
+import type { Role } from "../../../functions/access/membership.ts";
+import type { toListItem } from "../../../functions/service-accounts/service-account.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 /** A service account. */
 export const serviceAccountSchema = z.strictObject({

@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
-import type { Project, Role } from "../access/membership.ts";
-import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
+import type { Project, Role } from "../../../functions/access/membership.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 /** A project and the caller's membership in it. */
 export const projectSchema = z.strictObject({

@@ -1,10 +1,16 @@
 import * as z from "zod/mini";
-import { webhookEventNameSchema } from "../deployments/event-payload.ts";
-import type { FailureCode } from "../receivers/failure-code.ts";
-import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import { OPEN_AFTER_SECONDS } from "./circuit-breaker.ts";
-import type { Health, HealthState } from "./health.ts";
-import type { DisabledReason, toCreated, toDetail, toListItem, toRotated } from "./webhook.ts";
+import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import { OPEN_AFTER_SECONDS } from "../../../functions/webhooks/circuit-breaker.ts";
+import type { Health, HealthState } from "../../../functions/webhooks/health.ts";
+import type {
+  DisabledReason,
+  toCreated,
+  toDetail,
+  toListItem,
+  toRotated,
+} from "../../../functions/webhooks/webhook.ts";
+import { type FieldsOf, flag, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
+import { webhookEventNameSchema } from "./payload.ts";
 
 const base = {
   id: id("Id of the webhook, as used in paths."),

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import type { WorkflowPermission } from "../manifest/endpoints.ts";
-import { type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import type { toResponse } from "./trusted-workflow.ts";
+import type { WorkflowPermission } from "../../../functions/manifest/endpoints.ts";
+import type { toResponse } from "../../../functions/trusted-workflows/trusted-workflow.ts";
+import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 const permission = oneOf<WorkflowPermission>("A permission.", {
   "projects:read": "list the project",

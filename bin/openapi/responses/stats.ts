@@ -1,9 +1,13 @@
 import * as z from "zod/mini";
-import { webhookEventNameSchema } from "../deployments/event-payload.ts";
-import type { FailureCode } from "../receivers/failure-code.ts";
-import { count, type FieldsOf, flag, instant, oneOf } from "../schema/response-schema.ts";
-import { failureMeanings } from "../webhooks/webhook-response-schema.ts";
-import { LATEST_ATTEMPT_SECONDS, type StatsWindow, type statsOf } from "./delivery-stats.ts";
+import {
+  LATEST_ATTEMPT_SECONDS,
+  type StatsWindow,
+  type statsOf,
+} from "../../../functions/deliveries/delivery-stats.ts";
+import type { FailureCode } from "../../../functions/receivers/failure-code.ts";
+import { count, type FieldsOf, flag, instant, oneOf } from "./fields.ts";
+import { webhookEventNameSchema } from "./payload.ts";
+import { failureMeanings } from "./webhook.ts";
 
 type Stats = ReturnType<typeof statsOf>;
 

@@ -1,10 +1,10 @@
-import { type EventName, eventNames, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import {
   eventDescriptions,
   payloadSchema,
   payloadSchemas,
   webhookPayloadSchemas,
-} from "../../../functions/deployments/event-payload.ts";
+} from "../../../bin/openapi/responses/payload.ts";
+import { type EventName, eventNames, parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { sampleEvent } from "../../../functions/deployments/sample-event.ts";
 import { sampleWebhookEvent } from "../../../functions/deployments/sample-webhook-event.ts";
 import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";

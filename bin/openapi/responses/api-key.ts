@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import type { Permission } from "../manifest/endpoints.ts";
-import { count, type FieldsOf, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import type { CreatedApiKey, toCurrent, toListItem } from "./api-key.ts";
+import type { CreatedApiKey, toCurrent, toListItem } from "../../../functions/api-keys/api-key.ts";
+import type { Permission } from "../../../functions/manifest/endpoints.ts";
+import { count, type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 
 const permissionMeanings: Record<Permission, string> = {
   "projects:read": "list the projects",

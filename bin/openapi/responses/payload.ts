@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
-import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "../schema/response-schema.ts";
-import type { DeploymentEvent, EventName } from "./deployment-event.ts";
-import type { HealthEventName, WebhookEvent, WebhookEventName } from "./webhook-event.ts";
+import type { DeploymentEvent, EventName } from "../../../functions/deployments/deployment-event.ts";
+import type { HealthEventName, WebhookEvent, WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
+import { type FieldsOf, HTTP_URL_PATTERN, id, instant, oneOf, text } from "./fields.ts";
 
 /* Schemas of the payload that is sent to receivers, one for each event. */
 
