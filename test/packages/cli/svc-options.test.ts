@@ -38,8 +38,8 @@ test("options have these defaults and choices", () => {
     [
       "deliveries list --error",
       undefined,
-      ["timeout", "dns_error", "connection_refused", "connection_reset", "tls_error"].concat([
-        ...["address_blocked", "invalid_response", "http_status"],
+      ["http_status", "timeout", "dns_error", "connection_refused", "connection_reset", "tls_error"].concat([
+        ...["address_blocked", "invalid_response"],
       ]),
     ],
     ["deliveries list --limit", "20", undefined],

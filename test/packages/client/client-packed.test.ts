@@ -30,6 +30,7 @@ test("the tarball contains the bundle and its types, and has no dependencies", (
     "dist/index.d.ts",
     "dist/index.js",
     "dist/schema.d.ts",
+    "dist/values.d.ts",
     "dist/verify-webhook.d.ts",
     "package.json",
   ]);
