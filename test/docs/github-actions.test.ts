@@ -231,7 +231,9 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
   beforeEach(async () => {
     user = service.user();
     project = await service.project(user.userId);
-    key = (await user.api.post("/v1/api-keys", { name: "ci" })).body.data.key;
+    // The permissions that the file asks for, in its comment.
+    const limits = { permissions: ["webhooks:read", "webhooks:write"], project_ids: [project] };
+    key = (await user.api.post("/v1/api-keys", { name: "ci", ...limits })).body.data.key;
     writeFileSync(join(work, "output"), "");
     runner.requests.length = 0;
   });
@@ -366,13 +368,15 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
     expect(printed).toContain(`${webhook.id} sends to ${receiver}`);
   });
 
-  test("keeps the webhook and rotates its secret when run again", async () => {
+  test("replaces the webhook, with a new secret, when run again", async () => {
     await runJob(["create"]);
     const first = output();
     const [before] = await webhooks();
     const { code } = await runJob(["create"]);
     expect(code).toBe(0);
-    expect(await webhooks()).toEqual([before]);
+    const after = await webhooks();
+    expect(after).toEqual([expect.objectContaining({ url: receiver })]);
+    expect(after[0].id).not.toBe(before.id);
     expect(output().startsWith(first)).toBe(true);
     expect(output().slice(first.length)).toMatch(/^secret=whsec_/);
     expect(output().slice(first.length)).not.toBe(first);
@@ -466,7 +470,7 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
       requests.map(
         ({ method, path }) => `${method} ${path.replace(/^.*webhooks/, "").replace(/[0-9a-f-]{36}/, "<id>")}`,
       ),
-    ).toEqual(["GET ", "POST ", "GET ", "POST /<id>/rotate-secret"]);
+    ).toEqual(["GET ", "POST ", "GET ", "DELETE /<id>", "POST "]);
   });
 });
 
