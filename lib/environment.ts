@@ -22,7 +22,7 @@ interface FunctionInputs {
 /**
  * Returns the environment variables of a function: the stage, the locations of the resources it uses, and the options
  * of the stage that it reads. An absent option sets no variable: its default is defined in functions/platform/env.ts.
- * @throws InvalidStage when they are more than Lambda accepts
+ * @throws InvalidStageError when they are more than Lambda accepts
  */
 export function environmentFor(
   { file, uses, settings = [], environment }: FunctionInputs,
@@ -51,7 +51,7 @@ const MAX_BYTES = 4_096;
 /** Length of a name that is known only when the stage is deployed: at least that of any ARN or URL of this stack. */
 const UNKNOWN = "x".repeat(200);
 
-/** @throws InvalidStage that names the option with the longest variable */
+/** @throws InvalidStageError that names the option with the longest variable */
 function rejectTooLong(variables: [string, string][], file: string, { name }: Stage): void {
   // The ARN of the JWT secret is added later (jwt-secret.ts).
   const known = variables.map(([key, value]) => [key, Token.isUnresolved(value) ? UNKNOWN : value] as const);
