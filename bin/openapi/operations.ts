@@ -5,12 +5,7 @@ import { MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
 import { LIST_CURSOR_PATTERN } from "../../functions/deliveries/list-cursor.ts";
-import {
-  type OperationId,
-  permissions,
-  REVOCATIONS_PER_MINUTE_PER_ADDRESS,
-  workflowPermissions,
-} from "../../functions/manifest/endpoints.ts";
+import { type OperationId, REVOCATIONS_PER_MINUTE_PER_ADDRESS } from "../../functions/manifest/endpoints.ts";
 import type { ErrorCode } from "../../functions/platform/errors.ts";
 import { MAX_SERVICE_ACCOUNTS_PER_PROJECT } from "../../functions/service-accounts/service-account.ts";
 import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT } from "../../functions/trusted-workflows/trusted-workflow.ts";
@@ -77,7 +72,7 @@ function budgetNote(request: BudgetedRequest): string {
   return `Counts ${requestCosts[request]} toward the project's budget ${budget}; beyond it, returns 429 \`rate_limited\`.`;
 }
 
-const name = { minLength: 1, maxLength: 100, description: "1 to 100 characters, without control characters." };
+const name = { description: "The label shown in lists. 1 to 100 characters, without control characters." };
 
 const receiver = {
   description:
@@ -91,14 +86,7 @@ const receiver = {
 
 /** The query parameters of lists that are returned in pages. */
 const pageParameters = {
-  limit: {
-    type: "integer",
-    pattern: undefined,
-    minimum: 1,
-    maximum: 100,
-    default: 20,
-    description: "Maximum number of entries on a page.",
-  },
+  limit: { default: 20, description: "Maximum number of entries on a page." },
   cursor: { description: "The start of the page. Take it from the `Link` of the previous page." },
 };
 
@@ -129,15 +117,9 @@ const deliveryFilters = {
 const events = { description: "The events to send." };
 
 const keyFields = {
-  name: { ...name, description: `The label shown in lists. ${name.description}` },
-  permissions: {
-    minItems: 1,
-    maxItems: permissions.length,
-    description: "What the key may do. Default: all that its user may, also what it may do later.",
-  },
+  name,
+  permissions: { description: "What the key may do. Default: all that its user may, also what it may do later." },
   project_ids: {
-    minItems: 1,
-    maxItems: MAX_PROJECTS_PER_CREDENTIAL,
     description: `The projects that the key can see, 1 to ${MAX_PROJECTS_PER_CREDENTIAL} of its user. Default: all.`,
   },
   expires_at: { description: "The moment at which the key ends, at most 366 days ahead. Default: never." },
@@ -145,7 +127,7 @@ const keyFields = {
 
 /* Keys of users and of service accounts are renamed and rolled in the same way. */
 
-const renameFields = { name: { ...name, description: `The label shown in lists. ${name.description}` } };
+const renameFields = { name };
 
 const rollDescription =
   "Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; " +
@@ -154,9 +136,6 @@ const rollDescription =
 
 const rollFields = {
   overlap_seconds: {
-    type: "integer",
-    minimum: 0,
-    maximum: 604_800,
     description: "Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.",
   },
 };
@@ -222,11 +201,7 @@ export const operations: Record<OperationId, Operation> = {
       `An IP address can send ${REVOCATIONS_PER_MINUTE_PER_ADDRESS} keys a minute; beyond it, returns 429 \`rate_limited\`. Text without the ` +
       "checksum of a key does not count.",
     fields: {
-      credentials: {
-        minItems: 1,
-        maxItems: MAX_REVOKED_CREDENTIALS,
-        description: `1 to ${MAX_REVOKED_CREDENTIALS} keys. Other texts are ignored.`,
-      },
+      credentials: { description: `1 to ${MAX_REVOKED_CREDENTIALS} keys. Other texts are ignored.` },
     },
     example: { credentials: [examples.createdApiKey.key] },
     response: { status: 202, schema: revocationSchema, example: { received: 1 } },
@@ -308,9 +283,6 @@ export const operations: Record<OperationId, Operation> = {
       "receivers can switch at any time. At most three old secrets stay valid.",
     fields: {
       overlap_seconds: {
-        type: "integer",
-        minimum: 0,
-        maximum: 604_800,
         description: "Seconds for which the old secret stays valid. 0 invalidates all old secrets immediately.",
       },
     },
@@ -523,7 +495,7 @@ export const operations: Record<OperationId, Operation> = {
       `without the claim does not match. A project can have at most ${MAX_TRUSTED_WORKFLOWS_PER_PROJECT} trusts; the permissions of ` +
       "all that match are added up.",
     fields: {
-      name: { ...name, description: `The label shown in lists. ${name.description} Default: none.` },
+      name: { description: `${name.description} Default: none.` },
       issuer: {
         description: "The CI system: `github`, `gitlab`, or another name, of those that the stage accepts.",
       },
@@ -553,8 +525,6 @@ export const operations: Record<OperationId, Operation> = {
           "a comment of a stranger, where a workflow runs at one.",
       },
       permissions: {
-        minItems: 1,
-        maxItems: workflowPermissions.length,
         description: "What the workflow may do in this project. There are none for API keys.",
       },
     },

@@ -1,5 +1,4 @@
 import * as z from "zod/mini";
-import { displayName, isoTime, timeText, uuid } from "../../functions/schema/input.ts";
 import { apiKeySchema, createdApiKeySchema } from "./responses/api-key.ts";
 import { auditEventSchema } from "./responses/audit-event.ts";
 import { certificationSchema } from "./responses/certification.ts";
@@ -83,23 +82,9 @@ export function listOf(element: Schema): Schema {
   return list;
 }
 
-/*
- * JSON Schema keywords for rules that the service checks in code. The code rejects more than they can express: a name of
- * spaces only, February 30.
- */
-const keywordsBySchema = new Map<unknown, Json>([
-  [displayName, { minLength: 1, maxLength: 100 }],
-  [uuid, { format: "uuid" }],
-  [isoTime, { format: "date-time" }],
-  [timeText, { format: "date-time" }],
-]);
-
 /** Returns the JSON Schema of a body, or of all query parameters: the form before parsing. */
 export function inputSchema(schema: Schema): Json {
-  const override = ({ zodSchema, jsonSchema }: { zodSchema: unknown; jsonSchema: Json }) => {
-    Object.assign(jsonSchema, keywordsBySchema.get(zodSchema));
-  };
-  return normalized(z.toJSONSchema(schema, { io: "input", override }));
+  return normalized(z.toJSONSchema(schema, { io: "input" }));
 }
 
 const SAFE = Number.MAX_SAFE_INTEGER;

@@ -2,6 +2,11 @@ import * as z from "zod/mini";
 import { ApiError, type ErrorDetail } from "../platform/errors.ts";
 import { canonicalUuid } from "../platform/uuid.ts";
 
+/*
+ * A rule that JSON Schema cannot express, or expresses with another message, is a `refine`; `meta` has the keywords that come
+ * closest to it, for the OpenAPI document.
+ */
+
 /** The error option of a zod rule: "is required" for a missing value, `message` for an invalid one. */
 export const orRequired = (message: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? "is required" : message),
@@ -40,6 +45,7 @@ export const displayName = z.string(orRequired("must be a string")).check(
   z.refine((text) => text.replaceAll(INVISIBLE, "") !== "", "must not be blank"),
   z.refine((text) => [...text].length <= MAX_NAME_CHARACTERS, `must be at most ${MAX_NAME_CHARACTERS} characters long`),
   z.refine((text) => !UNPRINTABLE.test(text), "must not contain control characters"),
+  z.meta({ minLength: 1, maxLength: MAX_NAME_CHARACTERS }),
 );
 
 /**
@@ -51,13 +57,17 @@ export const setOf = <Item extends z.ZodMiniType<string>>(item: Item, max: numbe
     z.array(item, orRequired("must be an array")).check(
       z.refine((items) => items.length > 0, "must not be empty"),
       z.refine((items) => items.length <= max, `must have at most ${max} entries`),
+      z.meta({ minItems: 1, maxItems: max }),
     ),
     z.transform((items: z.output<Item>[]) => [...new Set(items)]),
   );
 
 /** A UUID of any version. The output is in lower case. */
 export const uuid = z.pipe(
-  z.string(orRequired("must be a UUID")).check(z.refine((text) => canonicalUuid(text) !== undefined, "must be a UUID")),
+  z.string(orRequired("must be a UUID")).check(
+    z.refine((text) => canonicalUuid(text) !== undefined, "must be a UUID"),
+    z.meta({ format: "uuid" }),
+  ),
   z.transform((text: string) => text.toLowerCase()),
 );
 
@@ -74,7 +84,10 @@ export function isTime(text: string): boolean {
 /** A point in time in ISO 8601, as text. */
 export const timeText = z
   .string(orRequired("must be an ISO 8601 time"))
-  .check(z.refine(isTime, "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z"));
+  .check(
+    z.refine(isTime, "must be an ISO 8601 time with a time zone, for example 2026-01-31T09:30:00Z"),
+    z.meta({ format: "date-time" }),
+  );
 
 /** A point in time in ISO 8601. The output is a Date. */
 export const isoTime = z.pipe(
@@ -88,7 +101,10 @@ const overlapRule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_S
 
 /** The time for which a replaced secret stays valid beside the new one, up to a week. Default: a day. */
 export const overlapSeconds = z._default(
-  z.number(overlapRule).check(z.refine((n) => Number.isInteger(n) && n >= 0 && n <= MAX_OVERLAP_SECONDS, overlapRule)),
+  z.number(overlapRule).check(
+    z.refine((n) => Number.isInteger(n) && n >= 0 && n <= MAX_OVERLAP_SECONDS, overlapRule),
+    z.meta({ type: "integer", minimum: 0, maximum: MAX_OVERLAP_SECONDS }),
+  ),
   DEFAULT_OVERLAP_SECONDS,
 );
 

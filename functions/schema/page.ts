@@ -9,7 +9,14 @@ const limitRule = `must be a whole number from 1 to ${MAX_PAGE}`;
 
 /** The query parameters of every such list: the size of a page, and the id after which it begins. */
 export const pageFields = {
-  limit: z.optional(z.string().check(z.regex(/^([1-9]\d?|100)$/, limitRule))),
+  limit: z.optional(
+    z
+      .string()
+      .check(
+        z.regex(/^([1-9]\d?|100)$/, limitRule),
+        z.meta({ type: "integer", pattern: undefined, minimum: 1, maximum: MAX_PAGE }),
+      ),
+  ),
   cursor: z.optional(uuid),
 };
 

@@ -4549,7 +4549,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description 1 to 100 characters, without control characters. */
+          /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
           /**
            * @description Role of its keys in the project.
