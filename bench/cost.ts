@@ -11,7 +11,7 @@ import { readUnits, type Units, type Usage } from "./units.ts";
 /*
  * Computes the cost of a million requests and of a million deliveries, in dollars: counted units times list prices.
  *
- *     node bench/cost.ts --write     writes the tables of docs/scale.md, from bench/units.json
+ *     node bench/cost.ts --write     writes the tables of docs/scale.md and bench/README.md, from bench/units.json
  */
 
 const MILLION = 1_000_000;
@@ -276,15 +276,18 @@ function merged(lines: Line[]): [string, number][] {
   return [...sums];
 }
 
-/** Renders a table as in docs/scale.md. */
+/** Renders a table as in the documents. */
 export function inMarkdown({ title, columns, rows }: Table): string {
   const row = (cells: (string | number)[]) =>
     `| ${cells.map((cell) => String(cell).replaceAll("|", "\\|")).join(" | ")} |`;
   return [`### ${title}`, "", row(columns), `|${"---|".repeat(columns.length)}`, ...rows.map(row)].join("\n");
 }
 
-/** Returns all tables of docs/scale.md. */
-export const documented = (units: Units): Table[] => [...tablesOf(units), limitsTable(units), simulationTable(units)];
+/** Returns the computed tables of each document. */
+export const documented = (units: Units): Record<string, Table[]> => ({
+  "docs/scale.md": [...tablesOf(units), limitsTable(units)],
+  "bench/README.md": [simulationTable(units)],
+});
 
 /**
  * Replaces each table of a document by the one with the same title.
@@ -293,7 +296,7 @@ export const documented = (units: Units): Table[] => [...tablesOf(units), limits
 export function withTables(document: string, tables: Table[]): string {
   return tables.reduce((text, table) => {
     const start = text.indexOf(`### ${table.title}\n`);
-    if (start < 0) throw new Error(`docs/scale.md has no table "${table.title}"`);
+    if (start < 0) throw new Error(`The document has no table "${table.title}"`);
     const old = /^### .*\n\n(\|.*(\n|$))*/.exec(text.slice(start))?.[0] ?? "";
     return `${text.slice(0, start)}${inMarkdown(table)}\n${text.slice(start + old.length)}`;
   }, document);
@@ -317,6 +320,8 @@ export const bench: Bench = {
 };
 
 if (import.meta.main && process.argv.includes("--write")) {
-  const documentFile = join(import.meta.dirname, "..", "docs", "scale.md");
-  writeFileSync(documentFile, withTables(readFileSync(documentFile, "utf8"), documented(readUnits())));
+  for (const [path, tables] of Object.entries(documented(readUnits()))) {
+    const file = join(import.meta.dirname, "..", path);
+    writeFileSync(file, withTables(readFileSync(file, "utf8"), tables));
+  }
 }

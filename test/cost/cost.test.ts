@@ -1,10 +1,10 @@
 import { asDeployed, assumed, billedMs } from "../../bench/billed-time.ts";
 import {
   deliveryLines,
-  documented,
   inMarkdown,
   type Line,
   requestLines,
+  tablesOf,
   targetsOf,
   withTables,
 } from "../../bench/cost.ts";
@@ -126,7 +126,7 @@ test("the index limits failures only, and lines are slower than the senders", ()
 });
 
 test("writing the tables replaces the table with the same title and keeps the rest of the page", () => {
-  const [table] = documented(units);
+  const [table] = tablesOf(units);
   if (!table) throw new Error("there are no tables");
   const page = `before\n\n### ${table.title}\n\n| old |\n|---|\n| 1 |\n\nafter\n`;
   expect(withTables(page, [table])).toBe(`before\n\n${inMarkdown(table)}\n\nafter\n`);
