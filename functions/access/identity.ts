@@ -39,11 +39,16 @@ const words = z.pipe(
   z.transform((text: string) => text.split(" ").filter((word) => word !== "")),
 );
 
+/** The authorizer may be of a later release. A kind it added has what a workflow has: the listed permissions and projects only. */
+const authType = z.pipe(
+  z.string(),
+  z.transform((text: string) => (text === "jwt" || text === "api_key" ? text : "workflow")),
+);
+
 /** The authorizer context as API Gateway passes it: all values are text, and API Gateway adds its own entries. */
 export const identityContext = z.object({
   userId: z.string(),
-  // The authorizer may be of a later release. A kind it added has what a workflow has: the listed permissions and projects only.
-  authType: z.catch(z.enum(["jwt", "api_key", "workflow"]), "workflow"),
+  authType,
   keyId: z.optional(z.string()),
   keyPrefix: z.optional(z.string()),
   permissions: z.optional(words),
