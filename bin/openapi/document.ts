@@ -1,14 +1,9 @@
 import { STATUS_CODES } from "node:http";
 import { type WebhookEventName, webhookEventNames } from "../../functions/deployments/webhook-event.ts";
 import type { ParamOf } from "../../functions/http/define-endpoint.ts";
-import {
-  type Access,
-  type EndpointRow,
-  type endpoints,
-  type OperationId,
-  workflowPermissions,
-} from "../../functions/manifest/endpoints.ts";
+import type { Access, EndpointRow, endpoints, OperationId } from "../../functions/manifest/endpoints.ts";
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
+import { workflowPermissions } from "../../functions/manifest/permissions.ts";
 import { securityHeaders } from "../../functions/manifest/response-headers.ts";
 import { type ErrorCode, statusByCode } from "../../functions/platform/errors.ts";
 import { errorCodesOf, errorDescriptions, exampleMessageOf } from "./errors.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod/mini";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import { personId } from "../access/person-id.ts";
-import { permissions } from "../manifest/endpoints.ts";
+import { permissions } from "../manifest/permissions.ts";
 import { displayName, fields, isoTime, orRequired, overlapSeconds, setOf, uuid } from "../schema/input.ts";
 
 /* The inputs of the endpoints for keys. A module of its own: the authorizer does not load it. */

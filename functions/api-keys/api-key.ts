@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Identity } from "../access/identity.ts";
-import type { Permission } from "../manifest/endpoints.ts";
+import type { Permission } from "../manifest/permissions.ts";
 import { ApiError } from "../platform/errors.ts";
 import { addSeconds } from "../platform/time.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";

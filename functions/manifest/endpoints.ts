@@ -1,5 +1,6 @@
 import { can } from "./capabilities.ts";
 import type { Grants, SettingKey } from "./grants-schema.ts";
+import type { Permission } from "./permissions.ts";
 
 /**
  * An endpoint of the HTTP API. Routes, Lambda functions, grants, the local gateway and the security tests are derived
@@ -60,40 +61,6 @@ export interface Throttle {
  * A workflow has no role. It may call `viewer` and `admin` rows of its projects for which it has the permission.
  */
 export type Access = "anyone" | "session" | "user" | "viewer" | "admin" | "admin_session";
-
-/**
- * What a credential can be narrowed to: an API key with `permissions`, or a workflow of a CI system. They are part of
- * the API, and never add to what the user may do.
- */
-export const permissions = [
-  "projects:read",
-  "webhooks:read",
-  "webhooks:write",
-  "deliveries:read",
-  "deliveries:write",
-  "events:read",
-  "webhook-secrets:write",
-  "keys:read",
-  "keys:write",
-  "service-accounts:read",
-  "service-accounts:write",
-  "audit:read",
-] as const;
-export type Permission = (typeof permissions)[number];
-
-/**
- * What a workflow can be given: the permissions in a project. It has no API keys to manage, the audit log contains the
- * addresses of people, and with a new secret of a webhook a leaked token could sign what its receiver believes.
- */
-export const workflowPermissions = [
-  "projects:read",
-  "webhooks:read",
-  "webhooks:write",
-  "deliveries:read",
-  "deliveries:write",
-  "events:read",
-] as const satisfies readonly Permission[];
-export type WorkflowPermission = (typeof workflowPermissions)[number];
 
 /** A scanner of repositories reports many keys from a few addresses. */
 export const REVOCATIONS_PER_MINUTE_PER_ADDRESS = 1_000;

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { workflowPermissions } from "../manifest/endpoints.ts";
+import { workflowPermissions } from "../manifest/permissions.ts";
 import { displayName, fields, orRequired, printableText, setOf } from "../schema/input.ts";
 import { ISSUER_NAME } from "./workflow-issuer.ts";
 

@@ -1,4 +1,4 @@
-import type { WorkflowPermission } from "../manifest/endpoints.ts";
+import type { WorkflowPermission } from "../manifest/permissions.ts";
 import { timeOrderedUuid } from "../platform/uuid.ts";
 import type { TrustedWorkflowInput } from "./trusted-workflow-input.ts";
 import type { WorkflowIssuer } from "./workflow-issuer.ts";

@@ -1,5 +1,5 @@
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
-import { type WorkflowPermission, workflowPermissions } from "../manifest/endpoints.ts";
+import { type WorkflowPermission, workflowPermissions } from "../manifest/permissions.ts";
 import type { TrustedWorkflow } from "./trusted-workflow.ts";
 
 /** What the token of a workflow says about it. Absent = the token has no such claim, or not as printable text. */

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import type { WorkflowPermission } from "../../../functions/manifest/endpoints.ts";
+import type { WorkflowPermission } from "../../../functions/manifest/permissions.ts";
 import type { toResponse } from "../../../functions/trusted-workflows/trusted-workflow.ts";
 import { type FieldsOf, id, instant, oneOf, text } from "./fields.ts";
 

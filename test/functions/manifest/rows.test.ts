@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ciSystems } from "../../../functions/manifest/ci-systems.ts";
-import { workflowPermissions } from "../../../functions/manifest/endpoints.ts";
 import { endpointRows } from "../../../functions/manifest/function-rows.ts";
 import {
   type GatewayResponseRow,
@@ -10,6 +9,7 @@ import {
   methodNotAllowed,
 } from "../../../functions/manifest/gateway-responses.ts";
 import { METRICS_NAMESPACE, type MetricRow, metrics } from "../../../functions/manifest/metrics.ts";
+import { workflowPermissions } from "../../../functions/manifest/permissions.ts";
 import {
   deadLetterMaxMessageBytes,
   deadLetterName,

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
-import { permissions } from "../../../functions/manifest/endpoints.ts";
+import { permissions } from "../../../functions/manifest/permissions.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
 import { readDuration } from "../../../packages/cli/src/deployments.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
