@@ -3,13 +3,14 @@ import { isExpired } from "../api-keys/api-key.ts";
 import * as apiKeys from "../api-keys/api-key-store.ts";
 import { createHealthEvent } from "../deployments/webhook-event.ts";
 import {
+  afterFailure,
   type HealthInput,
   type KeyInput,
   NOTIFICATION_SHARDS,
   type Notification,
   nextReminder,
 } from "../notifications/notification.ts";
-import { findDue, findDueOwners, remove, replace } from "../notifications/notification-store.ts";
+import { findDue, findDueOwners, postpone, remove, replace } from "../notifications/notification-store.ts";
 import { type NotificationMessage, publish } from "../notifications/notification-topic.ts";
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
@@ -25,7 +26,7 @@ const MAX_OWNERS = 5_000;
 const MIN_REMAINING_MS = 10_000;
 /** Upper bound on the notifications of one owner that a run publishes, so that a flood of them does not delay others. */
 const MAX_PER_OWNER = 100;
-/** How much a notification that fails counts: it may take as long as many others, and may fail in every run. */
+/** How much a notification that fails counts: it may take as long as many others. */
 const FAILURE_COUNT = 25;
 
 type HasTime = () => boolean;
@@ -35,7 +36,8 @@ type HasTime = () => boolean;
  * stage. Only then is its row deleted, so a crash loses none. A repetition is recognized: a delivery by its
  * row, a message of the topic by its `id`. Runs every minute. Concurrent runs are safe.
  *
- * Does not throw for a notification that fails: its row stays, and the lag shows it.
+ * Does not throw for a notification that fails: its row stays, and the lag shows it, until a retry publishes it or it is
+ * given up.
  */
 export async function handler(_event: unknown, context: Pick<Context, "getRemainingTimeInMillis">): Promise<void> {
   const hasTime = () => context.getRemainingTimeInMillis() > MIN_REMAINING_MS;
@@ -58,7 +60,7 @@ async function publishOfOwner(owner: string, now: Date, hasTime: HasTime): Promi
   if (!hasTime()) return;
   try {
     let left = MAX_PER_OWNER;
-    for (const row of await findDue(owner, now, MAX_PER_OWNER)) {
+    for (const row of await findDue(owner, now)) {
       if (left <= 0 || !hasTime()) return;
       left -= (await publishOrKeep(row)) ? 1 : FAILURE_COUNT;
     }
@@ -67,26 +69,29 @@ async function publishOfOwner(owner: string, now: Date, hasTime: HasTime): Promi
   }
 }
 
-/** Publishes a notification and deletes its row. @returns false after an error: the row stays for the next run */
+/** Publishes a notification and deletes its row. @returns false after an error: the row stays for a retry, if one follows */
 async function publishOrKeep(row: Notification): Promise<boolean> {
   const { id, type, project_id } = row;
   const ids = { notification_id: id, type, project_id };
   try {
-    const { isPublished, next } = isAboutWebhook(row) ? await publishHealth(row) : await publishAboutKey(row);
-    await (next ? replace(row, next) : remove(row));
+    const isPublished = isAboutWebhook(row) ? await publishHealth(row) : await publishAboutKey(row);
+    await (isPublished ? finish(row) : remove(row));
     log.info(isPublished ? "notification published" : "notification dropped", ids);
     return true;
   } catch (error) {
-    log.error("notification failed", error, ids);
+    const retried = afterFailure(row, new Date());
+    log.error(retried ? "notification failed" : "notification given up", error, ids);
+    await (retried ? postpone(retried) : finish(row));
     return false;
   }
 }
 
-interface Outcome {
-  /** False for a notification that is no longer true. */
-  isPublished: boolean;
-  /** The row that takes its place. */
-  next?: Notification | undefined;
+/** Deletes the row of a notification that is published or given up. The next reminder takes the place of a reminder. */
+async function finish(row: Notification): Promise<void> {
+  if (row.type !== "api_key.expiring") return await remove(row);
+  const { project_id, data } = row;
+  const next = nextReminder({ id: data.api_key_id, ...data, ...(project_id && { project_id }) }, new Date());
+  await (next ? replace(row, next) : remove(row));
 }
 
 type HealthNotification = Notification & HealthInput;
@@ -95,15 +100,15 @@ type KeyNotification = Notification & KeyInput;
 const isAboutWebhook = (row: Notification): row is HealthNotification => "webhook_id" in row.data;
 
 /**
- * Drops `webhook.disabled` if the webhook was enabled or deleted since, and a planned `webhook.failing` if it recovered,
- * changed or was deleted.
+ * @returns false for a notification that is no longer true: `webhook.disabled` if the webhook was enabled or deleted since, and
+ *   a planned `webhook.failing` if it recovered, changed or was deleted
  */
-async function publishHealth(row: HealthNotification): Promise<Outcome> {
+async function publishHealth(row: HealthNotification): Promise<boolean> {
   const ofProject = await webhooks.list(row.project_id);
-  if (!isStillTrue(row, ofProject)) return { isPublished: false };
+  if (!isStillTrue(row, ofProject)) return false;
   await deliver(row, ofProject);
   await publish(toMessage(row, row.data));
-  return { isPublished: true };
+  return true;
 }
 
 function isStillTrue({ type, is_planned, data }: HealthNotification, ofProject: Webhook[]): boolean {
@@ -124,18 +129,17 @@ async function deliver(
 }
 
 /** Publishes a notification about a key. A reminder is dropped when the key is deleted or has expired. */
-async function publishAboutKey(row: KeyNotification): Promise<Outcome> {
+async function publishAboutKey(row: KeyNotification): Promise<boolean> {
   if (row.type === "api_key.revoked") {
     await publish(toMessage(row, row.data));
-    return { isPublished: true };
+    return true;
   }
-  const now = new Date();
   const { user_id, api_key_id, expires_at } = row.data;
   const apiKey = await apiKeys.find(user_id, api_key_id);
-  if (!apiKey || apiKey.expires_at !== expires_at || isExpired(apiKey, now)) return { isPublished: false };
+  if (!apiKey || apiKey.expires_at !== expires_at || isExpired(apiKey, new Date())) return false;
   const { name, key_prefix } = apiKey;
   await publish(toMessage(row, { ...row.data, name, key_prefix }));
-  return { isPublished: true, next: nextReminder(apiKey, now) };
+  return true;
 }
 
 const toMessage = ({ id, type, project_id, timestamp }: Notification, data: object): NotificationMessage => ({

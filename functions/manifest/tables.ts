@@ -97,7 +97,8 @@ export const tables = {
   /**
    * Notifications that are not published yet, of each owner in order of their due time. The index `due` finds the owners: its
    * sort key has the minute and the owner, so a reader skips all rows of an owner in a minute. Written in the transaction of
-   * the change, deleted when they are published: no expiry time, so that none is lost.
+   * the change, deleted when they are published or no longer true, or fail for three days. No expiry time: reminders wait for
+   * months.
    */
   notifications: {
     env: "NOTIFICATIONS_TABLE",

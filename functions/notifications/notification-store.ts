@@ -1,4 +1,4 @@
-import { DeleteCommand, QueryCommand, type QueryCommandOutput } from "@aws-sdk/lib-dynamodb";
+import { DeleteCommand, PutCommand, QueryCommand, type QueryCommandOutput } from "@aws-sdk/lib-dynamodb";
 import { ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
@@ -51,10 +51,15 @@ const dueOf = (owner: string, now: Date) => ({
   ExpressionAttributeValues: { ":owner": owner, ":bound": dueBound(now) },
 });
 
-/** Reads the notifications of an owner that are due, longest due first. Strongly consistent. */
-export async function findDue(owner: string, now: Date, limit: number): Promise<Notification[]> {
-  const { Items } = await dynamo().send(new QueryCommand({ ...dueOf(owner, now), Limit: limit }));
-  return (Items ?? []) as Notification[];
+/**
+ * Reads the notifications of an owner that are due: those that failed least often first, of these the longest due first.
+ * Leaves out those that wait for a retry. Strongly consistent.
+ */
+export async function findDue(owner: string, now: Date): Promise<Notification[]> {
+  const { Items } = await dynamo().send(new QueryCommand({ ...dueOf(owner, now), Limit: MAX_WAITING_PER_OWNER }));
+  const at = now.toISOString();
+  const due = ((Items ?? []) as Notification[]).filter(({ retry_at = at }) => retry_at <= at);
+  return due.sort((a, b) => (a.failures ?? 0) - (b.failures ?? 0));
 }
 
 /** Rows of the index that one request reads: about 200 KB. */
@@ -93,12 +98,17 @@ export async function findDueOwners(
   return { owners: [...owners], ...(longestDueAt !== undefined && { longestDueAt }) };
 }
 
-/** Deletes a notification that is published, or no longer true. Does nothing if another run has deleted it. */
+/** Replaces a notification that could not be published. If another run has published it meanwhile, it is published twice. */
+export async function postpone(Item: Notification): Promise<void> {
+  await dynamo().send(new PutCommand({ TableName: tableName("notifications"), Item }));
+}
+
+/** Deletes a notification that is published, given up, or no longer true. Does nothing if another run has deleted it. */
 export async function remove(row: Key): Promise<void> {
   await dynamo().send(new DeleteCommand(keyOf(row)));
 }
 
-/** Replaces a published reminder by the next one. Does nothing if it does not exist any more: its key was deleted. */
+/** Replaces a reminder that is published or given up by the next one. Does nothing if its key was deleted, and the row with it. */
 export async function replace(row: Key, next: Notification): Promise<void> {
   try {
     await transact({

@@ -6,7 +6,7 @@ import type { FailureCode } from "../receivers/failure-code.ts";
 
 /*
  * Notifications tell owners what happened to their webhooks and keys. A notification is a row that is written in the
- * transaction of the change, so none is lost and none is written twice. A worker publishes and then deletes it.
+ * transaction of the change, so a crash loses none and none is written twice. A worker publishes and then deletes it.
  */
 
 /** The outcome of the attempt that led to a notification. */
@@ -87,6 +87,10 @@ export type Notification = NotificationInput & {
   id: string;
   /** Time of the change; for one that is due later, the time at which it is due. */
   timestamp: string;
+  /** How often it could not be published; absent = never. */
+  failures?: number;
+  /** After a failure, it is not published before this time. */
+  retry_at?: string;
 };
 
 /** Partitions of the index. Each is read once a minute. */
@@ -142,6 +146,18 @@ const REMINDER_DAYS = [30, 7, 1];
 
 /**
  * Returns the next reminder of a key that expires, with the time at which it is due; undefined = none is left. A key has one
+/** A notification that fails as often is deleted, after about three days. */
+const MAX_FAILURES = 14;
+/** Delay before the first retry. Each further one is twice as long. */
+const FIRST_RETRY_SECONDS = 30;
+
+/** Returns the row of a notification that could not be published, with its next retry; undefined = none follows. */
+export function afterFailure(row: Notification, now: Date): Notification | undefined {
+  const failures = (row.failures ?? 0) + 1;
+  const retry_at = addSeconds(now, FIRST_RETRY_SECONDS * 2 ** (failures - 1));
+  return failures < MAX_FAILURES ? { ...row, failures, retry_at } : undefined;
+}
+
  * reminder at a time: when it is published, the next one takes its place.
  */
 export function nextReminder(

@@ -5,7 +5,7 @@ import * as apiKeys from "../../../functions/api-keys/api-key-store.ts";
 import { handler as fanOut } from "../../../functions/deliveries/fan-out.ts";
 import { handler } from "../../../functions/deliveries/publish-notifications.ts";
 import type { WebhookEventName } from "../../../functions/deployments/webhook-event.ts";
-import { remove } from "../../../functions/notifications/notification-store.ts";
+import { postpone, remove } from "../../../functions/notifications/notification-store.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
@@ -22,7 +22,7 @@ import {
 } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { type Mail, notificationsAbout, subscribeToTopic } from "../../support/notifications.ts";
+import { type Mail, notifications, notificationsAbout, subscribeToTopic } from "../../support/notifications.ts";
 import { startReceiver } from "../../support/receiver.ts";
 import { newScenario } from "../../support/scenario.ts";
 import { startTestService } from "../../support/service.ts";
@@ -39,8 +39,9 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   restoreAws();
+  jest.restoreAllMocks();
   jest.useRealTimers();
-  await run();
+  for (const row of await notifications()) await remove(row);
   await takeMail();
   await takeDeliveryMessages();
 });
@@ -200,6 +201,7 @@ describe("after a crash", () => {
     ["the rows of the deliveries are written", () => interceptSns(() => Promise.reject(new Error("killed")))],
     ["the message is published", () => failDynamo((call) => isCall(call, "DeleteItem", "notifications"))],
   ])("when %s, the next run makes the same deliveries and sends the same id", async (_, crash) => {
+    const clock = fakeDate();
     const { webhook, others } = await givenProject(both);
     const [other] = others as [Webhook];
     await disable(webhook);
@@ -208,6 +210,7 @@ describe("after a crash", () => {
     const before = await rowsOf(other);
     expect(await notificationsAbout(webhook.id)).toHaveLength(1);
     restoreAws();
+    clock.advance(60);
     await run();
     expect(before).toHaveLength(1);
     expect(await rowsOf(other)).toEqual(before);
@@ -225,6 +228,15 @@ describe("after a crash", () => {
   });
 });
 
+/** Collects the messages of the errors that are logged. */
+function watchErrors(): string[] {
+  const errors: string[] = [];
+  jest.spyOn(logSink, "write").mockImplementation((level, line) => {
+    if (level === "error") errors.push(String(line.message));
+  });
+  return errors;
+}
+
 test.each<[string, string]>([
   ["published", "webhooks"],
   ["read", "notifications"],
@@ -232,14 +244,29 @@ test.each<[string, string]>([
   const [broken, healthy] = [await givenProject(both), await givenProject(both)];
   for (const { webhook } of [broken, healthy]) await disable(webhook);
   failDynamo((call) => isCall(call, "Query", table) && JSON.stringify(call.input).includes(broken.webhook.project_id));
-  const errors: unknown[] = [];
-  const write = logSink.write;
-  logSink.write = (level, line) => void (level === "error" && errors.push(line.message));
+  const errors = watchErrors();
   await run();
-  logSink.write = write;
   expect(errors).toEqual(["notification failed"]);
   expect(await rowsOf(healthy.others[0] as Webhook)).toHaveLength(1);
   expect(await notificationsAbout(broken.webhook.id)).toHaveLength(1);
+});
+
+test("a notification that fails is retried when its time has come, and given up after 14 failures", async () => {
+  const clock = fakeDate();
+  const errors = watchErrors();
+  const { webhook } = await givenProject(both);
+  await disable(webhook);
+  interceptSns(() => Promise.reject(new Error("down")));
+  for (let failures = 1; failures < 14; failures++) {
+    await run();
+    await run();
+    const [row] = await notificationsAbout(webhook.id);
+    expect([row?.failures, errors.length]).toEqual([failures, failures]);
+    clock.advance((Date.parse(row?.retry_at ?? "") - Date.now()) / 1000);
+  }
+  await run();
+  expect(errors.slice(-2)).toEqual(["notification failed", "notification given up"]);
+  expect(await notificationsAbout(webhook.id)).toEqual([]);
 });
 
 test("no notification is begun when the time is almost up", async () => {
@@ -317,6 +344,17 @@ describe("reminders of a key", () => {
     expect([await daysOf(kept), await daysOf(moved)]).toEqual([[7], [7]]);
     await apiKeys.remove(moved.user_id, moved.id);
     expect(await daysOf(moved)).toEqual([]);
+  });
+
+  test("that are given up are followed by the next one", async () => {
+    const clock = fakeDate();
+    const apiKey = await givenKey(31);
+    const [row] = await notificationsAbout(apiKey.id);
+    if (row) await postpone({ ...row, failures: 13 });
+    interceptSns(() => Promise.reject(new Error("down")));
+    clock.advance(DAY_SECONDS);
+    await run();
+    expect(await notificationsAbout(apiKey.id)).toMatchObject([{ data: { days_left: 7 } }]);
   });
 
   test("that are late replace those that are later still", async () => {
