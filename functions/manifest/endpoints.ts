@@ -190,7 +190,15 @@ export const endpoints = {
     file: "webhooks/delete",
     access: "admin",
     permission: "webhooks:write",
-    uses: [{ tables: { webhooks: ["DeleteItem", "UpdateItem"], webhookSecrets: ["DeleteItem"] } }],
+    uses: [
+      {
+        tables: {
+          webhooks: ["GetItem", "DeleteItem", "UpdateItem"],
+          webhookSecrets: ["DeleteItem"],
+          notifications: ["DeleteItem"],
+        },
+      },
+    ],
   },
   getWebhook: {
     method: "GET",

@@ -35,6 +35,11 @@ export async function notificationPut(
   return {};
 }
 
+/** Returns the deletion of a notification, for the transaction after which it is not true. It need not exist. */
+export const notificationDelete = (input: NotificationInput, dueAt: Date): TransactItem => ({
+  Delete: keyOf(createNotification(input, dueAt)),
+});
+
 /** Returns the write of a reminder, for the transaction that creates the key. A key has one, so keys bound their number. */
 export const reminderPut = (reminder: Notification | undefined): { reminder?: TransactItem } =>
   reminder === undefined ? {} : { reminder: put(reminder) };

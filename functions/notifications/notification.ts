@@ -96,9 +96,14 @@ export type Notification = NotificationInput & {
 /** Partitions of the index. Each is read once a minute. */
 export const NOTIFICATION_SHARDS = 8;
 
-/** Returns the project or the user that a notification is about. */
-export const ownerOf = ({ project_id, data }: NotificationInput): string =>
-  project_id ?? ("user_id" in data ? data.user_id : data.webhook_id);
+/**
+ * Returns the project or the user that a notification is about. Their reminders are an owner of their own: thousands of keys
+ * may expire at the same time, and must not hold up what happened to a webhook or a key.
+ */
+export function ownerOf({ type, project_id, data }: NotificationInput): string {
+  const owner = project_id ?? ("user_id" in data ? data.user_id : data.webhook_id);
+  return type === "api_key.expiring" ? `reminders#${owner}` : owner;
+}
 
 const shardOf = (owner: string): number =>
   createHash("sha256").update(owner).digest().readUInt32BE() % NOTIFICATION_SHARDS;
@@ -141,11 +146,6 @@ export const dueOwnerBound = (now: Date): string => `${minuteOf(now)}$`;
  */
 export const MAX_WAITING_PER_OWNER = 500;
 
-/** Days before its expiry at which the owner of a key is reminded. */
-const REMINDER_DAYS = [30, 7, 1];
-
-/**
- * Returns the next reminder of a key that expires, with the time at which it is due; undefined = none is left. A key has one
 /** A notification that fails as often is deleted, after about three days. */
 const MAX_FAILURES = 14;
 /** Delay before the first retry. Each further one is twice as long. */
@@ -158,6 +158,11 @@ export function afterFailure(row: Notification, now: Date): Notification | undef
   return failures < MAX_FAILURES ? { ...row, failures, retry_at } : undefined;
 }
 
+/** Days before its expiry at which the owner of a key is reminded. */
+const REMINDER_DAYS = [30, 7, 1];
+
+/**
+ * Returns the next reminder of a key that expires, with the time at which it is due; undefined = none is left. A key has one
  * reminder at a time: when it is published, the next one takes its place.
  */
 export function nextReminder(
@@ -197,6 +202,15 @@ export function disabledNotificationTime(
 const NOTIFY_FAILING_AFTER_SECONDS = 30 * 60;
 /** A next attempt within this time after that notifies them. With a later one, or none, the notification is planned. */
 const NEXT_ATTEMPT_SECONDS = 15 * 60;
+/** Planned ones are due at multiples of this time: a webhook that fails and recovers again and again has one row in it. */
+const PLANNED_EVERY_SECONDS = 5 * 60;
+
+/** Returns the time of the notification that is planned for a webhook that fails since `failingSince`. */
+export function plannedFailingTime(failingSince: string): Date {
+  const every = PLANNED_EVERY_SECONDS * 1000;
+  const longAt = Date.parse(failingSince) + NOTIFY_FAILING_AFTER_SECONDS * 1000;
+  return new Date(Math.ceil(longAt / every) * every);
+}
 
 /**
  * Returns when the owners of a failing webhook are notified, after a failed attempt.
@@ -215,5 +229,5 @@ export function failingNotificationTime(
   if (now.toISOString() >= longAt) return now;
   const isNoticedNext =
     nextAttemptAt !== undefined && nextAttemptAt <= addSeconds(new Date(longAt), NEXT_ATTEMPT_SECONDS);
-  return isNoticedNext ? undefined : new Date(longAt);
+  return isNoticedNext ? undefined : plannedFailingTime(failing_since);
 }

@@ -4,8 +4,13 @@ import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform, system } from "../access/actor.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { disabledNotificationTime, type HealthInput, type LastFailure } from "../notifications/notification.ts";
-import { notificationPut } from "../notifications/notification-store.ts";
+import {
+  disabledNotificationTime,
+  type HealthInput,
+  type LastFailure,
+  plannedFailingTime,
+} from "../notifications/notification.ts";
+import { notificationDelete, notificationPut } from "../notifications/notification-store.ts";
 import {
   ConditionsFailedError,
   dynamo,
@@ -55,6 +60,24 @@ const aboutWebhook = ({ id, url, failing_since }: Webhook, { status_code, error_
 function disabledNotification(webhook: Webhook, reason: DisabledReason, failure: LastFailure, dueAt: Date) {
   const data: HealthInput["data"] = { ...aboutWebhook(webhook, failure), reason };
   return notificationPut({ type: "webhook.disabled", project_id: webhook.project_id, data }, dueAt);
+}
+
+/**
+ * Returns the deletions of the notifications that may be planned about a webhook, for the transaction that deletes it. One that
+ * is planned after the webhook was read is dropped when it is due.
+ */
+function plannedDeletes(webhook: Webhook): Record<string, TransactItem> {
+  const { project_id, disabled_notified_at, failing_notified_at, failing_since } = webhook;
+  const data = { ...aboutWebhook(webhook, NO_ATTEMPT), reason: "" };
+  return {
+    ...(disabled_notified_at && {
+      disabled: notificationDelete({ type: "webhook.disabled", project_id, data }, new Date(disabled_notified_at)),
+    }),
+    ...(failing_since &&
+      failing_notified_at && {
+        failing: notificationDelete({ type: "webhook.failing", project_id, data }, plannedFailingTime(failing_since)),
+      }),
+  };
 }
 
 /**
@@ -390,10 +413,12 @@ const recognizable = (url: string) => ({
 });
 
 /**
- * Deletes a webhook and its secret. After this no attempt starts, except one whose sender has already read the webhook.
+ * Deletes a webhook, its secret, and the notifications planned about it. After this no attempt starts, except one whose
+ * sender has already read the webhook.
  * @throws ApiError `not_found` when the project has no webhook with this id
  */
 export async function remove(projectId: string, id: string, by: Actor = platform): Promise<void> {
+  const webhook = await get(projectId, id);
   try {
     await transact({
       audit: webhookAudit("webhook.deleted", by, { project_id: projectId, id }),
@@ -406,6 +431,7 @@ export async function remove(projectId: string, id: string, by: Actor = platform
           ExpressionAttributeValues: { ":minusOne": -1 },
         },
       },
+      ...plannedDeletes(webhook),
     });
   } catch (error) {
     if (error instanceof ConditionsFailedError) throw webhookNotFound(error);
@@ -455,7 +481,8 @@ export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boole
 }
 
 /**
- * Notifies the owners of a webhook that has been failing for long, once until its next success.
+ * Notifies the owners of a webhook that has been failing for long, once until its next success. If the bound of its project
+ * allows no notification, it is not marked as notified, so that a later failure tries again.
  * @param webhook its state at the time of the failure
  * @param dueAt later than `at` for a notification that is published then if the webhook still fails; absent = now
  * @returns whether this call notified them: false also when a delivery has succeeded since, or the URL has changed
@@ -468,8 +495,15 @@ export async function notifyFailing(
 ): Promise<boolean> {
   const { project_id, id, url, failing_since } = webhook;
   const data: HealthInput["data"] = aboutWebhook(webhook, failure);
+  const isPlanned = dueAt.toISOString() > at;
+  const { notification } = await notificationPut(
+    { type: "webhook.failing", project_id, data, ...(isPlanned && { is_planned: true }) },
+    dueAt,
+  );
+  if (!notification) return false;
   try {
     await transact({
+      notification,
       webhook: {
         Update: {
           ...webhookKey(project_id, id),
@@ -480,10 +514,6 @@ export async function notifyFailing(
           ExpressionAttributeValues: { ":at": at, ":since": failing_since, ":url": url },
         },
       },
-      ...(await notificationPut(
-        { type: "webhook.failing", project_id, data, ...(dueAt.toISOString() > at && { is_planned: true }) },
-        dueAt,
-      )),
     });
     return true;
   } catch (error) {

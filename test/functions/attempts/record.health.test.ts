@@ -276,7 +276,7 @@ test("the owners of a webhook whose next attempt is hours away are notified when
   receiver.respondWith((_, response) => response.writeHead(503, { "Retry-After": "36000" }).end());
   await attempt(delivery);
   const { failing_since = "" } = (await webhookNow()) ?? {};
-  const due_at = new Date(Date.parse(failing_since) + 1_800_000).toISOString();
+  const due_at = new Date(Math.ceil(Date.parse(failing_since) / 300_000) * 300_000 + 1_800_000).toISOString();
   expect(await notificationsAbout(webhook.id)).toMatchObject([
     { type: "webhook.failing", due_at, timestamp: due_at, is_planned: true, data: { failing_since, status_code: 503 } },
   ]);

@@ -1,20 +1,30 @@
 import { randomUUID } from "node:crypto";
 import { BatchWriteCommand } from "@aws-sdk/lib-dynamodb";
+import { jest } from "@jest/globals";
 import { handler } from "../../../functions/deliveries/publish-notifications.ts";
 import { createNotification, type Notification } from "../../../functions/notifications/notification.ts";
+import { remove } from "../../../functions/notifications/notification-store.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
+import { addSeconds } from "../../../functions/platform/time.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
-import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
-import { givenWebhook, prepareDeliveries } from "../../support/deliveries.ts";
+import { interceptDynamo, interceptSns, restoreAws } from "../../support/aws-calls.ts";
+import { changeWebhook, givenWebhook, prepareDeliveries } from "../../support/deliveries.ts";
+import { fakeDate } from "../../support/fake-date.ts";
 import { notifications, notificationsAbout } from "../../support/notifications.ts";
 
-/* One owner with very many notifications. Each test leaves some, of owners that others do not have. */
+/* One owner with very many notifications. */
 
 beforeAll(prepareDeliveries);
-afterEach(restoreAws);
+beforeEach(async () => {
+  await inParallel(await notifications(), 16, remove);
+});
+afterEach(() => {
+  restoreAws();
+  jest.useRealTimers();
+});
 
 const run = (remainingMs: () => number = () => 50_000) => handler({}, { getRemainingTimeInMillis: remainingMs });
 const disable = (webhook: Webhook) => webhooks.disable(webhook, "gone", new Date().toISOString());
@@ -70,23 +80,65 @@ test("a run publishes 100 notifications of one owner, and those of others of its
   expect(await leftOf([flooding, other])).toEqual({ [flooding]: 30 });
 });
 
+test("four notifications of one owner that fail in every run do not hold up its later ones", async () => {
+  const clock = fakeDate();
+  const [broken = "", other = ""] = usersOf([3], 2);
+  const start = Date.now() - 600_000;
+  await givenRows(Array.from({ length: 4 }, (_, index) => revoked(`broken-${index}`, broken, new Date(start + index))));
+  await givenRows([revoked("k", broken, new Date(start + 4)), revoked("k", other, new Date(start + 4))]);
+  interceptSns(({ input }, send) => {
+    return JSON.stringify(input).includes("broken-") ? Promise.reject(new Error("down")) : send();
+  });
+  await run();
+  expect(await leftOf([broken, other])).toEqual({ [broken]: 5 });
+  clock.advance(60);
+  await run();
+  expect(await leftOf([broken, other])).toEqual({ [broken]: 4 });
+});
+
+/** Stores notifications of a project that are due: of keys that were deleted, or that expire. */
+const givenDue = (project_id: string, count: number, type: "api_key.revoked" | "api_key.expiring") =>
+  givenRows(
+    Array.from({ length: count }, (_, index) => {
+      const dueAt = new Date(Date.now() - 60_000 + index);
+      const [key, user] = [`k${index}`, "service-account:1"];
+      if (type === "api_key.revoked")
+        return createNotification({ type, project_id, data: revocation(key, user) }, dueAt);
+      const data = { api_key_id: key, user_id: user, expires_at: "2099-01-01T00:00:00.000Z", days_left: 30 };
+      return createNotification({ type, project_id, data }, dueAt);
+    }),
+  );
+
+test("500 reminders of keys that are due hold up no other notification of their project", async () => {
+  const { webhook } = await givenWebhook();
+  await givenDue(webhook.project_id, 500, "api_key.expiring");
+  await changeWebhook(webhook, { created_at: "2026-01-01T00:00:00.000Z" });
+  await disable(await webhooks.get(webhook.project_id, webhook.id));
+  expect(await notificationsAbout(webhook.id)).toHaveLength(1);
+  await run();
+  expect(await notificationsAbout(webhook.id)).toEqual([]);
+});
+
+test("the owners of a failing webhook are notified at a later failure if 500 of their notifications wait", async () => {
+  const { webhook } = await givenWebhook();
+  const { project_id, id } = webhook;
+  await givenDue(project_id, 500, "api_key.revoked");
+  const failing_since = addSeconds(new Date(), -3600);
+  await changeWebhook(webhook, { failing_since });
+  const failing = { ...webhook, failing_since };
+  const notify = () =>
+    webhooks.notifyFailing(failing, { status_code: 500, error_code: "http_status" }, new Date().toISOString());
+  expect(await notify()).toBe(false);
+  expect(await webhooks.get(project_id, id)).not.toHaveProperty("failing_notified_at");
+  await run();
+  expect(await notify()).toBe(true);
+  expect(await notificationsAbout(id)).toHaveLength(1);
+});
+
 test("an owner with 500 notifications that wait gets no more, and the change is made", async () => {
   const { webhook } = await givenWebhook();
   const { project_id } = webhook;
-  const at = Date.now() - 60_000;
-  const flood = Array.from({ length: 499 }, (_, index) =>
-    createNotification(
-      { type: "api_key.revoked", project_id, data: revocation(`k${index}`, "service-account:1") },
-      new Date(at + index),
-    ),
-  );
-  const reminder = { api_key_id: "k", user_id: "u", expires_at: "2099-01-01T00:00:00.000Z", days_left: 30 };
-  const dueInAMonth = new Date(at + 30 * 86_400_000);
-  await givenRows([
-    ...flood,
-    // Not counted.
-    createNotification({ type: "api_key.expiring", project_id, data: reminder }, dueInAMonth),
-  ]);
+  await givenDue(project_id, 499, "api_key.revoked");
   const { webhook: second } = await givenWebhook({ projectId: project_id });
   expect([await disable(webhook), await disable(second)]).toEqual([true, true]);
   expect(await notificationsAbout(webhook.id)).toHaveLength(1);

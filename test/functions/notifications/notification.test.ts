@@ -1,4 +1,5 @@
 import {
+  afterFailure,
   createNotification,
   disabledNotificationTime,
   dueBound,
@@ -8,6 +9,7 @@ import {
   type NotificationInput,
   nextReminder,
   ownerOf,
+  plannedFailingTime,
 } from "../../../functions/notifications/notification.ts";
 
 const at = new Date("2026-03-01T12:00:00.000Z");
@@ -23,7 +25,7 @@ test("the row is in order of its due time, and its time is that of the change", 
 
 test("the row is found by the minute in which it is due", () => {
   const row = createNotification(reminder, new Date("2026-03-01T12:00:59.999Z"));
-  expect(row).toMatchObject({ owner: "user", due_owner: "2026-03-01T12:00#user" });
+  expect(row).toMatchObject({ owner: "reminders#user", due_owner: "2026-03-01T12:00#reminders#user" });
   expect(row.due_owner < dueOwnerBound(at)).toBe(true);
   expect(row.due_owner < dueOwnerBound(new Date("2026-03-01T11:59:59.999Z"))).toBe(false);
 });
@@ -59,11 +61,38 @@ test("the rows of one owner are in one shard, those of many owners in all", () =
   expect([...shards].sort()).toEqual(Array.from({ length: NOTIFICATION_SHARDS }, (_, shard) => shard));
 });
 
+const revoked: NotificationInput = {
+  type: "api_key.revoked",
+  data: { api_key_id: "key", user_id: "user", name: null, key_prefix: null, reason: "deleted", secret: "current" },
+};
 test.each<[string, NotificationInput, string]>([
-  ["the key of a person", reminder, "user"],
-  ["the key of a service account", { ...reminder, project_id: "project" }, "project"],
+  ["the key of a person", revoked, "user"],
+  ["the key of a service account", { ...revoked, project_id: "project" }, "project"],
+  ["a reminder of the key of a person", reminder, "reminders#user"],
+  ["a reminder of the key of a service account", { ...reminder, project_id: "project" }, "reminders#project"],
 ])("the owner of %s", (_, input, owner) => {
   expect(ownerOf(input)).toBe(owner);
+});
+
+test("a notification that fails is retried after 30 s, twice as long after each failure, and given up after 14 in 68 hours", () => {
+  let row = createNotification(reminder, at);
+  const delays: number[] = [];
+  for (let now = at, next = afterFailure(row, now); next; next = afterFailure(row, now)) {
+    const retryAt = new Date(next.retry_at ?? "");
+    delays.push((retryAt.getTime() - now.getTime()) / 1000);
+    [row, now] = [next, retryAt];
+  }
+  expect(delays.slice(0, 4)).toEqual([30, 60, 120, 240]);
+  expect(delays).toHaveLength(13);
+  expect(Math.round(delays.reduce((sum, delay) => sum + delay, 0) / 3600)).toBe(68);
+});
+
+test.each([
+  ["2026-03-01T11:30:00.000Z", "2026-03-01T12:00:00.000Z"],
+  ["2026-03-01T11:30:00.001Z", "2026-03-01T12:05:00.000Z"],
+  ["2026-03-01T11:35:00.000Z", "2026-03-01T12:05:00.000Z"],
+])("the notification of a webhook that fails since %s is planned for %s", (since, expected) => {
+  expect(plannedFailingTime(since).toISOString()).toBe(expected);
 });
 
 test.each([

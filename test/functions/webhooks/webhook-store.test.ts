@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { plannedFailingTime } from "../../../functions/notifications/notification.ts";
 import { ConditionsFailedError, dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { createWebhook, WEBHOOK_RANDOM_BYTES, type Webhook } from "../../../functions/webhooks/webhook.ts";
@@ -353,6 +354,37 @@ describe("notifications", () => {
     await markFailing(webhook, second);
     expect(await notifyFailing({ ...webhook, failing_since: second }, failure, "2026-03-01T12:02:00.000Z")).toBe(true);
     expect(await typesAbout(webhook)).toHaveLength(2);
+  });
+
+  test("a webhook that fails and recovers again and again has one that is planned", async () => {
+    const { webhook } = await givenWebhook();
+    for (const failing_since of [first, second, "2026-03-01T12:02:00.000Z"]) {
+      await markFailing(webhook, failing_since);
+      const failing = { ...webhook, failing_since };
+      expect(await notifyFailing(failing, failure, failing_since, plannedFailingTime(failing_since))).toBe(true);
+      await clearFailing(failing);
+    }
+    expect(await notificationsAbout(webhook.id)).toMatchObject([
+      { due_at: "2026-03-01T12:30:00.000Z", data: { failing_since: first } },
+      { due_at: "2026-03-01T12:35:00.000Z", data: { failing_since: "2026-03-01T12:02:00.000Z" } },
+    ]);
+  });
+
+  test("those that are planned are deleted with their webhook", async () => {
+    const [{ webhook }, { webhook: other }] = [await givenWebhook(), await givenWebhook()];
+    for (const each of [webhook, other]) {
+      await markFailing(each, first);
+      await notifyFailing({ ...each, failing_since: first }, failure, first, plannedFailingTime(first));
+      await changeWebhook(each, { disabled_notified_at: first });
+      await disable({ ...each, disabled_notified_at: first }, "gone", second);
+    }
+    expect((await notificationsAbout(webhook.id)).map(({ type, due_at }) => [type, due_at])).toEqual([
+      ["webhook.disabled", "2026-03-01T12:10:00.000Z"],
+      ["webhook.failing", "2026-03-01T12:30:00.000Z"],
+    ]);
+    await remove(webhook.project_id, webhook.id);
+    expect(await typesAbout(webhook)).toEqual([]);
+    expect(await typesAbout(other)).toHaveLength(2);
   });
 
   test("a disabled webhook is not reported as failing", async () => {
