@@ -320,6 +320,10 @@ export function reservedConcurrencyOf({
   return { authorizer, recover };
 }
 
+/**
+ * Lets the console call the API by CORS. Behind one CloudFront name with the page, the firewall would see CloudFront's
+ * addresses instead of the callers', and CloudFront caches some errors for all callers.
+ */
 function withConsoleOrigin(stage: Stage): Stage {
   if (stage.console === undefined || stage.console === true) return stage;
   const origins = [...(stage.corsOrigins ?? []), `https://${stage.console.domain.name}`];

@@ -31,6 +31,7 @@ function existingTable(
   return dynamodb.Table.fromTableAttributes(scope, constructId(name), attributes);
 }
 
+/** Creates a `Table` and no `TableV2`, which accepts no customer key in a stack without a fixed region. */
 function createTable(scope: Construct, name: string, row: TableRow, stage: Stage, key?: KmsKey): dynamodb.Table {
   const table = new dynamodb.Table(scope, constructId(name), {
     tableName: deployedName(stage, row.name),

@@ -23,7 +23,7 @@ interface Options {
 /**
  * Bundles every function into `<outdir>/<folder>/index.js`, with a source map in `<outdir>/maps`, and writes esbuild's report to
  * `<outdir>/meta.json`. The same sources give the same bytes, in any folder. Then checks what a cold start depends on: the size of each bundle, and that it
- * loads.
+ * loads. One call of esbuild: CDK's `NodejsFunction` runs it once per function, which takes minutes.
  * @param outdir absolute, or relative to the project
  * @param files the functions to bundle; absent = all
  * @param budgetKbOf upper bound on the size of each bundle

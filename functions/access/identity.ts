@@ -68,7 +68,10 @@ export function toContext({ permissions, projectIds, ...identity }: Identity): R
   return context;
 }
 
-/** Returns whether the credential may do less than its user. It then manages no API key but itself. */
+/**
+ * Returns whether the credential may do less than its user. It then manages no API key but itself: the leaked key of one job
+ * must not delete those of the others.
+ */
 export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
   permissions !== undefined || projectIds !== undefined;
 

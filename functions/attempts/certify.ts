@@ -22,7 +22,9 @@ const MIN_CERTIFY_MS = 48_000;
 
 /**
  * Sends the probes of a certification and stores the results. A message that is received again after a crash sends all
- * probes again. Does nothing for a certification that has its results or is too old, and for a deleted webhook.
+ * probes again. Does nothing for a certification that has its results or is too old, and for a deleted webhook. A sender
+ * does this and not the endpoint, which would need to read secrets. Probes are no deliveries, so that no list, budget or
+ * retry has to know them.
  * @throws Error when the message must be received again
  */
 export async function certify(call: CertifyCall, remainingMs: () => number): Promise<void> {

@@ -15,7 +15,7 @@ const timeClaims = z.object(times);
 const signInClaims = z.object({ sub: userId, ...times });
 
 export interface ClaimRules {
-  /** Maximum time between issue (`iat`) and expiry (`exp`). */
+  /** Maximum time between issue (`iat`) and expiry (`exp`), so that a mistake of the provider does not make one valid for years. */
   maxLifetimeSeconds: number;
   /** Accepted difference between the clocks of the provider and of this service. It does not extend the expiry. */
   clockSkewSeconds: number;

@@ -14,7 +14,7 @@ const ALGORITHMS = ["RS256", "ES256"];
 
 /**
  * Verifies the token of a workflow, and returns what the projects that trust it allow. Reads once; a second time only
- * for a project that does not trust the workflow.
+ * for a project that does not trust the workflow, so that a mistyped project is a 404 and a rejected token a 401.
  * @param projectId the project in the path of the request; undefined = none
  * @throws ApiError `invalid_token` or `token_expired`; `workflow_not_trusted` when no project trusts the repository, or
  *   none with its claims

@@ -47,7 +47,8 @@ interface Scan {
 
 /**
  * Reads a page of the deliveries of some webhooks, newest first. A page may have fewer than `limit` items, also none,
- * although more follow, because what it reads is bounded. Eventually consistent, at half the units: a change of the last
+ * although more follow, because what it reads is bounded. It merges the lists of the webhooks: an index by project would be
+ * another write per delivery. Eventually consistent, at half the units: a change of the last
  * second may be missing.
  * @param webhookIds at most 20: of each at least one row is read
  * @returns `lastId`: the id after which the next page begins; absent on the last page

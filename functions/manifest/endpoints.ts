@@ -242,6 +242,7 @@ export const endpoints = {
     permission: "deliveries:read",
     uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], deliveries: ["Query"] } }],
   },
+  // Takes no Idempotency-Key: a repeat sends at most one more sample, which the project's budget bounds.
   sendTestDelivery: {
     method: "POST",
     path: "/v1/projects/{project_id}/webhooks/{webhook_id}/test",

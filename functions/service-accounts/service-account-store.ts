@@ -120,7 +120,8 @@ export async function insertKey(
 
 /**
  * Begins the removal of a service account: ends its membership, so that its keys can do nothing from the next request on,
- * and no key is created after this. Does nothing if the removal has begun.
+ * and no key is created after this. Does nothing if the removal has begun. Has an audit event of its own, because a removal
+ * that is cut off later has revoked all access already.
  * @throws ApiError `not_found` when the project has no service account with this id
  */
 export async function beginRemoval(projectId: string, id: string, at: string, by: Actor): Promise<void> {

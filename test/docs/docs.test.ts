@@ -152,6 +152,14 @@ test("the documents that give the time and the attempts of the retry schedule gi
   expect(wrong).toEqual([]);
 });
 
+test("docs/decisions.md has at most forty decisions, by theme, each with the rejected alternative", () => {
+  const themes = page("docs/decisions.md").split(/^## /m).slice(1);
+  const rows = themes.flatMap((theme) => theme.split("\n").filter((line) => /^\| (?!decision \|)/.test(line)));
+  expect(themes.length).toBeGreaterThan(4);
+  expect(rows.length).toBeLessThanOrEqual(40);
+  expect(rows.filter((row) => !/^\| [^|]{10,} \| [^|]{10,} \|$/.test(row))).toEqual([]);
+});
+
 test("the paths that the documents name exist", () => {
   const named = pages.flatMap((path) =>
     [...page(path).matchAll(/`((?:bin|lib|functions|packages|test|bench|docs)\/[\w./-]+\.\w+)`/g)].map(

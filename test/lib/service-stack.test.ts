@@ -60,6 +60,7 @@ test("a stage with env is deployed to its account and region only, another one t
   expect(prod.synthesis.environment).toBe("aws://unknown-account/unknown-region");
 });
 
+// A flag that is turned on later changes the hash of every version, and Lambda publishes the same code only once.
 test("every feature flag that this version of the CDK recommends has a value in cdk.json, so that none changes later", () => {
   expect(Object.keys(recommended).filter((flag) => !(flag in cdkJson.context))).toEqual([]);
 });

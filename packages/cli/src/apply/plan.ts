@@ -20,7 +20,8 @@ export type Change =
   | { action: "keep"; webhook: WebhookInList };
 
 /**
- * Compares the webhooks of a project with the declared ones. A declared webhook matches the one with its URL.
+ * Compares the webhooks of a project with the declared ones. A declared webhook matches the one with its URL: an id would
+ * have to be written back into the file after the first run.
  * @param options `prune` deletes the webhooks that are not declared
  * @returns the declared webhooks in the order of the file, then the others
  * @throws CommandError when several webhooks of the project have a declared URL
