@@ -259,12 +259,12 @@ describe.each([
 });
 
 test.each([
-  ["no authorizer context", null],
-  ["an authorizer context without a user", { authType: "jwt" }],
-  ["an authorizer context with an unknown kind of credential", { userId: "user-1", authType: "other" }],
-])("returns 500 without running the endpoint for %s", async (_title, authorizer) => {
+  ["no authorizer context", null, 500, "internal_error"],
+  ["an authorizer context without a user", { authType: "jwt" }, 500, "internal_error"],
+  ["a kind of credential of a newer authorizer", { userId: "1", authType: "other" }, 403, "insufficient_permission"],
+])("does not run the endpoint for %s", async (_title, authorizer, status, code) => {
   const { statusCode, body } = await invoke(listKeys as typeof createKey, {}, authorizer);
-  expect({ statusCode, code: JSON.parse(body).error?.code }).toEqual({ statusCode: 500, code: "internal_error" });
+  expect({ statusCode, code: JSON.parse(body).error?.code }).toEqual({ statusCode: status, code });
 });
 
 test("every response has the security headers and the request id", async () => {
