@@ -14,43 +14,65 @@ import { charge, usedBy } from "./request-budget-store.ts";
 /** A query whose size the meter may reduce: `Limit` is the rows that the caller wants. */
 export type LimitedQuery = QueryCommandInput & { Limit: number };
 
+/** The rows of the first query: until it has returned, the size of the rows is not known, and each may have 272 KB. */
+const MAX_FIRST_ROWS = 3;
+
 /**
- * Runs the queries of one request and counts the read units that they consume. A request that stays within the free units
- * costs no write. Any other reserves a whole page of the project's read budget before it reads on, and returns what it has
- * not used at its end. So concurrent requests exceed the budget by their first queries only, which are not reserved.
+ * Runs the reads of one request and counts the read units that they consume. A request that stays within the free units
+ * costs no write. Any other reserves a whole page of the read budget before it reads on, and returns what it has not used
+ * at its end. So concurrent requests exceed the budget only by what each reads before its reservation, which is charged to
+ * a request that is rejected too.
+ * @param spender whose budget: the id of a project, or `user:<id>` for a list of a user
  * @throws ApiError `rate_limited` with `Retry-After` when the budget does not cover a page
  */
 export async function meteredReads<Result>(
-  projectId: string,
+  spender: string,
   now: Date,
   read: (reads: MeteredReads) => Promise<Result>,
 ): Promise<Result> {
-  const reads = new MeteredReads(projectId, now);
+  const reads = new MeteredReads(spender, now);
   await reads.requireBudget();
-  const result = await read(reads);
-  await reads.settle();
-  return result;
+  try {
+    return await read(reads);
+  } finally {
+    await reads.settle();
+  }
 }
 
 export class MeteredReads {
   readonly #spender: string;
   readonly #window;
-  /** Units consumed, and those that the queries in flight are expected to consume. */
-  #units = 0;
-  /** Of the queries that have ended. */
+  /** Of the reads that have ended. */
   #consumed = { units: 0, rows: 0 };
-  /** The query in flight, until one has returned a row. */
-  #probe: Promise<unknown> | undefined;
+  /** Units of a row, in the query with the largest ones; 0 before the first row. */
+  #largestRow = 0;
+  /** Units that the queries in flight are expected to consume. */
+  #expected = 0;
   #reservation: Promise<void> | undefined;
+  #reserved = 0;
 
-  constructor(projectId: string, now: Date) {
+  constructor(spender: string, now: Date) {
     this.#window = budgetWindowAt(now, READ_WINDOW_SECONDS);
-    this.#spender = `reads:${projectId}`;
+    this.#spender = `reads:${spender}`;
   }
 
-  /** Rows that the page may still read, as far as the size of those before them shows. A query would still read one row. */
+  /** Units that the page may still read. */
+  get unitsLeft(): number {
+    return MAX_PAGE_READ_UNITS - this.#units;
+  }
+
+  /** Rows that the page may still read if none is larger than those before them. A query would still read one row. */
   get rowsLeft(): number {
-    return this.#rowsFor(MAX_PAGE_READ_UNITS);
+    return Math.floor(this.unitsLeft / (this.#largestRow || 1));
+  }
+
+  /** Rows that fit into the free units if they are as large as those before them on average. */
+  get #freeRows(): number {
+    return this.#reservation === undefined ? Math.floor((FREE_READ_UNITS - this.#units) / this.#unitsPerRow) : 0;
+  }
+
+  get #units(): number {
+    return this.#consumed.units + this.#expected;
   }
 
   /** Before the first row, it is taken for one unit: 4 KB, or 8 KB if the query is eventually consistent. */
@@ -59,58 +81,53 @@ export class MeteredReads {
     return rows === 0 ? 1 : units / rows;
   }
 
-  #rowsFor(units: number): number {
-    return Math.floor((units - this.#units) / this.#unitsPerRow);
-  }
-
-  /** Rejects a request whose budget is used up before it reads anything: even the first query may read a megabyte. */
+  /** Rejects a request whose budget is used up before it reads anything. */
   async requireBudget(): Promise<void> {
     const used = await usedBy(this.#spender, this.#window);
     if (used > READ_BUDGET - MAX_PAGE_READ_UNITS) throw budgetExceeded(READ_BUDGET_USED, this.#window);
   }
 
-  /**
-   * Runs a query for at most `Limit` rows, and for as few as the units that are left allow, but at least one.
-   * @param sharers number of queries that share what is left, this one included
-   */
-  async query(input: LimitedQuery, sharers = 1): Promise<QueryCommandOutput> {
-    // One at a time until the rows of one show how many the others may read.
-    while (this.#probe !== undefined) {
-      const probe = this.#probe;
-      await probe.catch(() => undefined);
-      if (this.#probe === probe) this.#probe = undefined;
-    }
-    const ended = this.#query(input, sharers);
-    if (this.#consumed.rows === 0) this.#probe = ended;
-    return ended;
-  }
-
-  async #query(input: LimitedQuery, sharers: number): Promise<QueryCommandOutput> {
-    const isFree = this.#reservation === undefined && this.#rowsFor(FREE_READ_UNITS) >= 1;
-    const left = isFree ? this.#rowsFor(FREE_READ_UNITS) : Math.floor(this.rowsLeft / sharers);
-    const Limit = Math.min(input.Limit, Math.max(1, left));
+  /** Runs a query for at most `Limit` rows, and for as few as the units that are left allow, but at least one. */
+  async query(input: LimitedQuery): Promise<QueryCommandOutput> {
+    const wanted = this.#consumed.rows === 0 ? Math.min(input.Limit, MAX_FIRST_ROWS) : input.Limit;
+    const freeRows = this.#freeRows;
+    const Limit = Math.min(wanted, Math.max(1, freeRows >= 1 ? freeRows : this.rowsLeft));
     const expected = Limit * this.#unitsPerRow;
-    this.#units += expected;
-    if (!isFree) await this.#reserve();
-    const output = await dynamo().send(new QueryCommand({ ...input, Limit, ReturnConsumedCapacity: "TOTAL" }));
-    const consumed = output.ConsumedCapacity?.CapacityUnits ?? 0;
-    this.#units += consumed - expected;
-    this.#consumed = { units: this.#consumed.units + consumed, rows: this.#consumed.rows + (output.ScannedCount ?? 0) };
-    return output;
+    this.#expected += expected;
+    try {
+      if (freeRows < 1) await this.#reserve();
+      const output = await dynamo().send(new QueryCommand({ ...input, Limit, ReturnConsumedCapacity: "TOTAL" }));
+      this.#count(output.ConsumedCapacity?.CapacityUnits ?? 0, output.ScannedCount);
+      return output;
+    } finally {
+      this.#expected -= expected;
+    }
   }
 
-  #reserve(): Promise<void> {
-    this.#reservation ??= charge(this.#spender, MAX_PAGE_READ_UNITS, this.#window, {
-      limit: READ_BUDGET,
-      used: READ_BUDGET_USED,
-    });
-    return this.#reservation;
+  /**
+   * Counts reads that are no queries, before they are made.
+   * @param units known from the number and the largest size of the items
+   */
+  async add(units: number): Promise<void> {
+    if (this.#units + units > FREE_READ_UNITS) await this.#reserve();
+    this.#count(units);
+  }
+
+  #count(units: number, rows = 0): void {
+    this.#consumed = { units: this.#consumed.units + units, rows: this.#consumed.rows + rows };
+    if (rows > 0) this.#largestRow = Math.max(this.#largestRow, units / rows);
+  }
+
+  async #reserve(): Promise<void> {
+    const budget = { limit: READ_BUDGET, used: READ_BUDGET_USED };
+    this.#reservation ??= charge(this.#spender, MAX_PAGE_READ_UNITS, this.#window, budget);
+    await this.#reservation;
+    this.#reserved = MAX_PAGE_READ_UNITS;
   }
 
   /** Charges what was consumed, as far as it was not reserved: a query may have consumed more than expected. */
   async settle(): Promise<void> {
-    const reserved = this.#reservation === undefined ? 0 : MAX_PAGE_READ_UNITS;
-    const rest = this.#units - reserved;
-    if (reserved > 0 || rest > FREE_READ_UNITS) await charge(this.#spender, rest, this.#window);
+    const rest = this.#consumed.units - this.#reserved;
+    if (this.#reserved > 0 || rest > FREE_READ_UNITS) await charge(this.#spender, rest, this.#window);
   }
 }

@@ -9,7 +9,7 @@ import { ApiError } from "../platform/errors.ts";
  *
  * Another is for enabling and disabling webhooks: disabling one sends an event to the other webhooks of the project.
  *
- * The third is for reads. A table has a quota of 40,000 read units a second, and each attempt reads the same tables as the
+ * The third is for reads, and a user has one too, for the list of their API keys. A table has a quota of 40,000 read units a second, and each attempt reads the same tables as the
  * lists. A search that finds little reads many rows.
  */
 
@@ -85,7 +85,7 @@ export const READ_BUDGET = 5_000;
 /** Shorter than a minute, so that clients wait for the next window by themselves: they wait up to 30 seconds. */
 export const READ_WINDOW_SECONDS = 30;
 
-/** What a project has used up when its read budget does not cover a page. */
+/** What a project or a user has used up when the read budget does not cover a page. */
 export const READ_BUDGET_USED =
-  `Lists, searches and statistics of the project have read too many rows in the last ${READ_WINDOW_SECONDS} s. ` +
+  `Lists, searches and statistics of this project or user have read too many rows in the last ${READ_WINDOW_SECONDS} s. ` +
   "A shorter time range reads less.";

@@ -3,20 +3,20 @@ import type { LimitedQuery, MeteredReads } from "../access/metered-reads-store.t
 import { dynamo } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { allEnded } from "../platform/parallel.ts";
-import { timeOrderedUuid } from "../platform/uuid.ts";
+import { idAfter, timeOrderedUuid } from "../platform/uuid.ts";
 import type { Delivery, DeliveryStatus } from "./delivery.ts";
-import type { DeliveryFilters } from "./list-cursor.ts";
+import type { DeliveryFilters, ListPosition } from "./list-cursor.ts";
 
 /* Lists deliveries of webhooks. Ids sort by the time of the event. */
 
-/** Upper bound on the rows read for a page. The read units are bounded by the meter: a query reads whole rows, of up to 270 KB. */
+/** Upper bound on the rows read for a page. The read units are bounded by the meter: a query reads whole rows. */
 const MAX_ROWS_READ = 1_000;
 /** The largest query, in rows. */
 const MAX_CHUNK = 100;
-/** The largest first query of each of several webhooks, in rows: before it, the size of the rows is not known. */
-const MAX_FIRST_CHUNK = 5;
-/** Upper bound on concurrent queries. */
-const PARALLEL_QUERIES = 5;
+/** Read units of the largest row: 256 KB of payload and 16 KB of attempts. */
+const MAX_ROW_UNITS = 34;
+/** Webhooks whose first row is read at the same time: a request has not reserved these rows (access/metered-reads-store.ts). */
+const PARALLEL_QUERIES = 3;
 
 /** The attributes of a list item. Leaves out the large ones: the body and the attempts. */
 const summaryProjection = {
@@ -29,8 +29,8 @@ const summaryProjection = {
 interface PageQuery {
   filters: DeliveryFilters;
   limit: number;
-  /** The id after which the page begins; absent = the first page. */
-  after?: string | undefined;
+  /** Where the page begins; absent = at the newest delivery. */
+  position?: ListPosition | undefined;
 }
 
 /** How far one webhook was read, newest first. */
@@ -38,49 +38,60 @@ interface Scan {
   webhookId: string;
   /** The matching deliveries. */
   found: Delivery[];
-  /** The id of the last row read; absent before the first query. */
+  /** The id after which to read on, which may be known from the page before; absent = not known whether it has any row. */
   lastId?: string | undefined;
   isComplete: boolean;
   /** Rows of the next query. */
   chunk: number;
 }
 
+const hasBegun = ({ isComplete, lastId }: Scan): boolean => isComplete || lastId !== undefined;
+
 /**
  * Reads a page of the deliveries of some webhooks, newest first. A page may have fewer than `limit` items, also none,
  * although more follow, because what it reads is bounded. It merges the lists of the webhooks: an index by project would be
  * another write per delivery. Eventually consistent, at half the units: a change of the last
  * second may be missing.
- * @param webhookIds at most 20: of each at least one row is read
- * @returns `lastId`: the id after which the next page begins; absent on the last page
+ * @param webhookIds at most 20: nothing can be shown before one row of each is read, which may take three pages
+ * @returns `next`: where the next page begins; absent on the last page
  */
 export async function listPage(
   reads: MeteredReads,
   webhookIds: string[],
   page: PageQuery,
-): Promise<{ items: Delivery[]; lastId?: string | undefined }> {
-  const chunk = firstChunk(page, webhookIds.length);
-  const scans = webhookIds.map((webhookId): Scan => ({ webhookId, found: [], isComplete: false, chunk }));
-  for (let rowsLeft = MAX_ROWS_READ; rowsLeft > 0; ) {
-    const parallel = Math.min(PARALLEL_QUERIES, Math.max(1, reads.rowsLeft));
-    const next = scansToContinue(scans, page.limit, parallel);
-    const notBegun = scans.filter(({ isComplete, lastId }) => !isComplete && lastId === undefined).length;
-    if (next.length === 0 || (notBegun === 0 && reads.rowsLeft < 1)) break;
-    const share = Math.max(1, Math.floor(rowsLeft / next.length));
-    const sharers = Math.max(next.length, notBegun);
-    const read = (scan: Scan) => readChunk(reads, scan, { limit: Math.min(scan.chunk, share), sharers }, page);
-    const counts = await allEnded(next.map(read));
-    rowsLeft -= counts.reduce((sum, count) => sum + count, 0);
+): Promise<{ items: Delivery[]; next?: ListPosition | undefined }> {
+  const wanted = isFiltered(page.filters) ? MAX_CHUNK : page.limit + 1;
+  const chunk = Math.ceil(wanted / webhookIds.length);
+  const scans = webhookIds.map(
+    (webhookId): Scan => ({
+      webhookId,
+      found: [],
+      lastId: page.position?.reached?.[webhookId],
+      isComplete: false,
+      chunk,
+    }),
+  );
+  if (scans.length > 1) await readFirstRows(reads, scans, page);
+  let rowsLeft = MAX_ROWS_READ;
+  for (;;) {
+    const scan = scanToContinue(scans, page.limit);
+    if (scan === undefined) return mergedPage(scans, page);
+    const isCut = rowsLeft <= 0 || reads.rowsLeft < 1 || (scans.length > 1 && !hasBegun(scan));
+    if (isCut) return mergedPage(scans, page, true);
+    const share = Math.max(1, Math.floor(reads.rowsLeft / scans.length));
+    rowsLeft -= await readChunk(reads, scan, Math.min(scan.chunk, share, rowsLeft), page);
+    scan.chunk = Math.min(scan.chunk * 2, MAX_CHUNK);
   }
-  return mergedPage(scans, page.limit);
 }
 
-/**
- * Returns the rows of the first query of each webhook. Without a filter, one row more than requested shows whether there is
- * a next page. Several webhooks share the page: those with more of it are read further.
- */
-function firstChunk({ filters, limit }: PageQuery, webhooks: number): number {
-  const wanted = isFiltered(filters) ? MAX_CHUNK : limit + 1;
-  return webhooks === 1 ? wanted : Math.min(MAX_FIRST_CHUNK, Math.ceil(wanted / webhooks) + 2);
+/** Reads the newest row of each webhook, as far as the largest rows would fit into the page. */
+async function readFirstRows(reads: MeteredReads, scans: Scan[], page: PageQuery): Promise<void> {
+  for (;;) {
+    const parallel = Math.min(PARALLEL_QUERIES, Math.floor(reads.unitsLeft / MAX_ROW_UNITS));
+    const next = scans.filter((scan) => !hasBegun(scan)).slice(0, parallel);
+    if (next.length === 0) return;
+    await allEnded(next.map((scan) => readChunk(reads, scan, 1, page)));
+  }
 }
 
 /** Returns whether rows are read that are not on the page. */
@@ -90,51 +101,58 @@ const isFiltered = ({ since, until, ...perRow }: DeliveryFilters): boolean =>
 const newestFirst = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? 1 : -1);
 const allFound = (scans: Scan[]): Delivery[] => scans.flatMap(({ found }) => found).sort(newestFirst);
 
-/** Returns the scans that the page waits for: those that may have deliveries newer than its last one. */
-function scansToContinue(scans: Scan[], limit: number, parallel: number): Scan[] {
-  const incomplete = scans.filter(({ isComplete }) => !isComplete);
-  const notBegun = incomplete.filter(({ lastId }) => lastId === undefined);
-  if (notBegun.length > 0) return notBegun.slice(0, parallel);
+/**
+ * Returns the scan that was read least far, if the page waits for it: what is found beyond it is not on this page.
+ * @returns undefined = the page is full, or nothing follows
+ */
+function scanToContinue(scans: Scan[], limit: number): Scan | undefined {
   const oneMore = allFound(scans)[limit];
-  // Those that were read least far: what is found beyond them is not on this page.
-  return incomplete
-    .filter(({ lastId = "" }) => oneMore === undefined || lastId > oneMore.id)
-    .sort((a, b) => newestFirst({ id: a.lastId ?? "" }, { id: b.lastId ?? "" }))
-    .slice(0, parallel);
+  return scans
+    .filter(({ isComplete, lastId = END_PREFIX }) => !isComplete && (oneMore === undefined || lastId > oneMore.id))
+    .sort((a, b) => newestFirst({ id: a.lastId ?? END_PREFIX }, { id: b.lastId ?? END_PREFIX }))[0];
 }
 
 /**
  * Merges what was found. Leaves out what is older than a row that a scan has not reached: newer ones may follow there. The
  * next page reads it again.
+ * @param isCut the page ends before it is full: the next one of several webhooks knows how far each was read
  */
-function mergedPage(scans: Scan[], limit: number): { items: Delivery[]; lastId?: string | undefined } {
-  const reached = scans.flatMap(({ isComplete, lastId }) => (isComplete ? [] : (lastId ?? []))).sort();
-  const newestReached = reached.at(-1);
+function mergedPage(scans: Scan[], { limit, position }: PageQuery, isCut = false) {
+  const incomplete = scans.filter(({ isComplete }) => !isComplete);
+  const newestReached = incomplete
+    .map(({ lastId = END_PREFIX }) => lastId)
+    .sort()
+    .at(-1);
   const known = allFound(scans).filter(({ id }) => newestReached === undefined || id >= newestReached);
   const items = known.slice(0, limit);
-  return { items, lastId: known.length > limit ? items.at(-1)?.id : newestReached };
+  const after = known.length > limit ? items.at(-1)?.id : newestReached;
+  if (after === undefined) return { items };
+  if (!isCut || scans.length === 1) return { items, next: { after } };
+  const isOnPage = new Set(items);
+  const reached = scans.flatMap(({ webhookId, found, isComplete, lastId }) => {
+    const left = found.find((delivery) => !isOnPage.has(delivery));
+    if (left) return [[webhookId, idAfter(left.id)] as const];
+    return isComplete || lastId === undefined ? [] : [[webhookId, lastId] as const];
+  });
+  // Without a row of each webhook nothing is on the page, and those without one begin where this page began.
+  const next = after === END_PREFIX ? position?.after : after;
+  return { items, next: { after: next, reached: Object.fromEntries(reached) } };
 }
 
 /** Reads the next rows of a webhook into its scan. @returns the number of rows read */
-async function readChunk(
-  reads: MeteredReads,
-  scan: Scan,
-  { limit, sharers }: { limit: number; sharers: number },
-  page: PageQuery,
-): Promise<number> {
-  const { webhookId, found, lastId = page.after } = scan;
+async function readChunk(reads: MeteredReads, scan: Scan, limit: number, page: PageQuery): Promise<number> {
+  const { webhookId, found, lastId = page.position?.after } = scan;
   const query = {
     ...queryOf(webhookId, page.filters),
     Limit: isFiltered(page.filters) ? limit : Math.min(limit, page.limit + 1 - found.length),
     ...(lastId !== undefined && { ExclusiveStartKey: { webhook_id: webhookId, id: lastId } }),
   };
-  const { Items = [], ScannedCount = Items.length, LastEvaluatedKey } = await reads.query(query, sharers);
+  const { Items = [], ScannedCount = Items.length, LastEvaluatedKey } = await reads.query(query);
   const { error_code } = page.filters;
   const rows = Items as Delivery[];
   found.push(...rows.filter((row) => error_code === undefined || lastErrorOf(row) === error_code));
   scan.lastId = LastEvaluatedKey?.id;
   scan.isComplete = LastEvaluatedKey === undefined;
-  scan.chunk = Math.min(scan.chunk * 2, MAX_CHUNK);
   return ScannedCount;
 }
 

@@ -1,4 +1,5 @@
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
+import type { MeteredReads } from "../access/metered-reads-store.ts";
 import { dynamo, isConditionFailed, storedItem } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -17,7 +18,25 @@ export async function find(webhook_id: string, id: string): Promise<Delivery | u
  * @throws ApiError `not_found` when the webhook has no delivery with this id
  */
 export async function get(webhookId: string, id: string): Promise<Delivery> {
-  const delivery = await find(webhookId, id);
+  return existing(await find(webhookId, id));
+}
+
+/**
+ * Returns a delivery as `get` does, and counts the units: 69 for the largest row.
+ * @throws ApiError `not_found` when the webhook has no delivery with this id
+ */
+export async function getMetered(reads: MeteredReads, webhookId: string, id: string): Promise<Delivery> {
+  const { Items: [item] = [] } = await reads.query({
+    TableName: tableName("deliveries"),
+    ConsistentRead: true,
+    KeyConditionExpression: "webhook_id = :webhook AND id = :id",
+    ExpressionAttributeValues: { ":webhook": webhookId, ":id": id },
+    Limit: 1,
+  });
+  return existing(item as Delivery | undefined);
+}
+
+function existing(delivery: Delivery | undefined): Delivery {
   if (!delivery) throw new ApiError("not_found", "No delivery with this id exists.");
   return delivery;
 }

@@ -1,3 +1,4 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { requireNotSuspended } from "../webhooks/suspension.ts";
@@ -10,6 +11,9 @@ export const handler = defineEndpoint(endpoints.getDelivery, {
   async run({ params, now }) {
     const webhook = await webhooks.get(params.project_id, params.webhook_id);
     requireNotSuspended(webhook);
-    return ok(toDetail(await deliveries.get(webhook.id, params.delivery_id), webhook, now));
+    const delivery = await meteredReads(params.project_id, now, (reads) =>
+      deliveries.getMetered(reads, webhook.id, params.delivery_id),
+    );
+    return ok(toDetail(delivery, webhook, now));
   },
 });

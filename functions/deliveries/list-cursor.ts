@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import type { WebhookEventName } from "../deployments/webhook-event.ts";
-import { canonicalUuid, timeOfUuid } from "../platform/uuid.ts";
+import { timeOfUuid, uuidOfHex } from "../platform/uuid.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { invalidField } from "../schema/input.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
 /*
- * The cursor of a list of deliveries: the id after which the next page begins, and a digest of what is listed. Clients must
- * not rely on what it contains.
+ * The cursor of a list of deliveries: the id after which the next page begins, a digest of what is listed, and, after a page
+ * of a project that large rows have cut short, how far each of its webhooks was read. Clients must not rely on what it contains.
  */
 
-/** The bytes of an id and of a digest in base64url. */
-export const LIST_CURSOR_PATTERN = "^[A-Za-z0-9_-]{32}$";
+/** The bytes of a cursor in base64url: an id and a digest, and two ids for each of up to 20 webhooks. */
+export const LIST_CURSOR_PATTERN = "^[A-Za-z0-9_-]{32,886}$";
 export const listCursorRule = "must come from the Link header of a page of the same list with the same filters";
 
 /** Which deliveries to list. Absent = all. */
@@ -33,27 +33,51 @@ export interface ListedDeliveries {
   filters: DeliveryFilters;
 }
 
+/** Where a page begins. */
+export interface ListPosition {
+  /** The id after which the deliveries begin of each webhook that is not in `reached`; absent = the newest delivery. */
+  after?: string | undefined;
+  /** By webhook, the id after which its deliveries begin. */
+  reached?: Record<string, string>;
+}
+
 const ID_BYTES = 16;
 const DIGEST_BYTES = 8;
+/** Stands for an absent `after`. */
+const NO_ID = uuidOfHex("0".repeat(2 * ID_BYTES));
 
-/** Returns the cursor of the page that begins after the delivery with this id. */
-export function listCursor(lastId: string, listed: ListedDeliveries): string {
-  return Buffer.concat([Buffer.from(lastId.replaceAll("-", ""), "hex"), digestOf(listed)]).toString("base64url");
+/** Returns the cursor of the page that begins at this position. */
+export function listCursor({ after = NO_ID, reached = {} }: ListPosition, listed: ListedDeliveries): string {
+  return Buffer.concat([bytesOf(after), digestOf(listed), ...Object.entries(reached).flat().map(bytesOf)]).toString(
+    "base64url",
+  );
 }
 
 /**
- * Returns the id after which a page begins. Rejects the cursor of another list or of other filters, which would skip
+ * Returns where a page begins. Rejects the cursor of another list or of other filters, which would skip
  * deliveries. Needs no signature: a caller who invents a cursor skips only deliveries that they may read.
  * @throws ApiError `validation_error` for a text that is not a cursor of this list
  */
-export function readListCursor(cursor: string, listed: ListedDeliveries): string {
-  const hex = Buffer.from(cursor, "base64url").toString("hex", 0, ID_BYTES);
-  const id = canonicalUuid(hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"));
-  if (id === undefined || listCursor(id, listed) !== cursor || !isInRange(id, listed.filters)) {
+export function readListCursor(cursor: string, listed: ListedDeliveries): ListPosition {
+  const bytes = Buffer.from(cursor, "base64url");
+  const [after = NO_ID] = idsIn(bytes.subarray(0, ID_BYTES));
+  const reached: Record<string, string> = {};
+  for (let start = ID_BYTES + DIGEST_BYTES; start < bytes.length; start += 2 * ID_BYTES) {
+    const [webhookId, id] = idsIn(bytes.subarray(start, start + 2 * ID_BYTES));
+    if (webhookId !== undefined && id !== undefined) reached[webhookId] = id;
+  }
+  const position: ListPosition = { after: after === NO_ID ? undefined : after, reached };
+  const ids = [position.after, ...Object.values(reached)].filter((id) => id !== undefined);
+  // Not the same cursor: of another list, or of no list.
+  if (listCursor(position, listed) !== cursor || !ids.every((id) => isInRange(id, listed.filters))) {
     throw invalidField("cursor", listCursorRule);
   }
-  return id;
+  return position;
 }
+
+const bytesOf = (id: string): Buffer => Buffer.from(id.replaceAll("-", ""), "hex");
+
+const idsIn = (bytes: Buffer): string[] => (bytes.toString("hex").match(/.{32}/g) ?? []).map(uuidOfHex);
 
 /** DynamoDB rejects a query that begins outside its key condition. */
 function isInRange(id: string, { since, until }: DeliveryFilters): boolean {

@@ -13,14 +13,14 @@ export const handler = defineEndpoint(endpoints.listProjectDeliveries, {
   async run({ params, query, requestUrl, now }) {
     const { filters, limit, cursor } = query;
     const listed = { scope: `project:${params.project_id}`, filters } as const;
-    const after = cursor && readListCursor(cursor, listed);
+    const position = cursor === undefined ? {} : readListCursor(cursor, listed);
     const project = await webhooks.projectState(params.project_id);
     requireNotSuspended(project);
     const byId = new Map(project.webhooks.map((webhook) => [webhook.id, webhook]));
-    const { items, lastId } = await meteredReads(params.project_id, now, (reads) =>
-      listPage(reads, [...byId.keys()], { filters, limit, after }),
+    const { items, next } = await meteredReads(params.project_id, now, (reads) =>
+      listPage(reads, [...byId.keys()], { filters, limit, position }),
     );
-    const nextCursor = lastId && listCursor(lastId, listed);
+    const nextCursor = next && listCursor(next, listed);
     const page = items.flatMap((delivery) => {
       const webhook = byId.get(delivery.webhook_id);
       return webhook ? [toListItem(delivery, webhook, now)] : [];

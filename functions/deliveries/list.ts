@@ -15,11 +15,11 @@ export const handler = defineEndpoint(endpoints.listDeliveries, {
     requireNotSuspended(webhook);
     const { filters, limit, cursor } = query;
     const listed = { scope: `webhook:${webhook.id}`, filters } as const;
-    const after = cursor && readListCursor(cursor, listed);
-    const { items, lastId } = await meteredReads(params.project_id, now, (reads) =>
-      listPage(reads, [webhook.id], { filters, limit, after }),
+    const position = cursor === undefined ? {} : readListCursor(cursor, listed);
+    const { items, next } = await meteredReads(params.project_id, now, (reads) =>
+      listPage(reads, [webhook.id], { filters, limit, position }),
     );
-    const nextCursor = lastId && listCursor(lastId, listed);
+    const nextCursor = next && listCursor(next, listed);
     return okPage(
       items.map((delivery) => toListItem(delivery, webhook, now)),
       { requestUrl, query, nextCursor },

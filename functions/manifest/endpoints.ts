@@ -288,7 +288,7 @@ export const endpoints = {
     file: "deliveries/get",
     access: "viewer",
     permission: "deliveries:read",
-    uses: [{ tables: { webhooks: ["GetItem"], deliveries: ["GetItem"] } }],
+    uses: [can.chargeReads, { tables: { webhooks: ["GetItem"], deliveries: ["Query"] } }],
   },
   redeliver: {
     method: "POST",

@@ -19,5 +19,12 @@ export function canonicalUuid(text: unknown): string | undefined {
   return typeof text === "string" && UUID.test(text) ? text.toLowerCase() : undefined;
 }
 
+/** Returns the UUID with these 32 hex digits. */
+export const uuidOfHex = (hex: string): string => hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+
+/** Returns the next UUID in the order of the ids. */
+export const idAfter = (id: string): string =>
+  uuidOfHex((BigInt(`0x${id.replaceAll("-", "")}`) + 1n).toString(16).padStart(32, "0"));
+
 /** Returns the time of a time-ordered UUID (RFC 9562, version 7): its first 48 bits, in milliseconds. */
 export const timeOfUuid = (id: string): Date => new Date(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16));

@@ -98,10 +98,14 @@ test("the list of a project has filters, which find rare matches of a webhook wi
   expect((await readPages(`${path}?status=failed&since=${since}`)).flat()).toEqual(sorted(recent));
 });
 
-test("a page of the list of a project reads at most 250 units, also from 20 webhooks with large rows", async () => {
-  const body = JSON.stringify({ log: "x".repeat(60_000) });
+test.each<[string, (index: number) => number]>([
+  ["large", () => 60_000],
+  ["the largest", () => 256_000],
+  ["small and the largest", (index) => (index % 3 === 0 ? 256_000 : 10)],
+  ["small and, newest, the largest", (index) => (index % 3 === 2 ? 256_000 : 10)],
+])("a page of the list of a project reads at most 250 units from 20 webhooks with %s rows", async (_, sizeOf) => {
   // The scenario has a webhook of its own.
-  const rows = await givenWebhooks(Array(19).fill(3), () => ({ body }));
+  const rows = await givenWebhooks(Array(19).fill(3), (index) => ({ body: "x".repeat(sizeOf(index)) }));
   const pages: string[][] = [];
   for (let next: string | undefined = path; next !== undefined; ) {
     const calls = watchDynamo();
@@ -113,6 +117,19 @@ test("a page of the list of a project reads at most 250 units, also from 20 webh
     next = nextOf(page.headers);
   }
   expect(pages.flat()).toEqual(sorted(rows));
+});
+
+test("a list of a project goes on after a page that large rows cut short, with a webhook deleted and one created since", async () => {
+  const rows = await givenWebhooks(Array(19).fill(1), () => ({ body: "x".repeat(256_000) }));
+  const until = encodeURIComponent(new Date(startOfDay + 3_600_000).toISOString());
+  const first = await scenario.api.get(`${path}?limit=2&until=${until}`);
+  // Not even one row of each webhook fits into a page.
+  expect(first.body.data).toEqual([]);
+  const gone = rows.at(-1)?.webhook_id ?? "";
+  await scenario.api.delete(`/v1/projects/${scenario.projectId}/webhooks/${gone}`);
+  const later = await givenWebhooks([2]);
+  const rest = await readPages(nextOf(first.headers) ?? "");
+  expect(rest.flat()).toEqual(sorted([...rows.slice(0, -1), ...later]));
 });
 
 test("the list of a project does not have the deliveries of a deleted webhook, also between two pages", async () => {

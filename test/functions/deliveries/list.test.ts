@@ -1,7 +1,7 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { DeleteCommand } from "@aws-sdk/lib-dynamodb";
 import { type Attempt, type Delivery, deliveryStatuses } from "../../../functions/deliveries/delivery.ts";
-import { listCursor } from "../../../functions/deliveries/list-cursor.ts";
+import { type ListPosition, listCursor } from "../../../functions/deliveries/list-cursor.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
@@ -363,15 +363,25 @@ describe("a cursor of the delivery list", () => {
     const webhookId = scenario.webhook.id;
     const times = { since: new Date(startOfDay), until: new Date(startOfDay + 1000) };
     const query = `since=${times.since.toISOString()}&until=${times.until.toISOString()}`;
-    const get = async (millis: number) => {
-      const id = timeOrderedUuid(millis, new Uint8Array(16));
-      const cursor = listCursor(id, { scope: `webhook:${webhookId}`, filters: times });
+    const get = async (position: ListPosition) => {
+      const cursor = listCursor(position, { scope: `webhook:${webhookId}`, filters: times });
       return scenario.api.get(`${path}?${query}&cursor=${cursor}`);
     };
-    expect((await get(startOfDay)).status).toBe(200);
+    const idAt = (millis: number) => timeOrderedUuid(millis, new Uint8Array(16));
+    const after = idAt(startOfDay);
+    expect((await get({ after })).status).toBe(200);
+    expect((await get({ after, reached: { [webhookId]: after } })).status).toBe(200);
     for (const millis of [startOfDay - 1, startOfDay + 1000]) {
-      expect(invalidFieldsOf(await get(millis))).toEqual(["cursor"]);
+      expect(invalidFieldsOf(await get({ after: idAt(millis) }))).toEqual(["cursor"]);
+      expect(invalidFieldsOf(await get({ after, reached: { [webhookId]: idAt(millis) } }))).toEqual(["cursor"]);
     }
+  });
+
+  test.each([8, 16, 24])("with %i bytes more than an id and a digest is rejected", async (bytes) => {
+    await givenMany(2);
+    const cursor = Buffer.from(await cursorOf(""), "base64url");
+    const longer = Buffer.concat([cursor, randomBytes(bytes)]).toString("base64url");
+    expect(invalidFieldsOf(await scenario.api.get(`${path}?cursor=${longer}`))).toEqual(["cursor"]);
   });
 });
 
