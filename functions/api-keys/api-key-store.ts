@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform } from "../access/actor.ts";
+import type { MeteredReads } from "../access/metered-reads-store.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
@@ -17,7 +18,7 @@ import { backoffMs } from "../platform/backoff.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
 import { log } from "../platform/log.ts";
-import { inParallel } from "../platform/parallel.ts";
+import { allEnded, inParallel } from "../platform/parallel.ts";
 import {
   type ApiKey,
   earlierAfterRoll,
@@ -118,46 +119,50 @@ export async function insert(
 }
 
 /**
- * Returns the keys of a user, oldest first. `last_used_…` is the last use of any secret of the key, so that an earlier one
- * that is still in use is seen.
+ * Returns the keys of a user, oldest first. `last_used_…` is the last use of any valid secret of the key, so that an earlier
+ * one that is still in use is seen.
  * @param onlyId the only key to return; absent = all
  */
-export async function list(userId: string, onlyId?: string): Promise<ApiKey[]> {
-  const entries = await entriesOf(userId, onlyId);
-  const hashes = entries.flatMap(hashesOf);
-  const table = tableName("apiKeys");
-  const batches = Array.from({ length: Math.ceil(hashes.length / MAX_BATCH) }, (_, index) =>
-    batchGet({
-      [table]: hashes.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH).map((key_hash) => ({ key_hash })),
-    }),
-  );
-  const items = (await Promise.all(batches)).flatMap((found) => found[table] ?? []);
-  const byHash = new Map((items as unknown as ApiKey[]).map((apiKey) => [apiKey.key_hash, apiKey]));
-  return entries.flatMap((entry) => {
-    const [current, ...earlier] = hashesOf(entry).map((hash) => byHash.get(hash));
+export async function list(reads: MeteredReads, userId: string, now: Date, onlyId?: string): Promise<ApiKey[]> {
+  const { entries, units } = await entriesOf(userId, onlyId);
+  const current = entries.map(({ key_hash }) => key_hash);
+  const valid = entries.flatMap(({ earlier = [] }) => earlier.filter((secret) => !isReplaced(secret, now)));
+  const earlier = valid.map(({ key_hash }) => key_hash);
+  // A record is smaller than 4 KB.
+  await reads.add(units + current.length + earlier.length / 2);
+  // Of an earlier secret only the last use is shown, which may be a second old.
+  const [records, earlierRecords] = await allEnded([recordsOf(current, true), recordsOf(earlier, false)]);
+  const byId = Map.groupBy(earlierRecords, ({ id }) => id);
+  return entries.flatMap(({ id, key_hash }) => {
+    const record = records.find((each) => each.key_hash === key_hash);
     // A key that is deleted or rolled between the two reads has no record and is left out.
-    return current ? { ...current, ...lastUseOf([current, ...earlier.filter((record) => record !== undefined)]) } : [];
+    return record ? { ...record, ...lastUseOf([record, ...(byId.get(id) ?? [])]) } : [];
   });
 }
 
-async function entriesOf(userId: string, onlyId?: string): Promise<KeyEntry[]> {
+/** Returns the records with these hashes, in no defined order. */
+async function recordsOf(hashes: string[], isConsistent: boolean): Promise<ApiKey[]> {
+  const table = tableName("apiKeys");
+  const batches = Array.from({ length: Math.ceil(hashes.length / MAX_BATCH) }, (_, index) => {
+    const keys = hashes.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH).map((key_hash) => ({ key_hash }));
+    return batchGet({ [table]: keys }, isConsistent);
+  });
+  return (await allEnded(batches)).flatMap((found) => found[table] ?? []) as unknown as ApiKey[];
+}
+
+async function entriesOf(userId: string, onlyId?: string): Promise<{ entries: KeyEntry[]; units: number }> {
   // The list fits into one page of 1 MB because the number of keys is limited.
-  const { Items = [] } = await dynamo().send(
+  const { Items = [], ConsumedCapacity } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("userApiKeys"),
       ConsistentRead: true,
       KeyConditionExpression: `user_id = :user AND id ${onlyId === undefined ? ">" : "="} :id`,
       ExpressionAttributeValues: { ":user": userId, ":id": onlyId ?? COUNTER },
+      ReturnConsumedCapacity: "TOTAL",
     }),
   );
-  return Items as KeyEntry[];
+  return { entries: Items as KeyEntry[], units: ConsumedCapacity?.CapacityUnits ?? 0 };
 }
-
-/** Returns the hashes of the current and of the earlier secrets of a key. */
-const hashesOf = ({ key_hash, earlier = [] }: KeyEntry): string[] => [
-  key_hash,
-  ...earlier.map((secret) => secret.key_hash),
-];
 
 /**
  * Returns the record of a secret, or undefined. One read: the authorizer calls it on every request with a key.

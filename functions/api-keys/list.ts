@@ -1,4 +1,5 @@
 import { isNarrow } from "../access/identity.ts";
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { toListItem } from "./api-key.ts";
@@ -8,9 +9,10 @@ import * as apiKeys from "./api-key-store.ts";
 /** Lists the API keys of the caller, oldest first, with the time of their last use. A narrow key lists only itself. */
 export const handler = defineEndpoint(endpoints.listApiKeys, {
   query: listQuery,
-  async run({ identity, query }) {
+  async run({ identity, query, now }) {
     const { userId, keyId = "none" } = identity;
-    const keys = await apiKeys.list(userId, isNarrow(identity) ? keyId : undefined);
+    const onlyId = isNarrow(identity) ? keyId : undefined;
+    const keys = await meteredReads(`user:${userId}`, now, (reads) => apiKeys.list(reads, userId, now, onlyId));
     return ok(keys.map((apiKey) => toListItem(apiKey, query.include)));
   },
 });

@@ -25,6 +25,6 @@ export const can = {
     },
     sendsTo: ["slowDeliveries"],
   },
-  /** To the project's budget of reads. */
+  /** To the budget of reads of the project, or of the user. */
   chargeReads: { tables: { requestBudgets: ["GetItem", "UpdateItem"] } },
 } as const satisfies Record<string, Grants>;

@@ -88,7 +88,7 @@ export const endpoints = {
     file: "api-keys/list",
     access: "user",
     permission: "keys:read",
-    uses: [can.listKeys],
+    uses: [can.chargeReads, can.listKeys],
   },
   getCurrentCredential: {
     method: "GET",
@@ -383,7 +383,7 @@ export const endpoints = {
     file: "service-accounts/list-api-keys",
     access: "admin",
     permission: "service-accounts:read",
-    uses: [can.listKeys, { tables: { serviceAccounts: ["GetItem"] } }],
+    uses: [can.chargeReads, can.listKeys, { tables: { serviceAccounts: ["GetItem"] } }],
   },
   updateServiceAccountApiKey: {
     method: "PATCH",

@@ -89,14 +89,15 @@ class KeysUnprocessedError extends Error {
 const MAX_BATCH_ROUNDS = 10;
 
 /**
- * Reads up to 100 items of one or more tables, strongly consistent. Consumes the same read units as single reads.
+ * Reads up to 100 items of one or more tables. Consumes the same read units as single reads.
  * @param keys by table name
+ * @param ConsistentRead false = eventually consistent, at half the units
  * @returns the items that exist, by table name, in no defined order
  * @throws KeysUnprocessedError when DynamoDB still returns unprocessed keys after all retries
  */
-export async function batchGet(keys: Record<string, Items>): Promise<Record<string, Items>> {
+export async function batchGet(keys: Record<string, Items>, ConsistentRead = true): Promise<Record<string, Items>> {
   const found = Object.fromEntries(Object.keys(keys).map((table): [string, Items] => [table, []]));
-  const request = Object.entries(keys).map(([table, Keys]) => [table, { Keys, ConsistentRead: true }]);
+  const request = Object.entries(keys).map(([table, Keys]) => [table, { Keys, ConsistentRead }]);
   let unprocessed: BatchGetCommandInput["RequestItems"] = Object.fromEntries(request);
   for (let rounds = 0; unprocessed && Object.keys(unprocessed).length > 0; rounds++) {
     // Keys stay unprocessed when the response is full or DynamoDB is busy: retry once at once, then with backoff.

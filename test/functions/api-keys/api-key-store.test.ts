@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { GetCommand, QueryCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import fc from "fast-check";
 import { system } from "../../../functions/access/actor.ts";
+import { meteredReads } from "../../../functions/access/metered-reads-store.ts";
 import {
   API_KEY_RANDOM_BYTES,
   type ApiKey,
@@ -29,6 +30,11 @@ import { freshResources } from "../../support/resources.ts";
 beforeAll(freshResources);
 afterEach(restoreAws);
 
+const listOf = (userId: string) => {
+  const now = new Date();
+  return meteredReads(`user:${userId}`, now, (reads) => list(reads, userId, now));
+};
+
 const newKey = (user: string) =>
   createApiKey(user, { name: "ci" }, new Date(), randomBytes(API_KEY_RANDOM_BYTES)).apiKey;
 
@@ -39,7 +45,7 @@ test("insert never replaces the key of another user that has the same hash", asy
   expect(error).toBeInstanceOf(ConditionsFailedError);
   expect(error).toMatchObject({ items: ["record"] });
   expect(await findByHash(first.key_hash)).toEqual(first);
-  expect([await list("user-1"), await list("user-2")]).toEqual([[first], []]);
+  expect([await listOf("user-1"), await listOf("user-2")]).toEqual([[first], []]);
 });
 
 describe("when the response is lost and the SDK sends the write again,", () => {
@@ -54,7 +60,7 @@ describe("when the response is lost and the SDK sends the write again,", () => {
     const sent = loseNextResponse("TransactWriteItemsCommand");
     await insert(key);
     expect(sent.requests).toBe(2);
-    expect([await list("user-3"), await countOf("user-3")]).toEqual([[key], 1]);
+    expect([await listOf("user-3"), await countOf("user-3")]).toEqual([[key], 1]);
   });
 
   test("remove succeeds and counts once", async () => {
@@ -63,7 +69,7 @@ describe("when the response is lost and the SDK sends the write again,", () => {
     const sent = loseNextResponse("TransactWriteItemsCommand");
     await remove("user-4", key.id);
     expect(sent.requests).toBe(2);
-    expect([await list("user-4"), await countOf("user-4")]).toEqual([[], 0]);
+    expect([await listOf("user-4"), await countOf("user-4")]).toEqual([[], 0]);
   });
 
   test("updateLastUsed stores the time", async () => {
@@ -87,7 +93,7 @@ describe("when the response is lost and the SDK sends the write again,", () => {
     const sent = loseNextResponse("TransactWriteItemsCommand");
     const { apiKey } = await rollOnce("user-6", key.id, 600);
     expect(sent.requests).toBe(2);
-    expect(await list("user-6")).toEqual([apiKey]);
+    expect(await listOf("user-6")).toEqual([apiKey]);
     expect(await findByHash(key.key_hash)).toMatchObject({ id: key.id, ends_at: expect.any(String) });
   });
 });
@@ -113,7 +119,7 @@ test("a roll that began before a rename keeps the new name", async () => {
   });
   const rolled = await rollOnce("user-7", key.id, 600);
   expect(rolled.apiKey.name).toBe("renamed");
-  expect(await list("user-7")).toMatchObject([{ name: "renamed" }]);
+  expect(await listOf("user-7")).toMatchObject([{ name: "renamed" }]);
 });
 
 test("a rename that began before a roll renames the new secret", async () => {
@@ -128,7 +134,7 @@ test("a rename that began before a roll renames the new secret", async () => {
     return send();
   });
   await rename("user-9", key.id, "renamed");
-  expect(await list("user-9")).toMatchObject([{ name: "renamed" }]);
+  expect(await listOf("user-9")).toMatchObject([{ name: "renamed" }]);
 });
 
 test("a delete that began before a roll ends the new secret too", async () => {

@@ -1,6 +1,9 @@
-import type { BatchGetCommandInput, BatchGetCommandOutput } from "@aws-sdk/lib-dynamodb";
+import { type BatchGetCommandInput, type BatchGetCommandOutput, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import { givenUsedReads, usedReads } from "../../support/request-budget.ts";
+import { errorOf } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
@@ -122,4 +125,42 @@ test("a narrow key reads its own items only, however many keys its user has", as
   expect(body.data.map((listed: { id: string }) => listed.id)).toEqual([id]);
   const reads = calls.filter(({ command }) => /^(Query|BatchGetItem)/.test(command));
   expect(reads.map(({ units }) => units)).toEqual([1, 1]);
+});
+
+test("reads an earlier secret during its overlap only, at half the units of a current one", async () => {
+  const { userId, api, created } = await userWithKeys(["one", "two", "three", "four"]);
+  for (const { id } of created) await api.post(`/v1/api-keys/${id}/roll`, {});
+  for (const { id } of created.slice(0, 2)) {
+    await dynamo().send(
+      new UpdateCommand({
+        TableName: tableName("userApiKeys"),
+        Key: { user_id: userId, id },
+        UpdateExpression: "SET earlier[0].ends_at = :past",
+        ExpressionAttributeValues: { ":past": new Date().toISOString() },
+      }),
+    );
+  }
+  const calls = watchDynamo();
+  expect((await api.get("/v1/api-keys")).body.data).toHaveLength(4);
+  restoreAws();
+  const reads = calls.filter(({ command }) => /^(Query|BatchGetItem)/.test(command));
+  expect(reads.map(({ units }) => units).sort()).toEqual([1, 1, 4]);
+});
+
+test("a list of 30 keys is charged to its user, not shown beyond the budget of reads, and a short one costs no write", async () => {
+  const names = Array.from({ length: 30 }, (_, index) => `key ${index}`);
+  const { userId, api } = await userWithKeys(names);
+  const other = await userWithKeys(["one", "two"]);
+  expect((await api.get("/v1/api-keys")).body.data).toHaveLength(30);
+  // The records, and two for the entries.
+  expect(await usedReads(`user:${userId}`)).toBe(32);
+  const calls = watchDynamo();
+  await other.api.get("/v1/api-keys");
+  restoreAws();
+  expect(calls.filter(({ command }) => command.startsWith("Update"))).toEqual([]);
+  await givenUsedReads(`user:${userId}`, 5_000);
+  const response = await api.get("/v1/api-keys");
+  expect(errorOf(response)).toEqual({ status: 429, code: "rate_limited" });
+  expect(response.headers.get("retry-after")).toMatch(/^([1-9]|[12]\d|30)$/);
+  expect((await other.api.get("/v1/api-keys")).status).toBe(200);
 });

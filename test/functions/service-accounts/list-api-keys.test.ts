@@ -1,3 +1,5 @@
+import { givenUsedReads } from "../../support/request-budget.ts";
+import { errorOf } from "../../support/scenario.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
@@ -27,4 +29,10 @@ test("returns address and user agent with include=last_use, and rejects other pa
 test("returns 404 for a service account of another project", async () => {
   const [one, other] = [await newServiceAccount(service), await newServiceAccount(service)];
   expect((await other.admin.api.get(`${other.accounts}/${one.accountId}/api-keys`)).status).toBe(404);
+});
+
+test("is rejected with 429 beyond the project's budget of reads", async () => {
+  const { admin, path, projectId } = await newServiceAccount(service);
+  await givenUsedReads(projectId, 5_000);
+  expect(errorOf(await admin.api.get(`${path}/api-keys`))).toEqual({ status: 429, code: "rate_limited" });
 });
