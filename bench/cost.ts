@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LANES } from "../functions/attempts/work.ts";
+import { AT_ONCE } from "../functions/attempts/work.ts";
 import { asDeployed, billedMs, type Config } from "./billed-time.ts";
 import type { Bench, Table, Target } from "./harness.ts";
 import { filled, limitsTable, simulationTable, WAITS_PER_ROUND } from "./limits.ts";
@@ -114,7 +114,7 @@ function waitingLines({ calls: counted, sizes }: Counted, visit: 1 | 10 | 100, c
   };
   // The first delivery of each visit also creates the wake-up, and sends its message.
   const created = batch === 1 ? 0 : visits;
-  const rounds = Math.ceil(visit / LANES);
+  const rounds = Math.ceil(visit / AT_ONCE);
   const work: CallOf = {
     ...{ what: "work", file: "attempts/send-slow", usage: counted[`work${visit}`], calls: visits },
     ...{ waits: counted.work1.waits + WAITS_PER_ROUND * (rounds - 1), elsewhereMs: rounds * config.receiverMs },

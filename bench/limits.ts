@@ -1,5 +1,5 @@
 import { DEFAULT_SCHEDULE } from "../functions/attempts/retry.ts";
-import { LANES } from "../functions/attempts/work.ts";
+import { AT_ONCE } from "../functions/attempts/work.ts";
 import { DUE_SHARDS } from "../functions/deliveries/backlog-store.ts";
 import { type WorkerRow, workers } from "../functions/manifest/workers.ts";
 import { reservedConcurrencyOf } from "../lib/stage.ts";
@@ -78,7 +78,7 @@ function sendersMs(units: Units, given: Assumptions) {
     normal: (receiverMs: number) => msOf("attempts/send", send10, send1.waits, receiverMs),
     /** Visits that send a hundred deliveries each, fifty at once. `lines`: the webhooks that one sender works on. */
     visit(receiverMs: number, lines = 1) {
-      const rounds = DRAINED / LANES;
+      const rounds = DRAINED / AT_ONCE;
       const waits = work1.waits + WAITS_PER_ROUND * (rounds - 1);
       return msOf("attempts/send-slow", { ...work100, cpuMs: lines * work100.cpuMs }, waits, rounds * receiverMs);
     },
@@ -124,7 +124,7 @@ export function limitsOf(units: Units, given: Assumptions = assumed): Limit[] {
     lambdas: (unreserved * 1000) / (sendMs.normal(given.receiverMs) / sender.batchSize + fanOutMs / fanOut.batchSize),
   };
   const values: Record<string, string | number> = {
-    ...{ lanes: LANES, atOnce: (LANES * 1000) / given.receiverMs },
+    ...{ requests: AT_ONCE, atOnce: (AT_ONCE * 1000) / given.receiverMs },
     ...{ receiverMs: given.receiverMs, failing: FAILING * 100, shards: DUE_SHARDS },
     ...{ senders: sender.maxConcurrency, slowSenders: slowSender.maxConcurrency, fanOuts: fanOut.maxConcurrency },
     ...{ concurrency: quotas.concurrency.toLocaleString("en"), unreserved, forQueues: unreserved - NOT_FOR_QUEUES },

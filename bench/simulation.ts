@@ -1,5 +1,5 @@
 import { SLOW_AFTER_MS } from "../functions/attempts/slow-mark.ts";
-import { LANES } from "../functions/attempts/work.ts";
+import { AT_ONCE } from "../functions/attempts/work.ts";
 import { OPEN_AFTER_SECONDS } from "../functions/webhooks/circuit-breaker.ts";
 
 /*
@@ -175,7 +175,7 @@ export function simulate(scenario: Scenario): Outcome {
     let failures = 0;
     const next = () => {
       const isStopped = timeline.now >= until || failures >= MAX_FAILURES || isOpen(webhook);
-      while (!isStopped && inFlight < LANES) {
+      while (!isStopped && inFlight < AT_ONCE) {
         const message = webhook.line.shift();
         if (!message) break;
         inFlight += 1;

@@ -11,7 +11,7 @@ import { fromSources, invoke, type LambdaHandler } from "../bin/local/lambda.ts"
 import { mintToken } from "../bin/local/mint-token.ts";
 import { API_KEY_RANDOM_BYTES, createApiKey } from "../functions/api-keys/api-key.ts";
 import * as apiKeys from "../functions/api-keys/api-key-store.ts";
-import { DUE_SHARDS, lower, placeOf, putPlace, wake } from "../functions/deliveries/backlog-store.ts";
+import { DUE_SHARDS, placeOf, putPlace, wake } from "../functions/deliveries/backlog-store.ts";
 import { change } from "../functions/deliveries/change-delivery.ts";
 import { createDelivery, type Delivery } from "../functions/deliveries/delivery.ts";
 import * as deliveryStore from "../functions/deliveries/delivery-store.ts";
@@ -341,7 +341,7 @@ const recovery: Flow = async ({ count }, receiverUrl) => {
   count("probe", await visit(webhook));
   // A new URL closes the circuit. The first row waits for its retry: the probe was its attempt.
   await webhooks.update(project_id, id, { url: `${receiverUrl}/200` }, new Date().toISOString());
-  await lower(webhook, new Date());
+  await wake(webhook, new Date());
   count(`work${DRAINED}`, await visit(webhook));
 };
 
@@ -366,7 +366,7 @@ async function makeDue(webhook: Webhook, { webhook_id, id }: Delivery): Promise<
   const place = placeOf(row, new Date());
   await putPlace(place);
   await change(row, (stored) => stored && { ...stored, place: place.entry }, row);
-  await lower(webhook, new Date());
+  await wake(webhook, new Date());
   return true;
 }
 

@@ -1,5 +1,5 @@
-import { type Entering, enter, nudge } from "../deliveries/backlog.ts";
-import { placeOf, putPlace, removePlace } from "../deliveries/backlog-store.ts";
+import { enter, lookAgain } from "../deliveries/backlog.ts";
+import { placeOf } from "../deliveries/backlog-store.ts";
 import { type Change, change } from "../deliveries/change-delivery.ts";
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
 import { enqueueUnrecorded, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
@@ -67,10 +67,10 @@ export async function recordAttempt(completed: CompletedAttempt, visit?: Visit):
   log.error("attempt not recorded, enqueued to be recorded later", stage.error);
 }
 
-function toMessage({ basis, attempt, retryAfter }: CompletedAttempt): UnrecordedAttempt {
+function toMessage({ basis, webhook: { url }, attempt, retryAfter }: CompletedAttempt): UnrecordedAttempt {
   const { body, attempts, ...stored } = basis;
   const kept = basis.version === undefined ? basis : stored;
-  return { kind: "unrecorded", project_id: basis.project_id, basis: kept, attempt, retry_after: retryAfter };
+  return { kind: "unrecorded", project_id: basis.project_id, basis: kept, url, attempt, retry_after: retryAfter };
 }
 
 /**
@@ -82,10 +82,12 @@ export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void
   const { basis, attempt, retry_after } = message;
   const { project_id, webhook_id, id } = basis;
   log.tag({ project_id, webhook_id, delivery_id: id, attempt: attempt.number });
-  const [row, webhook] = await Promise.all([deliveries.find(webhook_id, id), webhooks.find(project_id, webhook_id)]);
+  const [row, found] = await Promise.all([deliveries.find(webhook_id, id), webhooks.find(project_id, webhook_id)]);
   const body = basis.body ?? row?.body;
   // The rows of a deleted webhook cannot be read any more.
-  if (body === undefined || !webhook) return;
+  if (body === undefined || !found) return;
+  // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
+  const webhook = { ...found, url: message.url ?? found.url };
   const stage = await record({ basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after });
   if (stage.reached === "sent" && (await enqueueUnrecorded(message, UNRECORDED_DELAY_SECONDS))) {
     log.error("attempt not recorded, enqueued again", stage.error);
@@ -146,17 +148,9 @@ async function write(
   }
   const place = placeOf(basis, new Date(addSeconds(now, decision.afterSeconds)));
   const next: NextState = { status: "pending", place };
-  const entering: Entering = { place, transition: attempted(basis, attempt, next), row };
-  const [result] = visit ? [await changeInVisit(entering)] : await enter(webhook, [entering]);
+  const entering = { place, transition: attempted(basis, attempt, next), row };
+  const [result] = await enter(webhook, [entering], visit !== undefined);
   return result ?? { row: undefined, isWritten: false, before: undefined };
-}
-
-/** Lets a row wait at another place. The visit looks at the line again before it ends, so the wake-up stays as it is. */
-async function changeInVisit({ place, transition, row }: Entering): Promise<Change> {
-  await putPlace(place);
-  const result = await change({ webhook_id: place.line, id: place.delivery_id }, transition, row);
-  if (result.row?.place !== place.entry) await removePlace(place.line, place.entry);
-  return result;
 }
 
 /**
@@ -173,7 +167,8 @@ async function applyConsequences(
     if (webhook.failing_since === undefined) return false;
     const isRecovery = await webhooks.clearFailing(webhook);
     // What waits for a probe is sent now. A visit does that by itself.
-    if (isRecovery && !visit && checkCircuit(webhook, soon(decidedAt)).kind === "open") await nudge(webhook);
+    if (isRecovery && !visit && checkCircuit(webhook, soon(decidedAt)).kind === "open")
+      await lookAgain(webhook, decidedAt);
     return false;
   }
   const { at, error_code, status_code, detail } = attempt;

@@ -1,12 +1,13 @@
-import { callWorker } from "../deliveries/backlog.ts";
-import { endVisit, findPlaces, lease, type Place, removePlace } from "../deliveries/backlog-store.ts";
+import { callWorker, lookAt } from "../deliveries/backlog.ts";
+import { endVisit, type Lease, lease, type Place, placePages, removePlace } from "../deliveries/backlog-store.ts";
 import { change } from "../deliveries/change-delivery.ts";
 import { type Delivery, isOnRequest } from "../deliveries/delivery.ts";
 import type { WorkCall } from "../deliveries/delivery-queue.ts";
 import { cancelled, held, reopened } from "../deliveries/delivery-transitions.ts";
 import { log } from "../platform/log.ts";
+import { allEnded } from "../platform/parallel.ts";
 import { randomId } from "../platform/random-id.ts";
-import { addSeconds } from "../platform/time.ts";
+import { addSeconds, laterOf } from "../platform/time.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -21,11 +22,14 @@ import { hasTimeToAttempt } from "./time-left.ts";
  * number of deliveries, occupies more than one sender per webhook.
  */
 
-/** Requests in flight at once: of one line, and of all lines in this process, but a few of each in any case. */
-export const LANES = 50;
-const MIN_LANES = 5;
+/** Requests in flight at once, of one line and of all lines in this process, which share them. */
+export const AT_ONCE = 50;
+/** Of each line in any case. */
+const MIN_AT_ONCE = 5;
 /** Places read at once. */
 const PAGE_SIZE = 100;
+/** Places read at once to plan the next look: as many as one read unit has. */
+const LOOK_SIZE = 15;
 /** How long the lease lasts after the process has ended: longer than two clocks differ. */
 const LEASE_MARGIN_MS = 5_000;
 /** The longest time that a process lives; it applies where no limit is known. */
@@ -36,6 +40,9 @@ const LEFTOVER_SECONDS = 120;
 const UNWRITTEN_PAUSE_SECONDS = 5;
 const FAILING_PAUSE_SECONDS = 10;
 const ERROR_PAUSE_SECONDS = 60;
+/** Tries to plan the next look while rows keep entering, and when the line is looked at again after the last one. */
+const MAX_PLANS = 3;
+const BUSY_PAUSE_SECONDS = 1;
 /** After this many failures in a row the receiver seems to be down. Its circuit opens soon. */
 const MAX_FAILURES = 3;
 
@@ -45,31 +52,40 @@ type WebhookKey = Pick<Webhook, "project_id" | "id">;
 let lines = 0;
 
 /** One visit to the line of a webhook. */
-class LineVisit implements Visit {
+class LineVisit implements Visit, Lease {
   readonly key: WebhookKey;
+  readonly remainingMs: () => number;
+  readonly leaseId = randomId();
+  /** Later than now while a row waits whose request is not recorded yet. */
+  keptUntil = new Date(0);
   /** Places that are or were served. */
   readonly seen = new Set<string>();
-  /** The deliveries whose attempt is being made, with their places: a delivery may have been requested again. */
-  readonly flying = new Map<string, Place>();
+  /** The deliveries whose attempt is being made: one may have been requested again, with another place. */
+  readonly flying = new Set<string>();
   /** Places that were read and not served yet. */
   page: Place[] = [];
+  /** More places are due than were read. */
+  hasMore = false;
   /** The first of the page that no user waits for: it is the probe if the circuit is open. */
   oldest: Place | undefined;
-  probedId: string | undefined;
-  /** Resolves when the first row of the visit was read, which shows whether the circuit is open. */
-  readonly firstRead = Promise.withResolvers<void>();
+  /** Resolves when the first row of these places was read, which shows whether the circuit is open. */
+  firstRead = Promise.withResolvers<void>();
+  /** A row has shown that it is. */
+  isCircuitOpen = false;
   /** In a row. */
   failures = 0;
   isStopped = false;
-  /** A user's request has succeeded while the circuit was open: the others need not wait for a probe. */
-  hasRecovered = false;
-  /** The line stays leased until then, because a row waits whose request is not recorded yet. */
-  keptUntil: Date | undefined;
-  /** The line is not looked at before, except for what users wait for. */
+  /** What the visit has seen is not looked at before, nor, if it has stopped, what no user waits for. */
   notBefore = new Date(0);
+  #reading: Promise<void> | undefined;
 
-  constructor(key: WebhookKey) {
+  constructor(key: WebhookKey, remainingMs: () => number) {
     this.key = key;
+    this.remainingMs = remainingMs;
+  }
+
+  get isOver(): boolean {
+    return this.isStopped || !hasTimeToAttempt(this.remainingMs);
   }
 
   keepUntil(time: Date): void {
@@ -83,7 +99,28 @@ class LineVisit implements Visit {
   }
 
   postpone(notBefore: Date): void {
-    if (notBefore > this.notBefore) this.notBefore = notBefore;
+    this.notBefore = laterOf(this.notBefore, notBefore);
+  }
+
+  /** Reads the next places that are due and were not served in this visit. */
+  async read(): Promise<void> {
+    for await (const page of placePages(this.key.id, PAGE_SIZE, new Date())) {
+      this.page = page.filter(({ entry }) => !this.seen.has(entry));
+      this.hasMore = page.length === PAGE_SIZE;
+      if (this.page.length > 0) break;
+    }
+    this.oldest = this.page.find(({ is_asked }) => !is_asked);
+  }
+
+  /** Takes the next place. Concurrent calls share a read of the line. */
+  async take(): Promise<Place | undefined> {
+    if (this.page.length === 0 && this.hasMore) {
+      this.#reading ??= this.read().finally(() => {
+        this.#reading = undefined;
+      });
+      await this.#reading;
+    }
+    return this.page.shift();
   }
 }
 
@@ -96,65 +133,53 @@ const fromNow = (seconds: number): Date => new Date(addSeconds(new Date(), secon
  */
 export async function work({ project_id, webhook_id }: WorkCall, remainingMs: () => number): Promise<void> {
   log.tag({ project_id, webhook_id });
-  const visit = new LineVisit({ project_id, id: webhook_id });
-  const leaseId = randomId();
+  const visit = new LineVisit({ project_id, id: webhook_id }, remainingMs);
   const now = new Date();
   const until = new Date(now.getTime() + Math.min(MAX_LIFE_MS, remainingMs()) + LEASE_MARGIN_MS);
-  const wakeUp = await lease(visit.key, leaseId, now, until);
+  const wakeUp = await lease(visit.key, visit.leaseId, now, until);
   if (!wakeUp) return;
-  while (!visit.isStopped && hasTimeToAttempt(remainingMs)) {
-    visit.page = await unseenPlaces(visit);
-    if (visit.page.length === 0) break;
-    visit.oldest = visit.page.find(({ is_asked }) => !is_asked);
-    const served = () => servePage(visit, remainingMs);
-    lines += 1;
-    await (visit.page.length > 1 ? log.batchMetrics(served) : served()).finally(() => {
-      lines -= 1;
-    });
+  let next: Date | undefined;
+  try {
+    await serveLine(visit);
+    next = await planNextLook(visit, wakeUp.wakes);
+  } catch (error) {
+    log.error("line not served", error, {}, { messagesFailed: 1 });
+    next = fromNow(ERROR_PAUSE_SECONDS);
+    await endVisit(visit.key, visit, next);
   }
-  const next = await nextLook(visit);
-  const end = { leaseId, next, probedId: visit.probedId, keptUntil: visit.keptUntil };
-  const isEnded = await endVisit(visit.key, wakeUp.wakes, end, new Date());
-  const lookAt = isEnded ? next : new Date();
-  if (lookAt) await callWorker(visit.key, lookAt);
+  if (next) await callWorker(visit.key, next);
 }
 
-/** Serves the places of a page. On the first page, one lane shows whether the circuit is open before the others read a row. */
-async function servePage(visit: LineVisit, remainingMs: () => number): Promise<void> {
-  const first = serveLane(visit, remainingMs).finally(visit.firstRead.resolve);
-  const lanes = Math.max(MIN_LANES, Math.ceil(LANES / lines));
-  const others = Array.from({ length: lanes - 1 }, async () => {
+async function serveLine(visit: LineVisit): Promise<void> {
+  lines += 1;
+  try {
+    while (!visit.isOver) {
+      await visit.read();
+      if (visit.page.length === 0) return;
+      const served = () => servePage(visit);
+      await (visit.page.length > 1 ? log.batchMetrics(served) : served());
+    }
+  } finally {
+    lines -= 1;
+  }
+}
+
+/** Serves what was read and what follows, several places at once, but the first one alone until its row was read. */
+async function servePage(visit: LineVisit): Promise<void> {
+  visit.firstRead = Promise.withResolvers();
+  const first = serveInTurn(visit).finally(visit.firstRead.resolve);
+  const atOnce = Math.max(MIN_AT_ONCE, Math.ceil(AT_ONCE / lines));
+  const others = Array.from({ length: atOnce - 1 }, async () => {
     await visit.firstRead.promise;
-    await serveLane(visit, remainingMs);
+    await serveInTurn(visit);
   });
-  await Promise.all([first, ...others]);
+  await allEnded([first, ...others]);
 }
 
-/** Reads the next places that are due and were not served in this visit. */
-async function unseenPlaces({ key, seen }: LineVisit): Promise<Place[]> {
-  const dueUntil = new Date();
-  for (let after: string | undefined; ; ) {
-    const page = await findPlaces(key.id, PAGE_SIZE, { dueUntil, after });
-    const unseen = page.filter(({ entry }) => !seen.has(entry));
-    after = page.at(-1)?.entry;
-    if (unseen.length > 0 || after === undefined) return unseen;
-  }
-}
-
-/** Returns when the line is looked at next; undefined = nothing waits. Reads it after all writes of the visit. */
-async function nextLook({ key, seen, isStopped, hasRecovered, notBefore }: LineVisit): Promise<Date | undefined> {
-  const [first] = await findPlaces(key.id, 1);
-  if (!first) return undefined;
-  // A place that is new to the visit does not wait for the others.
-  const isNew = !seen.has(first.entry) && (first.is_asked || !isStopped);
-  const times = [new Date(first.due), new Date(), ...(isNew || hasRecovered ? [] : [notBefore])];
-  return new Date(Math.max(...times.map((time) => time.getTime())));
-}
-
-/** Serves places, one after the other, as long as the visit has some. */
-async function serveLane(visit: LineVisit, remainingMs: () => number): Promise<void> {
-  while (!visit.isStopped && hasTimeToAttempt(remainingMs)) {
-    const place = visit.page.shift();
+/** Serves one place after the other, as long as the visit has some. */
+async function serveInTurn(visit: LineVisit): Promise<void> {
+  while (!visit.isOver) {
+    const place = await visit.take();
     if (!place) return;
     visit.seen.add(place.entry);
     try {
@@ -164,8 +189,41 @@ async function serveLane(visit: LineVisit, remainingMs: () => number): Promise<v
       visit.postpone(fromNow(ERROR_PAUSE_SECONDS));
       log.error("delivery not sent", error, { delivery_id: place.delivery_id }, { messagesFailed: 1 });
     }
-    if (visit.flying.get(place.delivery_id) === place) visit.flying.delete(place.delivery_id);
   }
+}
+
+/**
+ * Ends the visit: plans the next look, or removes the wake-up, unless rows keep entering.
+ * @returns when the line is looked at next; undefined = nothing waits
+ */
+async function planNextLook(visit: LineVisit, wakes: number): Promise<Date | undefined> {
+  let entered: number | undefined = wakes;
+  for (let plans = 0; plans < MAX_PLANS; plans++) {
+    const next = await nextLook(visit);
+    entered = await endVisit(visit.key, visit, next, entered);
+    if (entered === undefined) return next;
+  }
+  const soon = fromNow(BUSY_PAUSE_SECONDS);
+  await endVisit(visit.key, visit, soon);
+  return soon;
+}
+
+/** Returns when the line is to be looked at next; undefined = nothing waits. Reads it after all writes of the visit. */
+async function nextLook({ key, seen, isStopped, isCircuitOpen, notBefore }: LineVisit): Promise<Date | undefined> {
+  // The circuit may have closed since.
+  const webhook = (isCircuitOpen && (await webhooks.find(key.project_id, key.id))) || {};
+  const now = new Date();
+  let next: Date | undefined;
+  for await (const page of placePages(key.id, LOOK_SIZE)) {
+    for (const place of page) {
+      const isNew = !seen.has(place.entry) && (place.is_asked || !isStopped);
+      const look = laterOf(now, lookAt(webhook, place, now), ...(isNew ? [] : [notBefore]));
+      if (!next || look < next) next = look;
+      // What follows is looked at later, or at the same time.
+      if (isNew || (isStopped && !place.is_asked)) return next;
+    }
+  }
+  return next;
 }
 
 /** Does what a place asks for: sends its delivery, or ends its wait. */
@@ -190,17 +248,14 @@ async function serve(visit: LineVisit, place: Place): Promise<void> {
   // It was requested again during its attempt: the next visit sends it.
   if (visit.flying.has(row.id)) return;
   const circuit = checkCircuit(webhook, new Date());
+  visit.isCircuitOpen ||= circuit.kind === "open";
   const isProbe = circuit.kind === "open" && !isAsked;
   if (isProbe && !(await claimProbe(visit, webhook, place, circuit))) return;
-  visit.flying.set(row.id, place);
-  const isSuccess = await makeAttempt(row, webhook, secrets, visit);
-  if (isSuccess) {
-    visit.failures = 0;
-    visit.hasRecovered ||= circuit.kind === "open";
-  } else if (isProbe) {
-    visit.probedId = row.id;
-    visit.stop(new Date(circuit.nextProbeAt));
-  } else if (!isAsked) {
+  visit.flying.add(row.id);
+  const isSuccess = await makeAttempt(row, webhook, secrets, visit).finally(() => visit.flying.delete(row.id));
+  if (isSuccess) visit.failures = 0;
+  else if (isProbe) visit.isStopped = true;
+  else if (!isAsked) {
     visit.failures += 1;
     if (visit.failures >= MAX_FAILURES) visit.stop(fromNow(FAILING_PAUSE_SECONDS));
   }
@@ -226,12 +281,13 @@ async function claimProbe(
   { probeAt, nextProbeAt }: OpenCircuit,
 ): Promise<boolean> {
   visit.page = [];
+  visit.hasMore = false;
   if (place !== visit.oldest) {
     visit.seen.delete(place.entry);
     return false;
   }
-  if (probeAt <= new Date() && (await webhooks.claimProbe(webhook, nextProbeAt))) return true;
-  visit.stop(probeAt > new Date() ? probeAt : fromNow(UNWRITTEN_PAUSE_SECONDS));
+  if (probeAt <= new Date() && (await webhooks.claimProbe(webhook, nextProbeAt, place.delivery_id))) return true;
+  visit.isStopped = true;
   return false;
 }
 

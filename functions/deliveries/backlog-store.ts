@@ -67,27 +67,26 @@ export async function removePlace(webhookId: string, entry: string): Promise<voi
 }
 
 /**
- * Reads the first places of a line. Strongly consistent.
+ * Reads the places of a line in order, page by page. Strongly consistent.
  * @param dueUntil leaves out what is due later, unless a user waits for it; absent = reads all
- * @param after the entry after which to begin; absent = the first
  */
-export async function findPlaces(
-  webhookId: string,
-  limit: number,
-  { dueUntil, after }: { dueUntil?: Date; after?: string | undefined } = {},
-): Promise<Place[]> {
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("backlog"),
-      ConsistentRead: true,
-      KeyConditionExpression: "line = :line AND entry < :end",
-      // The character after `#`: places due in that very millisecond are included.
-      ExpressionAttributeValues: { ":line": webhookId, ":end": `${SCHEDULED}#${dueUntil?.toISOString() ?? "~"}$` },
-      Limit: limit,
-      ...(after !== undefined && { ExclusiveStartKey: { line: webhookId, entry: after } }),
-    }),
-  );
-  return Items as Place[];
+export async function* placePages(webhookId: string, pageSize: number, dueUntil?: Date): AsyncGenerator<Place[]> {
+  let after: Record<string, unknown> | undefined;
+  do {
+    const { Items = [], LastEvaluatedKey } = await dynamo().send(
+      new QueryCommand({
+        TableName: tableName("backlog"),
+        ConsistentRead: true,
+        KeyConditionExpression: "line = :line AND entry < :end",
+        // The character after `#`: places due in that very millisecond are included.
+        ExpressionAttributeValues: { ":line": webhookId, ":end": `${SCHEDULED}#${dueUntil?.toISOString() ?? "~"}$` },
+        Limit: pageSize,
+        ...(after && { ExclusiveStartKey: after }),
+      }),
+    );
+    yield Items as Place[];
+    after = LastEvaluatedKey;
+  } while (after);
 }
 
 type WebhookKey = Pick<Webhook, "project_id" | "id">;
@@ -101,13 +100,12 @@ export interface WakeUp {
   due_shard: number;
   /** When the line is looked at, in ISO 8601: not later than its first place, except for a probe or a pause. */
   due: string;
-  /** How often rows have entered the line. */
+  /** How often `wake` was called: a visit that finds more calls at its end than at its start looks again. */
   wakes: number;
-  /** Until when, and by which visit, the line is worked on; absent = by none. */
+  /** Until when the line is leased; absent before the first visit, the past when it is free. */
   lease_until?: string;
+  /** Random id of the visit that has the lease; absent = none. */
   lease_id?: string;
-  /** Id of the delivery that was the last failed probe, which explains the failure; absent when there was none. */
-  probed_id?: string;
 }
 
 /** Two clocks differ by less than this. */
@@ -142,13 +140,8 @@ export async function wake(webhook: WebhookKey, at: Date): Promise<boolean> {
   );
   const { wakes, due } = Attributes as WakeUp;
   if (due <= at.toISOString()) return wakes === 1;
-  await lower(webhook, at);
+  await changeWakeUp(webhook, "SET due = :at", "due > :at", { ":at": at.toISOString() });
   return true;
-}
-
-/** Moves the next look at a line forward. @returns false when it is planned for `at` or before, or nothing waits */
-export async function lower(webhook: WebhookKey, at: Date): Promise<boolean> {
-  return (await changeWakeUp(webhook, "SET due = :at", "due > :at", { ":at": at.toISOString() })).isChanged;
 }
 
 /**
@@ -174,43 +167,35 @@ export async function lease(webhook: WebhookKey, leaseId: string, now: Date, unt
   return result.isChanged || result.wakeUp?.lease_id === leaseId ? result.wakeUp : undefined;
 }
 
-/** How a visit ends. */
-export interface VisitEnd {
+/** The lease of a visit. */
+export interface Lease {
   leaseId: string;
-  /** When the line is looked at next; undefined = nothing waits, and the wake-up is removed. */
-  next: Date | undefined;
-  /** Id of the delivery that was a failed probe; undefined = the one before stays. */
-  probedId?: string | undefined;
-  /** The line stays leased until then; undefined = it is free. */
-  keptUntil?: Date | undefined;
+  /** The line stays leased until then, after the visit too; the past = it is free. */
+  keptUntil: Date;
 }
 
 /**
- * Ends the visit of a worker: plans the next look, or removes the wake-up, only if no row has entered since the lease.
- * @param wakes of the wake-up as it was leased
- * @returns false when a row has entered: the line is given back, and looked at again at once
+ * Ends the visit of a worker: plans the next look, or removes the wake-up.
+ * @param next when the line is looked at next; undefined = nothing waits
+ * @param wakes of the wake-up when the visit read the line; absent = whatever has entered since
+ * @returns undefined when the visit has ended, or another one has the line; otherwise `wakes` by now: nothing has changed
  */
-export async function endVisit(webhook: WebhookKey, wakes: number, end: VisitEnd, now: Date): Promise<boolean> {
-  const { leaseId, next, probedId, keptUntil } = end;
-  const values = { ":lease": leaseId, ":wakes": wakes };
-  const condition = "lease_id = :lease AND wakes = :wakes";
-  const setProbed = probedId === undefined ? "" : ", probed_id = :probed";
-  const setKept = keptUntil === undefined ? "" : ", lease_until = :kept";
-  const giveBack = `SET due = :due${setProbed}${setKept} REMOVE ${keptUntil === undefined ? "lease_until, " : ""}lease_id`;
-  const probed = {
-    ...(probedId !== undefined && { ":probed": probedId }),
-    ...(keptUntil !== undefined && { ":kept": keptUntil.toISOString() }),
-  };
-  const planned = next
-    ? await changeWakeUp(webhook, giveBack, condition, { ...values, ":due": next.toISOString(), ...probed })
+export async function endVisit(
+  webhook: WebhookKey,
+  { leaseId, keptUntil }: Lease,
+  next: Date | undefined,
+  wakes?: number,
+): Promise<number | undefined> {
+  const condition = `lease_id = :lease${wakes === undefined ? "" : " AND wakes = :wakes"}`;
+  const values = { ":lease": leaseId, ...(wakes !== undefined && { ":wakes": wakes }) };
+  const { isChanged, wakeUp } = next
+    ? await changeWakeUp(webhook, "SET due = :due, lease_until = :kept REMOVE lease_id", condition, {
+        ...values,
+        ":due": next.toISOString(),
+        ":kept": keptUntil.toISOString(),
+      })
     : await removeWakeUp(webhook, condition, values);
-  if (planned.isChanged || planned.wakeUp?.lease_id !== leaseId) return true;
-  await changeWakeUp(webhook, giveBack, "lease_id = :lease", {
-    ":lease": leaseId,
-    ":due": now.toISOString(),
-    ...probed,
-  });
-  return false;
+  return !isChanged && wakeUp?.lease_id === leaseId ? wakeUp.wakes : undefined;
 }
 
 /** `wakeUp`: after the change; if there was none, as it is stored, or undefined when it does not exist. */
@@ -257,13 +242,9 @@ async function ifTrue(write: () => Promise<{ Attributes?: Record<string, unknown
   }
 }
 
-/** A wake-up that is overdue, and the webhook that it belongs to. */
-export interface OverdueWakeUp extends WebhookKey {
-  due: string;
-}
-
 /**
- * Reads one page of a shard's wake-ups that are due, longest overdue first. The index is eventually consistent.
+ * Reads one page of a shard's wake-ups that are due, longest overdue first, with the webhooks that they belong to. The index
+ * is eventually consistent, and has the keys only: a lease in it would be a further write of each visit.
  * @param after cursor of the page before; absent for the first page
  * @returns `next` is absent on the last page
  */
@@ -272,7 +253,7 @@ export async function findOverdue(
   now: Date,
   limit: number,
   after?: Record<string, unknown>,
-): Promise<{ wakeUps: OverdueWakeUp[]; next?: Record<string, unknown> }> {
+): Promise<{ wakeUps: (WebhookKey & Pick<WakeUp, "due">)[]; next?: Record<string, unknown> }> {
   const { Items = [], LastEvaluatedKey } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("backlog"),

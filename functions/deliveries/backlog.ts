@@ -1,10 +1,10 @@
 import { settings } from "../platform/env.ts";
 import { inParallel } from "../platform/parallel.ts";
-import { addSeconds } from "../platform/time.ts";
-import { checkCircuit } from "../webhooks/circuit-breaker.ts";
+import { addSeconds, laterOf } from "../platform/time.ts";
+import { checkCircuit, type WebhookHealth } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
-import { lower, type Place, placeNamedBy, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
+import { type Place, placeNamedBy, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
 import { type Change, change } from "./change-delivery.ts";
 import type { Delivery } from "./delivery.ts";
 import { enqueueWork } from "./delivery-queue.ts";
@@ -35,15 +35,16 @@ const PARALLEL_LINES = 10;
 /**
  * Lets rows of one webhook wait, and calls its worker if no look at the line was planned so early. A row that exists, or
  * has changed, so that it does not enter, stays as it is.
+ * @param isInVisit the worker of the webhook does it, which looks at the line again before its visit ends
  * @returns what became of each row, in the order given
  */
-export async function enter(webhook: Webhook, entering: readonly Entering[]): Promise<Change[]> {
+export async function enter(webhook: Webhook, entering: readonly Entering[], isInVisit = false): Promise<Change[]> {
   if (entering.length === 0) return [];
   const now = new Date();
   const looks = entering.map(({ place }) => lookAt(webhook, place, now).getTime());
   const at = new Date(Math.min(...looks));
   await inParallel(entering, PARALLEL_WRITES, ({ place }) => putPlace(place));
-  const isFirst = await wake(webhook, at);
+  const isFirst = !isInVisit && (await wake(webhook, at));
   const changes = await inParallel(entering, PARALLEL_WRITES, async ({ place, transition, row }) => {
     const result = await change({ webhook_id: webhook.id, id: place.delivery_id }, transition, row);
     if (result.row?.place !== place.entry) await removePlace(webhook.id, place.entry);
@@ -55,11 +56,10 @@ export async function enter(webhook: Webhook, entering: readonly Entering[]): Pr
 }
 
 /** Returns when the worker is to look at a place: while the circuit is open, at the time of the next probe. */
-function lookAt(webhook: Webhook, { due, is_asked }: Place, now: Date): Date {
+export function lookAt(webhook: WebhookHealth, { due, is_asked }: Place, now: Date): Date {
   if (is_asked) return now;
   const circuit = checkCircuit(webhook, now);
-  const times = circuit.kind === "open" ? [now, new Date(due), circuit.probeAt] : [new Date(due)];
-  return new Date(Math.max(...times.map((time) => time.getTime())));
+  return circuit.kind === "open" ? laterOf(now, new Date(due), circuit.probeAt) : new Date(due);
 }
 
 /**
@@ -123,9 +123,8 @@ export async function holdNew(delivery: Delivery, readWebhook: () => Promise<Web
 export async function putBack(webhook: Webhook, row: Delivery): Promise<void> {
   if (row.status !== "pending" || row.place === undefined) return;
   const place = placeNamedBy(row, row.place);
-  const at = lookAt(webhook, place, new Date());
   await putPlace(place);
-  if (await wake(webhook, at)) await callWorker(webhook, at);
+  await lookAgain(webhook, lookAt(webhook, place, new Date()));
 }
 
 /** SQS delays a message by at most 15 minutes. The sweep calls the worker when a later time has come. */
@@ -137,8 +136,7 @@ export async function callWorker({ project_id, id }: Pick<Webhook, "project_id" 
   if (delaySeconds <= MAX_DELAY_SECONDS) await enqueueWork([{ project_id, webhook_id: id }], delaySeconds);
 }
 
-/** Lets the worker of a webhook look at its line now, if anything waits there for a later time. */
-export async function nudge(webhook: Pick<Webhook, "project_id" | "id">): Promise<void> {
-  const now = new Date();
-  if (await lower(webhook, now)) await callWorker(webhook, now);
+/** Lets the worker of a webhook look at its line at `at`; one that visits it now looks again before it ends. */
+export async function lookAgain(webhook: Pick<Webhook, "project_id" | "id">, at: Date): Promise<void> {
+  if (await wake(webhook, at)) await callWorker(webhook, at);
 }

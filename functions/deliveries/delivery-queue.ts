@@ -32,6 +32,8 @@ export interface UnrecordedAttempt {
   project_id: string;
   /** As it was read before the request; without body and attempts if it had a row. */
   basis: Omit<Delivery, "body"> & { body?: string };
+  /** To which the request was sent. */
+  url?: string;
   attempt: Attempt;
   /** The `Retry-After` header of the response, not validated. */
   retry_after?: string | undefined;

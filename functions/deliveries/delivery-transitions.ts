@@ -114,6 +114,9 @@ export const attempted =
     return next.status === "pending" ? waitingAt(ended, next.place) : { ...ended, status: next.status };
   };
 
-/** Returns whether this attempt is recorded. Its number may differ: another one may have been recorded first. */
-const hasAttempt = ({ attempts = [] }: Delivery, attempt: Attempt): boolean =>
-  attempts.some(({ at, duration_ms }) => at === attempt.at && duration_ms === attempt.duration_ms);
+/**
+ * Returns whether this attempt is recorded. Its number may differ: another one may have been recorded first. Two that began
+ * in the same millisecond count as one only if their outcome is the same too, so that no success is lost.
+ */
+const hasAttempt = ({ attempts = [] }: Delivery, { at, duration_ms, error_code }: Attempt): boolean =>
+  attempts.some((one) => one.at === at && one.duration_ms === duration_ms && one.error_code === error_code);

@@ -49,13 +49,12 @@ export class Outbox {
     if (this.#missing <= 0) clearInterval(this.#timer);
     const batch = this.#waiting.splice(0);
     if (batch.length === 0) return;
-    void sendOrStore(batch.flatMap(({ outgoing }) => outgoing)).then((lost) => {
-      for (const { outgoing, done } of batch) {
-        const failure = outgoing.map(({ delivery }) => lost.get(delivery)).find((error) => error !== undefined);
-        if (failure === undefined) done.resolve();
-        else done.reject(failure);
-      }
-    });
+    const sent = sendOrStore(batch.flatMap(({ outgoing }) => outgoing));
+    const throwFirst = async (outgoing: Outgoing[]) => {
+      const lost = await sent;
+      for (const { delivery } of outgoing) if (lost.has(delivery)) throw lost.get(delivery);
+    };
+    for (const { outgoing, done } of batch) done.resolve(throwFirst(outgoing));
   }
 }
 

@@ -1,4 +1,4 @@
-import { addSeconds } from "../platform/time.ts";
+import { addSeconds, laterOf } from "../platform/time.ts";
 import { checkCircuit } from "../webhooks/circuit-breaker.ts";
 import { holdsDeliveries } from "../webhooks/suspension.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -43,5 +43,3 @@ export function waitOf(delivery: WaitingDelivery, webhook: WebhookState, now: Da
   const isLate = next_attempt_at !== null && next_attempt_at < addSeconds(now, -USUAL_START_SECONDS);
   return { waiting_for: isLate || webhook.slow_since !== undefined ? "busy" : null, next_attempt_at };
 }
-
-const laterOf = (one: Date, other: Date): Date => (one > other ? one : other);

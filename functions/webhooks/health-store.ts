@@ -55,24 +55,24 @@ async function recentDeliveries(
 
 interface ProbeReads {
   hasWaiting: boolean;
-  /** The delivery that was the last failed probe, if there was one. */
+  /** The delivery that was the last probe, if there was one. */
   probed: DeliveryAttempts[];
 }
 
-/** Reads whether deliveries wait (functions/deliveries/backlog-store.ts), and the last failed probe. */
+/** Reads whether deliveries wait (functions/deliveries/backlog-store.ts), and the last probe. */
 async function readProbe(reads: Reads, webhook: Webhook, now: Date): Promise<ProbeReads> {
   if (checkCircuit(webhook, now).kind === "closed") return { hasWaiting: false, probed: [] };
   const { Items: [wakeUp] = [] } = await reads.query({
     TableName: tableName("backlog"),
     KeyConditionExpression: "line = :wakeUp",
     ExpressionAttributeValues: { ":wakeUp": `wake-up#${webhook.id}` },
-    ProjectionExpression: "probed_id",
+    ProjectionExpression: "due",
     Limit: 1,
   });
-  if (wakeUp?.probed_id === undefined) return { hasWaiting: wakeUp !== undefined, probed: [] };
+  if (!wakeUp || webhook.probed_id === undefined) return { hasWaiting: wakeUp !== undefined, probed: [] };
   const probed = await query(reads, {
     KeyConditionExpression: "webhook_id = :webhook AND id = :probed",
-    ExpressionAttributeValues: { ":webhook": webhook.id, ":probed": wakeUp.probed_id },
+    ExpressionAttributeValues: { ":webhook": webhook.id, ":probed": webhook.probed_id },
     Limit: 1,
   });
   return { hasWaiting: true, probed };

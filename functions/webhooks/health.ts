@@ -1,3 +1,4 @@
+import { laterOf } from "../platform/time.ts";
 import type { FailureCode } from "../receivers/failure-code.ts";
 import { failureHint } from "../receivers/failure-hints.ts";
 import { checkCircuit } from "./circuit-breaker.ts";
@@ -89,8 +90,6 @@ function stateOf(
   if (slow_since !== undefined) return { state: "slow", since: slow_since, next_probe_at: null };
   return { state: "healthy", since: null, next_probe_at: null };
 }
-
-const laterOf = (one: Date, other: Date): Date => (one > other ? one : other);
 
 function lastErrorOf({ failing_since, last_error }: WebhookState, attempts: readonly ReadAttempt[]) {
   if (failing_since === undefined) return null;

@@ -32,7 +32,7 @@ import { type DisabledReason, MAX_WEBHOOKS_PER_PROJECT, type Webhook, type Webho
 const COUNTER = "#count";
 
 /** The fields that senders write while a receiver fails. */
-const failureState = ["failing_since", "failing_notified_at", "probe_at", "last_error", "change_id"];
+const failureState = ["failing_since", "failing_notified_at", "probe_at", "probed_id", "last_error", "change_id"];
 
 const webhookKey = (project_id: string, id: string) => ({ TableName: tableName("webhooks"), Key: { project_id, id } });
 const secretKey = (webhook_id: string) => ({ TableName: tableName("webhookSecrets"), Key: { webhook_id } });
@@ -450,10 +450,10 @@ export function markFailing(webhook: Webhook, at: string, error?: FailedAttempt)
   return changeOnce(webhook, set, condition, values);
 }
 
-/** Clears the failure state after a success. @returns whether the webhook was failing */
+/** Clears the failure state after a success, unless the URL has changed. @returns whether the webhook was failing */
 export async function clearFailing(webhook: Webhook): Promise<boolean> {
-  const condition = "attribute_exists(failing_since)";
-  return (await change(webhook, `REMOVE ${failureState.join(", ")}`, condition)).isChanged;
+  const condition = "attribute_exists(failing_since) AND #url = :url";
+  return (await change(webhook, `REMOVE ${failureState.join(", ")}`, condition, { ":url": webhook.url })).isChanged;
 }
 
 /** Marks a webhook as slow, unless it is marked already or the URL has changed. */
@@ -470,12 +470,13 @@ export async function clearSlow(webhook: Webhook): Promise<void> {
 /**
  * Claims the next probe of a failing webhook.
  * @param nextProbeAt earliest time of the probe after this one, in ISO 8601
+ * @param deliveryId the delivery that is sent as the probe
  * @returns false when another sender has claimed it
  */
-export function claimProbe(webhook: Webhook, nextProbeAt: string): Promise<boolean> {
+export function claimProbe(webhook: Webhook, nextProbeAt: string, deliveryId: string): Promise<boolean> {
   const { probe_at } = webhook;
-  const set = "SET probe_at = :next";
-  const values = { ":next": nextProbeAt };
+  const set = "SET probe_at = :next, probed_id = :probed";
+  const values = { ":next": nextProbeAt, ":probed": deliveryId };
   if (probe_at === undefined) return changeOnce(webhook, set, "attribute_not_exists(probe_at)", values);
   return changeOnce(webhook, set, "probe_at = :seen", { ...values, ":seen": probe_at });
 }

@@ -25,6 +25,8 @@ export interface Webhook {
   disabled_notified_at?: string;
   /** Earliest time of the next probe of a failing webhook (circuit-breaker.ts). */
   probe_at?: string;
+  /** Id of the delivery that was the last probe; absent before the first one. */
+  probed_id?: string;
   /** The failure that began `failing_since`; absent when it is not failing, or not known. */
   last_error?: FailedAttempt;
   /** Since when its deliveries use the queue of slow webhooks (functions/attempts/slow-mark.ts); absent = they do not. */

@@ -7,7 +7,7 @@ export const QUICK = 1_500;
 const LONG = 15_000;
 
 const enter =
-  "  await inParallel(entering, PARALLEL_WRITES, ({ place }) => putPlace(place));\n  const isFirst = await wake(webhook, at);\n";
+  "  await inParallel(entering, PARALLEL_WRITES, ({ place }) => putPlace(place));\n  const isFirst = !isInVisit && (await wake(webhook, at));\n";
 
 export const mistakes: Mistake[] = [
   {
@@ -22,15 +22,15 @@ export const mistakes: Mistake[] = [
   {
     name: "a row that enters keeps a later wake-up",
     file: "deliveries/backlog-store.ts",
-    from: "  await lower(webhook, at);\n  return true;",
-    to: "  return true;",
+    from: '"SET due = :at", "due > :at"',
+    to: '"SET due = :at", "due < :at"',
     within: LONG,
   },
   {
     name: "the wake-up is removed although a row has entered",
     file: "deliveries/backlog-store.ts",
-    from: '"lease_id = :lease AND wakes = :wakes"',
-    to: '"lease_id = :lease AND NOT wakes < :wakes"',
+    from: '" AND wakes = :wakes"',
+    to: '" AND NOT wakes < :wakes"',
     within: QUICK,
   },
   {

@@ -8,7 +8,7 @@ import {
 import { BatchWriteCommand, GetCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import type { SQSEvent, SQSRecord } from "aws-lambda";
 import { enter } from "../../functions/deliveries/backlog.ts";
-import { findPlaces, type Place, placeOf, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
+import { type Place, placeOf, placePages, putPlace, type WakeUp } from "../../functions/deliveries/backlog-store.ts";
 import { change } from "../../functions/deliveries/change-delivery.ts";
 import { createDelivery, type Delivery } from "../../functions/deliveries/delivery.ts";
 import { type DeliveryMessage, readDeliveryMessage, type WorkCall } from "../../functions/deliveries/delivery-queue.ts";
@@ -247,7 +247,11 @@ export async function wakeUpOf({ project_id, id }: Pick<Webhook, "project_id" | 
 }
 
 /** Reads the places in the line of a webhook, in order. */
-export const placesOf = ({ id }: Pick<Webhook, "id">): Promise<Place[]> => findPlaces(id, 1_000);
+export async function placesOf({ id }: Pick<Webhook, "id">): Promise<Place[]> {
+  const places: Place[] = [];
+  for await (const page of placePages(id, 1_000)) places.push(...page);
+  return places;
+}
 
 export interface QueueMessage {
   body: string;

@@ -155,6 +155,22 @@ describe.each([carried, waiting])("an attempt on the $road road that could not b
   });
 });
 
+test.each<[string, number, Partial<Webhook>]>([
+  ["a failure does not make the new one fail", 500, {}],
+  ["410 does not disable the webhook", 410, {}],
+  ["a success does not close its circuit", 200, { failing_since: new Date(0).toISOString() }],
+])("an outcome of another URL is recorded later, and says nothing about the new one: %s", async (_, code, state) => {
+  receiver.respondWith(code);
+  const delivery = newDelivery(webhook);
+  const message = await sendUnrecorded(carried, delivery);
+  await webhooks.update(webhook.project_id, webhook.id, { url: `${receiver.url}/new` }, new Date().toISOString());
+  await changeWebhook(webhook, { updated_by: "set", ...state });
+  const before = await webhooks.find(webhook.project_id, webhook.id);
+  await recordLater(message);
+  expect(await rowOf(delivery)).toMatchObject({ attempt_count: 1 });
+  expect(await webhooks.find(webhook.project_id, webhook.id)).toEqual(before);
+});
+
 test("the message of a delivery with a row has neither body nor attempts, which may be large", async () => {
   const delivery = await givenWaiting(webhook);
   expect((await sendUnrecorded(waiting, delivery)).basis).not.toHaveProperty("body");

@@ -19,7 +19,15 @@ import {
   visitLine,
   watchMessages,
 } from "../../support/attempts.ts";
-import { beforeHold, failDynamo, interceptDynamo, isCall, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
+import {
+  type AwsCall,
+  beforeHold,
+  failDynamo,
+  interceptDynamo,
+  isCall,
+  restoreAws,
+  watchDynamo,
+} from "../../support/aws-calls.ts";
 import {
   changeWakeUp,
   changeWebhook,
@@ -125,6 +133,48 @@ test("fifty requests at once, what a user waits for before the oldest; three fai
   expect(requestedIds().slice(56).toSorted()).toEqual(idsOf(line.slice(56)).toSorted());
 });
 
+test("a request that takes long does not hold up the others of its line", async () => {
+  const line = await givenLine(webhook, 230);
+  let respondToFirst = () => {};
+  receiver.respondWith(({ headers }, response) => {
+    if (headers["webhook-id"] === line[0]?.id) respondToFirst = () => void response.end();
+    else response.end();
+  });
+  const visit = visitLine(webhook);
+  await receiver.waitFor(230);
+  respondToFirst();
+  await visit;
+  expect(await statusesNow(line)).toEqual(Array(230).fill("succeeded"));
+});
+
+test("the lines of one process share fifty requests, but each has five in any case", async () => {
+  const others = await Promise.all(Array.from({ length: 12 }, () => givenWebhook({ url: receiver.url })));
+  const all = [webhook, ...others.map((other) => other.webhook)];
+  for (const each of all) await givenLine(each, 8);
+  // All have their leases before one of them reads its line.
+  const allLeased = Promise.withResolvers<void>();
+  const reads = { lines: 0, rows: 0 };
+  interceptDynamo(async ({ command }, proceed) => {
+    if (command === "BatchGetItemCommand") reads.rows += 1;
+    if (command === "QueryCommand") {
+      reads.lines += 1;
+      if (reads.lines === all.length) allLeased.resolve();
+      await allLeased.promise;
+    }
+    return proceed();
+  });
+  const held: http.ServerResponse[] = [];
+  receiver.respondWith((_, response) => void held.push(response));
+  const visits = all.map((each) => visitLine(each));
+  await receiver.waitFor(13 * 5);
+  // Nothing more is about to be sent.
+  expect(reads.rows).toBe(13 * 5);
+  receiver.respondWith(200);
+  for (const response of held) response.end();
+  await Promise.all(visits);
+  expect(receiver.received).toHaveLength(13 * 8);
+});
+
 test("a visit goes on until nothing is due, with what enters meanwhile, and plans the next look", async () => {
   const line = await givenLine(webhook, 120);
   const later = await givenWaiting(webhook, { due: at(7) });
@@ -142,12 +192,8 @@ test("a visit goes on until nothing is due, with what enters meanwhile, and plan
   expect(receiver.received).toHaveLength(122);
   expect(await statusesNow([...line, old, late ?? later])).toEqual(Array(122).fill("succeeded"));
   expect(await rowOf(later)).toEqual(later);
-  // Rows have entered, so the line is looked at once more before the wake-up moves.
-  expect(takeCalls().at(-1)).toEqual(["work", 0]);
-  await visitLine(webhook);
-  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(7) });
-  expect(await wakeUpOf(webhook)).not.toHaveProperty("lease_until");
-  expect(takeCalls()).toEqual([["work", 7]]);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(7), lease_until: new Date(0).toISOString() });
+  expect(takeCalls().at(-1)).toEqual(["work", 7]);
 });
 
 test("failures of what users wait for do not stop a visit", async () => {
@@ -268,8 +314,8 @@ describe("while the circuit is open", () => {
     await visitLine(webhook);
     expect(requestedIds()).toEqual([line[0]?.id]);
     expect(await rowsNow(others)).toEqual(others);
-    expect(await webhookNow()).toMatchObject({ failing_since: iso(-600), probe_at: iso(60) });
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(60), probed_id: line[0]?.id });
+    expect(await webhookNow()).toMatchObject({ failing_since: iso(-600), probe_at: iso(60), probed_id: line[0]?.id });
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(60) });
     expect(takeCalls().at(-1)).toEqual(["work", 60]);
     expect(await requestsPerVisit()).toBe(0);
     clock.advance(60);
@@ -287,9 +333,9 @@ describe("while the circuit is open", () => {
       return calls.map(({ command }) => command.replace("Command", ""));
     };
     const expected = [
-      // Lease, line, row, probe, the place and the row of the retry, its place before, the line again, the end.
+      // Lease, line, row, probe, the place and the row of the retry, its place before, webhook and line again, the end.
       ...["UpdateItem", "Query", "BatchGetItem", "UpdateItem", "PutItem", "PutItem", "DeleteItem"],
-      ...["Query", "UpdateItem"],
+      ...["GetItem", "Query", "UpdateItem"],
     ];
     expect(await costOfProbe()).toEqual(expected);
     await givenLine(webhook, 50);
@@ -311,7 +357,7 @@ describe("while the circuit is open", () => {
     });
     await visitLine(webhook);
     expect(receiver.received).toEqual([]);
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(30) });
   });
 
   test("after a success all others are sent in the same visit, many at once", async () => {
@@ -562,6 +608,19 @@ test("a row that cannot be read does not hold up the others, and is tried again 
   expect(await statusesNow(rows)).toEqual(Array(5).fill("succeeded"));
 });
 
+test("a row that cannot be read does not hold up a later one that is due before it is tried again", async () => {
+  const broken = await givenWaiting(webhook);
+  await givenWaiting(webhook, { due: at(3) });
+  failDynamo(({ command, input }) => command === "BatchGetItemCommand" && JSON.stringify(input).includes(broken.id));
+  await visitLine(webhook);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(3) });
+  clock.advance(3);
+  await visitLine(webhook);
+  restoreAws();
+  expect(receiver.received).toHaveLength(1);
+  expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(60) });
+});
+
 test("a row whose webhook cannot be updated does not hold up those that are due before it is tried again", async () => {
   process.env.RETRY_SCHEDULE = "600";
   receiver.respondWith(500);
@@ -584,15 +643,12 @@ test("a line whose attempt could not be recorded is kept from other workers unti
 });
 
 describe("the end of a visit", () => {
-  /** Runs `act` once, after the worker has read its line for the last time. */
-  function beforeEnd(act: () => Promise<unknown>): void {
-    let hasActed = false;
+  /** Runs `act` once, or several times, after the worker has read its line to plan the next look. */
+  function beforeEnd(act: () => Promise<unknown>, times = 1): void {
+    let acts = 0;
     interceptDynamo(async ({ command, input }, proceed) => {
       const output = await proceed();
-      if (command === "QueryCommand" && input.Limit === 1 && !hasActed) {
-        hasActed = true;
-        await act();
-      }
+      if (command === "QueryCommand" && input.Limit === 15 && acts++ < times) await act();
       return output;
     });
   }
@@ -605,8 +661,8 @@ describe("the end of a visit", () => {
     });
     takeCalls();
     await visitLine(webhook);
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(0), wakes: 2 });
-    expect(takeCalls()).toContainEqual(["work", 0]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(seconds), wakes: 2 });
+    expect(takeCalls()).toContainEqual(["work", seconds]);
     clock.advance(seconds);
     await visitLine(webhook);
     expect(await rowOf(late ?? firstOf([]))).toMatchObject({ status: "succeeded" });
@@ -617,9 +673,32 @@ describe("the end of a visit", () => {
     await changeWakeUp(webhook, { due: iso(0) });
     beforeEnd(() => givenWaiting(webhook, { due: at(5) }));
     await visitLine(webhook);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
+  });
+
+  test.each([
+    [2, 60],
+    [3, 1],
+  ])("plans the probe although rows enter %i times meanwhile, or looks again in a second: %i s", async (times, due) => {
+    await givenWaiting(webhook);
+    await openCircuit(60);
+    beforeEnd(() => givenWaiting(webhook), times);
+    takeCalls();
+    await visitLine(webhook);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(due) });
+    expect(takeCalls().at(-1)).toEqual(["work", due]);
+  });
+
+  test("looks again at once when an attempt on the carried road has closed the circuit meanwhile", async () => {
+    const row = await givenWaiting(webhook);
+    await openCircuit(200);
+    beforeEnd(async () => {
+      await attempt(newDelivery(webhook));
+    });
+    await visitLine(webhook);
     expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(0) });
     await visitLine(webhook);
-    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(5) });
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded" });
   });
 
   test("does nothing when another worker has the line by then", async () => {
@@ -629,9 +708,35 @@ describe("the end of a visit", () => {
     expect(await wakeUpOf(webhook)).toMatchObject({ lease_id: "another", lease_until: iso(60) });
   });
 
-  test("is repeated by the sweep when it fails", async () => {
+  /** Lets a call of a visit fail. */
+  const calls: [string, (call: AwsCall) => boolean][] = [
+    ["the line", ({ command, input }) => command === "QueryCommand" && input.Limit === 100],
+    ["the line to plan the next look", ({ command, input }) => command === "QueryCommand" && input.Limit === 15],
+    [
+      "the wake-up",
+      ({ command, input }) => command === "DeleteItemCommand" && JSON.stringify(input).includes("wake-up"),
+    ],
+  ];
+
+  test.each(calls)("gives the line back for a minute when the call fails that needs %s", async (_, isFailing) => {
+    const row = await givenWaiting(webhook);
+    failDynamo(isFailing);
+    const lines = watchLog();
+    await visitLine(webhook);
+    restoreAws();
+    expect(lines.filter(({ level }) => level === "error")).toMatchObject([{ message: "line not served" }]);
+    expect(metricsIn(lines).messagesFailed).toEqual([1]);
+    expect(await wakeUpOf(webhook)).toMatchObject({ due: iso(60), lease_until: new Date(0).toISOString() });
+    expect(takeCalls().at(-1)).toEqual(["work", 60]);
+    clock.advance(60);
+    await visitLine(webhook);
+    expect(await rowOf(row)).toMatchObject({ status: "succeeded", attempt_count: 1 });
+    await expectEmpty();
+  });
+
+  test("is repeated by the sweep when it cannot be written at all", async () => {
     await givenWaiting(webhook);
-    failDynamo(({ command, input }) => command === "DeleteItemCommand" && JSON.stringify(input).includes("wake-up"));
+    failDynamo(({ input }) => JSON.stringify(input).includes("lease_id = :lease"));
     await expect(work(workCall(webhook), () => 60_000)).rejects.toThrow("slow down");
     restoreAws();
     clock.advance(66);

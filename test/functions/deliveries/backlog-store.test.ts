@@ -4,10 +4,10 @@ import {
   dueOf,
   endVisit,
   findOverdue,
-  findPlaces,
   lease,
-  lower,
+  type Place,
   placeOf,
+  placePages,
   putPlace,
   removePlace,
   wake,
@@ -33,6 +33,12 @@ describe("a line", () => {
   const newPlace = (seconds: number, isAsked = false, id: string = randomUUID()) =>
     placeOf({ webhook_id: webhook.id, id }, at(seconds), isAsked);
 
+  async function pages(size: number, dueUntil?: Date): Promise<Place[][]> {
+    const all: Place[][] = [];
+    for await (const page of placePages(webhook.id, size, dueUntil)) all.push(page);
+    return all;
+  }
+
   test("is in order of what users wait for, then of due time, then of the events", async () => {
     const [early, late] = ["01950000-0000-7000-8000-000000000001", "01950000-0000-7000-8000-000000000002"];
     const ordered = [
@@ -44,12 +50,11 @@ describe("a line", () => {
     ];
     for (const place of ordered.toReversed()) await putPlace(place);
     await putPlace(placeOf({ webhook_id: randomUUID(), id: early }, at(0)));
-    expect(await findPlaces(webhook.id, 10)).toEqual(ordered);
-    expect(await findPlaces(webhook.id, 2)).toEqual(ordered.slice(0, 2));
-    expect(await findPlaces(webhook.id, 2, { after: ordered[1]?.entry })).toEqual(ordered.slice(2, 4));
-    expect(await findPlaces(webhook.id, 10, { dueUntil: at(0) })).toEqual(ordered.slice(0, 4));
+    expect(await pages(10)).toEqual([ordered]);
+    expect(await pages(2)).toEqual([ordered.slice(0, 2), ordered.slice(2, 4), ordered.slice(4)]);
+    expect(await pages(10, at(0))).toEqual([ordered.slice(0, 4)]);
     await removePlace(webhook.id, ordered[0]?.entry ?? "");
-    expect(await findPlaces(webhook.id, 10)).toEqual(ordered.slice(1));
+    expect(await pages(10)).toEqual([ordered.slice(1)]);
   });
 
   test("has a place of its own for each plan of a delivery, which names the time that it is due", () => {
@@ -100,21 +105,6 @@ describe("wake", () => {
   });
 });
 
-test.each([
-  ["moves a later look forward", 60, 0, true, 0],
-  ["leaves an earlier look", -5, 0, false, -5],
-  ["leaves a look at the same time", 0, 0, false, 0],
-])("lower %s, and counts no row", async (_, planned, to, isChanged, due) => {
-  await wake(webhook, at(planned));
-  expect(await lower(webhook, at(to))).toBe(isChanged);
-  expect(await wakeUp()).toMatchObject({ due: at(due).toISOString(), wakes: 1 });
-});
-
-test("lower creates no wake-up", async () => {
-  expect(await lower(webhook, now)).toBe(false);
-  expect(await wakeUp()).toBeUndefined();
-});
-
 describe("the lease of a line", () => {
   const until = at(65);
 
@@ -141,37 +131,49 @@ describe("the lease of a line", () => {
 });
 
 describe("the end of a visit", () => {
-  const leaseId = "own";
-  const end = (next: Date | undefined, changes = {}) => endVisit(webhook, 1, { leaseId, next, ...changes }, at(10));
+  const own = { leaseId: "own", keptUntil: new Date(0) };
+  const end = (next: Date | undefined, wakes?: number, of = own) => endVisit(webhook, of, next, wakes);
   beforeEach(async () => {
     await wake(webhook, now);
-    await lease(webhook, leaseId, now, at(65));
+    await lease(webhook, own.leaseId, now, at(65));
   });
-  const free = () => ({
+  const planned = (next: Date, keptUntil = own.keptUntil) => ({
     ...{ line: `wake-up#${webhook.id}`, entry: webhook.project_id, due_shard: expect.any(Number) },
+    ...{ due: next.toISOString(), lease_until: keptUntil.toISOString(), wakes: expect.any(Number) },
   });
 
   test("removes the wake-up when nothing waits", async () => {
-    expect(await end(undefined)).toBe(true);
+    expect(await end(undefined, 1)).toBeUndefined();
     expect(await wakeUp()).toBeUndefined();
   });
 
   test("plans the next look and gives the lease back", async () => {
-    expect(await end(at(300), { probedId: "d" })).toBe(true);
-    expect(await wakeUp()).toEqual({ ...free(), due: at(300).toISOString(), wakes: 1, probed_id: "d" });
-    // The probe before stays when the next visit has none.
-    await lease(webhook, leaseId, at(300), at(365));
-    await end(at(900));
-    expect(await wakeUp()).toMatchObject({ probed_id: "d" });
+    expect(await end(at(300), 1)).toBeUndefined();
+    expect(await wakeUp()).toEqual(planned(at(300)));
+    expect(await lease(webhook, "other", at(300), at(365))).toBeDefined();
+  });
+
+  test("keeps the line leased for as long as the visit asks for", async () => {
+    await end(at(300), 1, { ...own, keptUntil: at(400) });
+    expect(await wakeUp()).toEqual(planned(at(300), at(400)));
+    expect(await lease(webhook, "other", at(399), at(465))).toBeUndefined();
   });
 
   test.each<[string, Date | undefined]>([
     ["is not removed", undefined],
     ["is not planned for later", at(300)],
-  ])("when a row has entered since the lease, the wake-up %s: it is due now, without a lease", async (_, next) => {
+  ])("when a row has entered since the lease, the wake-up %s, and the visit keeps it", async (_, next) => {
     await wake(webhook, at(5));
-    expect(await end(next, { probedId: "d" })).toBe(false);
-    expect(await wakeUp()).toEqual({ ...free(), due: at(10).toISOString(), wakes: 2, probed_id: "d" });
+    const before = await wakeUp();
+    expect(await end(next, 1)).toBe(2);
+    expect(await wakeUp()).toEqual(before);
+    expect(await end(next, 2)).toBeUndefined();
+  });
+
+  test("plans the next look whatever has entered, when it does not name what it has seen", async () => {
+    await wake(webhook, at(5));
+    expect(await end(at(1))).toBeUndefined();
+    expect(await wakeUp()).toEqual(planned(at(1)));
   });
 
   test.each<[string, Date | undefined]>([
@@ -180,7 +182,7 @@ describe("the end of a visit", () => {
   ])("does not %s the wake-up that another visit has leased", async (_, next) => {
     await lease(webhook, "other", at(66), at(131));
     const before = await wakeUp();
-    expect(await end(next)).toBe(true);
+    expect(await end(next, 1)).toBeUndefined();
     expect(await wakeUp()).toEqual(before);
   });
 });
@@ -190,7 +192,7 @@ describe("when the SDK repeats", () => {
     await wake(webhook, now);
     await lease(webhook, "own", now, at(65));
   };
-  const end = (next: Date | undefined) => endVisit(webhook, 1, { leaseId: "own", next }, at(10));
+  const end = (next: Date | undefined) => endVisit(webhook, { leaseId: "own", keptUntil: new Date(0) }, next, 1);
 
   test.each<[string, string, () => Promise<unknown>, () => Promise<unknown>, unknown]>([
     [
@@ -200,8 +202,8 @@ describe("when the SDK repeats", () => {
       async () => (await lease(webhook, "own", now, at(65)))?.lease_id,
       "own",
     ],
-    ["the plan of the next look, it is planned", "Update", leased, () => end(at(300)), true],
-    ["the removal of a wake-up, it is removed", "Delete", leased, () => end(undefined), true],
+    ["the plan of the next look, it is planned", "Update", leased, () => end(at(300)), undefined],
+    ["the removal of a wake-up, it is removed", "Delete", leased, () => end(undefined), undefined],
   ])("%s", async (_, command, given, run, result) => {
     await given();
     const sent = loseNextResponse(`${command}ItemCommand`);

@@ -1,4 +1,4 @@
-import { type Entering, enter, enterNew, holdNew, nudge } from "../../../functions/deliveries/backlog.ts";
+import { type Entering, enter, enterNew, holdNew, lookAgain } from "../../../functions/deliveries/backlog.ts";
 import { placeOf } from "../../../functions/deliveries/backlog-store.ts";
 import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
@@ -8,7 +8,6 @@ import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { watchMessages } from "../../support/attempts.ts";
 import { interceptDynamo, interceptSqs, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
-  changeWakeUp,
   givenDelivery,
   givenWaiting,
   givenWebhook,
@@ -232,29 +231,22 @@ test("enterNew returns whether the row is new", async () => {
   expect((await placesOf(webhook)).map(({ entry }) => entry)).toEqual([(await rowOf(delivery)).place]);
 });
 
-describe("nudge", () => {
+describe("a look that is asked for", () => {
+  const lookNow = () => lookAgain(webhook, new Date());
+
   test("lets a worker look now at a line that waits for later", async () => {
     await givenWaiting(webhook, { due: fromNow(3_600) });
     const messages = watchMessages();
-    await nudge(webhook);
+    await lookNow();
     expect(messages).toEqual([work(0)]);
     expect(Date.parse((await wakeUpOf(webhook))?.due ?? "")).toBeLessThanOrEqual(Date.now());
   });
 
-  test.each<[string, () => Promise<unknown>]>([
-    ["nothing waits", async () => {}],
-    ["a look is due already", () => givenWaiting(webhook)],
-  ])("sends nothing when %s", async (_, given) => {
-    await given();
+  test("sends nothing when a look is due already, but counts as an entry, so that a visit looks again", async () => {
+    await givenWaiting(webhook);
     const messages = watchMessages();
-    await nudge(webhook);
+    await lookNow();
     expect(messages).toEqual([]);
-  });
-
-  test("during a visit lets the worker look again", async () => {
-    await givenWaiting(webhook, { due: fromNow(60) });
-    await changeWakeUp(webhook, { lease_id: "visit", lease_until: fromNow(60).toISOString() });
-    await nudge(webhook);
-    expect(Date.parse((await wakeUpOf(webhook))?.due ?? "")).toBeLessThanOrEqual(Date.now());
+    expect(await wakeUpOf(webhook)).toMatchObject({ wakes: 2 });
   });
 });

@@ -1,4 +1,4 @@
-import { findPlaces, placeOf, putPlace } from "../../../functions/deliveries/backlog-store.ts";
+import { placeOf, putPlace } from "../../../functions/deliveries/backlog-store.ts";
 import { change } from "../../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../../functions/deliveries/delivery.ts";
 import * as deliveries from "../../../functions/deliveries/delivery-store.ts";
@@ -10,6 +10,7 @@ import {
   givenWaiting,
   givenWebhook,
   newDelivery,
+  placesOf,
   prepareDeliveries,
   rowOf,
 } from "../../support/deliveries.ts";
@@ -91,7 +92,7 @@ describe("the place that a row leaves", () => {
   beforeEach(async () => {
     row = await givenWaiting(webhook);
   });
-  const places = async () => (await findPlaces(webhook.id, 10)).map(({ entry }) => entry);
+  const places = async () => (await placesOf(webhook)).map(({ entry }) => entry);
 
   test("is removed after the write, and no other place", async () => {
     const next = placeOf(row, new Date(Date.now() + 9_000));

@@ -168,6 +168,12 @@ describe("attempted", () => {
       waiting(one),
       undefined,
     ],
+    [
+      "that began and ended with another one, which failed: a success is no repetition of it",
+      attempted(waiting(), success, { status: "succeeded" }),
+      waiting(one),
+      rowOf({ attempts: [failure, { ...success, number: 2 }], attempt_count: 2, status: "succeeded" }),
+    ],
 
     // A row that was not there, or did not wait, when the request began.
     [

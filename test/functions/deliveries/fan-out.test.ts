@@ -328,6 +328,15 @@ describe("for a disabled webhook", () => {
   });
 });
 
+test("an event is received again when a setting of the backlog is not valid", async () => {
+  process.env.DUPLICATE_SECONDS = "soon";
+  try {
+    expect(await publish(eventOf(webhook.project_id))).not.toEqual(allDone);
+  } finally {
+    delete process.env.DUPLICATE_SECONDS;
+  }
+});
+
 describe("an event that was received before", () => {
   /** A repeated delivery: one row, and a message after the time in which the first message usually ends it. */
   async function expectRowFirst(batches: QueueBatch[]): Promise<void> {

@@ -5,7 +5,6 @@ import { find } from "../../../functions/webhooks/webhook-store.ts";
 import { visitLine } from "../../support/attempts.ts";
 import { restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import {
-  changeWakeUp,
   changeWebhook,
   givenDelivery,
   givenWaiting,
@@ -56,7 +55,7 @@ test("the error is that of the last failed probe, whose delivery may be older th
   expect({ state, since }).toEqual({ state: "probing", since: failing_since });
   expect(last_error).toMatchObject({ error_code: "http_status", hint: expect.stringContaining("503") });
   expect(Date.parse(next_probe_at ?? "")).toBeGreaterThan(Date.now());
-  await changeWakeUp(webhook, { probed_id: "expired" });
+  await changeWebhook(webhook, { probed_id: "expired" });
   expect(await healthNow()).toMatchObject({ state: "probing" });
 });
 

@@ -77,7 +77,7 @@ test("markFailing ignores a failure at a URL that has been replaced", async () =
 test("clearFailing removes the whole failure state", async () => {
   const { webhook } = await givenWebhook();
   await markFailing(webhook, first);
-  await claimProbe(webhook, second);
+  await claimProbe(webhook, second, "d");
   await clearFailing(webhook);
   expect(await find(webhook.project_id, webhook.id)).toEqual(webhook);
 });
@@ -86,9 +86,9 @@ test("claimProbe succeeds for one of several senders, for the first and for late
   const { webhook, stored } = await givenWebhook();
   for (const next of [first, second]) {
     const seen = (await stored()) ?? webhook;
-    const claims = await Promise.all(Array.from({ length: 5 }, () => claimProbe(seen, next)));
+    const claims = await Promise.all(Array.from({ length: 5 }, () => claimProbe(seen, next, "d")));
     expect(claims.filter((isClaimed) => isClaimed)).toHaveLength(1);
-    expect(await stored()).toEqual({ ...webhook, probe_at: next });
+    expect(await stored()).toEqual({ ...webhook, probe_at: next, probed_id: "d" });
   }
 });
 
@@ -135,7 +135,7 @@ test("no write recreates a deleted webhook", async () => {
   const failing = { ...webhook, failing_since: first };
   expect(await markFailing(webhook, first)).toBe(false);
   await clearFailing(failing);
-  expect(await claimProbe(webhook, second)).toBe(false);
+  expect(await claimProbe(webhook, second, "d")).toBe(false);
   expect(await disable(webhook, "gone", second)).toBe(false);
   expect(await stored()).toBeUndefined();
 });
@@ -187,8 +187,18 @@ describe("when the response is lost and the SDK sends the write again,", () => {
 
   test.each<[string, Partial<Webhook>, (webhook: Webhook) => Promise<boolean>, Partial<Webhook>]>([
     ["markFailing", {}, (webhook) => markFailing(webhook, first), { failing_since: first }],
-    ["claimProbe, for the first probe,", {}, (webhook) => claimProbe(webhook, second), { probe_at: second }],
-    ["claimProbe, for a later probe,", { probe_at: first }, (row) => claimProbe(row, second), { probe_at: second }],
+    [
+      "claimProbe, for the first probe,",
+      {},
+      (webhook) => claimProbe(webhook, second, "d"),
+      { probe_at: second, probed_id: "d" },
+    ],
+    [
+      "claimProbe, for a later probe,",
+      { probe_at: first },
+      (row) => claimProbe(row, second, "d"),
+      { probe_at: second, probed_id: "d" },
+    ],
     [
       "disable with the reason gone",
       {},
@@ -221,10 +231,10 @@ describe("when the response is lost and the SDK sends the write again,", () => {
 
   test("claimProbe returns false for a sender whose claim of the same time was too late", async () => {
     const { webhook } = await givenWebhook();
-    expect(await claimProbe(webhook, first)).toBe(true);
+    expect(await claimProbe(webhook, first, "d")).toBe(true);
     const sent = loseNextResponse("UpdateItemCommand");
     // The engine rejects both requests. The first rejection is lost.
-    expect(await claimProbe(webhook, first)).toBe(false);
+    expect(await claimProbe(webhook, first, "d")).toBe(false);
     expect(sent.requests).toBe(2);
   });
 });
