@@ -12,7 +12,9 @@ const neededSetting: Record<SendingService, string> = {
   events:
     'its target needs InputPath "$.detail". Without it every event arrives in an envelope and is a dead letter. ' +
     'It also needs MessageGroupId "$.detail.project_id". Without it a busy project delays the events of the others',
-  sns: "its subscription needs raw message delivery. Without it every event arrives in an envelope and is a dead letter",
+  sns:
+    "its subscription needs raw message delivery. Without it every event arrives in an envelope and is a dead letter. " +
+    "Its publishers need to send the project's id as MessageGroupId. Without it a busy project delays the events of the others",
 };
 
 /**

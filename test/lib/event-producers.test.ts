@@ -17,7 +17,7 @@ test("an EventBridge rule must pass the detail of its events and their project, 
   const envelope = "Without it every event arrives in an envelope and is a dead letter.";
   expect(about(ownKey, "The event producer")).toEqual([
     `The event producer ${rule}: its target needs InputPath "$.detail". ${envelope} It also needs MessageGroupId "$.detail.project_id". Without it a busy project delays the events of the others.`,
-    `The event producer ${topic}: its subscription needs raw message delivery. ${envelope}`,
+    `The event producer ${topic}: its subscription needs raw message delivery. ${envelope} Its publishers need to send the project's id as MessageGroupId. Without it a busy project delays the events of the others.`,
   ]);
 });
 
