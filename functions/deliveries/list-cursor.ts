@@ -44,7 +44,7 @@ export interface ListPosition {
 const ID_BYTES = 16;
 const DIGEST_BYTES = 8;
 /** Stands for an absent `after`. */
-const NO_ID = uuidOfHex("0".repeat(2 * ID_BYTES));
+const NO_ID = "00000000-0000-0000-0000-000000000000";
 
 /** Returns the cursor of the page that begins at this position. */
 export function listCursor({ after = NO_ID, reached = {} }: ListPosition, listed: ListedDeliveries): string {
