@@ -20,6 +20,19 @@ part() {
 # fn PREFIX: prints the name of a Lambda function, for example: fn WorkersAttemptsSendFunction
 fn() { part AWS::Lambda::Function "$1"; }
 
+# mappings: prints the event source mapping of each queue: its id, function and state
+mappings() {
+  local id ids
+  ids=$(part AWS::Lambda::EventSourceMapping '') || {
+    echo "mappings: $STACK has no event source mappings here. Check AWS_REGION and your credentials." >&2
+    return 1
+  }
+  for id in $ids; do
+    aws lambda get-event-source-mapping --uuid "$id" --output text --query '[UUID,FunctionArn,State,StateTransitionReason]' ||
+      return
+  done
+}
+
 # ask LOGS MINUTES QUERY: prints the result of a Logs Insights query over the last minutes, for example:
 # ask WorkersAttemptsSendLogs 60 'filter message = "attempt" | limit 5'
 ask() {

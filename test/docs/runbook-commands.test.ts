@@ -600,6 +600,30 @@ will_be status Scheduled Running Running Complete`;
   });
 });
 
+describe("mappings", () => {
+  const mappings = ". docs/runbook/tools.sh; mappings";
+  const setup = `extra() {
+  case "$1 $2" in
+    "cloudformation list-stack-resources") echo "$IDS" ;;
+    "lambda get-event-source-mapping") echo "$4 Enabled" ;;
+  esac
+}
+IDS=$'uuid-1\\tuuid-2'`;
+
+  test("prints the mapping of each queue, whether it is on an alias or on the function", () => {
+    const { code, stdout } = run(mappings, { setup });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "uuid-1 Enabled\nuuid-2 Enabled\n" });
+  });
+
+  test("stops at every error of the AWS CLI", () => expectToStopAtEachFailure(mappings, setup, () => {}));
+
+  test("fails with a message where the stack has none", () => {
+    const { code, stderr } = run(mappings, { setup: `${setup}\nIDS=None` });
+    expect(code).toBe(1);
+    expect(stderr).toContain("mappings: deployment-webhooks-prod has no event source mappings here. Check AWS_REGION");
+  });
+});
+
 test("call passes the credential through stdin, so that no list of processes shows it", () => {
   const curl = `curl() { echo "$*"; cat; }`;
   const { stdout } = run(
