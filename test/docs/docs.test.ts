@@ -152,6 +152,13 @@ test("the documents that give the time and the attempts of the retry schedule gi
   expect(wrong).toEqual([]);
 });
 
+// api.md is generated from the words of the code.
+test.each(pages.filter((path) => path !== "docs/api.md"))("%s uses the field's words for keys and messages", (path) => {
+  const coined =
+    /\bnarrow (key|one|credential)|\bearlier (key|secret)|\b[aA] trust\b|\btrusts that\b|hand-over|wake-up call\b|key (ends|ended)\b/g;
+  expect(page(path).match(coined) ?? []).toEqual([]);
+});
+
 test("docs/decisions.md has at most forty decisions, by theme, each with the rejected alternative", () => {
   const themes = page("docs/decisions.md").split(/^## /m).slice(1);
   const rows = themes.flatMap((theme) => theme.split("\n").filter((line) => /^\| (?!decision \|)/.test(line)));
