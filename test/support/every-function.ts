@@ -60,6 +60,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     reachCaps,
     redeliverAndRecover,
     readLargeRows,
+    listManyKeys,
   ];
   const scenarios = [...api, rejectEvents, replayEvents, ...pipeline];
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
@@ -293,20 +294,27 @@ async function redeliverAndRecover(service: TestService): Promise<void> {
 async function readLargeRows(service: TestService): Promise<void> {
   const { api, path, projectId, webhook } = await newScenario(service);
   const data = { log: "x".repeat(200_000) };
+  const paths: string[] = [];
   for (let count = 0; count < 3; count++) {
-    await givenDelivery(webhook, { status: "succeeded", body: JSON.stringify({ data }) });
+    const { id } = await givenDelivery(webhook, { status: "succeeded", body: JSON.stringify({ data }) });
+    paths.push(`${path}/deliveries/${id}`);
     const message = parseDeploymentEvent(JSON.stringify(eventOf(projectId, { data })));
     if (!message.ok) throw new Error(message.reason);
     await events.insert(message.event, new Date(), randomUUID());
   }
   const project = `/v1/projects/${projectId}`;
-  for (const list of [
-    path,
-    `${path}/deliveries`,
-    `${path}/stats`,
-    ...["deliveries", "events", "webhooks"].map((name) => `${project}/${name}`),
-  ]) {
-    await expectStatus(api.get(list), 200);
+  const lists = ["deliveries", "events", "webhooks"].map((name) => `${project}/${name}`);
+  for (const read of [path, `${path}/deliveries`, `${path}/stats`, ...lists, ...paths]) {
+    await expectStatus(api.get(read), 200);
+  }
+}
+
+/** Lists so many keys of a user and of a service account that the list is charged. */
+async function listManyKeys(service: TestService): Promise<void> {
+  const { admin, path } = await newServiceAccount(service);
+  for (const keys of ["/v1/api-keys", `${path}/api-keys`]) {
+    for (let count = 0; count < 26; count++) await expectStatus(admin.api.post(keys, { name: "ci" }), 201);
+    await expectStatus(admin.api.get(keys), 200);
   }
 }
 
