@@ -1,0 +1,417 @@
+import { join } from "node:path";
+import { jest } from "@jest/globals";
+import {
+  browser,
+  click,
+  count,
+  elapse,
+  enter,
+  open,
+  shows,
+  textOf,
+  textsOf,
+  until,
+} from "../../support/browser-page.ts";
+
+/* What the console shows when the API responds slowly, with errors or page by page. The API is a stub in place of `fetch`. */
+interface Sent {
+  method: string;
+  path: string;
+  query: Record<string, string>;
+  // biome-ignore lint/suspicious/noExplicitAny: the shape is what is under test
+  body: any;
+  signal: AbortSignal | undefined;
+}
+interface Preact {
+  h(component: unknown, props: object): unknown;
+  render(node: unknown, parent: unknown): void;
+}
+// Not literals, because the modules need the types of a browser, which the tests do not have.
+const source = (file: string) => import(join(import.meta.dirname, "../../../packages/console/src", file));
+const { h, render }: Preact = await import("preact" as string);
+
+let App: unknown;
+let sent: Sent[];
+/** By method and end of the path, such as `GET deliveries`. The last row that matches responds. */
+let routes: [route: string, respond: (request: Sent) => Response | Promise<Response>][];
+
+const now = Date.parse("2026-11-21T12:00:00Z");
+const at = new Date(now).toISOString();
+const [projectId, webhookId] = ["0193a000-0000-7000-8000-00000000d301", "0193b000-0000-7000-8000-00000000d301"];
+const hash = `#/projects/${projectId}/webhooks/${webhookId}`;
+const webhook = {
+  ...{ id: webhookId, project_id: projectId, url: "https://example.com/hook", events: ["deploy.failed"] },
+  ...{ created_at: at, enabled: true, disabled_at: null, disabled_reason: null },
+  health: { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null },
+};
+const deliveryOf = (number: number, status = "succeeded") => ({
+  ...{ id: `0193${String(number).padStart(4, "0")}-0000-7000-8000-00000000d301`, webhook_id: webhookId, status },
+  ...{ event: "deploy.failed", deployment_id: null, test: false, created_at: at, attempt_count: 1 },
+  ...{ waiting_for: null, next_attempt_at: null },
+});
+const attempt = {
+  ...{ number: 1, at, duration_ms: 5, request_count: 1, status_code: 200, error_code: null, hint: null },
+  ...{ response_excerpt: null, trigger: "schedule" },
+};
+
+const json = (data: unknown, headers = {}, status = 200) => new Response(JSON.stringify({ data }), { status, headers });
+const failure = (status: number, code: string, message: string, headers = {}) =>
+  new Response(JSON.stringify({ error: { code, message, request_id: "r-42" } }), { status, headers });
+const respond = (route: string, response: (request: Sent) => Response | Promise<Response>) =>
+  void routes.push([route, response]);
+const sentTo = (route: string) =>
+  sent.filter(({ method, path }) => {
+    const [expected, end] = route.split(" ");
+    return method === expected && path.endsWith(`/${end}`);
+  });
+
+/** Opens the console with a session that ends after an hour. */
+async function start(address = hash, expiresInSeconds = 3600): Promise<void> {
+  const part = (claims: object) => Buffer.from(JSON.stringify(claims)).toString("base64url");
+  browser.stored.set("credential", `${part({})}.${part({ sub: "me", exp: now / 1000 + expiresInSeconds })}.c2ln`);
+  browser.location.hash = address;
+  render(h(App, { apiUrl: "https://api.test", canSendEvents: true }), browser.page.body);
+  await shows("Sign out");
+}
+
+beforeEach(async () => {
+  jest.useFakeTimers({ doNotFake: ["queueMicrotask", "nextTick", "setImmediate"], now });
+  jest.spyOn(Math, "random").mockReturnValue(0);
+  sent = [];
+  routes = [
+    ["GET v1/projects", () => json([{ id: projectId, name: "Shop", role: "admin", created_at: at }])],
+    ["GET v1/api-keys", () => json([])],
+    [`GET ${webhookId}`, () => json(webhook)],
+    ["GET deliveries", () => json([])],
+  ];
+  jest.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    const request = input instanceof Request ? input : new Request(new URL(String(input), "https://api.test/"), init);
+    const { pathname: path, searchParams } = new URL(request.url);
+    const text = await request.text();
+    const each: Sent = {
+      ...{ method: request.method, path, query: Object.fromEntries(searchParams), signal: init?.signal ?? undefined },
+      body: text === "" ? undefined : JSON.parse(text),
+    };
+    sent.push(each);
+    const [, response] = routes.findLast(([route]) => sentTo(route).includes(each)) ?? [];
+    return response?.(each) ?? failure(404, "not_found", `No stub for ${each.method} ${path}.`);
+  });
+  ({ App } = await source("app.tsx"));
+});
+afterEach(async () => {
+  render(null, browser.page.body);
+  await elapse(100);
+  Object.assign(browser, { isOnline: true });
+  browser.page.hidden = false;
+  jest.restoreAllMocks();
+  jest.useRealTimers();
+});
+
+describe("a failed load", () => {
+  test("a 429 is sent again after its Retry-After, which is shown, and also after the client has given up", async () => {
+    let left = 5;
+    respond("GET v1/api-keys", () => {
+      left -= 1;
+      return left < 0 ? json([]) : failure(429, "rate_limited", "Wait.", { "Retry-After": "2" });
+    });
+    await start("#/keys");
+    await shows("Retrying in 2 s.");
+    await elapse(1_500);
+    expect([sentTo("GET v1/api-keys").length, textsOf("alert")]).toEqual([1, []]);
+    await shows("try again in 2 s");
+    expect(sentTo("GET v1/api-keys")).toHaveLength(4);
+    await shows("No API keys yet");
+    expect([sentTo("GET v1/api-keys").length, textsOf("alert")]).toEqual([6, []]);
+  });
+
+  test("an error shows its message, code and request id, the loaded rows stay, and it is retried", async () => {
+    respond("GET deliveries", () => json([deliveryOf(1)]));
+    await start();
+    await until(() => count("tr") === 2);
+    respond("GET deliveries", () => failure(500, "internal_error", "Something went wrong on our side."));
+    await shows("not live");
+    expect(textsOf("alert")).toEqual([
+      expect.stringMatching(/^Something went wrong on our side\. internal_error.*request r-42/),
+    ]);
+    expect(count("tr")).toBe(2);
+    respond("GET deliveries", () => json([deliveryOf(1)]));
+    await until(() => textsOf("alert").length === 0);
+  });
+
+  test("an outage of every load is shown once, and Retry loads everything again", async () => {
+    await start();
+    await shows("No deliveries yet");
+    const fetched = jest.mocked(globalThis.fetch);
+    const stub = fetched.getMockImplementation();
+    fetched.mockRejectedValue(new TypeError("Failed to fetch"));
+    await elapse(6_000);
+    expect(textsOf("alert")).toEqual([expect.stringContaining("Could not reach the service.")]);
+    expect(textOf()).toContain("not live");
+    if (stub) fetched.mockImplementation(stub);
+    sent = [];
+    await click("Retry now");
+    expect(textsOf("alert")).toEqual([]);
+    expect(sent.map(({ path }) => path.split("/").at(-1)).sort()).toEqual([webhookId, "deliveries"].sort());
+  });
+
+  test("a 404 is shown, and not requested again", async () => {
+    respond(`GET ${webhookId}`, () => failure(404, "not_found", "There is no such webhook."));
+    await start();
+    await shows("not_found");
+    await elapse(60_000);
+    expect(sentTo(`GET ${webhookId}`)).toHaveLength(1);
+  });
+
+  test("retries wait for 2, 4, 8, 16 and then 30 seconds, and for a device that is online again not at all", async () => {
+    const times: number[] = [];
+    respond("GET api-keys", () => {
+      times.push(Date.now());
+      return failure(500, "internal_error", "No.");
+    });
+    await start("#/keys");
+    await elapse(95_000);
+    const waits = times.slice(1).map((time, index) => Math.round((time - (times[index] ?? 0)) / 1000));
+    expect(waits.slice(0, 6)).toEqual([2, 4, 8, 16, 30, 30]);
+    const before = times.length;
+    browser.window.dispatchEvent(new Event("online"));
+    await elapse(100);
+    expect(times).toHaveLength(before + 1);
+  });
+});
+
+describe("requests of a screen", () => {
+  test("a closed screen cancels its request in flight, and sends no more", async () => {
+    await start();
+    await shows("No deliveries yet");
+    respond("GET deliveries", ({ signal }) => new Promise((_, reject) => signal?.addEventListener("abort", reject)));
+    sent = [];
+    await until(() => sentTo("GET deliveries").length === 1);
+    const [inFlight] = sentTo("GET deliveries");
+    await open("#/keys");
+    expect(inFlight?.signal?.aborted).toBe(true);
+    sent = [];
+    await elapse(60_000);
+    expect(new Set(sent.map(({ path }) => path))).toEqual(new Set(["/v1/api-keys", "/v1/projects"]));
+  });
+
+  test("a hidden tab sends none, and loads when it is shown again", async () => {
+    await start();
+    await shows("No deliveries yet");
+    browser.page.hidden = true;
+    sent = [];
+    await elapse(60_000);
+    expect(sent).toEqual([]);
+    browser.page.hidden = false;
+    browser.page.dispatchEvent(new Event("visibilitychange"));
+    await elapse(100);
+    expect(sentTo("GET deliveries")).toHaveLength(1);
+  });
+});
+
+test("an action runs once at a time", async () => {
+  const sentEvent = Promise.withResolvers<Response>();
+  respond("POST events", () => sentEvent.promise);
+  await start();
+  for (let clicks = 0; clicks < 2; clicks++) await click("Send deployment event");
+  expect(sentTo("POST events")).toHaveLength(1);
+  sentEvent.resolve(json({}));
+  await shows("deploy.succeeded was added to the queue.");
+  await click("Send deployment event");
+  expect(sentTo("POST events")).toHaveLength(2);
+});
+
+describe("an action that fails", () => {
+  test("ends the session with a 401", async () => {
+    respond(`PATCH ${webhookId}`, () => failure(401, "invalid_api_key", "The API key is not valid."));
+    await start();
+    await click("Disable");
+    await click("Disable webhook");
+    await shows("Your session has ended");
+    expect([...browser.stored]).toEqual([]);
+  });
+
+  test.each([
+    ["a redelivery", ["Redeliver"], "POST redeliver"],
+    ["disabling a webhook", ["Disable", "Disable webhook"], `PATCH ${webhookId}`],
+    ["simulating a deployment", ["Send deployment event"], "POST events"],
+  ])("shows the error of %s, with its request id", async (_, buttons, route) => {
+    const { id } = deliveryOf(1);
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1), payload: {}, attempts: [attempt] }));
+    respond(route, () => failure(409, "conflict", "Not now."));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("Attempt 1");
+    for (const name of buttons) await click(name);
+    await until(() => textsOf("alert").length > 0);
+    expect(textsOf("alert")).toEqual([expect.stringMatching(/^Not now\. conflict .*request r-42$/)]);
+  });
+});
+
+describe("deliveries", () => {
+  test("an attempt whose request was sent twice is marked, and no other", async () => {
+    const { id } = deliveryOf(1);
+    const attempts = [attempt, { ...attempt, number: 2, request_count: 2 }];
+    respond(`GET ${id}`, () => json({ ...deliveryOf(1), payload: {}, attempts }));
+    await start(`${hash}/deliveries/${id}`);
+    await shows("2 requests");
+    expect(textOf().match(/\d requests?\b/g)).toEqual(["2 requests"]);
+  });
+
+  test("are reloaded as many as are shown, up to 100, and the status filter applies to every page", async () => {
+    const lists: Record<string, ReturnType<typeof deliveryOf>[]> = {
+      // The failed ones are newer: rows of another filter that stay would be shown below them.
+      failed: Array.from({ length: 30 }, (_, index) => deliveryOf(9999 - index, "failed")),
+      "": Array.from({ length: 150 }, (_, index) => deliveryOf(5000 - index)),
+    };
+    respond("GET deliveries", ({ query }) => {
+      const list = lists[query.status ?? ""] ?? [];
+      const from = list.findIndex(({ id }) => id === query.cursor) + 1;
+      // A page after a cursor is larger than requested, so that 100 rows need few clicks.
+      const to = from + (query.cursor === undefined ? Number(query.limit) : 60);
+      const link = `<https://api.test/v1/next?cursor=${list[to - 1]?.id}>; rel="next"`;
+      return json(list.slice(from, to), to < list.length ? { Link: link } : {});
+    });
+    const rows = () => count("tr") - 1;
+    const lastQuery = () => sentTo("GET deliveries").at(-1)?.query;
+    await start();
+    await until(() => rows() === 20);
+    expect(lastQuery()).toEqual({ limit: "20" });
+    await click("Load more");
+    await until(() => rows() === 80);
+    await until(() => lastQuery()?.limit === "80");
+    await click("Load more");
+    await until(() => rows() === 140);
+    await until(() => lastQuery()?.limit === "100");
+    expect(lastQuery()).toEqual({ limit: "100" });
+    expect(rows()).toBe(140);
+    lists[""]?.unshift(deliveryOf(5001));
+    await until(() => rows() === 141);
+    await click("Load more");
+    await until(() => rows() === 151);
+
+    await enter("Status", "failed");
+    await open(browser.location.hash);
+    await until(() => rows() === 20);
+    expect(lastQuery()).toEqual({ status: "failed", limit: "20" });
+    await click("Load more");
+    await until(() => rows() === 30);
+    const queries = sentTo("GET deliveries").map(({ query }) => query);
+    expect(queries).toContainEqual({ status: "failed", limit: "20", cursor: lists.failed?.[19]?.id });
+    expect(textOf()).not.toMatch(/d301 succeeded/);
+  });
+
+  test("are sent again oldest first, after a 429 later, and one that is rejected is listed", async () => {
+    respond("GET deliveries", () => json([3, 2, 1].map((number) => deliveryOf(number))));
+    const responses = [
+      failure(429, "rate_limited", "Wait.", { "Retry-After": "1" }),
+      failure(404, "not_found", "There is no such delivery."),
+    ];
+    respond("POST redeliver", () => responses.shift() ?? json({}, {}, 202));
+    await start();
+    await enter("Select all shown", true);
+    await enter(`Select delivery ${deliveryOf(3).id}`, true);
+    await click("Resend 2");
+    await shows("2 deliveries are sent again, oldest first");
+    expect(sentTo("POST redeliver")).toEqual([]);
+    await click("Resend 2");
+    await shows("1 of 2 sent again, 1 rejected.");
+    expect(textOf()).toContain(`${deliveryOf(1).id} There is no such delivery.`);
+    const ids = sentTo("POST redeliver").map(({ path }) => path.split("/").at(-2));
+    expect(ids).toEqual([1, 1, 2].map((number) => deliveryOf(number).id));
+    await click("Cancel");
+    expect(count("dialog")).toBe(0);
+    expect(textOf()).not.toContain("Resend");
+  });
+});
+
+describe("a recovery", () => {
+  beforeEach(() => {
+    const statuses = ["failed", "failed", "held", "succeeded"];
+    // Their ids contain the time of their creation.
+    const id = (index: number) =>
+      deliveryOf(0)
+        .id.replace(/^[\w-]{13}/, now.toString(16).padStart(12, "0").replace(/^.{8}/, "$&-"))
+        .replace("d301", `000${index}`);
+    respond("GET deliveries", ({ query }) =>
+      json(query.limit === "100" ? statuses.map((status, index) => ({ ...deliveryOf(0, status), id: id(index) })) : []),
+    );
+  });
+
+  const countFirst = async (recovered: string) => {
+    await click("Recover…");
+    await click("Count");
+    await shows(recovered);
+  };
+
+  test.each([
+    ["Failed and held", undefined, 3],
+    ["Failed", "failed", 2],
+    ["Held", "held", 1],
+  ])("of the last 24 hours with the choice %s sends the status %s", async (choice, status, total) => {
+    respond("POST recover", () => json({ count: 0, complete: true, next_cursor: null }, {}, 202));
+    await start();
+    await countFirst("3 would be sent again: 2 failed, 1 held.");
+    // Another choice needs another count.
+    await enter("Held", true);
+    await enter(choice, true);
+    await click("Count");
+    await click(`Recover ${total}`);
+    await shows("There were no deliveries to recover.");
+    const since = new Date(now - 24 * 3_600_000).toISOString();
+    expect(sentTo("POST recover").map(({ body }) => body)).toEqual([{ since, ...(status && { status }) }]);
+  });
+
+  test("continues call by call until it is complete, and shows the progress", async () => {
+    const lastCall = Promise.withResolvers<void>();
+    respond("POST recover", async () => {
+      const { length } = sentTo("POST recover");
+      if (length < 3) return json({ count: 500, complete: false, next_cursor: `c${length}` }, {}, 202);
+      await lastCall.promise;
+      return json({ count: 3, complete: true, next_cursor: null }, {}, 202);
+    });
+    await start();
+    await countFirst("3 would be sent again");
+    await click("Recover 3");
+    await shows("1000 sent again so far.");
+    lastCall.resolve();
+    await shows("1003 deliveries are sent again.");
+    const bodies = sentTo("POST recover").map(({ body }) => body);
+    const first = { since: expect.any(String) };
+    expect(bodies).toEqual([first, { ...first, cursor: "c1" }, { ...first, cursor: "c2" }]);
+  });
+
+  test("whose dialog was closed makes no further call, and shows what was sent", async () => {
+    const isClosed = Promise.withResolvers<void>();
+    respond("POST recover", async () => {
+      await isClosed.promise;
+      const complete = sentTo("POST recover").length > 1;
+      return json({ count: 500, complete, next_cursor: complete ? null : "c1" }, {}, 202);
+    });
+    await start();
+    await countFirst("3 would be sent again");
+    await click("Recover 3");
+    await click("Cancel");
+    isClosed.resolve();
+    await shows("500 deliveries are sent again.");
+    await elapse(5_000);
+    expect(sentTo("POST recover")).toHaveLength(1);
+  });
+});
+
+test("a new key: warns before one that may do everything and one that does not end, and offers each permission", async () => {
+  await start("#/keys");
+  await click("New key");
+  await enter("Everything I may do", true);
+  await shows("Who finds this key can do all that you can do");
+  expect(textOf()).not.toContain("All my projects");
+  await enter("Choose permissions", true);
+  await shows("webhooks:write");
+  await shows("audit:read");
+  await enter("Ends after", "never");
+  await shows("The key works until someone revokes it.");
+});
+
+test("the header counts down only the last five minutes of a session", async () => {
+  await start("#/keys", 301);
+  expect(textOf()).not.toContain("session ends in");
+  await shows("session ends in 04:");
+});
