@@ -62,7 +62,7 @@ test("project puts a user into a project and prints its id", async () => {
 test("project --id --role puts another user into the same project as a viewer", async () => {
   const user = randomUUID();
   const options = ["--user", user, "--name", "Demo project", "--id", run.projectId, "--role", "viewer"];
-  expect((await runCommand("project", options, settings)).stdout).toBe(`${run.projectId}\n`);
+  expect((await commandHere("project", options, settings)).stdout).toBe(`${run.projectId}\n`);
   const webhook = { url: receiver.url, events: ["deploy.started"] };
   const { status } = await call(tokenFor(user), `/v1/projects/${run.projectId}/webhooks`, webhook);
   expect(status).toBe(403);
@@ -70,8 +70,8 @@ test("project --id --role puts another user into the same project as a viewer", 
 
 test("project remove takes the user out of the project", async () => {
   const user = randomUUID();
-  const { stdout: id } = await runCommand("project", ["--user", user, "--name", "Shop"], settings);
-  const remove = () => runCommand("project", ["remove", "--user", user, "--id", id.trim()], settings);
+  const { stdout: id } = await commandHere("project", ["--user", user, "--name", "Shop"], settings);
+  const remove = () => commandHere("project", ["remove", "--user", user, "--id", id.trim()], settings);
   expect(await remove()).toEqual({ code: 0, stdout: `${user} removed\n`, stderr: "" });
   expect((await call(tokenFor(user), "/v1/projects")).body.data).toEqual([]);
   expect((await remove()).stdout).toBe(`${user} was not a member\n`);
@@ -91,12 +91,12 @@ async function storedStatuses(webhookId: string): Promise<string[]> {
 
 test("project suspend holds the events of a project, and resume ends that and names what to recover", async () => {
   const user = randomUUID();
-  const id = (await runCommand("project", ["--user", user, "--name", "Shop"], settings)).stdout.trim();
+  const id = (await commandHere("project", ["--user", user, "--name", "Shop"], settings)).stdout.trim();
   const token = tokenFor(user);
   const webhook = { url: "http://127.0.0.1:9/hook", events: ["deploy.started"] };
   const { body } = await call(token, `/v1/projects/${id}/webhooks`, webhook);
   const path = `/v1/projects/${id}/webhooks/${body.data.id}`;
-  const suspended = await runCommand("project", ["suspend", "--id", id], settings);
+  const suspended = await commandHere("project", ["suspend", "--id", id], settings);
   expect(suspended).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^suspended since \S+Z, with 1 webhooks\n$/),
@@ -105,14 +105,14 @@ test("project suspend holds the events of a project, and resume ends that and na
   const since = /since (\S+Z)/.exec(suspended.stdout)?.[1];
   expect((await call(token, path)).body.data.suspended_at).toBe(since);
   expect((await call(token, `${path}/test`, {})).body.error.code).toBe("project_suspended");
-  await runCommand("event", ["--project", id, "--event", "deploy.started"], settings);
+  await commandHere("event", ["--project", id, "--event", "deploy.started"], settings);
   expect((await call(token, `${path}/deliveries`)).body.error.code).toBe("project_suspended");
   await eventually(async () => expect(await storedStatuses(body.data.id)).toEqual(["held"]));
-  const resumed = await runCommand("project", ["resume", "--id", id], settings);
+  const resumed = await commandHere("project", ["resume", "--id", id], settings);
   expect(resumed.stdout).toContain(`was suspended since ${since}\n`);
   expect(resumed.stdout).toContain(`recover --project ${id} --webhook ${body.data.id} --since <time> --status held`);
   expect((await call(token, `${path}/test`, {})).status).toBe(202);
-  expect((await runCommand("project", ["resume", "--id", id], settings)).stdout).toBe("was not suspended\n");
+  expect((await commandHere("project", ["resume", "--id", id], settings)).stdout).toBe("was not suspended\n");
 });
 
 test("keys revoke-all deletes the keys of a user", async () => {
@@ -120,7 +120,7 @@ test("keys revoke-all deletes the keys of a user", async () => {
   const token = tokenFor(user);
   const { key } = (await call(token, "/v1/api-keys", { name: "ci" })).body.data;
   expect((await call(key, "/v1/projects")).status).toBe(200);
-  const revokeAll = () => runCommand("keys", ["revoke-all", "--user", user], settings);
+  const revokeAll = () => commandHere("keys", ["revoke-all", "--user", user], settings);
   expect(await revokeAll()).toEqual({ code: 0, stdout: "1 API key deleted\n", stderr: "" });
   expect((await call(key, "/v1/projects")).body.error.code).toBe("invalid_api_key");
   expect((await revokeAll()).stdout).toBe("0 API keys deleted\n");
@@ -131,7 +131,7 @@ test("event queues a deployment event, and the webhook is called", async () => {
   expect((await call(run.token, `/v1/projects/${run.projectId}/webhooks`, webhook)).status).toBe(201);
   const deployment = randomUUID();
   const options = ["--project", run.projectId, "--event", "deploy.succeeded", "--deployment", deployment];
-  const { code, stdout } = await runCommand("event", [...options, "--url", "https://shop.example.com"], settings);
+  const { code, stdout } = await commandHere("event", [...options, "--url", "https://shop.example.com"], settings);
   expect({ code, stdout }).toEqual({ code: 0, stdout: `queued deploy.succeeded of deployment ${deployment}\n` });
   const [received] = await receiver.waitFor(1);
   expect(JSON.parse(received?.body ?? "")).toMatchObject({
@@ -193,7 +193,7 @@ test("project and event print how to start the service when none is running", as
     ["project", ["--user", "a", "--name", "n"]],
     ["event", ["--project", randomUUID(), "--event", "deploy.failed"]],
   ] as const) {
-    const { code, stderr } = await runCommand(file, [...args], nowhere);
+    const { code, stderr } = await commandHere(file, [...args], nowhere);
     expect(code).toBe(1);
     expect(stderr).toBe(
       `No service is running with the data directory ${nowhere.DATA_DIR}. ` +

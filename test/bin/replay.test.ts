@@ -48,7 +48,7 @@ async function givenPurgedEvents(count: number): Promise<void> {
 }
 
 const since = () => new Date(Date.now() - 60_000).toISOString();
-const replay = (...args: string[]) => runCommand("replay", args, settings);
+const replay = (...args: string[]) => commandHere("replay", args, settings);
 
 test("creates the missing deliveries, prints how many, and creates none the second time", async () => {
   await givenPurgedEvents(2);
@@ -95,7 +95,7 @@ test("names an event that cannot be read, replays the others and exits with 1", 
 test("with --stage prints the command for that stage, and needs no running service", async () => {
   const at = since();
   const nowhere = { DATA_DIR: freshDataDir() };
-  const { code, stdout } = await runCommand(
+  const { code, stdout } = await commandHere(
     "replay",
     ["--project", projectId, "--since", at, "--stage", "prod"],
     nowhere,
@@ -125,7 +125,7 @@ test.each([
 });
 
 test("prints how to start the service when none is running", async () => {
-  const { code, stderr } = await runCommand("replay", ["--project", projectId, "--since", since()], {
+  const { code, stderr } = await commandHere("replay", ["--project", projectId, "--since", since()], {
     DATA_DIR: freshDataDir(),
   });
   expect(code).toBe(1);

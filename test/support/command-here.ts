@@ -1,9 +1,9 @@
 import { jest } from "@jest/globals";
-import type { Finished } from "./local-run.ts";
+import { environment, type Finished } from "./local-run.ts";
 
 /**
- * Runs a program of `bin/` in this process. It costs far less than a process, so it is for arguments that end a program before it
- * calls anything.
+ * Runs a program of `bin/` in this process, which costs far less than a process. Only for programs that call one service per test
+ * file: the clients of the engines are created once.
  */
 export async function commandHere(file: string, args: string[], settings: Record<string, string>): Promise<Finished> {
   const output = { log: "", error: "" };
@@ -13,7 +13,7 @@ export async function commandHere(file: string, args: string[], settings: Record
     }),
   );
   const before = { argv: process.argv, env: process.env };
-  Object.assign(process, { argv: ["node", file, ...args], env: { ...before.env, ...settings } });
+  Object.assign(process, { argv: ["node", file, ...args], env: environment(settings) });
   try {
     const { main }: { main: () => Promise<void> } = await import(`../../bin/commands/${file}.ts`);
     await main();

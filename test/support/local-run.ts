@@ -42,7 +42,7 @@ function leaksOf(dataDir: string): string[] {
 }
 
 /** Returns an environment with only these settings, and free ports. */
-function environment(settings: Settings): NodeJS.ProcessEnv {
+export function environment(settings: Settings): NodeJS.ProcessEnv {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   return { PATH, HOME, NODE_COMPILE_CACHE, PORT: "0", SQS_PORT: "0", ...settings };
 }
