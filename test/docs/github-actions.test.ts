@@ -455,14 +455,28 @@ needs("bash", "curl", "jq").describe("use-the-api.yml, run", () => {
     expect(await webhooks()).toHaveLength(1);
   });
 
-  test("does not create a second webhook when a create took effect despite its 503", async () => {
+  /** Answers the first request of a method with 503, although it took effect. */
+  const tookEffect = (tampered: string): Tampering => {
     let isFirst = true;
     const response = (received: { status: number; body: string }, { method }: ProxiedRequest) => {
-      if (method !== "POST" || !isFirst) return;
+      if (method !== tampered || !isFirst) return;
       isFirst = false;
       Object.assign(received, busy(503, "service_unavailable"));
     };
-    const { code, requests } = await runJob(["create"], { tampering: { response } });
+    return { response };
+  };
+
+  test.each(["delete", "create"])("%s goes on when a delete took effect despite its 503", async (id) => {
+    await runJob(["create"]);
+    const [before] = await webhooks();
+    expect((await runJob([id], { tampering: tookEffect("DELETE") })).code).toBe(0);
+    const after = await webhooks();
+    expect(after).toHaveLength(id === "create" ? 1 : 0);
+    expect(after[0]?.id).not.toBe(before.id);
+  });
+
+  test("does not create a second webhook when a create took effect despite its 503", async () => {
+    const { code, requests } = await runJob(["create"], { tampering: tookEffect("POST") });
     expect(code).toBe(0);
     expect(await webhooks()).toHaveLength(1);
     expect(output()).toMatch(/^secret=whsec_[0-9a-f]{64}\n$/);
