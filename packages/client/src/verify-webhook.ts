@@ -1,4 +1,6 @@
 import type { components } from "./schema.d.ts";
+import { type Bytes, concat, fromBase64, fromHex, fromText, toHex } from "./verify/bytes.ts";
+import { sha256 } from "./verify/hashes.ts";
 
 /* Verifies the deliveries that a receiver gets, with Web Crypto, so that it runs in Node, browsers and edge runtimes. */
 
@@ -84,7 +86,6 @@ export async function verifyWebhook(options: VerifyWebhookOptions): Promise<Veri
   return { id, payload: parse(body) };
 }
 
-type Bytes = Uint8Array<ArrayBuffer>;
 type ReadHeader = (lowerCaseName: string) => string | undefined;
 
 /**
@@ -122,7 +123,7 @@ async function verifyBody(body: Bytes, secrets: readonly string[], header: ReadH
     return hex === undefined ? [] : [fromHex(hex)];
   });
   await requireMatch(secrets.map(fromText), body, macs);
-  return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", body)));
+  return toHex(await sha256(body));
 }
 
 function required(header: ReadHeader, name: string): string {
@@ -188,21 +189,4 @@ function headerReader(headers: VerifyWebhookOptions["headers"]): ReadHeader {
     found.set(key, before === undefined ? text : `${before}, ${text}`);
   }
   return (name) => found.get(name);
-}
-
-const fromText = (text: string): Bytes => new TextEncoder().encode(text);
-
-/** @param text valid base64 */
-const fromBase64 = (text: string): Bytes => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-
-/** @param text valid hex */
-const fromHex = (text: string): Bytes => Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
-
-const toHex = (bytes: Bytes): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-function concat(head: Bytes, tail: Bytes): Bytes {
-  const whole = new Uint8Array(head.length + tail.length);
-  whole.set(head);
-  whole.set(tail, head.length);
-  return whole;
 }

@@ -177,10 +177,15 @@ describe("a signature that was computed incorrectly", () => {
     ],
     ["with secret and body swapped", `sha256=${mac(body, secret).toString("hex")}`, "arguments_swapped"],
     ["for the other header", `v1,${rightStandard.toString("base64")}`, "wrong_header"],
-    ["with another secret", `sha256=${mac(oldSecret, body).toString("hex")}`, "unexplained"],
+    ["with another secret", `sha256=${mac(oldSecret, body).toString("hex")}`, "headers_changed"],
   ])("X-Service-Signature is explained when it is %s", async (_, value, code) => {
     const headers = { ...signed(), "x-service-signature": value };
     expect(codes(await verify(headers))).toEqual({ "X-Service-Signature": [false, code], "webhook-signature": [true] });
+  });
+
+  test.each(["webhook-id", "webhook-timestamp"])("webhook-signature is explained when %s was changed", async (name) => {
+    const changed = { ...signed(), [name]: "1763700000" };
+    expect(codes(await verify(changed))["webhook-signature"]).toEqual([false, "headers_changed"]);
   });
 
   test.each<[string, string, string]>([

@@ -56,9 +56,21 @@ export async function diagnose(
   const present = schemes.filter(({ header }) => headers.has(header.toLowerCase()));
   const verdicts: Verdict[] = [];
   for (const scheme of present) verdicts.push(await diagnoseScheme(scheme, request, secrets, options));
-  if (verdicts.length > 0) return verdicts;
-  return [invalid(serviceSignature.header, [signatureMissing])];
+  if (verdicts.length === 0) return [invalid(serviceSignature.header, [signatureMissing])];
+  const hasValid = verdicts.some(({ isValid }) => isValid);
+  return verdicts.map((verdict) =>
+    hasValid && verdict.findings.some(({ code }) => code === "unexplained")
+      ? { ...verdict, findings: [headersChanged] }
+      : verdict,
+  );
 }
+
+const headersChanged: Finding = {
+  code: "headers_changed",
+  message:
+    "The other signature is valid, so the secret and the body are right: this header, webhook-id or webhook-timestamp is not as it was sent.",
+  fix: "Pass webhook-id, webhook-timestamp and the signatures as they were received.",
+};
 
 const signatureMissing: Finding = {
   code: "signature_missing",

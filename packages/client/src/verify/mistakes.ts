@@ -1,16 +1,5 @@
 import { isExactNumber, parseExactly, stringifyExactly } from "../exact-json.ts";
-import {
-  type Bytes,
-  concat,
-  fromBase64,
-  fromHex,
-  fromLatin1,
-  fromText,
-  toBase64,
-  toHex,
-  toLatin1,
-  toText,
-} from "./bytes.ts";
+import { type Bytes, fromBase64, fromHex, fromLatin1, fromText, toBase64, toHex, toLatin1, toText } from "./bytes.ts";
 import { hmac, sha256 } from "./hashes.ts";
 import { prepend, type Scheme, type SignatureInput, serviceSignature, standardWebhooks } from "./signature-schemes.ts";
 
@@ -39,16 +28,20 @@ export type EncodingChange = (mac: Bytes) => string;
 const verifyRawBytes = "Verify the exact bytes that were received, before any code parses or converts them.";
 const saveRawBytes = "Save the exact bytes of the body, without an editor, echo or copy and paste.";
 
-/** Parses and serializes a JSON body. Numbers keep their digits. Undefined for a body that is not JSON. */
-const reserialize =
-  (serialize: (value: unknown) => string): BodyChange =>
+/** A change of a JSON body; it does not apply to another body. */
+const ifJson =
+  (change: BodyChange): BodyChange =>
   (body) => {
     try {
-      return serialize(parseExactly(toText(body).replace(/^\ufeff/, "")));
+      return change(body);
     } catch {
       return undefined;
     }
   };
+
+/** Parses and serializes a JSON body. Numbers keep their digits. */
+const reserialize = (serialize: (value: unknown) => string): BodyChange =>
+  ifJson((body) => serialize(parseExactly(toText(body).replace(/^\ufeff/, ""))));
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
@@ -89,162 +82,101 @@ const compact = (value: unknown): string => stringifyExactly(value);
 const escapeUnicode = (json: string): string =>
   json.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-const reserialized = (format: string): Finding => ({
-  code: "body_reserialised",
-  message: `The body was parsed and serialized again: the signature matches the same JSON ${format}.`,
-  fix: verifyRawBytes,
+/** Rows with the same code and fix, by their messages. */
+const rows = <Change>(code: string, fix: string, changes: Record<string, Change>): MistakeRow<Change>[] =>
+  Object.entries(changes).map(([message, change]) => ({ code, message, fix, change }));
+
+const whitespace = (code: string, message: string, change: BodyChange): MistakeRow<BodyChange> => ({
+  code,
+  message,
+  fix: saveRawBytes,
+  change,
 });
-const whitespace = (code: string, message: string): Finding => ({ code, message, fix: saveRawBytes });
+const replaced =
+  (pattern: RegExp, by: string): BodyChange =>
+  (body) =>
+    toText(body).replace(pattern, by);
+
+/** The same JSON in another format. */
+const formats: Record<string, BodyChange> = {
+  "without white space": reserialize(compact),
+  "with the separators ', ' and ': '": reserialize(withSpaces),
+  "with the separators ', ' and ': ', and with non-ASCII characters escaped": reserialize((value) =>
+    escapeUnicode(withSpaces(value)),
+  ),
+  "indented with two spaces": reserialize((value) => stringifyExactly(value, 2)),
+  "indented with four spaces": reserialize((value) => stringifyExactly(value, 4)),
+  "indented with tabs": reserialize((value) => stringifyExactly(value, "\t")),
+  "with non-ASCII characters escaped": reserialize((value) => escapeUnicode(compact(value))),
+  "with slashes escaped": reserialize((value) => compact(value).replaceAll("/", "\\/")),
+  "with slashes and non-ASCII characters escaped": reserialize((value) =>
+    escapeUnicode(compact(value)).replaceAll("/", "\\/"),
+  ),
+  "with <, > and & escaped": reserialize((value) =>
+    compact(value).replaceAll(/[<>&]/g, (mark) => `\\u00${mark.charCodeAt(0).toString(16)}`),
+  ),
+  "with sorted keys": reserialize((value) => compact(sortKeys(value))),
+  "with the fields in the order in which they were sent": reserialize((value) => compact(inSendingOrder(value))),
+  "with the fields in the order in which they were sent, url and status first": reserialize((value) =>
+    compact(inSendingOrder(value, ["url", "status"])),
+  ),
+  "with numbers rounded to double precision": ifJson((body) => JSON.stringify(JSON.parse(toText(body)))),
+};
 
 export const bodies: MistakeRow<BodyChange>[] = [
-  {
-    ...whitespace("newline_added", "The body ends with a line break that was not signed."),
-    change: (body) => (/\r?\n$/.test(toText(body)) ? toText(body).replace(/\r?\n$/, "") : undefined),
-  },
-  {
-    ...whitespace("newline_trimmed", "The line break at the end of the signed body is missing."),
-    change: (body) => concat(body, fromText("\n")),
-  },
-  {
-    ...whitespace("newline_trimmed", "The line break (CR LF) at the end of the signed body is missing."),
-    change: (body) => concat(body, fromText("\r\n")),
-  },
-  {
-    ...whitespace("crlf_added", "The line breaks are CR LF, but those of the signed body are LF."),
-    change: (body) => (toText(body).includes("\r\n") ? toText(body).replaceAll("\r\n", "\n") : undefined),
-  },
-  {
-    ...whitespace("crlf_lost", "The line breaks are LF, but those of the signed body are CR LF."),
-    change: (body) => (/[^\r]\n/.test(toText(body)) ? toText(body).replaceAll(/\r?\n/g, "\r\n") : undefined),
-  },
-  {
-    ...whitespace("bom_added", "The body starts with a byte order mark that was not signed."),
-    change: (body) => (toText(body).startsWith("\ufeff") ? body.slice(3) : undefined),
-  },
-  {
-    ...whitespace("bom_lost", "The byte order mark at the start of the signed body is missing."),
-    change: (body) => prepend("\ufeff", body),
-  },
-  {
-    ...whitespace("whitespace_added", "The body is surrounded by white space that was not signed."),
-    change: (body) => toText(body).trim(),
-  },
-  { ...reserialized("without white space"), change: reserialize(compact) },
-  { ...reserialized("with the separators ', ' and ': '"), change: reserialize(withSpaces) },
-  {
-    ...reserialized("with the separators ', ' and ': ', and with non-ASCII characters escaped"),
-    change: reserialize((value) => escapeUnicode(withSpaces(value))),
-  },
-  { ...reserialized("indented with two spaces"), change: reserialize((value) => stringifyExactly(value, 2)) },
-  { ...reserialized("indented with four spaces"), change: reserialize((value) => stringifyExactly(value, 4)) },
-  { ...reserialized("indented with tabs"), change: reserialize((value) => stringifyExactly(value, "\t")) },
-  {
-    ...reserialized("with non-ASCII characters escaped"),
-    change: reserialize((value) => escapeUnicode(compact(value))),
-  },
-  { ...reserialized("with slashes escaped"), change: reserialize((value) => compact(value).replaceAll("/", "\\/")) },
-  {
-    ...reserialized("with slashes and non-ASCII characters escaped"),
-    change: reserialize((value) => escapeUnicode(compact(value)).replaceAll("/", "\\/")),
-  },
-  {
-    ...reserialized("with <, > and & escaped"),
-    change: reserialize((value) =>
-      compact(value).replaceAll(/[<>&]/g, (mark) => `\\u00${mark.charCodeAt(0).toString(16)}`),
-    ),
-  },
-  { ...reserialized("with sorted keys"), change: reserialize((value) => compact(sortKeys(value))) },
-  {
-    ...reserialized("with the fields in the order in which they were sent"),
-    change: reserialize((value) => compact(inSendingOrder(value))),
-  },
-  {
-    ...reserialized("with the fields in the order in which they were sent"),
-    change: reserialize((value) => compact(inSendingOrder(value, ["url", "status"]))),
-  },
-  {
-    ...reserialized("with numbers rounded to double precision"),
-    change: (body) => {
-      try {
-        return JSON.stringify(JSON.parse(toText(body)));
-      } catch {
-        return undefined;
-      }
-    },
-  },
-  {
-    code: "body_stringified_twice",
-    message: "The signature matches the body encoded as a JSON string, in quotes.",
+  whitespace("newline_added", "The body ends with a line break that was not signed.", replaced(/\r?\n$/, "")),
+  whitespace("newline_trimmed", "The line break at the end of the signed body is missing.", replaced(/$/, "\n")),
+  whitespace(
+    "newline_trimmed",
+    "The line break (CR LF) at the end of the signed body is missing.",
+    replaced(/$/, "\r\n"),
+  ),
+  whitespace("crlf_added", "The line breaks are CR LF, but those of the signed body are LF.", replaced(/\r\n/g, "\n")),
+  whitespace(
+    "crlf_lost",
+    "The line breaks are LF, but those of the signed body are CR LF.",
+    replaced(/\r?\n/g, "\r\n"),
+  ),
+  whitespace("bom_added", "The body starts with a byte order mark that was not signed.", replaced(/^\ufeff/, "")),
+  whitespace("bom_lost", "The byte order mark at the start of the signed body is missing.", replaced(/^/, "\ufeff")),
+  whitespace("whitespace_added", "The body is surrounded by white space that was not signed.", (body) =>
+    toText(body).trim(),
+  ),
+  ...Object.entries(formats).map(([format, change]) => ({
+    code: "body_reserialised",
+    message: `The body was parsed and serialized again: the signature matches the same JSON ${format}.`,
     fix: verifyRawBytes,
-    change: (body) => JSON.stringify(toText(body)),
-  },
-  {
-    code: "body_stringified_twice",
-    message: "The body is a JSON string that contains the signed body: it was encoded twice.",
-    fix: verifyRawBytes,
-    change: (body) => {
-      try {
-        const inner: unknown = JSON.parse(toText(body));
-        return typeof inner === "string" ? inner : undefined;
-      } catch {
-        return undefined;
-      }
-    },
-  },
-  {
-    code: "body_base64",
-    message: "The body is base64: the signature matches the decoded body.",
-    fix: "Decode it first. API Gateway and Lambda report this in isBase64Encoded.",
-    change: (body) => (/^[\w+/]+=*\s*$/.test(toText(body)) ? fromBase64(toText(body)) : undefined),
-  },
-  {
-    code: "body_base64",
-    message: "The signature matches the base64 of the body.",
-    fix: "Sign the body itself.",
-    change: (body) => toBase64(body),
-  },
-  {
-    code: "body_wrong_charset",
-    message: "The body was decoded with the wrong character set (Latin-1 or UTF-8).",
-    fix: verifyRawBytes,
-    change: (body) => fromLatin1(toText(body)),
-  },
-  {
-    code: "body_wrong_charset",
-    message: "The signature matches the body decoded as Latin-1 and encoded as UTF-8.",
-    fix: verifyRawBytes,
-    change: (body) => toLatin1(body),
-  },
-  {
-    code: "body_normalised",
-    message: "The body was normalized (Unicode NFC or NFD).",
-    fix: verifyRawBytes,
-    change: (body) => toText(body).normalize("NFC"),
-  },
-  {
-    code: "body_normalised",
-    message: "The body was normalized (Unicode NFC or NFD).",
-    fix: verifyRawBytes,
-    change: (body) => toText(body).normalize("NFD"),
-  },
-  {
-    code: "body_not_read",
-    message: "The signature matches an empty body: the body was already read, or not read yet.",
-    fix: "Read the raw body once, before a body parser reads it.",
-    change: () => "",
-  },
-  {
-    code: "body_not_read",
-    message: "The signature matches {}: the initial value of a body parser that did not run.",
-    fix: "Read the raw body once, before a body parser reads it.",
-    change: () => "{}",
-  },
-  {
-    code: "body_not_text",
-    message: 'The signature matches "[object Object]": a parsed body was converted to text.',
-    fix: verifyRawBytes,
-    change: () => "[object Object]",
-  },
+    change,
+  })),
+  ...rows<BodyChange>("body_stringified_twice", verifyRawBytes, {
+    "The signature matches the body encoded as a JSON string, in quotes.": (body) => JSON.stringify(toText(body)),
+    "The body is a JSON string that contains the signed body: it was encoded twice.": ifJson((body) => {
+      const inner: unknown = JSON.parse(toText(body));
+      return typeof inner === "string" ? inner : undefined;
+    }),
+  }),
+  ...rows<BodyChange>("body_base64", "Decode it first. API Gateway and Lambda report this in isBase64Encoded.", {
+    "The body is base64: the signature matches the decoded body.": (body) =>
+      /^[\w+/]+=*\s*$/.test(toText(body)) ? fromBase64(toText(body)) : undefined,
+  }),
+  ...rows<BodyChange>("body_base64", "Sign the body itself.", {
+    "The signature matches the base64 of the body.": toBase64,
+  }),
+  ...rows<BodyChange>("body_wrong_charset", verifyRawBytes, {
+    "The body was decoded with the wrong character set (Latin-1 or UTF-8).": (body) => fromLatin1(toText(body)),
+    "The signature matches the body decoded as Latin-1 and encoded as UTF-8.": toLatin1,
+  }),
+  ...rows<BodyChange>("body_normalised", verifyRawBytes, {
+    "The body was normalized: the signature matches its Unicode form NFC.": (body) => toText(body).normalize("NFC"),
+    "The body was normalized: the signature matches its Unicode form NFD.": (body) => toText(body).normalize("NFD"),
+  }),
+  ...rows<BodyChange>("body_not_read", "Read the raw body once, before a body parser reads it.", {
+    "The signature matches an empty body: the body was already read, or not read yet.": () => "",
+    "The signature matches {}: the initial value of a body parser that did not run.": () => "{}",
+  }),
+  ...rows<BodyChange>("body_not_text", verifyRawBytes, {
+    'The signature matches "[object Object]": a parsed body was converted to text.': () => "[object Object]",
+  }),
 ];
 
 export const secrets: MistakeRow<SecretChange>[] = [
@@ -276,219 +208,112 @@ export const secrets: MistakeRow<SecretChange>[] = [
 
 const part = (secret: string): string => secret.replace(/^whsec_/, "");
 
-const wrongKey = (message: string, fix: string): Finding => ({ code: "wrong_key", message, fix });
-
-const serviceKey = "The key of X-Service-Signature is the whole secret as text, including whsec_.";
-const standardKey = "The key of webhook-signature is the part after whsec_, decoded as base64.";
+const keyRows = (fix: string, changes: Record<string, KeyChange>) => rows("wrong_key", fix, changes);
 
 export const keysOf = new Map<Scheme, MistakeRow<KeyChange>[]>([
   [
     serviceSignature,
-    [
-      {
-        ...wrongKey("The key is the secret without whsec_.", serviceKey),
-        change: (secret) => fromText(part(secret)),
-      },
-      {
-        ...wrongKey("The key is the part after whsec_ decoded as base64.", serviceKey),
-        change: (secret) => fromBase64(part(secret)),
-      },
-      {
-        ...wrongKey("The key is the part after whsec_ decoded as hex.", serviceKey),
-        change: (secret) => fromHex(part(secret)),
-      },
-      {
-        ...wrongKey("The key is the whole secret decoded as base64.", serviceKey),
-        change: (secret) => fromBase64(secret),
-      },
-      {
-        ...wrongKey("The key is the base64 of the secret.", serviceKey),
-        change: (secret) => fromText(toBase64(fromText(secret))),
-      },
-      {
-        ...wrongKey("The key is the SHA-256 of the secret.", serviceKey),
-        change: (secret) => sha256(fromText(secret)),
-      },
-    ],
+    keyRows("The key of X-Service-Signature is the whole secret as text, including whsec_.", {
+      "The key is the secret without whsec_.": (secret) => fromText(part(secret)),
+      "The key is the part after whsec_ decoded as base64.": (secret) => fromBase64(part(secret)),
+      "The key is the part after whsec_ decoded as hex.": (secret) => fromHex(part(secret)),
+      "The key is the whole secret decoded as base64.": fromBase64,
+      "The key is the base64 of the secret.": (secret) => fromText(toBase64(fromText(secret))),
+      "The key is the SHA-256 of the secret.": (secret) => sha256(fromText(secret)),
+    }),
   ],
   [
     standardWebhooks,
-    [
-      {
-        ...wrongKey("The key is the whole secret as text.", standardKey),
-        change: (secret) => fromText(secret),
-      },
-      {
-        ...wrongKey("The key is the part after whsec_ as text, not decoded.", standardKey),
-        change: (secret) => fromText(part(secret)),
-      },
-      {
-        ...wrongKey("The key is the part after whsec_ decoded as hex.", standardKey),
-        change: (secret) => fromHex(part(secret)),
-      },
-      {
-        ...wrongKey("The key is the whole secret, including whsec_, decoded as base64.", standardKey),
-        change: (secret) => fromBase64(secret),
-      },
-    ],
+    keyRows("The key of webhook-signature is the part after whsec_, decoded as base64.", {
+      "The key is the whole secret as text.": fromText,
+      "The key is the part after whsec_ as text, not decoded.": (secret) => fromText(part(secret)),
+      "The key is the part after whsec_ decoded as hex.": (secret) => fromHex(part(secret)),
+      "The key is the whole secret, including whsec_, decoded as base64.": fromBase64,
+    }),
   ],
 ]);
 
-const wrongContent = (message: string, fix: string): Finding => ({ code: "wrong_content", message, fix });
-const bodyAlone = "X-Service-Signature covers only the body.";
-const idTimeBody = "webhook-signature covers <webhook-id>.<webhook-timestamp>.<body>, including the periods.";
+const contentRows = (fix: string, changes: Record<string, ContentChange>) => rows("wrong_content", fix, changes);
 
 /** What was signed instead of the documented content. */
 export const contentsOf = new Map<Scheme, MistakeRow<ContentChange>[]>([
   [
     serviceSignature,
-    [
-      {
-        ...wrongContent("The signed content is <webhook-id>.<webhook-timestamp>.<body>.", bodyAlone),
-        change: standardWebhooks.content,
-      },
-      {
-        ...wrongContent("The signed content is <timestamp>.<body>.", bodyAlone),
-        change: ({ timestamp, body }) => prepend(`${timestamp}.`, body),
-      },
-    ],
+    contentRows("X-Service-Signature covers only the body.", {
+      "The signed content is <webhook-id>.<webhook-timestamp>.<body>.": standardWebhooks.content,
+      "The signed content is <timestamp>.<body>.": ({ timestamp, body }) => prepend(`${timestamp}.`, body),
+    }),
   ],
   [
     standardWebhooks,
-    [
-      { ...wrongContent("The signed content is only the body.", idTimeBody), change: ({ body }) => body },
-      {
-        ...wrongContent("The signed content is <timestamp>.<body>, without the id.", idTimeBody),
-        change: ({ timestamp, body }) => prepend(`${timestamp}.`, body),
-      },
-      {
-        ...wrongContent("The signed content is <id>.<body>, without the timestamp.", idTimeBody),
-        change: ({ id, body }) => prepend(`${id}.`, body),
-      },
-      {
-        ...wrongContent("The signed content is <timestamp>.<id>.<body>: id and timestamp are swapped.", idTimeBody),
-        change: ({ id, timestamp, body }) => prepend(`${timestamp}.${id}.`, body),
-      },
-      {
-        ...wrongContent("The signed content has no periods between its parts.", idTimeBody),
-        change: ({ id, timestamp, body }) => prepend(`${id}${timestamp}`, body),
-      },
-      {
-        ...wrongContent("The timestamp is in milliseconds, but the signed timestamp is in seconds.", idTimeBody),
-        change: ({ id, timestamp, body }) =>
-          /^\d{13}$/.test(timestamp) ? prepend(`${id}.${timestamp.slice(0, 10)}.`, body) : undefined,
-      },
-      {
-        ...wrongContent("The signed timestamp is in milliseconds.", idTimeBody),
-        change: ({ id, timestamp, body }) => prepend(`${id}.${timestamp}000.`, body),
-      },
-    ],
+    contentRows("webhook-signature covers <webhook-id>.<webhook-timestamp>.<body>, including the periods.", {
+      "The signed content is only the body.": ({ body }) => body,
+      "The signed content is <timestamp>.<body>, without the id.": ({ timestamp, body }) =>
+        prepend(`${timestamp}.`, body),
+      "The signed content is <id>.<body>, without the timestamp.": ({ id, body }) => prepend(`${id}.`, body),
+      "The signed content is <timestamp>.<id>.<body>: id and timestamp are swapped.": ({ id, timestamp, body }) =>
+        prepend(`${timestamp}.${id}.`, body),
+      "The signed content has no periods between its parts.": ({ id, timestamp, body }) =>
+        prepend(`${id}${timestamp}`, body),
+      "The timestamp is in milliseconds, but the signed timestamp is in seconds.": ({ id, timestamp, body }) =>
+        /^\d{13}$/.test(timestamp) ? prepend(`${id}.${timestamp.slice(0, 10)}.`, body) : undefined,
+      "The signed timestamp is in milliseconds.": ({ id, timestamp, body }) => prepend(`${id}.${timestamp}000.`, body),
+    }),
   ],
 ]);
 
 export const macs: MistakeRow<MacChange>[] = [
-  {
-    code: "wrong_algorithm",
-    message: "The signature uses SHA-1.",
-    fix: "Use HMAC-SHA-256.",
-    change: (key, content) => hmac(key, content, "SHA-1"),
-  },
-  {
-    code: "wrong_algorithm",
-    message: "The signature uses SHA-512.",
-    fix: "Use HMAC-SHA-256.",
-    change: (key, content) => hmac(key, content, "SHA-512"),
-  },
-  {
-    code: "no_hmac",
-    message: "The signature is a plain SHA-256 of the body, without the secret.",
-    fix: "Use HMAC-SHA-256 with the secret as the key.",
-    change: (_key, content) => sha256(content),
-  },
-  {
-    code: "no_hmac",
-    message: "The signature is a plain SHA-256 of the secret followed by the body.",
-    fix: "Use HMAC-SHA-256 with the secret as the key.",
-    change: (key, content) => sha256(key, content),
-  },
-  {
-    code: "arguments_swapped",
-    message: "The arguments are swapped: the body was used as the key.",
-    fix: "Use the secret as the key and the body as the content.",
-    change: (key, content) => hmac(content, key),
-  },
+  ...rows<MacChange>("wrong_algorithm", "Use HMAC-SHA-256.", {
+    "The signature uses SHA-1.": (key, content) => hmac(key, content, "SHA-1"),
+    "The signature uses SHA-512.": (key, content) => hmac(key, content, "SHA-512"),
+  }),
+  ...rows<MacChange>("no_hmac", "Use HMAC-SHA-256 with the secret as the key.", {
+    "The signature is a plain SHA-256 of the body, without the secret.": (_key, content) => sha256(content),
+    "The signature is a plain SHA-256 of the secret followed by the body.": sha256,
+  }),
+  ...rows<MacChange>("arguments_swapped", "Use the secret as the key and the body as the content.", {
+    "The arguments are swapped: the body was used as the key.": (key, content) => hmac(content, key),
+  }),
 ];
 
-const wrongEncoding = (message: string, fix: string): Finding => ({ code: "wrong_encoding", message, fix });
 const lowerHex = "X-Service-Signature is sha256= followed by 64 lower-case hex digits.";
 const v1Base64 = 'Each signature in webhook-signature is "v1," followed by base64 with padding.';
+const withoutPadding = (mac: Bytes) => toBase64(mac).replace(/=+$/, "");
+const hexAsBase64 = (mac: Bytes) => toBase64(fromText(toHex(mac)));
 
 export const encodingsOf = new Map<Scheme, MistakeRow<EncodingChange>[]>([
   [
     serviceSignature,
     [
-      {
-        ...wrongEncoding("The hex digits are in upper case.", lowerHex),
-        code: "upper_case_hex",
-        change: (mac) => `sha256=${toHex(mac).toUpperCase()}`,
-      },
-      {
-        ...wrongEncoding("The prefix sha256= is missing.", lowerHex),
-        code: "prefix_missing",
-        change: (mac) => toHex(mac),
-      },
-      {
-        ...wrongEncoding("The prefix is not sha256=.", lowerHex),
-        code: "prefix_missing",
-        change: (mac) => `v1,${toHex(mac)}`,
-      },
-      {
-        ...wrongEncoding("The signature is base64 instead of hex.", lowerHex),
-        change: (mac) => `sha256=${toBase64(mac)}`,
-      },
-      {
-        ...wrongEncoding("The signature is base64 instead of hex, and lacks sha256=.", lowerHex),
-        change: (mac) => toBase64(mac),
-      },
-      {
-        ...wrongEncoding("The signature is the base64 of the hex digits.", lowerHex),
-        change: (mac) => `sha256=${toBase64(fromText(toHex(mac)))}`,
-      },
+      ...rows<EncodingChange>("upper_case_hex", lowerHex, {
+        "The hex digits are in upper case.": (mac) => `sha256=${toHex(mac).toUpperCase()}`,
+      }),
+      ...rows<EncodingChange>("prefix_missing", lowerHex, {
+        "The prefix sha256= is missing.": toHex,
+        "The prefix is not sha256=.": (mac) => `v1,${toHex(mac)}`,
+      }),
+      ...rows<EncodingChange>("wrong_encoding", lowerHex, {
+        "The signature is base64 instead of hex.": (mac) => `sha256=${toBase64(mac)}`,
+        "The signature is base64 instead of hex, and lacks sha256=.": toBase64,
+        "The signature is the base64 of the hex digits.": (mac) => `sha256=${hexAsBase64(mac)}`,
+      }),
     ],
   ],
   [
     standardWebhooks,
     [
-      {
-        ...wrongEncoding('The version prefix "v1," is missing.', v1Base64),
-        code: "prefix_missing",
-        change: (mac) => toBase64(mac),
-      },
-      {
-        ...wrongEncoding('The version prefix is "v1=" instead of "v1,".', v1Base64),
-        code: "prefix_missing",
-        change: (mac) => `v1=${toBase64(mac)}`,
-      },
-      {
-        ...wrongEncoding("The signature is hex instead of base64.", v1Base64),
-        change: (mac) => `v1,${toHex(mac)}`,
-      },
-      {
-        ...wrongEncoding('The signature is hex instead of base64, and lacks the version prefix "v1,".', v1Base64),
-        change: (mac) => toHex(mac),
-      },
-      {
-        ...wrongEncoding("The signature is base64url, with - and _.", v1Base64),
-        change: (mac) => `v1,${toBase64(mac).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`,
-      },
-      {
-        ...wrongEncoding("The padding (=) at the end of the base64 is missing.", v1Base64),
-        change: (mac) => `v1,${toBase64(mac).replace(/=+$/, "")}`,
-      },
-      {
-        ...wrongEncoding("The signature is the base64 of the hex digits.", v1Base64),
-        change: (mac) => `v1,${toBase64(fromText(toHex(mac)))}`,
-      },
+      ...rows<EncodingChange>("prefix_missing", v1Base64, {
+        'The version prefix "v1," is missing.': toBase64,
+        'The version prefix is "v1=" instead of "v1,".': (mac) => `v1=${toBase64(mac)}`,
+      }),
+      ...rows<EncodingChange>("wrong_encoding", v1Base64, {
+        "The signature is hex instead of base64.": (mac) => `v1,${toHex(mac)}`,
+        'The signature is hex instead of base64, and lacks the version prefix "v1,".': toHex,
+        "The signature is base64url, with - and _.": (mac) =>
+          `v1,${withoutPadding(mac).replaceAll("+", "-").replaceAll("/", "_")}`,
+        "The padding (=) at the end of the base64 is missing.": (mac) => `v1,${withoutPadding(mac)}`,
+        "The signature is the base64 of the hex digits.": (mac) => `v1,${hexAsBase64(mac)}`,
+      }),
     ],
   ],
 ]);
