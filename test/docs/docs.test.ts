@@ -197,7 +197,7 @@ test("no two commands in a row stand in two pages: a block of commands has one p
 test("the ways to try a receiver on one's machine stand in one page", () => {
   const naming = (command: string) => pages.filter((path) => page(path).includes(command));
   expect(naming("svc listen --forward http")).toEqual(["docs/webhooks.md"]);
-  expect(naming("svc listen --webhook")).toEqual(["docs/webhooks.md"]);
+  expect(naming("svc listen --port 4000`")).toEqual(["docs/webhooks.md"]);
 });
 
 test("no page and no workflow installs a package of this repository by its name: none is in a registry", () => {

@@ -161,35 +161,6 @@ test("responds with the status code of --status", async () => {
   });
 });
 
-test("--forward forwards body and signatures unchanged, and returns the response", async () => {
-  receiver.respondWith((_, response) => response.writeHead(202).end("noted"));
-  const { listener, sendTest, webhook } = await listening(["--json", "--count", "1", "--forward", receiver.url]);
-  const id = await sendTest();
-  const arrival = JSON.parse((await listener.ended).stdout);
-  const forwarded = receiver.received.find(({ headers }) => headers["webhook-id"] === id);
-  expect(forwarded?.headers.host).toBe(new URL(receiver.url).host);
-  expect(forwarded?.body).toBe(arrival.body);
-  expect(forwarded?.headers["x-service-signature"]).toBe(arrival.headers["x-service-signature"]);
-  await eventually(async () => {
-    const { data } = (await api.get(`${webhook}/deliveries/${id}`)).body;
-    expect(data.attempts).toMatchObject([{ status_code: 202, response_excerpt: "noted" }]);
-  });
-});
-
-test("responds with 502 when the --forward URL is not reachable", async () => {
-  const { listener, sendTest } = await listening([
-    "--json",
-    "--count",
-    "1",
-    "--forward",
-    `http://127.0.0.1:${await freePort()}/`,
-  ]);
-  await sendTest();
-  const { stdout, stderr } = await listener.ended;
-  expect(JSON.parse(stdout)).toMatchObject({ answered: 502 });
-  expect(stderr).toContain("(ECONNREFUSED)");
-});
-
 test("accepts a body of 1 MiB and rejects a larger one with 413", async () => {
   const { url } = await listening([]);
   const post = (bytes: number) => fetch(url, { method: "POST", body: "x".repeat(bytes) });
@@ -231,28 +202,6 @@ test("listens on the loopback address only, and reports a port that is in use", 
     code: 1,
     stderr: expect.stringContaining(`Could not listen on port ${port}: it is already in use`),
   });
-});
-
-const webhooksOf = async (project: string) => (await api.get(`/v1/projects/${project}/webhooks`)).body.data;
-
-test("--webhook receives the deliveries of a webhook that is deleted when it is interrupted", async () => {
-  const listener = startSvc(["listen", "--webhook", "--project", projectId, "--json"], { env: signedIn });
-  running.push(listener);
-  await eventually(() => expect(listener.stderr()).toContain("Listening on"));
-  const url = /http:\/\/127\.0\.0\.1:\d+\//.exec(listener.stderr())?.[0];
-  const isOwn = (webhook: { url: string }) => webhook.url === url;
-  const webhook = (await webhooksOf(projectId)).find(isOwn);
-  expect(webhook.events).toEqual(["deploy.started", "deploy.succeeded", "deploy.failed"]);
-  await publish(eventOf(projectId));
-  await eventually(() => expect(listener.stdout()).toContain("\n"));
-  expect(JSON.parse(listener.stdout())).toMatchObject({
-    headers: { "x-service-event": "deploy.started" },
-    signatures: [{ holds: true }, { holds: true }],
-    answered: 200,
-  });
-  listener.child.kill("SIGINT");
-  expect(await listener.ended).toMatchObject({ code: 0, stderr: expect.stringContaining("Deleted the temporary") });
-  expect((await webhooksOf(projectId)).find(isOwn)).toBeUndefined();
 });
 
 test("--forward shows a new signing secret, which verifies what it sends, and stops on SIGINT", async () => {

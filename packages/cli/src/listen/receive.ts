@@ -13,36 +13,16 @@ import { formatVerdict, toVerdictRecord, type VerdictRecord } from "../verify/ve
 export interface ReceiveOptions {
   /** 0 picks a free port. */
   port: number;
-  /** The status code of responses. Not used with `forward`. */
+  /** The status code of responses. */
   status: number;
-  /** Where to forward deliveries; undefined forwards none. */
-  forward: URL | undefined;
   /** Stops after this number of deliveries, with exit code 1 if a signature was invalid. Undefined: runs until Ctrl-C. */
   count: number | undefined;
   secrets: string[];
   json: boolean;
-  /** Makes a service deliver to the URL of this receiver; absent = the user has done so. */
-  subscribe?: (url: string) => Promise<Subscription>;
-}
-
-/** The webhook that delivers to the receiver. */
-export interface Subscription {
-  secrets: string[];
-  /** Ends it. Does not throw. */
-  end(): Promise<void>;
 }
 
 /** Receives deliveries until `count` is reached or Ctrl-C. @throws CommandError when the port cannot be used */
-export async function receive({
-  port,
-  status,
-  forward,
-  count,
-  json,
-  subscribe,
-  ...given
-}: ReceiveOptions): Promise<void> {
-  let { secrets } = given;
+export async function receive({ port, status, count, secrets, json }: ReceiveOptions): Promise<void> {
   const seenIds = new Set<string>();
   let received = 0;
   const handleRequest = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<void> => {
@@ -54,8 +34,7 @@ export async function receive({
     }
     const receivedAt = new Date();
     const headers = textHeaders(request);
-    const reply = forward ? await forwardRequest(forward, method, headers, body) : { status, text: "" };
-    response.writeHead(reply.status).end(reply.text);
+    response.writeHead(status).end();
     const delivery = { headers: new Map(Object.entries(headers)), body };
     const options = { now: receivedAt, toleranceSeconds: TOLERANCE_SECONDS };
     const verdicts = secrets.length === 0 ? [] : await diagnose(delivery, secrets, options);
@@ -66,7 +45,7 @@ export async function receive({
       headers,
       body: body.toString("utf8"),
       signatures: verdicts.map(toVerdictRecord),
-      answered: reply.status,
+      answered: status,
     };
     print(json ? jsonText(record) : formatDelivery(record, verdicts, secrets.length, seenIds));
     received += 1;
@@ -81,19 +60,10 @@ export async function receive({
   try {
     await runUntilInterrupted(async (signal) => {
       const countReached = once(server, "count-reached", { signal });
-      // It is awaited later, and must not be unhandled until then.
-      countReached.catch(() => {});
-      const subscription = await subscribe?.(urlOf(server));
-      try {
-        secrets = subscription?.secrets ?? secrets;
-        // Printed after the signal handlers are installed, because a reader of this line may send a signal at once.
-        const reply = forward ? `forwards to ${forward.href}` : `responds with ${status}`;
-        note(`Listening on ${urlOf(server)} (${reply}). Press Ctrl-C to stop.`);
-        if (secrets.length === 0) note("No signing secret given: signatures are not checked.");
-        await countReached;
-      } finally {
-        await subscription?.end();
-      }
+      // Printed after the signal handlers are installed, because a reader of this line may send a signal at once.
+      note(`Listening on ${urlOf(server)} (responds with ${status}). Press Ctrl-C to stop.`);
+      if (secrets.length === 0) note("No signing secret given: signatures are not checked.");
+      await countReached;
     });
   } finally {
     server.close().closeIdleConnections();
@@ -148,29 +118,6 @@ async function readBounded(request: http.IncomingMessage): Promise<Buffer | unde
 
 const textHeaders = ({ headers }: http.IncomingMessage): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
-
-/** The time that the service waits for a receiver. */
-const FORWARD_TIMEOUT_MS = 15_000;
-/** Headers of the connection (RFC 9110, section 7.6.1), and those that fetch sets itself. */
-const NOT_FORWARDED = /^(connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/;
-
-/** @returns the response of the receiver, or a 502 when there is none */
-async function forwardRequest(url: URL, method: string, headers: Record<string, string>, body: Buffer) {
-  try {
-    const response = await fetch(url, {
-      method,
-      headers: Object.entries(headers).filter(([name]) => !NOT_FORWARDED.test(name)),
-      redirect: "manual",
-      signal: AbortSignal.timeout(FORWARD_TIMEOUT_MS),
-      ...(method !== "GET" && method !== "HEAD" && { body: new Uint8Array(body) }),
-    });
-    return { status: response.status, text: await response.text() };
-  } catch (error) {
-    const { cause, message } = error as Error;
-    note(`Could not reach ${url.href} (${(cause as NodeJS.ErrnoException | undefined)?.code ?? message}).`);
-    return { status: 502, text: "" };
-  }
-}
 
 function formatDelivery(
   { received_at, method, path, headers, body, answered }: ReceivedDelivery,
