@@ -162,7 +162,7 @@ async function askUntil(context: CheckContext, isExpected: (status: number) => b
 
 export const monitoring: CheckGroup = {
   title: "Metrics and alarms",
-  sections: ["The first five minutes", "What monitoring costs"],
+  sections: ["The first five minutes"],
   checks: [
     asCheck({
       claim: "the metrics of this run arrive",

@@ -1,13 +1,12 @@
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { metrics } from "../../functions/manifest/metrics.ts";
 import { deadLetterName, queues } from "../../functions/manifest/queues.ts";
 import { tables } from "../../functions/manifest/tables.ts";
 import { stackName } from "../../lib/names.ts";
 import { stageNamed } from "../../lib/stages.ts";
 import { everyOption } from "../lib/every-option.ts";
-import { type Json, type Resource, SynthesizedStack } from "../lib/synthesized.ts";
+import { SynthesizedStack } from "../lib/synthesized.ts";
 import { notLogged } from "../support/log-queries.ts";
 
 /* The runbook and its scripts name only what exists: alarms, resources, outputs, log fields, files and settings. */
@@ -242,23 +241,6 @@ describe("log queries", () => {
   test.each(queries)("$logs: $query", ({ logs, query }) => {
     expect(notLogged(query, logs === "AccessLog")).toEqual([]);
   });
-});
-
-test("the costs are those of the stack", () => {
-  const isRollback = ({ Properties }: Resource) => Properties.AlarmName.includes("-rollback-");
-  const countRead = (some: Resource[]) =>
-    some.reduce(
-      (count, { Properties }) => count + (Properties.Metrics?.filter(({ MetricStat }: Json) => MetricStat).length ?? 1),
-      0,
-    );
-  const row = (some: Resource[]) => [some.length, countRead(some), (countRead(some) / 10).toFixed(2)];
-  const documented = [
-    ...section("What monitoring costs").matchAll(/\| (\d+) alarms .*?(\d+) metrics.*\$([\d.]+) \|$/gm),
-  ].map(([, count, metricCount, dollars]) => [Number(count), Number(metricCount), dollars]);
-  const fixed = alarms.filter((alarm) => !isRollback(alarm));
-  const hint = "The first two rows of `What monitoring costs` in docs/runbook.md: alarms, metrics, dollars.";
-  expect({ rows: documented, hint }).toEqual({ rows: [row(fixed), row(alarms.filter(isRollback))], hint });
-  expect(runbook).toContain(`| ${Object.keys(metrics).length} metrics of our own`);
 });
 
 test("the limits that open the API again are those of prod", () => {
