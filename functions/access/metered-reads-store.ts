@@ -22,7 +22,7 @@ const MAX_FIRST_ROWS = 3;
  * costs no write. Any other reserves a whole page of the read budget before it reads on, and returns what it has not used
  * at its end. So concurrent requests exceed the budget only by what each reads before its reservation, which is charged to
  * a request that is rejected too.
- * @param spender whose budget: the id of a project, or `user:<id>` for a list of a user
+ * @param spender whose budget: the id of a project, or `user:<id>` for a list that belongs to no project
  * @throws ApiError `rate_limited` with `Retry-After` when the budget does not cover a page
  */
 export async function meteredReads<Result>(

@@ -9,8 +9,8 @@ import { ApiError } from "../platform/errors.ts";
  *
  * Another is for enabling and disabling webhooks: disabling one sends an event to the other webhooks of the project.
  *
- * The third is for reads, and a user has one too, for the list of their API keys. A table has a quota of 40,000 read units a second, and each attempt reads the same tables as the
- * lists. A search that finds little reads many rows.
+ * The third is for reads, and a user has one too, for the lists of their API keys and audit events. A table has a quota of
+ * 40,000 read units a second, and each attempt reads the same tables as the lists. A search that finds little reads many rows.
  */
 
 /**

@@ -1,5 +1,4 @@
-import { QueryCommand } from "@aws-sdk/lib-dynamodb";
-import { dynamo } from "../platform/aws.ts";
+import type { MeteredReads } from "../access/metered-reads-store.ts";
 import { tableName } from "../platform/env.ts";
 import { fields } from "../schema/input.ts";
 import { type Page, page, pageFields } from "../schema/page.ts";
@@ -13,22 +12,26 @@ export const auditQuery = page(fields(pageFields));
  * @returns `nextCursor` is absent on the last page
  */
 export async function listPage(
+  reads: MeteredReads,
   scope: AuditScope,
   { limit, cursor }: Page,
-): Promise<{ items: AuditEvent[]; nextCursor?: string }> {
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
+): Promise<{ items: AuditEvent[]; nextCursor?: string | undefined }> {
+  const items: AuditEvent[] = [];
+  let lastId = cursor;
+  do {
+    const { Items = [], LastEvaluatedKey } = await reads.query({
       TableName: tableName("auditEvents"),
       ConsistentRead: true,
-      KeyConditionExpression: cursor === undefined ? "#scope = :scope" : "#scope = :scope AND id < :cursor",
+      KeyConditionExpression: "#scope = :scope",
       ExpressionAttributeNames: { "#scope": "scope" },
-      ExpressionAttributeValues: { ":scope": scope, ...(cursor !== undefined && { ":cursor": cursor }) },
+      ExpressionAttributeValues: { ":scope": scope },
       ScanIndexForward: false,
-      // One more than requested shows whether there is a next page. 101 events of 2 KB fit into a query's 1 MB.
-      Limit: limit + 1,
-    }),
-  );
-  const items = Items.slice(0, limit) as AuditEvent[];
-  const last = items.at(-1);
-  return Items.length > limit && last ? { items, nextCursor: last.id } : { items };
+      // One more than requested shows whether there is a next page. 101 events of 2 KB are far fewer units than a page's.
+      Limit: limit + 1 - items.length,
+      ...(lastId !== undefined && { ExclusiveStartKey: { scope, id: lastId } }),
+    });
+    items.push(...(Items as AuditEvent[]));
+    lastId = LastEvaluatedKey?.id;
+  } while (lastId !== undefined && items.length <= limit);
+  return { items: items.slice(0, limit), nextCursor: items.length > limit ? items[limit - 1]?.id : undefined };
 }

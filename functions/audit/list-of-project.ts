@@ -1,3 +1,4 @@
+import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, okPage } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { toListItem } from "./audit-event.ts";
@@ -6,8 +7,10 @@ import { auditQuery, listPage } from "./audit-list-store.ts";
 /** Lists what was done to the webhooks, secrets and members of a project, newest first. */
 export const handler = defineEndpoint(endpoints.listProjectAuditEvents, {
   query: auditQuery,
-  async run({ params, query, requestUrl }) {
-    const { items, nextCursor } = await listPage(`project:${params.project_id}`, query);
+  async run({ params: { project_id }, query, requestUrl, now }) {
+    const { items, nextCursor } = await meteredReads(project_id, now, (reads) =>
+      listPage(reads, `project:${project_id}`, query),
+    );
     return okPage(items.map(toListItem), { requestUrl, query, nextCursor });
   },
 });

@@ -316,7 +316,7 @@ export const endpoints = {
     file: "audit/list",
     access: "user",
     permission: "audit:read",
-    uses: [{ tables: { auditEvents: ["Query"] } }],
+    uses: [can.chargeReads, { tables: { auditEvents: ["Query"] } }],
   },
   listProjectAuditEvents: {
     method: "GET",
@@ -324,7 +324,7 @@ export const endpoints = {
     file: "audit/list-of-project",
     access: "admin",
     permission: "audit:read",
-    uses: [{ tables: { auditEvents: ["Query"] } }],
+    uses: [can.chargeReads, { tables: { auditEvents: ["Query"] } }],
   },
   createServiceAccount: {
     method: "POST",

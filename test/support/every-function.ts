@@ -14,6 +14,7 @@ import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { queueUrl } from "../../functions/platform/env.ts";
 import { MAX_WEBHOOKS_PER_PROJECT } from "../../functions/webhooks/webhook.ts";
+import { givenAuditEvents } from "./audit-events.ts";
 import { interceptDynamo, interceptSqs, isCall, isHold } from "./aws-calls.ts";
 import {
   changeWebhook,
@@ -60,7 +61,7 @@ export async function useEveryFunction(service: TestService): Promise<void> {
     reachCaps,
     redeliverAndRecover,
     readLargeRows,
-    listManyKeys,
+    readLongLists,
   ];
   const scenarios = [...api, rejectEvents, replayEvents, ...pipeline];
   const results = await Promise.allSettled(scenarios.map((scenario) => scenario(service)));
@@ -309,9 +310,14 @@ async function readLargeRows(service: TestService): Promise<void> {
   }
 }
 
-/** Lists so many keys of a user and of a service account that the list is charged. */
-async function listManyKeys(service: TestService): Promise<void> {
-  const { admin, path } = await newServiceAccount(service);
+/** Lists so many keys of a user and of a service account, and so many audit events, that the list is charged. */
+async function readLongLists(service: TestService): Promise<void> {
+  const { admin, path, projectId } = await newServiceAccount(service);
+  await givenAuditEvents(`user:${admin.userId}`, 60);
+  await givenAuditEvents(`project:${projectId}`, 60);
+  for (const log of ["/v1/audit-events", `/v1/projects/${projectId}/audit-events`]) {
+    await expectStatus(admin.api.get(`${log}?limit=100`), 200);
+  }
   for (const keys of ["/v1/api-keys", `${path}/api-keys`]) {
     for (let count = 0; count < 26; count++) await expectStatus(admin.api.post(keys, { name: "ci" }), 201);
     await expectStatus(admin.api.get(keys), 200);

@@ -6,6 +6,7 @@ import { parseDeploymentEvent } from "../../../functions/deployments/deployment-
 import { tableName } from "../../../functions/platform/env.ts";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
+import { givenAuditEvents } from "../../support/audit-events.ts";
 import { interceptDynamo, isCall, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { eventOf, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
 import { givenUsedReads, usedReads } from "../../support/request-budget.ts";
@@ -152,6 +153,41 @@ test("one delivery is charged if its row is large, and not shown beyond the budg
   await givenUsedReads(projectId, 5_000);
   expect(errorOf(await get(small))).toEqual({ status: 429, code: "rate_limited" });
 });
+
+test.each(["user", "project"])(
+  "a page of 100 large events of the audit log of a %s is charged, and not shown beyond the budget",
+  async (kind) => {
+    const { userId, api } = service.user();
+    const projectId = await service.project(userId);
+    const scope = kind === "user" ? (`user:${userId}` as const) : (`project:${projectId}` as const);
+    const spender = kind === "user" ? scope : projectId;
+    const path = kind === "user" ? "/v1/audit-events" : `/v1/projects/${projectId}/audit-events`;
+    await givenAuditEvents(scope, 105);
+    const { status, body, headers } = await api.get(`${path}?limit=100`);
+    expect({ status, count: body.data.length, link: headers.get("link") }).toEqual({
+      status: 200,
+      count: 100,
+      link: expect.stringContaining(`cursor=${body.data[99].id}`),
+    });
+    expect(await usedReads(spender)).toBeGreaterThan(50);
+    await givenUsedReads(spender, 5_000);
+    expect(errorOf(await api.get(path))).toEqual({ status: 429, code: "rate_limited" });
+  },
+);
+
+test.each(["all webhooks", "all but the first"])(
+  "a list of 9 webhooks reads at most 250 units, with the largest rows of %s",
+  async (which) => {
+    const { viewer, projectId, webhook } = await newScenario(service);
+    const large = JSON.stringify({ log: "x".repeat(256_000) });
+    await givenRows(webhook, 3, which === "all webhooks" ? large : "{}");
+    for (let count = 0; count < 8; count++) await givenRows((await givenWebhook({ projectId })).webhook, 3, large);
+    expect((await viewer.get(`/v1/projects/${projectId}/webhooks`)).status).toBe(200);
+    const used = await usedReads(projectId);
+    expect(used).toBeGreaterThan(150);
+    expect(used).toBeLessThanOrEqual(250);
+  },
+);
 
 describe("meteredReads", () => {
   const now = new Date("2026-03-01T10:15:40.000Z");
