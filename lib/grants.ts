@@ -34,7 +34,8 @@ export function tablesOf({ tables = {}, queries = [] }: Grants): TableKey[] {
 
 /**
  * Returns the IAM statements that allow exactly the actions in `uses` on exactly these resources, without those for tables
- * of secrets. The permission to read the JWT secret is granted in jwt-secret.ts.
+ * of secrets. They are part of the role: a policy of its own would be one more resource per function. The permission to read
+ * the JWT secret is granted in jwt-secret.ts.
  */
 export function statementsFor(uses: Grants, data: StageResources): PolicyStatement[] {
   const { queries = [], sendsTo = [], rejectsTo = [], publishesTo = [] } = uses;

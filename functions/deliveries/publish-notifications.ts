@@ -34,7 +34,8 @@ type HasTime = () => boolean;
 /**
  * Publishes every notification that is due: to the project's other webhooks that subscribe to it and to the topic of the
  * stage. Only then is its row deleted, so a crash loses none. A repetition is recognized: a delivery by its
- * row, a message of the topic by its `id`. Runs every minute. Concurrent runs are safe.
+ * row, a message of the topic by its `id`. Runs every minute. Concurrent runs are safe. It is not part of the sweep, whose
+ * retries slow subscribers would delay.
  *
  * Does not throw for a notification that fails: its row stays, and the lag shows it, until a retry publishes it or it is
  * given up.

@@ -163,7 +163,8 @@ const REMINDER_DAYS = [30, 7, 1];
 
 /**
  * Returns the next reminder of a key that expires, with the time at which it is due; undefined = none is left. A key has one
- * reminder at a time: when it is published, the next one takes its place.
+ * reminder at a time: when it is published, the next one takes its place. With all three from the start, keys that are
+ * created and deleted would pile up rows.
  */
 export function nextReminder(
   { id, user_id, project_id, expires_at }: { id: string; user_id: string; project_id?: string; expires_at?: string },

@@ -14,7 +14,11 @@ interface Suspendable {
 export const holdsDeliveries = ({ disabled_at, suspended_at }: Suspendable & { disabled_at?: string }): boolean =>
   disabled_at !== undefined || suspended_at !== undefined;
 
-/** @throws ApiError `project_suspended` for a webhook, or the state of a project, that is suspended */
+/**
+ * Rejects what sends, and reads of deliveries, statistics and events: a project is suspended because it uses too much. Its
+ * projects, webhooks, audit log and credentials can be read, so that the owner sees why and can revoke a leaked credential.
+ * @throws ApiError `project_suspended` for a webhook, or the state of a project, that is suspended
+ */
 export function requireNotSuspended({ suspended_at }: Suspendable): void {
   if (suspended_at !== undefined) throw projectSuspended();
 }
