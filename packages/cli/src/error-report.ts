@@ -120,7 +120,7 @@ const adviceByCode: Record<ErrorCode, string | undefined> = {
     "If its secret is lost, replace it: svc keys roll, svc service-accounts roll-key, svc webhooks rotate",
   idempotency_key_reused: "Pass another --idempotency-key, or repeat the first command unchanged.",
   api_key_limit_reached: "Delete a key that is no longer needed: svc keys list",
-  trusted_workflow_limit_reached: "Delete a trust that is no longer needed: svc workflows list",
+  trusted_workflow_limit_reached: "Delete a trusted workflow that is no longer needed: svc workflows list",
   webhook_limit_reached: "Delete a webhook that is no longer needed: svc webhooks list",
   service_account_limit_reached: "Delete a service account that is no longer needed: svc service-accounts list",
   validation_error: "Show the usage of a command: add --help",

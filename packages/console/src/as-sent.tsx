@@ -1,5 +1,5 @@
 import type { Attempt, DeliveryWithAttempts } from "../../client/src/client.ts";
-import { type AttemptHeaders, answerOf, bodyOf, headersOf } from "./attempt-request.ts";
+import { type AttemptHeaders, bodyOf, headersOf, responseOf } from "./attempt-request.ts";
 import { Code } from "./components.tsx";
 import { duration } from "./time.ts";
 
@@ -27,7 +27,7 @@ export function AsSent({ attempt, delivery, url }: AsSentProps) {
       <h4>Response</h4>
       <dl class="ids">
         <dt>Status</dt>
-        <dd>{answerOf(attempt)}</dd>
+        <dd>{responseOf(attempt)}</dd>
         <dt>Duration</dt>
         <dd>{duration(attempt.duration_ms)}</dd>
         <dt>Requests</dt>

@@ -50,5 +50,5 @@ ${headers.map(([name, value]) => `  --header ${quoted(`${name}: ${value}`)} \\\n
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Describes the response to an attempt in a few words: `503`, or the error code if there was none. */
-export const answerOf = ({ status_code, error_code }: Attempt): string =>
+export const responseOf = ({ status_code, error_code }: Attempt): string =>
   status_code === null ? `none (${error_code})` : String(status_code);

@@ -12,7 +12,7 @@ const actions = {
   "api_key.rolled": (named, { overlap_seconds: overlap }) =>
     `rolled the API key ${named}${overlap === 0 ? ", without an overlap" : ""}`,
   "api_key.earlier_ended": (named, { reason }) =>
-    `ended an earlier secret of the API key ${named} before its overlap${because(reason)}`,
+    `revoked a previous secret of the API key ${named} before its overlap was over${because(reason)}`,
   "webhook.created": (named) => `created the webhook ${named}`,
   "webhook.updated": (named, details) => `${verbOf(details)} the webhook ${named}`,
   "webhook.secret_rotated": (named) => `rotated the signing secret of the webhook ${named}`,
@@ -26,12 +26,13 @@ const actions = {
   "member.updated": (named, { role }) => `gave the user ${named} the role ${String(role)}`,
   "member.removed": (named) => `removed the user ${named} from the project`,
   "service_account.created": (named, { role }) => `created the service account ${named} with the role ${String(role)}`,
-  "service_account.removal_begun": (named) => `began to delete the service account ${named}, whose keys ended at once`,
+  "service_account.removal_begun": (named) =>
+    `began to delete the service account ${named}, whose keys were revoked at once`,
   "service_account.deleted": (named) => `deleted the service account ${named} and its API keys`,
   "project.suspended": () => "suspended the project",
   "project.resumed": () => "ended the suspension of the project",
   "trusted_workflow.created": (named) => `trusted the CI workflow ${named}`,
-  "trusted_workflow.deleted": (named) => `ended the trust in the CI workflow ${named}`,
+  "trusted_workflow.deleted": (named) => `deleted the trusted workflow ${named}`,
 } satisfies Record<AuditEvent["action"], (named: string, details: AuditEvent["details"]) => string>;
 
 /** Why the service did something on its own. A reason that this version does not know is shown as it is. */

@@ -3,8 +3,7 @@ import type { AuditEvent, AuditPage, Client } from "../../client/src/client.ts";
 import { actorOf, namesIn, sentenceOf } from "./audit-sentences.ts";
 import { ActionButton, EmptyState, ErrorMessage, Heading, Skeleton, Time } from "./components.tsx";
 import { mergePages } from "./delivery-pages.ts";
-import { useProject } from "./projects.tsx";
-import { ProjectTabs } from "./tabs.tsx";
+import { AdminPage } from "./projects.tsx";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 
@@ -13,7 +12,16 @@ const AUDIT_INTERVAL_MS = 15_000;
 
 /** The audit log, newest first. @param projectId absent = to the user's API keys; set = in the project, for its admins */
 export function Audit({ projectId }: { projectId?: string }) {
-  if (projectId !== undefined) return <ProjectAudit projectId={projectId} />;
+  if (projectId !== undefined) {
+    return (
+      <AdminPage projectId={projectId} chosen="Audit">
+        <p class="lead">
+          What was done to webhooks, members, service accounts and trusted workflows in the last 400 days.
+        </p>
+        <AuditList projectId={projectId} />
+      </AdminPage>
+    );
+  }
   return (
     <>
       <div class="head">
@@ -21,30 +29,6 @@ export function Audit({ projectId }: { projectId?: string }) {
       </div>
       <p class="lead">What was done to your API keys in the last 400 days. Each project has an audit of its own.</p>
       <AuditList projectId={undefined} />
-    </>
-  );
-}
-
-function ProjectAudit({ projectId }: { projectId: string }) {
-  const { project, isAdmin, isKnown } = useProject(projectId);
-  return (
-    <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="#/projects">Projects</a>
-      </nav>
-      <div class="head">
-        <Heading>{project?.name ?? "Project"}</Heading>
-      </div>
-      {isKnown && !isAdmin && <EmptyState title="Only admins of the project see this page" />}
-      {isAdmin && (
-        <>
-          <ProjectTabs projectId={projectId} chosen="Audit" />
-          <p class="lead">
-            What was done to webhooks, members, service accounts and trusted workflows in the last 400 days.
-          </p>
-          <AuditList projectId={projectId} />
-        </>
-      )}
     </>
   );
 }

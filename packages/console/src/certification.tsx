@@ -1,10 +1,9 @@
 import { useState } from "preact/hooks";
 import type { Certification as Report, WebhookRef } from "../../client/src/client.ts";
-import { Badge, ErrorMessage, Skeleton, Time } from "./components.tsx";
-import { FormDialog } from "./dialog.tsx";
+import { Badge, ErrorMessage, Skeleton, Table, Time } from "./components.tsx";
+import { ConfirmDialog } from "./dialog.tsx";
 import { healthHref, withQuery } from "./route.ts";
 import { duration } from "./time.ts";
-import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { checkMeanings } from "./vocabulary.ts";
 
@@ -36,35 +35,25 @@ export function Certification({ webhookRef, isAdmin, certificationId }: Certific
       </p>
       {certificationId !== undefined && <ReportView webhookRef={webhookRef} certificationId={certificationId} />}
       {isOpen && (
-        <CertifyDialog
-          webhookRef={webhookRef}
-          onClose={() => setOpen(false)}
-          onStarted={(id) => {
+        <ConfirmDialog
+          title="Certify this receiver?"
+          verb="Certify"
+          look="primary"
+          act={async (client) => {
+            const { id } = await client.certifyWebhook(webhookRef);
             setOpen(false);
             location.hash = withQuery(healthHref(webhookRef.projectId, webhookRef.webhookId), { certification: id });
           }}
-        />
+          onClose={() => setOpen(false)}
+        >
+          <p>
+            Sends six sample requests to the receiver now, also if the webhook is disabled. Each has the header{" "}
+            <code>X-Service-Probe</code>, and <code>data.test</code> is <code>true</code>. They are no deliveries and
+            change nothing of the webhook.
+          </p>
+        </ConfirmDialog>
       )}
     </section>
-  );
-}
-
-interface CertifyDialogProps {
-  webhookRef: WebhookRef;
-  onClose(): void;
-  onStarted(certificationId: string): void;
-}
-
-function CertifyDialog({ webhookRef, onClose, onStarted }: CertifyDialogProps) {
-  const certify = useAction(async (client) => onStarted((await client.certifyWebhook(webhookRef)).id));
-  return (
-    <FormDialog title="Certify this receiver?" action={certify} verb="Certify" onClose={onClose}>
-      <p>
-        Sends six sample requests to the receiver now, also if the webhook is disabled. Each has the header{" "}
-        <code>X-Service-Probe</code>, and <code>data.test</code> is <code>true</code>. They are no deliveries and change
-        nothing of the webhook.
-      </p>
-    </FormDialog>
   );
 }
 
@@ -101,34 +90,24 @@ function ReportContent({ report: { status, passed, created_at, checks } }: { rep
         </span>
       </p>
       {checks.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Result</th>
-              <th scope="col">Check</th>
-              <th scope="col">Expected</th>
-              <th scope="col">Response</th>
+        <Table columns={["Result", "Check", "Expected", "Response"]}>
+          {checks.map((check) => (
+            <tr key={check.check}>
+              <td>
+                <Badge tone={check.passed ? "good" : "bad"}>{check.passed ? "passed" : "not passed"}</Badge>
+              </td>
+              <td class="breaks">
+                {checkMeanings[check.check] ?? check.check}
+                {check.hint !== null && <p class="hint">{check.hint}</p>}
+              </td>
+              <td data-label="expected">{check.expected}</td>
+              <td data-label="response">
+                {check.status_code ?? check.error_code ?? ""}{" "}
+                {check.duration_ms !== null && <span class="fine">{duration(check.duration_ms)}</span>}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {checks.map((check) => (
-              <tr key={check.check}>
-                <td>
-                  <Badge tone={check.passed ? "good" : "bad"}>{check.passed ? "passed" : "not passed"}</Badge>
-                </td>
-                <td class="breaks">
-                  {checkMeanings[check.check] ?? check.check}
-                  {check.hint !== null && <p class="hint">{check.hint}</p>}
-                </td>
-                <td data-label="expected">{check.expected}</td>
-                <td data-label="response">
-                  {check.status_code ?? check.error_code ?? ""}{" "}
-                  {check.duration_ms !== null && <span class="fine">{duration(check.duration_ms)}</span>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </>
   );

@@ -2,6 +2,7 @@ import { useId } from "preact/hooks";
 import type { WebhookStats } from "../../client/src/client.ts";
 import { Bars, type Buckets, summaryOf, timeOf } from "./bars.tsx";
 import { attemptBars, linesThrough, scaleTop } from "./chart-points.ts";
+import { Table } from "./components.tsx";
 import { duration } from "./time.ts";
 
 const LARGE = { width: 720, height: 120 };
@@ -67,31 +68,22 @@ function StatsTable({ buckets }: { buckets: Buckets }) {
   if (rows.length === 0) return <p class="fine">No attempts.</p>;
   return (
     <>
-      <table>
-        <caption class="visually-hidden">Attempts and response times</caption>
-        <thead>
-          <tr>
-            <th scope="col">From</th>
-            <th scope="col">Attempts</th>
-            <th scope="col">Failed</th>
-            <th scope="col">Median</th>
-            <th scope="col">95 % within</th>
+      <Table
+        caption={<caption class="visually-hidden">Attempts and response times</caption>}
+        columns={["From", "Attempts", "Failed", "Median", "95 % within"]}
+      >
+        {rows.map(({ start, attempts, succeeded, p50_ms, p95_ms }) => (
+          <tr key={start}>
+            <td>
+              <time dateTime={start}>{timeOf(start)}</time>
+            </td>
+            <td data-label="attempts">{attempts}</td>
+            <td data-label="failed">{attempts - succeeded}</td>
+            <td data-label="median">{p50_ms === null ? "none" : duration(p50_ms)}</td>
+            <td data-label="95 %">{p95_ms === null ? "none" : duration(p95_ms)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ start, attempts, succeeded, p50_ms, p95_ms }) => (
-            <tr key={start}>
-              <td>
-                <time dateTime={start}>{timeOf(start)}</time>
-              </td>
-              <td data-label="attempts">{attempts}</td>
-              <td data-label="failed">{attempts - succeeded}</td>
-              <td data-label="median">{p50_ms === null ? "none" : duration(p50_ms)}</td>
-              <td data-label="95 %">{p95_ms === null ? "none" : duration(p95_ms)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       <p class="fine">Periods without attempts are left out.</p>
     </>
   );

@@ -1,4 +1,7 @@
 import { useId } from "preact/hooks";
+import type { WebhookEventName } from "../../client/src/client.ts";
+import { webhookEventNames } from "../../client/src/values.ts";
+import { webhookEventMeanings } from "./vocabulary.ts";
 
 /* Groups of choices in forms. */
 
@@ -38,6 +41,21 @@ export function Checkboxes<Value extends string>(props: CheckboxesProps<Value>) 
     </fieldset>
   );
 }
+
+interface EventCheckboxesProps {
+  chosen: WebhookEventName[];
+  onChange(names: WebhookEventName[]): void;
+}
+
+export const EventCheckboxes = (props: EventCheckboxesProps) => (
+  <Checkboxes
+    legend="Events"
+    values={webhookEventNames}
+    labelOf={(name) => name}
+    meaningOf={(name) => webhookEventMeanings[name]}
+    {...props}
+  />
+);
 
 interface SelectProps<Value extends string> {
   label: string;

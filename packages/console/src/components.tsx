@@ -2,13 +2,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { DeliveryStatus, WebhookEventName, WebhookInList } from "../../client/src/client.ts";
 import { ApiError } from "../../client/src/errors.ts";
-import { webhookEventNames } from "../../client/src/values.ts";
 import { isOutage } from "./outage.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { countdown, relative } from "./time.ts";
 import type { Action } from "./use-action.ts";
 import { useNow } from "./use-now.ts";
-import { type DisabledReason, disabledReasons, statusTones, type Tone, webhookEventMeanings } from "./vocabulary.ts";
+import { type DisabledReason, disabledReasons, statusTones, type Tone } from "./vocabulary.ts";
 
 /* Components that several screens share. */
 
@@ -156,6 +155,44 @@ export function EmptyState({ title, children }: { title: string; children?: Comp
   );
 }
 
+interface ColumnOptions {
+  title: string;
+  /** Whether only screen readers get the title. */
+  isHidden?: boolean;
+  class?: string;
+}
+
+export type Column = string | ColumnOptions;
+
+/** The last column of rows with buttons. */
+export const actionsColumn: Column = { title: "Actions", isHidden: true };
+
+interface TableProps {
+  caption?: ComponentChildren;
+  columns: Column[];
+  /** The rows. */
+  children: ComponentChildren;
+}
+
+export function Table({ caption, columns, children }: TableProps) {
+  const cells = columns.map((each): ColumnOptions => (typeof each === "string" ? { title: each } : each));
+  return (
+    <table>
+      {caption}
+      <thead>
+        <tr>
+          {cells.map(({ title, isHidden, class: name }) => (
+            <th key={title} scope="col" class={name}>
+              {isHidden ? <span class="visually-hidden">{title}</span> : title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  );
+}
+
 interface CodeProps {
   label: string;
   look?: "excerpt";
@@ -298,31 +335,6 @@ export function RadioGroup<Value extends string>({
         <label class="option" key={value}>
           <input type="radio" name={name} checked={value === chosen} onChange={() => onChange(value)} />
           {labelOf ? labelOf(value) : <code>{value}</code>}
-        </label>
-      ))}
-    </fieldset>
-  );
-}
-
-interface EventCheckboxesProps {
-  chosen: WebhookEventName[];
-  onChange(names: WebhookEventName[]): void;
-}
-
-export function EventCheckboxes({ chosen, onChange }: EventCheckboxesProps) {
-  return (
-    <fieldset class="field">
-      <legend>Events</legend>
-      {webhookEventNames.map((name) => (
-        <label class="option" key={name}>
-          <input
-            type="checkbox"
-            checked={chosen.includes(name)}
-            onChange={({ currentTarget: { checked } }) =>
-              onChange(webhookEventNames.filter((each) => (each === name ? checked : chosen.includes(each))))
-            }
-          />
-          <code>{name}</code> <span class="fine">{webhookEventMeanings[name]}</span>
         </label>
       ))}
     </fieldset>

@@ -1,8 +1,9 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Client, Delivery, DeliveryPage, WebhookRef } from "../../client/src/client.ts";
 import { type DeliveryFilters, deliveryFiltersOf } from "./address-filters.ts";
-import { ActionButton, EmptyState, ErrorMessage, Skeleton, StatusBadge, Time } from "./components.tsx";
+import { ActionButton, EmptyState, ErrorMessage, Skeleton, StatusBadge, Table, Time } from "./components.tsx";
 import { mergePages } from "./delivery-pages.ts";
+import { useDialog } from "./dialog.tsx";
 import { DeliveryFilterBar } from "./filter-bar.tsx";
 import { lazy } from "./lazy.tsx";
 import { deliveryHref, projectDeliveriesHref, type Query, webhookHref, withQuery } from "./route.ts";
@@ -46,14 +47,36 @@ interface DeliveryListProps {
 /** Deliveries of a webhook or of a project, newest first, reloaded at an interval. */
 export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }: DeliveryListProps) {
   const { projectId, webhookId } = scope;
-  const { canSendEvents, announce } = useSignedIn();
-  const [open, setOpen] = useState<"recover" | Delivery[]>();
+  const { canSendEvents } = useSignedIn();
   const filters = deliveryFiltersOf(query);
   const href = webhookId === undefined ? projectDeliveriesHref(projectId) : webhookHref(projectId, webhookId);
   const { shown, isLoaded, error, reload, loadMore } = usePages(scope, filters);
   const selection = useSelection(shown);
+  const { dialog, show, close, done } = useDialog(reload);
   const isFiltered = Object.keys(filters).length > 0;
-  const canRecoverHere = isAdmin && canRecover && webhookId !== undefined;
+  const recover =
+    isAdmin && canRecover && webhookId !== undefined
+      ? () =>
+          show(
+            <RecoverDialog
+              webhookRef={{ projectId, webhookId }}
+              onClose={close}
+              onDone={(count) => done(recoveredText(count))}
+            />,
+          )
+      : undefined;
+  const resend = () =>
+    show(
+      <ResendDialog
+        projectId={projectId}
+        deliveries={selection.chosen}
+        onClose={close}
+        onSent={() => {
+          selection.clear();
+          reload();
+        }}
+      />,
+    );
 
   const lastOpenId = useRef(openId);
   useEffect(() => {
@@ -61,7 +84,6 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
     if (openId === undefined && lastOpenId.current !== undefined) document.getElementById(lastOpenId.current)?.focus();
     lastOpenId.current = openId;
   }, [openId]);
-  const close = useCallback(() => setOpen(undefined), []);
 
   return (
     <section class="list" aria-label="Deliveries">
@@ -75,13 +97,13 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
           </label>
         )}
         {isAdmin && selection.chosen.length > 0 && (
-          <button type="button" class="primary small" onClick={() => setOpen(selection.chosen)}>
+          <button type="button" class="primary small" onClick={resend}>
             Resend {selection.chosen.length}
           </button>
         )}
         <span class={error ? "live stale" : "live"}>{error ? "not live" : "live"}</span>
-        {canRecoverHere && (
-          <button type="button" class="plain small" onClick={() => setOpen("recover")}>
+        {recover && (
+          <button type="button" class="plain small" onClick={recover}>
             Recover…
           </button>
         )}
@@ -94,70 +116,61 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
         </EmptyState>
       )}
       {shown.length > 0 && (
-        <table>
-          <thead>
-            <tr>
+        <Table
+          columns={[
+            ...(isAdmin ? [{ title: "Selected", isHidden: true }] : []),
+            "Status",
+            "Event",
+            ...(urls ? ["Webhook"] : []),
+            { title: "Deployment", class: "deployment" },
+            "Attempts",
+            "Created",
+          ]}
+        >
+          {shown.map((delivery) => (
+            <tr key={delivery.id} class={delivery.id === openId ? "linked chosen" : "linked"}>
               {isAdmin && (
-                <th scope="col">
-                  <span class="visually-hidden">Selected</span>
-                </th>
+                <td class="select">
+                  <label>
+                    <span class="visually-hidden">Select delivery {delivery.id}</span>
+                    <input
+                      type="checkbox"
+                      checked={selection.has(delivery)}
+                      onChange={() => selection.toggle(delivery)}
+                    />
+                  </label>
+                </td>
               )}
-              <th scope="col">Status</th>
-              <th scope="col">Event</th>
-              {urls && <th scope="col">Webhook</th>}
-              <th scope="col" class="deployment">
-                Deployment
-              </th>
-              <th scope="col">Attempts</th>
-              <th scope="col">Created</th>
+              <td>
+                <StatusBadge status={delivery.status} />
+              </td>
+              <td>
+                <a
+                  id={delivery.id}
+                  href={withQuery(
+                    deliveryHref(projectId, delivery.webhook_id, delivery.id),
+                    webhookId === undefined ? {} : { ...filters },
+                  )}
+                  aria-current={delivery.id === openId ? "true" : undefined}
+                >
+                  <code>{delivery.event}</code>
+                </a>{" "}
+                {delivery.test && <span class="chip">test</span>}
+              </td>
+              {urls && <td class="webhook">{urls.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>}
+              <td class="deployment">
+                {delivery.deployment_id !== null && <code class="fine">{delivery.deployment_id}</code>}
+              </td>
+              <td class="waits" data-label="attempts">
+                <span class="number">{delivery.attempt_count}</span>
+                <WaitingNote waiting={delivery} />
+              </td>
+              <td data-label="created">
+                <Time at={delivery.created_at} />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {shown.map((delivery) => (
-              <tr key={delivery.id} class={delivery.id === openId ? "linked chosen" : "linked"}>
-                {isAdmin && (
-                  <td class="select">
-                    <label>
-                      <span class="visually-hidden">Select delivery {delivery.id}</span>
-                      <input
-                        type="checkbox"
-                        checked={selection.has(delivery)}
-                        onChange={() => selection.toggle(delivery)}
-                      />
-                    </label>
-                  </td>
-                )}
-                <td>
-                  <StatusBadge status={delivery.status} />
-                </td>
-                <td>
-                  <a
-                    id={delivery.id}
-                    href={withQuery(
-                      deliveryHref(projectId, delivery.webhook_id, delivery.id),
-                      webhookId === undefined ? {} : { ...filters },
-                    )}
-                    aria-current={delivery.id === openId ? "true" : undefined}
-                  >
-                    <code>{delivery.event}</code>
-                  </a>{" "}
-                  {delivery.test && <span class="chip">test</span>}
-                </td>
-                {urls && <td class="webhook">{urls.get(delivery.webhook_id) ?? <span class="fine">deleted</span>}</td>}
-                <td class="deployment">
-                  {delivery.deployment_id !== null && <code class="fine">{delivery.deployment_id}</code>}
-                </td>
-                <td class="waits" data-label="attempts">
-                  <span class="number">{delivery.attempt_count}</span>
-                  <WaitingNote waiting={delivery} />
-                </td>
-                <td data-label="created">
-                  <Time at={delivery.created_at} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       {loadMore && (
         <div class="more">
@@ -165,28 +178,7 @@ export function DeliveryList({ scope, isAdmin, canRecover, openId, query, urls }
           <ErrorMessage error={loadMore.error} />
         </div>
       )}
-      {open === "recover" && webhookId !== undefined && (
-        <RecoverDialog
-          webhookRef={{ projectId, webhookId }}
-          onClose={close}
-          onDone={(count) => {
-            close();
-            announce(recoveredText(count));
-            reload();
-          }}
-        />
-      )}
-      {Array.isArray(open) && (
-        <ResendDialog
-          projectId={projectId}
-          deliveries={open}
-          onClose={close}
-          onSent={() => {
-            selection.clear();
-            reload();
-          }}
-        />
-      )}
+      {dialog}
     </section>
   );
 }

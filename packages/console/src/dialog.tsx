@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Client } from "../../client/src/client.ts";
 import { CopyButton, ErrorMessage } from "./components.tsx";
-import type { Action } from "./use-action.ts";
+import { useSignedIn } from "./signed-in.ts";
+import { type Action, useAction } from "./use-action.ts";
 
 interface DialogProps {
   title: string;
@@ -93,6 +95,39 @@ export function FormDialog({
       </form>
     </Dialog>
   );
+}
+
+interface ConfirmDialogProps extends Pick<FormDialogProps, "title" | "verb" | "look" | "onClose" | "children"> {
+  act(client: Client): Promise<void>;
+}
+
+/** Asks before an action. */
+export function ConfirmDialog({ act, look = "danger", ...props }: ConfirmDialogProps) {
+  return <FormDialog {...props} look={look} action={useAction(act)} />;
+}
+
+/** A dialog that changes something. */
+export interface ChangeDialogProps {
+  onClose(): void;
+  onDone(): void;
+}
+
+/** The open dialog of a screen. @param reload loads what the screen shows */
+export function useDialog(reload: () => void) {
+  const { announce } = useSignedIn();
+  const [dialog, show] = useState<ComponentChildren>();
+  const close = () => show(undefined);
+  return {
+    dialog,
+    show,
+    close,
+    /** Closes the dialog and says what it did. */
+    done(message: string): void {
+      announce(message);
+      close();
+      reload();
+    },
+  };
 }
 
 interface SecretDialogProps {

@@ -1,7 +1,7 @@
 import type { Webhook, WebhookInList, WebhookRef, WebhookStats } from "../../client/src/client.ts";
 import { Certification } from "./certification.tsx";
 import { StatsCharts } from "./chart.tsx";
-import { ErrorMessage, Skeleton, Time } from "./components.tsx";
+import { ErrorMessage, Skeleton, Table, Time } from "./components.tsx";
 import { Age, type Health, HealthBadge } from "./health.tsx";
 import { healthHref, type Query, withQuery } from "./route.ts";
 import { percent } from "./share.ts";
@@ -126,47 +126,28 @@ function Statistics({ stats }: { stats: WebhookStats }) {
       <StatsCharts stats={stats} />
       {attempts > 0 && (
         <div class="columns">
-          <table>
-            <caption>By event</caption>
-            <thead>
-              <tr>
-                <th scope="col">Event</th>
-                <th scope="col">Attempts</th>
-                <th scope="col">Succeeded</th>
+          <Table caption={<caption>By event</caption>} columns={["Event", "Attempts", "Succeeded"]}>
+            {by_event.map(({ event, attempts, succeeded }) => (
+              <tr key={event}>
+                <td>
+                  <code>{event}</code>
+                </td>
+                <td data-label="attempts">{attempts.toLocaleString()}</td>
+                <td data-label="succeeded">{percent(succeeded / attempts)}</td>
               </tr>
-            </thead>
-            <tbody>
-              {by_event.map(({ event, attempts, succeeded }) => (
-                <tr key={event}>
+            ))}
+          </Table>
+          {by_error.length > 0 && (
+            <Table caption={<caption>By error</caption>} columns={["Error", "Attempts"]}>
+              {by_error.map(({ error_code, attempts }) => (
+                <tr key={error_code}>
                   <td>
-                    <code>{event}</code>
+                    <code>{error_code}</code> <span class="fine">{errorMeanings[error_code]}</span>
                   </td>
                   <td data-label="attempts">{attempts.toLocaleString()}</td>
-                  <td data-label="succeeded">{percent(succeeded / attempts)}</td>
                 </tr>
               ))}
-            </tbody>
-          </table>
-          {by_error.length > 0 && (
-            <table>
-              <caption>By error</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Error</th>
-                  <th scope="col">Attempts</th>
-                </tr>
-              </thead>
-              <tbody>
-                {by_error.map(({ error_code, attempts }) => (
-                  <tr key={error_code}>
-                    <td>
-                      <code>{error_code}</code> <span class="fine">{errorMeanings[error_code]}</span>
-                    </td>
-                    <td data-label="attempts">{attempts.toLocaleString()}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            </Table>
           )}
         </div>
       )}

@@ -4,7 +4,7 @@ import { permissions } from "../../client/src/values.ts";
 import { Checkboxes, Select } from "./choices.tsx";
 import { Field, RadioGroup } from "./components.tsx";
 import { FormDialog, SecretDialog } from "./dialog.tsx";
-import { endOf, type Lifetime, lifetimes, type Preset, permissionMeanings, presets } from "./permissions.ts";
+import { expiryOf, type Lifetime, lifetimes, type Preset, permissionMeanings, presets } from "./permissions.ts";
 import { ProjectsContext } from "./projects.tsx";
 import { useAction } from "./use-action.ts";
 
@@ -43,7 +43,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
   const chosen = choice === "everything" ? undefined : choice === "custom" ? custom : presets[choice];
   const hasProjects = serviceAccount === undefined && choice !== "everything" && !isForAll;
   const submit = useAction(async (client) => {
-    const expires_at = endOf(lifetime, Date.now());
+    const expires_at = expiryOf(lifetime, Date.now());
     const body: CreateApiKey = {
       name,
       ...(chosen && { permissions: [...chosen] }),
@@ -118,7 +118,7 @@ export function KeyForm({ title, serviceAccount, create, onClose, onCreated }: K
           {isTooMany && <p class="problem">A key can be limited to at most {MAX_PROJECTS} projects.</p>}
         </>
       )}
-      <Select label="Ends after" labels={lifetimes} chosen={lifetime} onChange={(value) => setLifetime(value)} />
+      <Select label="Expires after" labels={lifetimes} chosen={lifetime} onChange={(value) => setLifetime(value)} />
       {lifetime === "never" && <p class="note warning">The key works until someone revokes it.</p>}
     </FormDialog>
   );

@@ -5,7 +5,7 @@ import { presetOf } from "./permissions.ts";
 import { ProjectsContext } from "./projects.tsx";
 import { useNow } from "./use-now.ts";
 
-/** The permissions, projects and end of a key. @param owner whose rights a key without limits has */
+/** The permissions and projects of a key. @param owner whose rights a key without limits has */
 export function KeyLimits({ apiKey, owner }: { apiKey: ApiKey; owner: string }) {
   const { data: projects = [] } = useContext(ProjectsContext);
   const { permissions, project_ids } = apiKey;
@@ -21,10 +21,10 @@ export function KeyLimits({ apiKey, owner }: { apiKey: ApiKey; owner: string }) 
   );
 }
 
-export function KeyEnd({ expires_at }: Pick<ApiKey, "expires_at">) {
+export function KeyExpiry({ expires_at }: Pick<ApiKey, "expires_at">) {
   const now = useNow();
   if (expires_at === undefined) return <span class="fine">never</span>;
-  if (Date.parse(expires_at) <= now) return <Badge tone="bad">ended</Badge>;
+  if (Date.parse(expires_at) <= now) return <Badge tone="bad">expired</Badge>;
   return <Time at={expires_at} />;
 }
 

@@ -40,7 +40,7 @@ export function presetOf(chosen: readonly Permission[]): Preset | undefined {
 
 const DAY_MS = 24 * 3600_000;
 
-/** When a new key ends. The API accepts at most 366 days. */
+/** When a new key expires. The API accepts at most 366 days. */
 export const lifetimes = {
   "30": "30 days",
   "90": "90 days",
@@ -50,6 +50,6 @@ export const lifetimes = {
 };
 export type Lifetime = keyof typeof lifetimes;
 
-/** Returns the end of a key, ISO 8601; undefined = never. @param now epoch milliseconds */
-export const endOf = (lifetime: Lifetime, now: number): string | undefined =>
+/** Returns when a key expires, ISO 8601; undefined = never. @param now epoch milliseconds */
+export const expiryOf = (lifetime: Lifetime, now: number): string | undefined =>
   lifetime === "never" ? undefined : new Date(now + Number(lifetime) * DAY_MS).toISOString();

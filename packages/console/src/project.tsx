@@ -1,18 +1,9 @@
 import { useState } from "preact/hooks";
 import type { CreatedWebhook, WebhookEventName } from "../../client/src/client.ts";
-import {
-  Badge,
-  EmptyState,
-  ErrorMessage,
-  EventCheckboxes,
-  Events,
-  Field,
-  Heading,
-  Skeleton,
-  Time,
-} from "./components.tsx";
+import { EventCheckboxes } from "./choices.tsx";
+import { Badge, EmptyState, ErrorMessage, Events, Field, Heading, Skeleton, Table, Time } from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
-import { FormDialog, SecretDialog } from "./dialog.tsx";
+import { FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
 import { HealthBadge, ListSparkline, useListStats } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
@@ -49,8 +40,26 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
     (client) => client.listWebhooks(projectId),
     () => WEBHOOKS_INTERVAL_MS,
   );
-  const [open, setOpen] = useState<"create" | CreatedWebhook>();
-  const close = () => setOpen(undefined);
+  const { dialog, show, close } = useDialog(reload);
+  const openForm = () =>
+    show(
+      <CreateWebhookDialog
+        projectId={projectId}
+        onClose={close}
+        onCreated={({ id, secret }) => {
+          revealedSecrets.set(id, secret);
+          reload();
+          show(
+            <SecretDialog title="The webhook's signing secret" label="Secret" secret={secret} onClose={close}>
+              <p class="fine">
+                The receiver uses it to verify deliveries.{" "}
+                <a href={verifyHref(projectId, id)}>Show code with this secret</a>
+              </p>
+            </SecretDialog>,
+          );
+        }}
+      />,
+    );
   const isReady = webhooks !== undefined && isKnown;
   const stats = useListStats(projectId, view === "webhooks" ? webhooks : undefined);
 
@@ -63,7 +72,7 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         <Heading>{project?.name ?? "Project"}</Heading>
         {project && !isAdmin && <Badge tone="neutral">Read-only (viewer)</Badge>}
         {isAdmin && (
-          <button type="button" class="primary" onClick={() => setOpen("create")}>
+          <button type="button" class="primary" onClick={openForm}>
             New webhook
           </button>
         )}
@@ -89,58 +98,29 @@ export function ProjectScreen({ projectId, view, query }: ProjectScreenProps) {
         </EmptyState>
       )}
       {isReady && view === "webhooks" && webhooks.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">URL</th>
-              <th scope="col">Events</th>
-              <th scope="col">Health</th>
-              <th scope="col">Last 24 h</th>
-              <th scope="col">Created</th>
+        <Table columns={["URL", "Events", "Health", "Last 24 h", "Created"]}>
+          {webhooks.map((webhook) => (
+            <tr key={webhook.id} class="linked">
+              <td class="strong breaks">
+                <a href={webhookHref(projectId, webhook.id)}>{webhook.url}</a>
+              </td>
+              <td>
+                <Events names={webhook.events} />
+              </td>
+              <td>
+                <HealthBadge webhook={webhook} />
+              </td>
+              <td>
+                <ListSparkline stats={stats.get(webhook.id)} />
+              </td>
+              <td data-label="created">
+                <Time at={webhook.created_at} />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {webhooks.map((webhook) => (
-              <tr key={webhook.id} class="linked">
-                <td class="strong breaks">
-                  <a href={webhookHref(projectId, webhook.id)}>{webhook.url}</a>
-                </td>
-                <td>
-                  <Events names={webhook.events} />
-                </td>
-                <td>
-                  <HealthBadge webhook={webhook} />
-                </td>
-                <td>
-                  <ListSparkline stats={stats.get(webhook.id)} />
-                </td>
-                <td data-label="created">
-                  <Time at={webhook.created_at} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
-      {open === "create" && (
-        <CreateWebhookDialog
-          projectId={projectId}
-          onClose={close}
-          onCreated={(created) => {
-            revealedSecrets.set(created.id, created.secret);
-            setOpen(created);
-            reload();
-          }}
-        />
-      )}
-      {typeof open === "object" && (
-        <SecretDialog title="The webhook's signing secret" label="Secret" secret={open.secret} onClose={close}>
-          <p class="fine">
-            The receiver uses it to verify deliveries.{" "}
-            <a href={verifyHref(projectId, open.id)}>Show code with this secret</a>
-          </p>
-        </SecretDialog>
-      )}
+      {dialog}
     </>
   );
 }

@@ -1,8 +1,9 @@
-import { createContext } from "preact";
+import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Project } from "../../client/src/client.ts";
-import { Badge, EmptyState, ErrorMessage, Heading, Skeleton, Time } from "./components.tsx";
+import { Badge, EmptyState, ErrorMessage, Heading, Skeleton, Table, Time } from "./components.tsx";
 import { projectHref } from "./route.ts";
+import { ProjectTabs } from "./tabs.tsx";
 import type { Loaded } from "./use-loaded.ts";
 import { roleTones } from "./vocabulary.ts";
 
@@ -21,6 +22,34 @@ export function useProject(projectId: string) {
   return { project, isAdmin: project?.role === "admin", isKnown };
 }
 
+interface AdminPageProps {
+  projectId: string;
+  chosen: "Access" | "Audit";
+  children: ComponentChildren;
+}
+
+/** A view of a project that only its admins see. */
+export function AdminPage({ projectId, chosen, children }: AdminPageProps) {
+  const { project, isAdmin, isKnown } = useProject(projectId);
+  return (
+    <>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href="#/projects">Projects</a>
+      </nav>
+      <div class="head">
+        <Heading>{project?.name ?? "Project"}</Heading>
+      </div>
+      {isKnown && !isAdmin && <EmptyState title="Only admins of the project see this page" />}
+      {isAdmin && (
+        <>
+          <ProjectTabs projectId={projectId} chosen={chosen} />
+          {children}
+        </>
+      )}
+    </>
+  );
+}
+
 export function Projects() {
   const { data: projects, error } = useContext(ProjectsContext);
   return (
@@ -34,34 +63,24 @@ export function Projects() {
         <EmptyState title="No projects yet">Ask an administrator of your platform to add you to a project.</EmptyState>
       )}
       {projects !== undefined && projects.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Your role</th>
-              <th scope="col">Created</th>
-              <th scope="col">ID</th>
+        <Table columns={["Name", "Your role", "Created", "ID"]}>
+          {projects.map(({ id, name, role, created_at }) => (
+            <tr key={id} class="linked">
+              <td class="strong breaks">
+                <a href={projectHref(id)}>{name}</a>
+              </td>
+              <td>
+                <Badge tone={roleTones[role]}>{role}</Badge>
+              </td>
+              <td data-label="created">
+                <Time at={created_at} />
+              </td>
+              <td>
+                <code class="fine">{id}</code>
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {projects.map(({ id, name, role, created_at }) => (
-              <tr key={id} class="linked">
-                <td class="strong breaks">
-                  <a href={projectHref(id)}>{name}</a>
-                </td>
-                <td>
-                  <Badge tone={roleTones[role]}>{role}</Badge>
-                </td>
-                <td data-label="created">
-                  <Time at={created_at} />
-                </td>
-                <td>
-                  <code class="fine">{id}</code>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </>
   );

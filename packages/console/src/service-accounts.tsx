@@ -1,130 +1,109 @@
 import { useState } from "preact/hooks";
 import type { ApiKey, Client, CreatedApiKey } from "../../client/src/client.ts";
-import { Badge, EmptyState, ErrorMessage, Field, RadioGroup, RowButton, Skeleton, Time } from "./components.tsx";
-import { Dialog, FormDialog } from "./dialog.tsx";
+import {
+  actionsColumn,
+  Badge,
+  EmptyState,
+  ErrorMessage,
+  Field,
+  RadioGroup,
+  RowButton,
+  Skeleton,
+  Time,
+} from "./components.tsx";
+import { ConfirmDialog, Dialog, FormDialog } from "./dialog.tsx";
 import { KeyForm, ShownKeyDialog } from "./key-form.tsx";
-import { KeyEnd, KeyLimits, LastUse } from "./key-limits.tsx";
+import { KeyExpiry, KeyLimits, LastUse } from "./key-limits.tsx";
+import { ListScreen, useList } from "./list-screen.tsx";
 import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
 import { useLoaded } from "./use-loaded.ts";
 import { roleTones } from "./vocabulary.ts";
 
-const ACCOUNTS_INTERVAL_MS = 15_000;
-
 type ServiceAccount = Awaited<ReturnType<Client["listServiceAccounts"]>>[number];
 
 const refOf = ({ project_id, id }: ServiceAccount) => ({ projectId: project_id, serviceAccountId: id });
 
-type Open =
-  | "create"
-  | { remove: ServiceAccount }
-  | { keysOf: ServiceAccount }
-  | { newKeyOf: ServiceAccount }
-  | { shown: CreatedApiKey };
-
 /** The service accounts of a project. @param mayCreate whether the session may create accounts and keys */
 export function ServiceAccounts({ projectId, mayCreate }: { projectId: string; mayCreate: boolean }) {
   const { announce } = useSignedIn();
-  const {
-    data: accounts,
-    error,
-    reload,
-  } = useLoaded(
-    `accounts ${projectId}`,
-    (client) => client.listServiceAccounts(projectId),
-    () => ACCOUNTS_INTERVAL_MS,
-  );
-  const [open, setOpen] = useState<Open>();
-  const close = () => setOpen(undefined);
-  const done = (message: string) => {
-    announce(message);
-    close();
-    reload();
-  };
+  const list = useList(`accounts ${projectId}`, (client) => client.listServiceAccounts(projectId));
+  const { show, close, done } = list;
+  const openKeyForm = (account: ServiceAccount) =>
+    show(
+      <KeyForm
+        title={`New key for “${account.name}”`}
+        serviceAccount={account}
+        create={(client, body) => client.createServiceAccountApiKey(refOf(account), body)}
+        onClose={close}
+        onCreated={(created: CreatedApiKey) => show(<ShownKeyDialog created={created} onClose={close} />)}
+      />,
+    );
+  const openForm = () =>
+    show(
+      <CreateAccountDialog
+        projectId={projectId}
+        onClose={close}
+        onCreated={(account) => {
+          announce("Service account created.");
+          list.reload();
+          openKeyForm(account);
+        }}
+      />,
+    );
+  const openKeys = (account: ServiceAccount) =>
+    show(
+      <AccountKeysDialog
+        account={account}
+        mayCreate={mayCreate}
+        onNewKey={() => openKeyForm(account)}
+        onClose={close}
+      />,
+    );
+  const remove = (account: ServiceAccount) =>
+    show(
+      <ConfirmDialog
+        title={`Delete “${account.name}”?`}
+        verb="Delete"
+        act={async (client) => {
+          await client.deleteServiceAccount(refOf(account));
+          done(`Service account “${account.name}” deleted.`);
+        }}
+        onClose={close}
+      >
+        <p>Its API keys are deleted too, and their requests are rejected at once. This cannot be undone.</p>
+      </ConfirmDialog>,
+    );
   return (
-    <section class="list" aria-label="Service accounts">
-      <div class="head">
-        <h2>Service accounts</h2>
-        {mayCreate && (
-          <button type="button" class="plain small" onClick={() => setOpen("create")}>
-            New service account
-          </button>
-        )}
-      </div>
-      <p class="lead">Callers without a person, for CI jobs. They own keys and stay when people leave the project.</p>
-      <ErrorMessage error={error} />
-      {accounts === undefined && !error && <Skeleton rows={2} />}
-      {accounts?.length === 0 && <EmptyState title="No service accounts yet" />}
-      {accounts !== undefined && accounts.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Role</th>
-              <th scope="col">Created</th>
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {accounts.map((account) => (
-              <tr key={account.id}>
-                <td class="strong breaks">{account.name}</td>
-                <td>
-                  <Badge tone={roleTones[account.role]}>{account.role}</Badge>
-                </td>
-                <td data-label="created">
-                  <Time at={account.created_at} /> <span class="fine">by {account.created_by}</span>
-                </td>
-                <td class="end">
-                  <span class="row-actions">
-                    <RowButton verb="Keys" name={account.name} onClick={() => setOpen({ keysOf: account })} />
-                    <RowButton verb="Delete" name={account.name} onClick={() => setOpen({ remove: account })} />
-                  </span>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+    <ListScreen
+      title="Service accounts"
+      isSection
+      list={list}
+      create={mayCreate ? { label: "New service account", open: openForm } : undefined}
+      lead={
+        <p class="lead">Callers without a person, for CI jobs. They own keys and stay when people leave the project.</p>
+      }
+      empty={{ title: "No service accounts yet" }}
+      columns={["Name", "Role", "Created", actionsColumn]}
+    >
+      {(account) => (
+        <>
+          <td class="strong breaks">{account.name}</td>
+          <td>
+            <Badge tone={roleTones[account.role]}>{account.role}</Badge>
+          </td>
+          <td data-label="created">
+            <Time at={account.created_at} /> <span class="fine">by {account.created_by}</span>
+          </td>
+          <td class="end">
+            <span class="row-actions">
+              <RowButton verb="Keys" name={account.name} onClick={() => openKeys(account)} />
+              <RowButton verb="Delete" name={account.name} onClick={() => remove(account)} />
+            </span>
+          </td>
+        </>
       )}
-      {open === "create" && (
-        <CreateAccountDialog
-          projectId={projectId}
-          onClose={close}
-          onCreated={(account) => {
-            announce("Service account created.");
-            reload();
-            setOpen({ newKeyOf: account });
-          }}
-        />
-      )}
-      {typeof open === "object" && "remove" in open && (
-        <DeleteAccountDialog
-          account={open.remove}
-          onClose={close}
-          onDeleted={() => done(`Service account “${open.remove.name}” deleted.`)}
-        />
-      )}
-      {typeof open === "object" && "keysOf" in open && (
-        <AccountKeysDialog
-          account={open.keysOf}
-          mayCreate={mayCreate}
-          onNewKey={() => setOpen({ newKeyOf: open.keysOf })}
-          onClose={close}
-        />
-      )}
-      {typeof open === "object" && "newKeyOf" in open && (
-        <KeyForm
-          title={`New key for “${open.newKeyOf.name}”`}
-          serviceAccount={open.newKeyOf}
-          create={(client, body) => client.createServiceAccountApiKey(refOf(open.newKeyOf), body)}
-          onClose={close}
-          onCreated={(shown) => setOpen({ shown })}
-        />
-      )}
-      {typeof open === "object" && "shown" in open && <ShownKeyDialog created={open.shown} onClose={close} />}
-    </section>
+    </ListScreen>
   );
 }
 
@@ -167,26 +146,11 @@ function CreateAccountDialog({ projectId, onClose, onCreated }: CreateAccountDia
   );
 }
 
-interface AccountDialogProps {
+interface AccountKeysDialogProps {
   account: ServiceAccount;
-  onClose(): void;
-}
-
-function DeleteAccountDialog({ account, onClose, onDeleted }: AccountDialogProps & { onDeleted(): void }) {
-  const remove = useAction(async (client) => {
-    await client.deleteServiceAccount(refOf(account));
-    onDeleted();
-  });
-  return (
-    <FormDialog title={`Delete “${account.name}”?`} action={remove} verb="Delete" look="danger" onClose={onClose}>
-      <p>Its API keys are deleted too, and their requests are rejected at once. This cannot be undone.</p>
-    </FormDialog>
-  );
-}
-
-interface AccountKeysDialogProps extends AccountDialogProps {
   mayCreate: boolean;
   onNewKey(): void;
+  onClose(): void;
 }
 
 function AccountKeysDialog({ account, mayCreate, onNewKey, onClose }: AccountKeysDialogProps) {
@@ -254,7 +218,7 @@ function AccountKey({ account, apiKey, onDeleted }: AccountKeyProps) {
       </div>
       <KeyLimits apiKey={apiKey} owner={`a project ${account.role}`} />
       <p class="fine">
-        ends <KeyEnd expires_at={apiKey.expires_at} /> · used <LastUse apiKey={apiKey} />
+        expires <KeyExpiry expires_at={apiKey.expires_at} /> · used <LastUse apiKey={apiKey} />
       </p>
       <ErrorMessage error={remove.error} />
     </li>

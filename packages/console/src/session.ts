@@ -60,8 +60,8 @@ export function takeTokenFromAddress(): string | undefined {
 /** Signing secrets shown since the page was loaded, by webhook id. For the code to paste; never stored. */
 export const revealedSecrets = new Map<string, string>();
 
-/** When the old secret of a webhook expires, if it was rotated in this session. The API does not return it. Epoch ms. */
-export function oldSecretExpiresAt(webhookId: string): number | undefined {
+/** When the previous secret of a webhook expires, if it was rotated in this session. The API does not return it. Epoch ms. */
+export function previousSecretExpiresAt(webhookId: string): number | undefined {
   return readRotations()[webhookId];
 }
 

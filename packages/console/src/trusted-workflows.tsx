@@ -2,100 +2,75 @@ import { useState } from "preact/hooks";
 import type { TrustedWorkflow, WorkflowPermission } from "../../client/src/client.ts";
 import { workflowPermissions } from "../../client/src/values.ts";
 import { Checkboxes } from "./choices.tsx";
-import { EmptyState, ErrorMessage, Field, RowButton, Skeleton, Time } from "./components.tsx";
-import { FormDialog } from "./dialog.tsx";
+import { actionsColumn, Field, RowButton, Time } from "./components.tsx";
+import { type ChangeDialogProps, ConfirmDialog, FormDialog } from "./dialog.tsx";
+import { ListScreen, useList } from "./list-screen.tsx";
 import { workflowPermissionMeanings } from "./permissions.ts";
-import { useSignedIn } from "./signed-in.ts";
 import { useAction } from "./use-action.ts";
-import { useLoaded } from "./use-loaded.ts";
-
-const WORKFLOWS_INTERVAL_MS = 15_000;
 
 /** The CI workflows that a project trusts. */
 export function TrustedWorkflows({ projectId }: { projectId: string }) {
-  const { announce } = useSignedIn();
-  const {
-    data: workflows,
-    error,
-    reload,
-  } = useLoaded(
-    `workflows ${projectId}`,
-    (client) => client.listTrustedWorkflows(projectId),
-    () => WORKFLOWS_INTERVAL_MS,
-  );
-  const [open, setOpen] = useState<"create" | TrustedWorkflow>();
-  const close = () => setOpen(undefined);
-  const done = (message: string) => {
-    announce(message);
-    close();
-    reload();
-  };
+  const list = useList(`workflows ${projectId}`, (client) => client.listTrustedWorkflows(projectId));
+  const { show, close, done } = list;
+  const openForm = () =>
+    show(<TrustDialog projectId={projectId} onClose={close} onDone={() => done("Workflow trusted.")} />);
+  const remove = (workflow: TrustedWorkflow) =>
+    show(
+      <ConfirmDialog
+        title={`Delete the trusted workflow “${nameOf(workflow)}”?`}
+        verb="Delete"
+        act={async (client) => {
+          await client.deleteTrustedWorkflow(projectId, workflow.id);
+          done("Trusted workflow deleted.");
+        }}
+        onClose={close}
+      >
+        <p>The next request of the workflow is rejected.</p>
+      </ConfirmDialog>,
+    );
   return (
-    <section class="list" aria-label="Trusted workflows">
-      <div class="head">
-        <h2>Trusted workflows</h2>
-        <button type="button" class="plain small" onClick={() => setOpen("create")}>
-          Trust a workflow
-        </button>
-      </div>
-      <p class="lead">
-        CI jobs of a repository that act in this project with their own OIDC token, so that no key is stored.
-      </p>
-      <ErrorMessage error={error} />
-      {workflows === undefined && !error && <Skeleton rows={2} />}
-      {workflows?.length === 0 && <EmptyState title="No trusted workflows yet" />}
-      {workflows !== undefined && workflows.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Repository</th>
-              <th scope="col">Only</th>
-              <th scope="col">May do</th>
-              <th scope="col">Created</th>
-              <th scope="col">
-                <span class="visually-hidden">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {workflows.map((workflow) => (
-              <tr key={workflow.id}>
-                <td class="strong breaks name">
-                  {nameOf(workflow)}
-                  {workflow.name !== null && (
-                    <p class="fine">
-                      {workflow.issuer} {workflow.repository_id}
-                    </p>
-                  )}
-                </td>
-                <td class="wraps">{conditionsOf(workflow)}</td>
-                <td class="wraps">{workflow.permissions.join(", ")}</td>
-                <td data-label="created">
-                  <Time at={workflow.created_at} />
-                </td>
-                <td class="end">
-                  <RowButton verb="Delete" name={nameOf(workflow)} onClick={() => setOpen(workflow)} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+    <ListScreen
+      title="Trusted workflows"
+      isSection
+      list={list}
+      create={{ label: "Trust a workflow", open: openForm }}
+      lead={
+        <p class="lead">
+          CI jobs of a repository that act in this project with their own OIDC token, so that no key is stored.
+        </p>
+      }
+      empty={{ title: "No trusted workflows yet" }}
+      columns={["Repository", "Only", "May do", "Created", actionsColumn]}
+    >
+      {(workflow) => (
+        <>
+          <td class="strong breaks name">
+            {nameOf(workflow)}
+            {workflow.name !== null && (
+              <p class="fine">
+                {workflow.issuer} {workflow.repository_id}
+              </p>
+            )}
+          </td>
+          <td class="wraps">{conditionsOf(workflow)}</td>
+          <td class="wraps">{workflow.permissions.join(", ")}</td>
+          <td data-label="created">
+            <Time at={workflow.created_at} />
+          </td>
+          <td class="end">
+            <RowButton verb="Delete" name={nameOf(workflow)} onClick={() => remove(workflow)} />
+          </td>
+        </>
       )}
-      {open === "create" && (
-        <TrustDialog projectId={projectId} onClose={close} onDone={() => done("Workflow trusted.")} />
-      )}
-      {typeof open === "object" && (
-        <EndTrustDialog workflow={open} onClose={close} onDone={() => done("The trust has ended.")} />
-      )}
-    </section>
+    </ListScreen>
   );
 }
 
 const nameOf = ({ name, issuer, repository_id }: TrustedWorkflow) => name ?? `${issuer} ${repository_id}`;
 
 /** `refs/heads/main, environment production`; `any ref` without a condition. */
-function conditionsOf(trust: TrustedWorkflow): string {
-  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = trust;
+function conditionsOf(workflow: TrustedWorkflow): string {
+  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = workflow;
   const conditions = [
     ref,
     environment && `environment ${environment}`,
@@ -106,14 +81,8 @@ function conditionsOf(trust: TrustedWorkflow): string {
   return conditions.filter(Boolean).join(", ") || "any ref";
 }
 
-interface TrustDialogProps {
-  projectId: string;
-  onClose(): void;
-  onDone(): void;
-}
-
 /** The initial values of the form. The names are those of the API. */
-const emptyTrust = {
+const emptyForm = {
   issuer: "github",
   repository_id: "",
   name: "",
@@ -123,12 +92,12 @@ const emptyTrust = {
   event_name: "",
   repository_owner_id: "",
 };
-type TrustField = keyof typeof emptyTrust;
+type FormField = keyof typeof emptyForm;
 
-function TrustDialog({ projectId, onClose, onDone }: TrustDialogProps) {
-  const [fields, setFields] = useState(emptyTrust);
+function TrustDialog({ projectId, onClose, onDone }: ChangeDialogProps & { projectId: string }) {
+  const [fields, setFields] = useState(emptyForm);
   const [permissions, setPermissions] = useState<WorkflowPermission[]>(["webhooks:read", "deliveries:read"]);
-  const trust = useAction(async (client) => {
+  const create = useAction(async (client) => {
     const { issuer, repository_id, ...optional } = fields;
     const set = Object.entries(optional).filter(([, value]) => value.trim() !== "");
     await client.createTrustedWorkflow(projectId, {
@@ -139,15 +108,15 @@ function TrustDialog({ projectId, onClose, onDone }: TrustDialogProps) {
     });
     onDone();
   });
-  const inputOf = (path: TrustField) => ({
+  const inputOf = (path: FormField) => ({
     path,
-    error: trust.error,
+    error: create.error,
     value: fields[path],
     onInput: (value: string) => setFields((last) => ({ ...last, [path]: value })),
   });
   const isReady = fields.issuer.trim() !== "" && fields.repository_id.trim() !== "" && permissions.length > 0;
   return (
-    <FormDialog title="Trust a workflow" action={trust} verb="Trust" isReady={isReady} onClose={onClose}>
+    <FormDialog title="Trust a workflow" action={create} verb="Trust" isReady={isReady} onClose={onClose}>
       <Field label="CI system" hint="github, gitlab, or another one that the service accepts." {...inputOf("issuer")} />
       <Field
         label="Repository id"
@@ -169,7 +138,7 @@ function TrustDialog({ projectId, onClose, onDone }: TrustDialogProps) {
         {...inputOf("event_name")}
       />
       <Field label="Owner id" hint="Only while it has this owner." isOptional {...inputOf("repository_owner_id")} />
-      <Field label="Name" hint="What the trust is for." isOptional maxLength={100} {...inputOf("name")} />
+      <Field label="Name" hint="What the workflow does." isOptional maxLength={100} {...inputOf("name")} />
       <Checkboxes
         legend="The workflow may"
         values={workflowPermissions}
@@ -178,25 +147,6 @@ function TrustDialog({ projectId, onClose, onDone }: TrustDialogProps) {
         labelOf={(value) => value}
         meaningOf={(value) => workflowPermissionMeanings[value]}
       />
-    </FormDialog>
-  );
-}
-
-interface EndTrustDialogProps {
-  workflow: TrustedWorkflow;
-  onClose(): void;
-  onDone(): void;
-}
-
-function EndTrustDialog({ workflow, onClose, onDone }: EndTrustDialogProps) {
-  const remove = useAction(async (client) => {
-    await client.deleteTrustedWorkflow(workflow.project_id, workflow.id);
-    onDone();
-  });
-  const title = `End the trust in “${nameOf(workflow)}”?`;
-  return (
-    <FormDialog title={title} action={remove} verb="End the trust" look="danger" onClose={onClose}>
-      <p>The next request of the workflow is rejected.</p>
     </FormDialog>
   );
 }

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { RotatedWebhook, Webhook } from "../../client/src/client.ts";
 import { deliveryFiltersOf } from "./address-filters.ts";
+import { EventCheckboxes } from "./choices.tsx";
 import {
   ActionButton,
   Countdown,
   causeOfDisabling,
   ErrorMessage,
-  EventCheckboxes,
   Events,
   Field,
   Heading,
@@ -16,8 +16,7 @@ import {
 } from "./components.tsx";
 import { DeliveryList } from "./deliveries.tsx";
 import { DeliveryDetail } from "./delivery.tsx";
-import { FormDialog, SecretDialog } from "./dialog.tsx";
-import { DisableDialog } from "./disable-dialog.tsx";
+import { type ChangeDialogProps, ConfirmDialog, FormDialog, SecretDialog, useDialog } from "./dialog.tsx";
 import { HealthBadge, HealthNote } from "./health.tsx";
 import { lazy } from "./lazy.tsx";
 import { useProject } from "./projects.tsx";
@@ -31,7 +30,7 @@ import {
   webhookHref,
   withQuery,
 } from "./route.ts";
-import { oldSecretExpiresAt, recordRotation, revealedSecrets } from "./session.ts";
+import { previousSecretExpiresAt, recordRotation, revealedSecrets } from "./session.ts";
 import { useSignedIn } from "./signed-in.ts";
 import { Tabs } from "./tabs.tsx";
 import { useAction } from "./use-action.ts";
@@ -53,12 +52,8 @@ interface WebhookScreenProps {
   deliveryId?: string;
 }
 
-/** The open dialog. With a rotated webhook: the dialog that shows its new secret. */
-type Open = "disable" | "edit" | "rotate" | "test" | "delete" | RotatedWebhook;
-
 /** One webhook: its settings, its deliveries and the code that verifies them. */
 export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }: WebhookScreenProps) {
-  const { announce } = useSignedIn();
   const { project, isAdmin, isKnown } = useProject(projectId);
   const webhookRef = { projectId, webhookId };
   const {
@@ -70,13 +65,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
     (client) => client.getWebhook(webhookRef),
     () => WEBHOOK_INTERVAL_MS,
   );
-  const [open, setOpen] = useState<Open>();
-  const close = () => setOpen(undefined);
-  const done = (message: string) => {
-    close();
-    announce(message);
-    reload();
-  };
+  const dialogs = useDialog(reload);
 
   return (
     <>
@@ -93,7 +82,7 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
             <Heading>
               <span class="url">{webhook.url}</span>
             </Heading>
-            {isAdmin && <Actions webhook={webhook} onOpen={setOpen} onDone={done} />}
+            {isAdmin && <Actions webhook={webhook} {...dialogs} />}
           </div>
           <p class="facts">
             <HealthBadge webhook={webhook} />
@@ -152,74 +141,101 @@ export function WebhookScreen({ projectId, webhookId, view, query, deliveryId }:
               )}
             </div>
           )}
-          {open === "disable" && (
-            <DisableDialog webhook={webhook} onClose={close} onDone={() => done("Webhook disabled.")} />
-          )}
-          {open === "edit" && <EditDialog webhook={webhook} onClose={close} onDone={() => done("Webhook updated.")} />}
-          {open === "rotate" && (
-            <RotateDialog
-              webhook={webhook}
-              onClose={close}
-              onRotated={(rotated) => {
-                revealedSecrets.set(webhookId, rotated.secret);
-                setOpen(rotated);
-              }}
-            />
-          )}
-          {open === "test" && (
-            <SendTestDialog
-              webhook={webhook}
-              onClose={close}
-              onSent={(id) => {
-                done("Test delivery sent to the queue.");
-                location.hash = deliveryHref(projectId, webhookId, id);
-              }}
-            />
-          )}
-          {open === "delete" && (
-            <DeleteDialog
-              webhook={webhook}
-              onClose={close}
-              onDone={() => {
-                announce("Webhook deleted.");
-                location.hash = projectHref(projectId);
-              }}
-            />
-          )}
-          {typeof open === "object" && (
-            <SecretDialog title="The new signing secret" label="Secret" secret={open.secret} onClose={close}>
-              <p class="fine">
-                Add it to the receiver now.{" "}
-                <a href={verifyHref(projectId, webhookId)} onClick={close}>
-                  Show code with this secret
-                </a>
-              </p>
-            </SecretDialog>
-          )}
+          {dialogs.dialog}
         </>
       )}
     </>
   );
 }
 
-interface ActionsProps {
+interface ActionsProps extends Pick<ReturnType<typeof useDialog>, "show" | "close" | "done"> {
   webhook: Webhook;
-  onOpen(dialog: Open): void;
-  onDone(message: string): void;
 }
 
-function Actions({ webhook, onOpen, onDone }: ActionsProps) {
+function Actions({ webhook, show, close, done }: ActionsProps) {
+  const { announce } = useSignedIn();
+  const { id: webhookId, project_id: projectId } = webhook;
   const enable = useAction(async (client) => {
     await client.updateWebhook(webhookRefOf(webhook), { enabled: true });
-    onDone("Webhook enabled.");
+    done("Webhook enabled.");
   });
+  const sendTest = () =>
+    show(
+      <SendTestDialog
+        webhook={webhook}
+        onClose={close}
+        onSent={(id) => {
+          done("Test delivery sent to the queue.");
+          location.hash = deliveryHref(projectId, webhookId, id);
+        }}
+      />,
+    );
+  const disable = () =>
+    show(
+      <ConfirmDialog
+        title="Disable this webhook?"
+        verb="Disable webhook"
+        act={async (client) => {
+          await client.updateWebhook(webhookRefOf(webhook), { enabled: false });
+          done("Webhook disabled.");
+        }}
+        onClose={close}
+      >
+        <p class="breaks">
+          <code>{webhook.url}</code> receives nothing until an admin enables the webhook again.
+        </p>
+        <p>
+          No delivery is lost: pending deliveries and those of new events are held. After you enable the webhook, send
+          them with “Recover…”.
+        </p>
+      </ConfirmDialog>,
+    );
+  const edit = () => show(<EditDialog webhook={webhook} onClose={close} onDone={() => done("Webhook updated.")} />);
+  const rotate = () =>
+    show(
+      <RotateDialog
+        webhook={webhook}
+        onClose={close}
+        onRotated={({ secret }) => {
+          revealedSecrets.set(webhookId, secret);
+          show(
+            <SecretDialog title="The new signing secret" label="Secret" secret={secret} onClose={close}>
+              <p class="fine">
+                Add it to the receiver now.{" "}
+                <a href={verifyHref(projectId, webhookId)} onClick={close}>
+                  Show code with this secret
+                </a>
+              </p>
+            </SecretDialog>,
+          );
+        }}
+      />,
+    );
+  const remove = () =>
+    show(
+      <ConfirmDialog
+        title="Delete this webhook?"
+        verb="Delete webhook"
+        act={async (client) => {
+          await client.deleteWebhook(webhookRefOf(webhook));
+          announce("Webhook deleted.");
+          location.hash = projectHref(projectId);
+        }}
+        onClose={close}
+      >
+        <p class="breaks">
+          <code>{webhook.url}</code> will receive no more events. Pending deliveries are cancelled, and the secret and
+          the delivery log are deleted. This cannot be undone.
+        </p>
+      </ConfirmDialog>,
+    );
   return (
     <div class="actions">
-      <button type="button" class="plain" onClick={() => onOpen("test")}>
+      <button type="button" class="plain" onClick={sendTest}>
         Send test
       </button>
       {webhook.enabled ? (
-        <button type="button" class="plain" onClick={() => onOpen("disable")}>
+        <button type="button" class="plain" onClick={disable}>
           Disable
         </button>
       ) : (
@@ -227,13 +243,13 @@ function Actions({ webhook, onOpen, onDone }: ActionsProps) {
           Enable
         </ActionButton>
       )}
-      <button type="button" class="plain" onClick={() => onOpen("edit")}>
+      <button type="button" class="plain" onClick={edit}>
         Edit
       </button>
-      <button type="button" class="plain" onClick={() => onOpen("rotate")}>
+      <button type="button" class="plain" onClick={rotate}>
         Rotate secret
       </button>
-      <button type="button" class="danger" onClick={() => onOpen("delete")}>
+      <button type="button" class="danger" onClick={remove}>
         Delete
       </button>
       <ErrorMessage error={enable.error} />
@@ -241,24 +257,20 @@ function Actions({ webhook, onOpen, onDone }: ActionsProps) {
   );
 }
 
-/** Shown while deliveries are signed with the old secret too. */
+/** Shown while deliveries are signed with the previous secret too. */
 function Rotation({ webhookId }: { webhookId: string }) {
   const now = useNow(1000);
-  const expiresAt = oldSecretExpiresAt(webhookId);
+  const expiresAt = previousSecretExpiresAt(webhookId);
   if (expiresAt === undefined || expiresAt <= now) return null;
   return (
     <p class="note warning">
-      Deliveries are signed with both the old and the new secret. The old secret expires in{" "}
+      Deliveries are signed with both the previous and the new secret. The previous one expires in{" "}
       <Countdown endsAt={expiresAt} />.
     </p>
   );
 }
 
-interface WebhookDialogProps {
-  webhook: Webhook;
-  onClose(): void;
-  onDone(): void;
-}
+type WebhookDialogProps = ChangeDialogProps & { webhook: Webhook };
 
 const webhookRefOf = ({ project_id, id }: Webhook) => ({ projectId: project_id, webhookId: id });
 
@@ -281,7 +293,7 @@ function EditDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
 }
 
 const overlaps = {
-  "0": "None: the old secret expires immediately",
+  "0": "None: the previous secret expires immediately",
   "3600": "1 hour",
   "86400": "1 day",
   "604800": "7 days",
@@ -332,21 +344,6 @@ function SendTestDialog({
         webhook is disabled.
       </p>
       <RadioGroup legend="Event" values={webhook.events} chosen={name} onChange={setName} />
-    </FormDialog>
-  );
-}
-
-function DeleteDialog({ webhook, onClose, onDone }: WebhookDialogProps) {
-  const remove = useAction(async (client) => {
-    await client.deleteWebhook(webhookRefOf(webhook));
-    onDone();
-  });
-  return (
-    <FormDialog title="Delete this webhook?" action={remove} verb="Delete webhook" look="danger" onClose={onClose}>
-      <p class="breaks">
-        <code>{webhook.url}</code> will receive no more events. Pending deliveries are cancelled, and the secret and the
-        delivery log are deleted. This cannot be undone.
-      </p>
     </FormDialog>
   );
 }

@@ -397,7 +397,7 @@ describe("a recovery", () => {
   });
 });
 
-test("a new key: warns before one that may do everything and one that does not end, and offers each permission", async () => {
+test("a new key: warns before one that may do everything and one that never expires, and offers each permission", async () => {
   await start("#/keys");
   await click("New key");
   await enter("Everything I may do", true);
@@ -406,7 +406,7 @@ test("a new key: warns before one that may do everything and one that does not e
   await enter("Choose permissions", true);
   await shows("webhooks:write");
   await shows("audit:read");
-  await enter("Ends after", "never");
+  await enter("Expires after", "never");
   await shows("The key works until someone revokes it.");
 });
 

@@ -346,7 +346,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByLabel("JWT or API key").waitFor();
     });
 
-    test("creates a narrow key by default with the keyboard alone, renames it, and rolls it with an overlap", async () => {
+    test("creates a scoped key by default with the keyboard alone, renames it, and rolls it with an overlap", async () => {
       const { projectId, path } = await newScenario({ name: "Narrow" });
       const token = tokenOf("narrow-user");
       for (const [id, name] of [
@@ -431,7 +431,7 @@ inChromium.describe("the console in Chromium", () => {
       expect((await call("GET", `/v1/projects/${projectId}/webhooks`, undefined, key)).status).toBe(401);
     });
 
-    test("trusts a workflow, and ends the trust", async () => {
+    test("trusts a workflow, and deletes the trusted workflow", async () => {
       const { projectId } = await newScenario({ name: "Workflows" });
       const page = await signedIn(`#/projects/${projectId}/access`);
       await page.getByRole("button", { name: "Trust a workflow" }).click();
@@ -445,7 +445,7 @@ inChromium.describe("the console in Chromium", () => {
       const row = page.getByRole("row", { name: "github 1296269" });
       await row.getByText("refs/heads/main").waitFor();
       await row.getByRole("button").click();
-      await page.getByRole("button", { name: "End the trust" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
       await page.getByText("No trusted workflows yet").waitFor();
     });
 
@@ -587,9 +587,9 @@ inChromium.describe("the console in Chromium", () => {
       await page.getByText("Not copied yet").waitFor();
       await page.getByRole("button", { name: "Copy" }).click();
       await page.getByRole("button", { name: "Done" }).click();
-      await page.getByText(/The old secret expires in 59:\d\d/).waitFor();
+      await page.getByText(/The previous one expires in 59:\d\d/).waitFor();
       await page.reload();
-      await page.getByText(/The old secret expires in 59:\d\d/).waitFor();
+      await page.getByText(/The previous one expires in 59:\d\d/).waitFor();
       expect(JSON.stringify(await stored(page))).not.toContain("whsec_");
     });
 
@@ -880,7 +880,15 @@ inChromium.describe("the console in Chromium", () => {
       webhookEventNames.map((name) => (checked.includes(name) ? `[x] ${name}` : name));
     const keyForm = [
       ...["Name", "[x] CI: read", "CI: manage webhooks", "Choose permissions", "Everything I may do"],
-      ...["[x] Only these", "All my projects, also later ones", "Empty", "Shop", "Ends after", "Cancel", "Create key"],
+      ...[
+        "[x] Only these",
+        "All my projects, also later ones",
+        "Empty",
+        "Shop",
+        "Expires after",
+        "Cancel",
+        "Create key",
+      ],
     ];
     /** Every dialog that a button opens: its screen, its controls, and the roles that may open it. */
     const dialogs: { screen: keyof typeof screens; button: string; controls: string[]; roles: Role[] }[] = [
@@ -889,7 +897,7 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "API keys",
         button: "Roll own",
-        controls: ["None: the old key ends immediately", "1 hour", "[x] 1 day", "7 days", "Cancel", "Roll key"],
+        controls: ["None: the previous key expires immediately", "1 hour", "[x] 1 day", "7 days", "Cancel", "Roll key"],
         roles: ["admin", "viewer"],
       },
       {
@@ -923,7 +931,7 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "the access to a project",
         button: "Delete main",
-        controls: ["Cancel", "End the trust"],
+        controls: ["Cancel", "Delete"],
         roles: ["admin"],
       },
       { screen: "API keys", button: "Revoke own", controls: ["Cancel", "Revoke key"], roles: ["admin", "viewer"] },
@@ -942,7 +950,14 @@ inChromium.describe("the console in Chromium", () => {
       {
         screen: "a webhook",
         button: "Rotate secret",
-        controls: ["None: the old secret expires immediately", "1 hour", "[x] 1 day", "7 days", "Cancel", "Rotate"],
+        controls: [
+          "None: the previous secret expires immediately",
+          "1 hour",
+          "[x] 1 day",
+          "7 days",
+          "Cancel",
+          "Rotate",
+        ],
         roles: ["admin"],
       },
       {
@@ -1169,7 +1184,7 @@ inChromium.describe("the console in Chromium", () => {
       await page.keyboard.press("Enter");
       await page.getByRole("tabpanel").getByText("whsec_…").waitFor();
       await expectNoSecret();
-      expect(await page.getByText("The old secret expires in").count()).toBe(0);
+      expect(await page.getByText("The previous one expires in").count()).toBe(0);
     });
 
     test("a secret on the screen is removed when the session ends with a 401", async () => {

@@ -309,7 +309,7 @@ test("the presets of keys contain exactly these permissions, and are recognized 
   expect(permissions.presetOf(["projects:read"])).toBeUndefined();
 });
 
-test("a key ends after the chosen days, or never", () => {
-  expect(permissions.endOf("90", now)).toBe("2027-02-19T12:00:00.000Z");
-  expect(permissions.endOf("never", now)).toBeUndefined();
+test("a key expires after the chosen days, or never", () => {
+  expect(permissions.expiryOf("90", now)).toBe("2027-02-19T12:00:00.000Z");
+  expect(permissions.expiryOf("never", now)).toBeUndefined();
 });

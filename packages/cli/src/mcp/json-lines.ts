@@ -8,15 +8,15 @@ const parseError = JSON.stringify({
 });
 
 /**
- * Passes on the lines of an input that are JSON, without blank ones. Answers any other line with a parse error: the SDK
+ * Passes on the lines of an input that are JSON, without blank ones. Responds to any other line with a parse error: the SDK
  * would drop it, and the client wait for a response.
- * @param answer writes one line to the client
+ * @param respond writes one line to the client
  */
-export function jsonLines(input: AsyncIterable<Buffer>, answer: (line: string) => void): Readable {
+export function jsonLines(input: AsyncIterable<Buffer>, respond: (line: string) => void): Readable {
   async function* accepted(): AsyncGenerator<Buffer> {
     for await (const line of linesOf(input)) {
       if (isJson(line)) yield Buffer.from(`${line}\n`);
-      else if (line.trim() !== "") answer(parseError);
+      else if (line.trim() !== "") respond(parseError);
     }
   }
   return Readable.from(accepted(), { objectMode: false });

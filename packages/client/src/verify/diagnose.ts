@@ -137,7 +137,7 @@ async function signerOf(
 const oldSecret: Finding = {
   code: "old_secret",
   message:
-    "The secret is an old one: it signs only X-Service-Signature-Previous, until the overlap of the rotation ends.",
+    "The secret is an old one: it signs only X-Service-Signature-Previous, until the overlap of the rotation is over.",
   fix: "Use the newest secret, or also check X-Service-Signature-Previous during a rotation.",
 };
 
