@@ -1,6 +1,8 @@
-import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { batchGet, dynamo } from "../platform/aws.ts";
+import { readItem } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
+import { allOf, selecting, when } from "../platform/expression.ts";
 import type { Page } from "../schema/page.ts";
 import type { Project, Role } from "./membership.ts";
 
@@ -8,10 +10,8 @@ import type { Project, Role } from "./membership.ts";
  * Returns a project and the role of a user in it; undefined = not a member. Strongly consistent: a change applies at once.
  */
 export async function membershipOf(user_id: string, project_id: string): Promise<Project | undefined> {
-  const { Item } = await dynamo().send(
-    new GetCommand({ TableName: tableName("projects"), Key: { user_id, project_id }, ConsistentRead: true }),
-  );
-  return Item && toProject(Item);
+  const item = await readItem({ TableName: tableName("projects"), Key: { user_id, project_id } });
+  return item && toProject(item);
 }
 
 /** Returns the role of a user in a project; undefined = not a member. Strongly consistent. */
@@ -26,12 +26,12 @@ export async function projectsOf(
   userId: string,
   { limit, cursor }: Page,
 ): Promise<{ items: Project[]; nextCursor?: string | undefined }> {
+  const key = allOf(when`user_id = ${userId}`, cursor !== undefined && when`project_id > ${cursor}`);
   const { Items = [], LastEvaluatedKey } = await dynamo().send(
     new QueryCommand({
       TableName: tableName("projects"),
       ConsistentRead: true,
-      KeyConditionExpression: `user_id = :user${cursor === undefined ? "" : " AND project_id > :cursor"}`,
-      ExpressionAttributeValues: { ":user": userId, ...(cursor !== undefined && { ":cursor": cursor }) },
+      ...selecting(key),
       // One more than requested shows whether there is a next page.
       Limit: limit + 1,
     }),

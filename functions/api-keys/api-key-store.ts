@@ -1,22 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { GetCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { type Actor, platform } from "../access/actor.ts";
 import type { MeteredReads } from "../access/metered-reads-store.ts";
 import type { AuditAction } from "../audit/audit-event.ts";
 import { auditPut } from "../audit/audit-store.ts";
 import { nextReminder, type RevocationReason } from "../notifications/notification.ts";
 import { notificationPut, reminderDelete, reminderPut } from "../notifications/notification-store.ts";
-import {
-  batchGet,
-  ConditionsFailedError,
-  dynamo,
-  isConditionFailed,
-  type TransactItem,
-  transact,
-} from "../platform/aws.ts";
+import { batchGet, dynamo, type TransactItem } from "../platform/aws.ts";
 import { backoffMs } from "../platform/backoff.ts";
+import { COUNTER, countDown, insertCounted, isChanged, isTransacted, readItem, readItems } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { allOf, changing, isAsRead, onlyIf, selecting, when } from "../platform/expression.ts";
 import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
 import {
@@ -36,12 +31,14 @@ import {
  * changes are made one after the other. All reads are strongly consistent, so a change applies from the next request on.
  */
 
-/** Sort key of the item that counts the keys of a user. It sorts before all ids. */
-const COUNTER = "#count";
-
-const counterKey = (user_id: string) => ({ TableName: tableName("userApiKeys"), Key: { user_id, id: COUNTER } });
 const entryKey = (user_id: string, id: string) => ({ TableName: tableName("userApiKeys"), Key: { user_id, id } });
 const recordKey = (key_hash: string) => ({ TableName: tableName("apiKeys"), Key: { key_hash } });
+const counterOf = (user_id: string) => ({ key: entryKey(user_id, COUNTER), attribute: "key_count" });
+
+/** The write of a new secret, whose hash must be new. */
+const recordPut = (Item: ApiKey): TransactItem => ({
+  Put: { TableName: tableName("apiKeys"), Item, ...onlyIf(when`attribute_not_exists(key_hash)`) },
+});
 
 /** Keys of one request to DynamoDB. */
 const MAX_BATCH = 100;
@@ -87,35 +84,19 @@ export async function insert(
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
   const { user_id, id, key_hash, project_id, name, key_prefix } = apiKey;
-  try {
-    await transact({
-      counter: {
-        Update: {
-          ...counterKey(user_id),
-          UpdateExpression: "ADD key_count :one",
-          ConditionExpression: "attribute_not_exists(key_count) OR key_count < :limit",
-          ExpressionAttributeValues: { ":one": 1, ":limit": MAX_KEYS_PER_USER },
-        },
-      },
-      record: {
-        Put: {
-          TableName: tableName("apiKeys"),
-          Item: apiKey,
-          ConditionExpression: "attribute_not_exists(key_hash)",
-        },
-      },
+  const limit = MAX_KEYS_PER_USER;
+  const message = `The limit of ${limit} API keys per user is reached. Delete one first.`;
+  const onFull = (cause: Error) => new ApiError("api_key_limit_reached", message, { cause });
+  await insertCounted(
+    { ...counterOf(user_id), limit, onFull },
+    {
+      record: recordPut(apiKey),
       entry: { Put: { TableName: tableName("userApiKeys"), Item: { user_id, id, key_hash, project_id } } },
       audit: audit("api_key.created", by, apiKey, { name, key_prefix }),
       ...reminderPut(nextReminder(apiKey, new Date(apiKey.created_at))),
       ...more,
-    });
-  } catch (error) {
-    if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
-      const message = `The limit of ${MAX_KEYS_PER_USER} API keys per user is reached. Delete one first.`;
-      throw new ApiError("api_key_limit_reached", message, { cause: error });
-    }
-    throw error;
-  }
+    },
+  );
 }
 
 /**
@@ -156,8 +137,9 @@ async function entriesOf(userId: string, onlyId?: string): Promise<{ entries: Ke
     new QueryCommand({
       TableName: tableName("userApiKeys"),
       ConsistentRead: true,
-      KeyConditionExpression: `user_id = :user AND id ${onlyId === undefined ? ">" : "="} :id`,
-      ExpressionAttributeValues: { ":user": userId, ":id": onlyId ?? COUNTER },
+      ...selecting(
+        allOf(when`user_id = ${userId}`, onlyId === undefined ? when`id > ${COUNTER}` : when`id = ${onlyId}`),
+      ),
       ReturnConsumedCapacity: "TOTAL",
     }),
   );
@@ -168,10 +150,7 @@ async function entriesOf(userId: string, onlyId?: string): Promise<{ entries: Ke
  * Returns the record of a secret, or undefined. One read: the authorizer calls it on every request with a key.
  * @returns also an earlier secret whose overlap is over (`isReplaced`)
  */
-export async function findByHash(keyHash: string): Promise<ApiKey | undefined> {
-  const { Item } = await dynamo().send(new GetCommand({ ...recordKey(keyHash), ConsistentRead: true }));
-  return Item as ApiKey | undefined;
-}
+export const findByHash = (keyHash: string): Promise<ApiKey | undefined> => readItem(recordKey(keyHash));
 
 export const notFound = () => new ApiError("not_found", "No API key with this id exists.");
 
@@ -181,10 +160,7 @@ export async function find(user_id: string, id: string): Promise<ApiKey | undefi
   return entry && findByHash(entry.key_hash);
 }
 
-async function findEntry(user_id: string, id: string): Promise<KeyEntry | undefined> {
-  const { Item } = await dynamo().send(new GetCommand({ ...entryKey(user_id, id), ConsistentRead: true }));
-  return Item as KeyEntry | undefined;
-}
+const findEntry = (user_id: string, id: string): Promise<KeyEntry | undefined> => readItem(entryKey(user_id, id));
 
 /** Upper bound on the tries of a change while other requests change the same key: four seconds of backoff at most. */
 const MAX_RACES = 12;
@@ -210,22 +186,8 @@ async function changeKey<Result extends object>(
   throw new ApiError("service_unavailable", "Other requests keep changing this API key. Try again.", { headers });
 }
 
-/** Runs a transaction. @returns whether its conditions were true */
-async function isWritten(items: Record<string, TransactItem>): Promise<boolean> {
-  try {
-    await transact(items);
-    return true;
-  } catch (error) {
-    if (error instanceof ConditionsFailedError) return false;
-    throw error;
-  }
-}
-
 /** The condition that no other request has changed the secrets of a key since its entry was read. */
-const isUnchanged = ({ key_hash }: KeyEntry, values: Record<string, unknown> = {}) => ({
-  ConditionExpression: "key_hash = :seen",
-  ExpressionAttributeValues: { ...values, ":seen": key_hash },
-});
+const isUnchanged = ({ key_hash }: KeyEntry) => isAsRead("key_hash", key_hash);
 
 const removals = (hashes: string[]): Record<string, TransactItem> =>
   Object.fromEntries(hashes.map((hash, index) => [`earlier ${index}`, { Delete: recordKey(hash) }]));
@@ -242,16 +204,13 @@ export async function rename(user_id: string, id: string, name: string, by: Acto
       record: {
         Update: {
           ...recordKey(key_hash),
-          UpdateExpression: "SET #name = :name",
           // A roll deletes the record, or gives it an end.
-          ConditionExpression: "attribute_exists(key_hash) AND attribute_not_exists(ends_at)",
-          ExpressionAttributeNames: { "#name": "name" },
-          ExpressionAttributeValues: { ":name": name },
+          ...changing({ set: { name }, when: when`attribute_exists(key_hash) AND attribute_not_exists(ends_at)` }),
         },
       },
       audit: audit("api_key.renamed", by, current, { name }),
     };
-    return (await isWritten(items)) ? { ...current, name } : undefined;
+    return (await isTransacted(items)) ? { ...current, name } : undefined;
   });
 }
 
@@ -276,53 +235,34 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
     const rolled = toNext(current);
     const { kept, removed } = earlierAfterRoll(entry, now, overlapSeconds);
     const replaced = kept.find(({ key_hash }) => key_hash === current.key_hash);
-    const isSameName = {
-      // The new record is a copy. A rename in between must not be lost.
-      ConditionExpression: "#name = :name",
-      ExpressionAttributeNames: { "#name": "name" },
-    };
+    // The new record is a copy. A rename in between must not be lost.
+    const isSameName = isAsRead("name", current.name);
     const items: Record<string, TransactItem> = {
       entry: {
         Update: {
           ...entryKey(user_id, id),
-          UpdateExpression: "SET key_hash = :next, earlier = :earlier",
-          ...isUnchanged(entry, { ":next": rolled.apiKey.key_hash, ":earlier": kept }),
+          ...changing({ set: { key_hash: rolled.apiKey.key_hash, earlier: kept }, when: isUnchanged(entry) }),
         },
       },
-      record: {
-        Put: {
-          TableName: tableName("apiKeys"),
-          Item: rolled.apiKey,
-          ConditionExpression: "attribute_not_exists(key_hash)",
-        },
-      },
+      record: recordPut(rolled.apiKey),
       replaced: replaced
         ? {
             Update: {
               ...recordKey(current.key_hash),
-              UpdateExpression: "SET ends_at = :end, delete_after = :after",
-              ...isSameName,
-              ExpressionAttributeValues: {
-                ":name": current.name,
-                ":end": replaced.ends_at,
-                ":after": Math.ceil(Date.parse(replaced.ends_at) / 1000),
-              },
+              ...changing({
+                set: { ends_at: replaced.ends_at, delete_after: Math.ceil(Date.parse(replaced.ends_at) / 1000) },
+                when: isSameName,
+              }),
             },
           }
-        : {
-            Delete: {
-              ...recordKey(current.key_hash),
-              ...isSameName,
-              ExpressionAttributeValues: { ":name": current.name },
-            },
-          },
+        : { Delete: { ...recordKey(current.key_hash), ...onlyIf(isSameName) } },
       ...removals(removed.filter((hash) => hash !== current.key_hash)),
       audit: audit("api_key.rolled", by, current, {
         key_prefix: rolled.apiKey.key_prefix,
         overlap_seconds: overlapSeconds,
       }),
     };
-    return (await isWritten(items)) ? rolled : undefined;
+    return (await isTransacted(items)) ? rolled : undefined;
   });
 }
 
@@ -348,17 +288,11 @@ async function isRemoved(
   by: Actor,
   reason: RevocationReason,
 ): Promise<boolean> {
-  return isWritten({
-    entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...isUnchanged(entry) } },
+  return isTransacted({
+    entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...onlyIf(isUnchanged(entry)) } },
     record: { Delete: recordKey(entry.key_hash) },
     ...removals((entry.earlier ?? []).map(({ key_hash }) => key_hash)),
-    counter: {
-      Update: {
-        ...counterKey(entry.user_id),
-        UpdateExpression: "ADD key_count :minusOne",
-        ExpressionAttributeValues: { ":minusOne": -1 },
-      },
-    },
+    counter: countDown(counterOf(entry.user_id)),
     audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
     // One that is due already is dropped when it would be published.
     ...reminderDelete(record && nextReminder(record, new Date())),
@@ -414,15 +348,17 @@ async function isEarlierRemoved(
 ): Promise<boolean> {
   const keyHash = record.key_hash;
   if (!entry.earlier?.some(({ key_hash }) => key_hash === keyHash)) return true;
-  return isWritten({
+  return isTransacted({
     entry: {
       Update: {
         ...entryKey(entry.user_id, entry.id),
-        UpdateExpression: "SET earlier = :left",
-        ...isUnchanged(entry, { ":left": (entry.earlier ?? []).filter(({ key_hash }) => key_hash !== keyHash) }),
+        ...changing({
+          set: { earlier: entry.earlier.filter(({ key_hash }) => key_hash !== keyHash) },
+          when: isUnchanged(entry),
+        }),
       },
     },
-    record: { Delete: { ...recordKey(keyHash), ConditionExpression: "attribute_exists(key_hash)" } },
+    record: { Delete: { ...recordKey(keyHash), ...onlyIf(when`attribute_exists(key_hash)`) } },
     audit: audit("api_key.earlier_ended", by, entry, { reason, key_prefix: record.key_prefix }),
     ...(await revocation(entry, record, reason, "earlier")),
   });
@@ -430,23 +366,9 @@ async function isEarlierRemoved(
 
 /** Writes the last use. The condition keeps a late write from recreating a deleted key. */
 export async function updateLastUsed({ key_hash }: ApiKey, use: LastUse, abortSignal: AbortSignal): Promise<void> {
-  try {
-    await dynamo().send(
-      new UpdateCommand({
-        ...recordKey(key_hash),
-        UpdateExpression: "SET last_used_at = :at, last_used_ip = :ip, last_used_user_agent = :agent",
-        ConditionExpression: "attribute_exists(key_hash)",
-        ExpressionAttributeValues: {
-          ":at": use.last_used_at,
-          ":ip": use.last_used_ip,
-          ":agent": use.last_used_user_agent,
-        },
-      }),
-      { abortSignal },
-    );
-  } catch (error) {
-    if (!isConditionFailed(error)) throw error;
-  }
+  const { last_used_at, last_used_ip, last_used_user_agent } = use;
+  const set = { last_used_at, last_used_ip, last_used_user_agent };
+  await isChanged(recordKey(key_hash), changing({ set, when: when`attribute_exists(key_hash)` }), { abortSignal });
 }
 
 /**
@@ -468,18 +390,11 @@ export async function removeAll(userId: string, by: Actor, reason: RevocationRea
 }
 
 /** Returns the item that deletes the counter of a user without keys, so that nothing of that user is left. */
-export const counterRemoval = (userId: string): TransactItem => ({ Delete: counterKey(userId) });
+export const counterRemoval = (userId: string): TransactItem => ({ Delete: counterOf(userId).key });
 
 /** Returns the ids of the keys of a user, oldest first, also of one whose record does not exist. */
 export async function idsOf(userId: string): Promise<string[]> {
-  const { Items = [] } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("userApiKeys"),
-      ConsistentRead: true,
-      KeyConditionExpression: "user_id = :user AND id > :counter",
-      ExpressionAttributeValues: { ":user": userId, ":counter": COUNTER },
-      ProjectionExpression: "id",
-    }),
-  );
-  return Items.map(({ id }) => id as string);
+  const key = when`user_id = ${userId} AND id > ${COUNTER}`;
+  const entries = await readItems<KeyEntry>("userApiKeys", key, { ProjectionExpression: "id" });
+  return entries.map(({ id }) => id);
 }

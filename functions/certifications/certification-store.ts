@@ -1,7 +1,9 @@
-import { GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { batchGet, dynamo, isConditionFailed } from "../platform/aws.ts";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { batchGet, dynamo } from "../platform/aws.ts";
+import { isChanged, readItem } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { changing, when } from "../platform/expression.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
 import { type SigningSecrets, signingSecrets } from "../webhooks/webhook-secret-store.ts";
 import { type Certification, type ProbeResults, partitionOf } from "./certification.ts";
@@ -10,6 +12,11 @@ import { type Certification, type ProbeResults, partitionOf } from "./certificat
  * The certifications of webhooks. They are in the table of deliveries, each webhook's in a partition of its own, and
  * expire like deliveries.
  */
+
+const certificationKey = (webhook_id: string, id: string) => ({
+  TableName: tableName("deliveries"),
+  Key: { webhook_id, id },
+});
 
 /** Stores a new certification. Its id is random, so a repeated write stores the same row. */
 export async function insert(certification: Certification): Promise<void> {
@@ -21,15 +28,9 @@ export async function insert(certification: Certification): Promise<void> {
  * @throws ApiError `not_found` when the webhook has no certification with this id
  */
 export async function get(webhookId: string, id: string): Promise<Certification> {
-  const { Item } = await dynamo().send(
-    new GetCommand({
-      TableName: tableName("deliveries"),
-      Key: { webhook_id: partitionOf(webhookId), id },
-      ConsistentRead: true,
-    }),
-  );
-  if (!Item) throw new ApiError("not_found", "No certification with this id exists.");
-  return Item as Certification;
+  const found = await readItem<Certification>(certificationKey(partitionOf(webhookId), id));
+  if (!found) throw new ApiError("not_found", "No certification with this id exists.");
+  return found;
 }
 
 /** The rows that a certification needs. A deleted row is absent. */
@@ -67,17 +68,9 @@ export async function readForProbes(keys: CertificationKeys): Promise<Certificat
  * @param at in ISO 8601
  */
 export async function finish({ webhook_id, id }: Certification, results: ProbeResults, at: string): Promise<void> {
-  try {
-    await dynamo().send(
-      new UpdateCommand({
-        TableName: tableName("deliveries"),
-        Key: { webhook_id, id },
-        UpdateExpression: "SET finished_at = :at, results = :results",
-        ConditionExpression: "attribute_exists(id) AND attribute_not_exists(finished_at)",
-        ExpressionAttributeValues: { ":at": at, ":results": results },
-      }),
-    );
-  } catch (error) {
-    if (!isConditionFailed(error)) throw error;
-  }
+  const isUnfinished = when`attribute_exists(id) AND attribute_not_exists(finished_at)`;
+  await isChanged(
+    certificationKey(webhook_id, id),
+    changing({ set: { finished_at: at, results }, when: isUnfinished }),
+  );
 }

@@ -1,11 +1,12 @@
-import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import type { Actor } from "../access/actor.ts";
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../access/identity.ts";
 import type { Project } from "../access/membership.ts";
 import { auditPut } from "../audit/audit-store.ts";
-import { batchGet, ConditionsFailedError, dynamo, type TransactItem, transact } from "../platform/aws.ts";
+import { batchGet, type TransactItem } from "../platform/aws.ts";
+import { countDown, insertCounted, isTransacted, readItem, readItems } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { onlyIf, when } from "../platform/expression.ts";
 import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT, type TrustedWorkflow } from "./trusted-workflow.ts";
 
 /*
@@ -31,6 +32,11 @@ const repositoryByAgeKey = ({ issuer_url, repository_id }: Repository, entry: st
   entry,
 });
 
+const counterOf = (projectId: string) => ({
+  key: { TableName: tableName("trustedWorkflows"), Key: projectKey(projectId, PROJECT) },
+  attribute: "trust_count",
+});
+
 /** Returns the keys of all items of a trust. */
 const keysOf = (trust: Repository & Pick<TrustedWorkflow, "project_id" | "id">) => ({
   ofProject: projectKey(trust.project_id, trust.id),
@@ -52,25 +58,15 @@ export async function insert(
   more: Record<string, TransactItem> = {},
 ): Promise<void> {
   const TableName = tableName("trustedWorkflows");
-  const { id, project_id } = trust;
+  const { id, project_id, created_at } = trust;
   const keys = keysOf(trust);
-  try {
-    await transact({
-      counter: {
-        Update: {
-          TableName,
-          Key: projectKey(trust.project_id, PROJECT),
-          UpdateExpression: "SET #name = :name, created_at = if_not_exists(created_at, :now) ADD trust_count :one",
-          ConditionExpression: "attribute_not_exists(trust_count) OR trust_count < :limit",
-          ExpressionAttributeNames: { "#name": "name" },
-          ExpressionAttributeValues: {
-            ":name": projectName,
-            ":now": trust.created_at,
-            ":one": 1,
-            ":limit": MAX_TRUSTED_WORKFLOWS_PER_PROJECT,
-          },
-        },
-      },
+  const limit = MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
+  const message = `The limit of ${limit} trusted workflows per project is reached. Delete one first.`;
+  const onFull = (cause: Error) => new ApiError("trusted_workflow_limit_reached", message, { cause });
+  const set = { name: projectName, created_at: when`if_not_exists(created_at, ${created_at})` };
+  await insertCounted(
+    { ...counterOf(project_id), limit, set, onFull },
+    {
       ofProject: { Put: { TableName, Item: { ...keys.ofProject, ...trust } } },
       ofRepository: { Put: { TableName, Item: { ...keys.ofRepository, ...trust } } },
       ofRepositoryByAge: { Put: { TableName, Item: { ...keys.ofRepositoryByAge, ...trust } } },
@@ -82,15 +78,8 @@ export async function insert(
         details: detailsOf(trust),
       }),
       ...more,
-    });
-  } catch (error) {
-    if (error instanceof ConditionsFailedError && error.items.includes("counter")) {
-      const limit = MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
-      const message = `The limit of ${limit} trusted workflows per project is reached. Delete one first.`;
-      throw new ApiError("trusted_workflow_limit_reached", message, { cause: error });
-    }
-    throw error;
-  }
+    },
+  );
 }
 
 const detailsOf = (trust: TrustedWorkflow) => {
@@ -110,17 +99,9 @@ const detailsOf = (trust: TrustedWorkflow) => {
 };
 
 /** Returns the trusts of a project, oldest first. */
-export async function list(projectId: string): Promise<TrustedWorkflow[]> {
-  // The list fits into one page of 1 MB because the number of trusts is limited.
-  const { Items } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("trustedWorkflows"),
-      ConsistentRead: true,
-      KeyConditionExpression: "listed_under = :project AND entry > :counter",
-      ExpressionAttributeValues: { ":project": projectKey(projectId, "").listed_under, ":counter": PROJECT },
-    }),
-  );
-  return (Items ?? []) as TrustedWorkflow[];
+export function list(projectId: string): Promise<TrustedWorkflow[]> {
+  const { listed_under, entry } = projectKey(projectId, PROJECT);
+  return readItems("trustedWorkflows", when`listed_under = ${listed_under} AND entry > ${entry}`);
 }
 
 /**
@@ -130,35 +111,19 @@ export async function list(projectId: string): Promise<TrustedWorkflow[]> {
 const MAX_READ_TRUSTS = MAX_PROJECTS_PER_CREDENTIAL * MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
 
 /** Returns the trusts of a repository in one project, also those for other refs and environments. One read. */
-export async function listOfRepositoryIn(projectId: string, repository: Repository): Promise<TrustedWorkflow[]> {
+export function listOfRepositoryIn(projectId: string, repository: Repository): Promise<TrustedWorkflow[]> {
   const { listed_under, entry } = repositoryKey(repository, `${projectId}#`);
-  const { Items } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("trustedWorkflows"),
-      ConsistentRead: true,
-      KeyConditionExpression: "listed_under = :repository AND begins_with(entry, :project)",
-      ExpressionAttributeValues: { ":repository": listed_under, ":project": entry },
-    }),
-  );
-  return (Items ?? []) as TrustedWorkflow[];
+  return readItems("trustedWorkflows", when`listed_under = ${listed_under} AND begins_with(entry, ${entry})`);
 }
 
 /**
  * Returns the trusts of a repository in all projects, also those for other refs and environments: the oldest
  * `MAX_READ_TRUSTS`, oldest first, so that a trust is not hidden by those that strangers add later. One read.
  */
-export async function listOfRepository(repository: Repository): Promise<TrustedWorkflow[]> {
+export function listOfRepository(repository: Repository): Promise<TrustedWorkflow[]> {
+  const { listed_under } = repositoryByAgeKey(repository, "");
   // They fit into one page of 1 MB: a trust has less than 5 KB.
-  const { Items } = await dynamo().send(
-    new QueryCommand({
-      TableName: tableName("trustedWorkflows"),
-      ConsistentRead: true,
-      Limit: MAX_READ_TRUSTS,
-      KeyConditionExpression: "listed_under = :repository",
-      ExpressionAttributeValues: { ":repository": repositoryByAgeKey(repository, "").listed_under },
-    }),
-  );
-  return (Items ?? []) as TrustedWorkflow[];
+  return readItems("trustedWorkflows", when`listed_under = ${listed_under}`, { Limit: MAX_READ_TRUSTS });
 }
 
 /**
@@ -186,34 +151,22 @@ const notFound = () => new ApiError("not_found", "No trusted workflow with this 
 export async function remove(projectId: string, id: string, by: Actor): Promise<void> {
   const TableName = tableName("trustedWorkflows");
   const Key = projectKey(projectId, id);
-  const { Item } = await dynamo().send(new GetCommand({ TableName, Key, ConsistentRead: true }));
-  if (!Item) throw notFound();
-  const trust = Item as TrustedWorkflow;
+  const trust = await readItem<TrustedWorkflow>({ TableName, Key });
+  if (!trust) throw notFound();
   const keys = keysOf(trust);
-  try {
-    await transact({
-      ofProject: { Delete: { TableName, Key, ConditionExpression: "attribute_exists(entry)" } },
-      ofRepository: { Delete: { TableName, Key: keys.ofRepository } },
-      ofRepositoryByAge: { Delete: { TableName, Key: keys.ofRepositoryByAge } },
-      counter: {
-        Update: {
-          TableName,
-          Key: projectKey(projectId, PROJECT),
-          UpdateExpression: "ADD trust_count :minusOne",
-          ExpressionAttributeValues: { ":minusOne": -1 },
-        },
-      },
-      audit: auditPut({
-        scope: `project:${projectId}`,
-        action: "trusted_workflow.deleted",
-        actor: by,
-        resource_id: id,
-        details: detailsOf(trust),
-      }),
-    });
-  } catch (error) {
-    // A concurrent request deleted the trust.
-    if (error instanceof ConditionsFailedError && error.items.includes("ofProject")) throw notFound();
-    throw error;
-  }
+  const isDeleted = await isTransacted({
+    ofProject: { Delete: { TableName, Key, ...onlyIf(when`attribute_exists(entry)`) } },
+    ofRepository: { Delete: { TableName, Key: keys.ofRepository } },
+    ofRepositoryByAge: { Delete: { TableName, Key: keys.ofRepositoryByAge } },
+    counter: countDown(counterOf(projectId)),
+    audit: auditPut({
+      scope: `project:${projectId}`,
+      action: "trusted_workflow.deleted",
+      actor: by,
+      resource_id: id,
+      details: detailsOf(trust),
+    }),
+  });
+  // A concurrent request deleted the trust.
+  if (!isDeleted) throw notFound();
 }

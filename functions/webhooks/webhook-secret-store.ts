@@ -1,6 +1,7 @@
 import { type Actor, platform } from "../access/actor.ts";
 import { ConditionsFailedError, transact } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
+import { changing, when } from "../platform/expression.ts";
 import type { Webhook } from "./webhook.ts";
 import { webhookAudit, webhookNotFound } from "./webhook-store.ts";
 
@@ -55,9 +56,7 @@ export async function rotateSecret(webhook: Webhook, secret: string, rotation: R
         Update: {
           TableName: tableName("webhooks"),
           Key: { project_id, id: webhook_id },
-          UpdateExpression: "SET secret_rotated_at = :at",
-          ConditionExpression: "attribute_exists(id)",
-          ExpressionAttributeValues: { ":at": at },
+          ...changing({ set: { secret_rotated_at: at }, when: when`attribute_exists(id)` }),
         },
       },
       audit: webhookAudit("webhook.secret_rotated", by, webhook, { previous_expires_at: expiresAt ?? at }),

@@ -1,0 +1,98 @@
+import { GetCommand, QueryCommand, type QueryCommandInput, UpdateCommand } from "@aws-sdk/lib-dynamodb";
+import type { TableKey } from "../manifest/tables.ts";
+import { ConditionsFailedError, dynamo, isConditionFailed, type TransactItem, transact } from "./aws.ts";
+import { tableName } from "./env.ts";
+import { allOf, changing, Part, selecting } from "./expression.ts";
+
+/* Reads and writes of items that several stores make in the same way. All reads are strongly consistent. */
+
+export interface ItemKey {
+  TableName: string;
+  Key: Record<string, unknown>;
+}
+
+/** Returns an item; undefined when it does not exist. */
+export async function readItem<Item = Record<string, unknown>>(key: ItemKey): Promise<Item | undefined> {
+  const { Item } = await dynamo().send(new GetCommand({ ...key, ConsistentRead: true }));
+  return Item as Item | undefined;
+}
+
+/** Returns the items of a partition, which must fit into one page of 1 MB: their number is limited. */
+export async function readItems<Item = Record<string, unknown>>(
+  table: TableKey,
+  key: Part,
+  options: Pick<QueryCommandInput, "Limit" | "ProjectionExpression"> = {},
+): Promise<Item[]> {
+  const { Items = [] } = await dynamo().send(
+    new QueryCommand({ TableName: tableName(table), ConsistentRead: true, ...selecting(key), ...options }),
+  );
+  return Items as Item[];
+}
+
+/** Updates an item if the condition of the change is true. @returns whether it was updated */
+export async function isChanged(
+  key: ItemKey,
+  change: ReturnType<typeof changing>,
+  options: { abortSignal?: AbortSignal } = {},
+): Promise<boolean> {
+  try {
+    await dynamo().send(new UpdateCommand({ ...key, ...change }), options);
+    return true;
+  } catch (error) {
+    if (isConditionFailed(error)) return false;
+    throw error;
+  }
+}
+
+/** Writes all items or none. @returns false when a condition was not true */
+export async function isTransacted(items: Record<string, TransactItem>): Promise<boolean> {
+  try {
+    await transact(items);
+    return true;
+  } catch (error) {
+    if (error instanceof ConditionsFailedError) return false;
+    throw error;
+  }
+}
+
+/** Sort key of the item that counts the others of its partition. It sorts before all ids. */
+export const COUNTER = "#count";
+
+interface Counter {
+  key: ItemKey;
+  attribute: string;
+}
+
+interface CountedInsert extends Counter {
+  /** Maximum number of items. */
+  limit: number;
+  /** Further changes of the item that counts, and a further condition. */
+  set?: Record<string, unknown>;
+  when?: Part;
+  /** Returns the error for a counter whose condition is not true. */
+  onFull(error: ConditionsFailedError): Error;
+}
+
+/**
+ * Writes items, one of which is counted: never more than the limit, also under concurrent inserts.
+ * @throws ConditionsFailedError when the condition of another item failed
+ */
+export async function insertCounted(
+  { key, attribute, limit, set = {}, when: condition, onFull }: CountedInsert,
+  items: Record<string, TransactItem>,
+): Promise<void> {
+  const hasRoom = new Part([`(attribute_not_exists(${attribute}) OR ${attribute} < `, ")"], [limit]);
+  const change = changing({ set, add: { [attribute]: 1 }, when: allOf(condition, hasRoom) });
+  const counter = { Update: { ...key, ...change, ReturnValuesOnConditionCheckFailure: "ALL_OLD" } } as const;
+  try {
+    await transact({ counter, ...items });
+  } catch (error) {
+    if (error instanceof ConditionsFailedError && error.items.includes("counter")) throw onFull(error);
+    throw error;
+  }
+}
+
+/** Returns the item of a transaction that deletes a counted one. */
+export const countDown = ({ key, attribute }: Counter): TransactItem => ({
+  Update: { ...key, ...changing({ add: { [attribute]: -1 } }) },
+});
