@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { jest } from "@jest/globals";
 import { run } from "../../packages/cli/src/program.ts";
 import type { Finished } from "./local-run.ts";
@@ -5,15 +6,19 @@ import { checkForSecrets, type Environment, environment } from "./svc.ts";
 
 interface Options {
   env?: Environment;
+  input?: string;
   /** Whether the command is expected to print a secret to stdout, or to stderr. */
   showsSecret?: boolean | "stderr";
 }
 
 /**
  * Runs a command of `svc` in this process, with its own home directory. It costs far less than a process, so it is for commands
- * that need no signal, terminal or stdin.
+ * that need no signal and no terminal.
  */
-export async function svcHere(args: string[], { env, showsSecret = false }: Options = {}): Promise<Finished> {
+export async function svcHere(
+  args: string[],
+  { env, input = "", showsSecret = false }: Options = {},
+): Promise<Finished> {
   const output = { stdout: "", stderr: "" };
   const spies = (["stdout", "stderr"] as const).map((name) =>
     jest.spyOn(process[name], "write").mockImplementation((text) => {
@@ -24,6 +29,9 @@ export async function svcHere(args: string[], { env, showsSecret = false }: Opti
   const before = { ...process.env };
   const listeners = process.stdout.listeners("error");
   Object.assign(process.env, environment(env));
+  const stdin = jest
+    .spyOn(process, "stdin", "get")
+    .mockReturnValue(Readable.from([Buffer.from(input)]) as typeof process.stdin);
   try {
     await run(args);
     const finished = { code: Number(process.exitCode ?? 0), ...output };
@@ -37,5 +45,6 @@ export async function svcHere(args: string[], { env, showsSecret = false }: Opti
       if (!listeners.includes(added)) process.stdout.off("error", added as () => void);
     }
     for (const spy of spies) spy.mockRestore();
+    stdin.mockRestore();
   }
 }

@@ -6,6 +6,7 @@ import { signatureHeaders } from "../../../functions/receivers/signature.ts";
 import { generateSecret } from "../../../functions/webhooks/webhook.ts";
 import { diagnose, type Verdict } from "../../../packages/client/src/verify/diagnose.ts";
 import { svc } from "../../support/svc.ts";
+import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc verify` with deliveries that the service signed, and with every known mistake. */
 
@@ -323,12 +324,12 @@ describe("svc verify", () => {
 
   test("exits with 1 for an invalid delivery, with the mistake and the fix", async () => {
     const args = ["verify", "--headers", headers, ...atArrival, "--body", file("body.json", `${body}\n`)];
-    const { code, stdout } = await svc(args, { env });
+    const { code, stdout } = await svcHere(args, { env });
     expect({ code, stdout }).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(/✘ invalid\n {4}The body ends with a line break/),
     });
-    const result = JSON.parse((await svc([...args, "--json"], { env })).stdout);
+    const result = JSON.parse((await svcHere([...args, "--json"], { env })).stdout);
     expect(result).toMatchObject({
       verified: false,
       signatures: [{ holds: false, remarks: [{ code: "newline_added" }] }, {}],
@@ -336,29 +337,29 @@ describe("svc verify", () => {
   });
 
   test("a saved delivery is stale without --at or --tolerance", async () => {
-    const { code, stdout } = await svc(["verify", "--headers", headers], { env, input: body });
+    const { code, stdout } = await svcHere(["verify", "--headers", headers], { env, input: body });
     expect({ code, stdout }).toMatchObject({ code: 1, stdout: expect.stringContaining("--at <time>") });
-    expect((await svc(["verify", "--headers", headers, "--tolerance", "999999999"], { env, input: body })).code).toBe(
-      0,
-    );
+    expect(
+      (await svcHere(["verify", "--headers", headers, "--tolerance", "999999999"], { env, input: body })).code,
+    ).toBe(0);
   });
 
   test("accepts a single signature, several secrets, and secrets from a file", async () => {
     const signature = ["--signature", signed()["x-service-signature"] ?? ""];
-    const two = await svc(["verify", ...signature, "--secret", oldSecret, "--secret", secret], { input: body });
+    const two = await svcHere(["verify", ...signature, "--secret", oldSecret, "--secret", secret], { input: body });
     expect(two).toMatchObject({ code: 0, stdout: expect.stringContaining("valid, secret 2 of 2") });
     const fromFile = ["--secret-file", file("secrets.txt", `${secret}\n`)];
-    expect((await svc(["verify", ...signature, ...fromFile], { input: body })).code).toBe(0);
+    expect((await svcHere(["verify", ...signature, ...fromFile], { input: body })).code).toBe(0);
   });
 
   test("accepts headers as options, as JSON, and an event of API Gateway", async () => {
     const one = lines.flatMap((line) => ["--header", line]);
-    expect((await svc(["verify", ...one, ...atArrival], { env, input: body })).code).toBe(0);
+    expect((await svcHere(["verify", ...one, ...atArrival], { env, input: body })).code).toBe(0);
     const asJson = file("headers.json", JSON.stringify(signed()));
-    expect((await svc(["verify", "--headers", asJson, ...atArrival], { env, input: body })).code).toBe(0);
+    expect((await svcHere(["verify", "--headers", asJson, ...atArrival], { env, input: body })).code).toBe(0);
     const gateway = { headers: signed(), body: Buffer.from(body).toString("base64"), isBase64Encoded: true };
     const delivery = file("event.json", JSON.stringify(gateway));
-    expect((await svc(["verify", "--delivery", delivery, ...atArrival], { env })).code).toBe(0);
+    expect((await svcHere(["verify", "--delivery", delivery, ...atArrival], { env })).code).toBe(0);
   });
 
   test.each<[string, string[], string]>([
@@ -369,7 +370,7 @@ describe("svc verify", () => {
     ["an invalid time", ["verify", "--headers", headers, "--at", "noon"], "--at must be"],
     ["an invalid tolerance", ["verify", "--headers", headers, "--tolerance", "long"], "--tolerance must be"],
   ])("exits with 2 and the reason for %s", async (_, args, message) => {
-    expect(await svc(args, { input: body })).toMatchObject({
+    expect(await svcHere(args, { input: body })).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringContaining(message),

@@ -105,7 +105,7 @@ describe("signing in", () => {
 
   test("stores nothing when the service rejects the credential", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
-    const { code, stderr } = await svc(["login", "--base-url", service.baseUrl, "--with-token"], {
+    const { code, stderr } = await svcHere(["login", "--base-url", service.baseUrl, "--with-token"], {
       env: { XDG_CONFIG_HOME },
       input: `svc_${"0".repeat(64)}`,
     });
@@ -142,7 +142,7 @@ describe("signing in", () => {
 
   test("sends a stored credential only to its own service", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
-    await svc(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
+    await svcHere(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
     const stranger = await startStub(200, {}, '{"data":[]}');
     for (const [args, more] of [
       [["--base-url", stranger.url], {}],
@@ -160,7 +160,7 @@ describe("signing in", () => {
 
   test("SVC_BASE_URL and SVC_API_KEY override stored values, and --base-url overrides both", async () => {
     const XDG_CONFIG_HOME = freshConfigHome();
-    await svc(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
+    await svcHere(["login", "--base-url", service.baseUrl, "--with-token"], { env: { XDG_CONFIG_HOME }, input: key });
     const whoami = async (more: Record<string, string>, ...args: string[]) =>
       json(await svcHere(["whoami", "--json", ...args], { env: { XDG_CONFIG_HOME, ...more } }));
     expect(await whoami({ SVC_API_KEY: token })).toMatchObject({
@@ -196,7 +196,7 @@ describe("signing in", () => {
     ["text that is not a credential", ["--base-url", "https://api.example.com"], "two words", 2, "neither an API key"],
   ])("login rejects %s", async (_, args, input, code, message) => {
     const env = { XDG_CONFIG_HOME: freshConfigHome() };
-    const rejected = await svc(["login", "--with-token", ...args], { env, input });
+    const rejected = await svcHere(["login", "--with-token", ...args], { env, input });
     expect(rejected).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
     expect(rejected.stderr).not.toContain("    at ");
   });
@@ -316,7 +316,7 @@ describe("keys", () => {
     const list = await svcHere(["keys", "list", "--last-use"], { env: session() });
     expect(list.stdout).toMatch(/^ID +NAME +KEY +PERMISSIONS +PROJECTS +EXPIRES +LAST USED +FROM +CREATED\n/);
     expect(list.stdout).toContain("deliveries:read, webhooks:read");
-    const { code, stderr } = await svc(["login", "--base-url", service.baseUrl, "--with-token"], {
+    const { code, stderr } = await svcHere(["login", "--base-url", service.baseUrl, "--with-token"], {
       env: { XDG_CONFIG_HOME: freshConfigHome() },
       input: narrow,
     });
@@ -363,14 +363,14 @@ describe("keys", () => {
       env: { SVC_BASE_URL: service.baseUrl },
       input: `export SVC_API_KEY="${data.key}" # and ${data.key}\n`,
     };
-    const { code, stdout, stderr } = await svc(["keys", "revoke-leaked"], leaked);
+    const { code, stdout, stderr } = await svcHere(["keys", "revoke-leaked"], leaked);
     expect({ code, stdout, stderr }).toEqual({
       code: 0,
       stdout: "",
       stderr: expect.stringContaining("Revoked 1 key:"),
     });
     expect((await service.as(data.key).get("/v1/projects")).status).toBe(401);
-    const nothing = await svc(["keys", "revoke-leaked"], { ...leaked, input: "no key" });
+    const nothing = await svcHere(["keys", "revoke-leaked"], { ...leaked, input: "no key" });
     expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining("Found no API key") });
   });
 });
@@ -409,7 +409,7 @@ describe("audit", () => {
 
   test("shows what was done to the keys of the caller, by whom, and why", async () => {
     const { id, key } = (await api.post("/v1/api-keys", { name: "leaky" })).body.data;
-    await svc(["keys", "revoke-leaked"], { env: { SVC_BASE_URL: service.baseUrl }, input: `${key}\n` });
+    await svcHere(["keys", "revoke-leaked"], { env: { SVC_BASE_URL: service.baseUrl }, input: `${key}\n` });
     const [leaked, created] = json(await audit("--json", "--limit", "2"));
     expect(leaked).toMatchObject({ action: "api_key.deleted", resource_id: id, details: { reason: "leaked" } });
     expect(created).toMatchObject({ action: "api_key.created", resource_id: id });
@@ -483,7 +483,7 @@ describe("workflows", () => {
     const job = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: ci.token() };
     const webhooks = [{ url: "https://example.com/?token=private", events: ["deploy.failed"] }];
     const apply = (project?: string) =>
-      svc(["apply", "-f", "-"], { env: job, input: JSON.stringify({ project, webhooks }), showsSecret: true });
+      svcHere(["apply", "-f", "-"], { env: job, input: JSON.stringify({ project, webhooks }), showsSecret: true });
     const create = ["webhooks", "create", "https://example.com/?token=private", "--events", "deploy.failed"];
     const refused = [
       await apply("Project"),
@@ -722,7 +722,8 @@ describe("webhooks", () => {
 
 describe("apply", () => {
   const file = (...webhooks: object[]) => ({ env, input: JSON.stringify({ webhooks }), showsSecret: true });
-  const apply = (options: ReturnType<typeof file>, ...args: string[]) => svc(["apply", "-f", "-", ...args], options);
+  const apply = (options: ReturnType<typeof file>, ...args: string[]) =>
+    svcHere(["apply", "-f", "-", ...args], options);
   const stored = async () =>
     (await api.get(`/v1/projects/${projectId}/webhooks`)).body.data.map(
       ({ url, events, enabled }: Record<string, unknown>) => ({ url, events, enabled }),
