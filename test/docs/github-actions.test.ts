@@ -674,29 +674,10 @@ describe("deploy.yml", () => {
     expect(stackName({ name: "prod" })).toBe("deployment-webhooks-prod");
   });
 
-  /* The guard, on real output of `cdk diff`. Each run of the CLI takes seconds, so one diff shows all destructive changes. */
+  /* The guard, on real output of `cdk diff`. Each run of the CLI takes seconds, so one diff shows all changes. */
 
-  interface StackOptions {
-    tableSortKey: string;
-    hasSecondTable: boolean;
-    queueName: string;
-    visibilitySeconds: number;
-    secretName: string;
-    hasKey: boolean;
-    hasSecondQueue: boolean;
-  }
-
-  const base: StackOptions = {
-    tableSortKey: "a",
-    hasSecondTable: true,
-    queueName: "q",
-    visibilitySeconds: 30,
-    secretName: "a",
-    hasKey: true,
-    hasSecondQueue: false,
-  };
-
-  function synth(name: string, options: StackOptions): string {
+  /** Synthesizes a stack, changed in every way that the guard stops at, and in ways that it accepts. */
+  function synth(name: string, isChanged: boolean): string {
     const app = new App({ analyticsReporting: false, outdir: join(work, name) });
     const stack = new Stack(app, "Stack");
     const table = (id: string, sortKey: string) =>
@@ -705,24 +686,28 @@ describe("deploy.yml", () => {
         sortKey: { name: sortKey, type: dynamodb.AttributeType.STRING },
         removalPolicy: RemovalPolicy.RETAIN,
       });
-    table("Table", options.tableSortKey);
-    if (options.hasSecondTable) table("SecondTable", "a");
-    const visibilityTimeout = Duration.seconds(options.visibilitySeconds);
-    new sqs.Queue(stack, "Queue", { queueName: options.queueName, visibilityTimeout });
-    if (options.hasSecondQueue) new sqs.Queue(stack, "SecondQueue");
-    new secretsmanager.Secret(stack, "Secret", { secretName: options.secretName });
-    if (options.hasKey) new kms.Key(stack, "Key");
+    const suffix = isChanged ? "b" : "a";
+    table("Table", suffix);
+    new sqs.Queue(stack, "Queue", { queueName: suffix });
+    new secretsmanager.Secret(stack, "Secret", { secretName: suffix });
+    new sqs.Queue(stack, "ChangedQueue", { visibilityTimeout: Duration.seconds(isChanged ? 60 : 30) });
+    if (isChanged) {
+      new sqs.Queue(stack, "NewQueue");
+    } else {
+      table("SecondTable", "a");
+      new kms.Key(stack, "Key");
+    }
     app.synth();
     return app.outdir;
   }
 
-  let template: string;
+  let before: string;
   beforeAll(() => {
-    template = join(synth("before", base), "Stack.template.json");
+    before = synth("before", false);
   });
 
-  async function diffTo(name: string, options: StackOptions): Promise<string> {
-    const args = ["diff", "--app", synth(name, options), "--template", template, "--no-color"];
+  async function diffTo(assembly: string): Promise<string> {
+    const args = ["diff", "--app", assembly, "--template", join(before, "Stack.template.json"), "--no-color"];
     const cdk = join(root, "node_modules/.bin/cdk");
     const { stdout, stderr } = await promisify(execFile)(cdk, args, { cwd: work, env: { ...process.env, HOME: work } });
     return stdout + stderr;
@@ -733,48 +718,51 @@ describe("deploy.yml", () => {
     return runStep(step("guard"), {});
   }
 
-  describe("the guard stops at", () => {
-    let diff: string;
+  describe("the guard", () => {
+    let lines: string[];
     beforeAll(async () => {
-      const changes = { tableSortKey: "b", hasSecondTable: false, queueName: "other", secretName: "b", hasKey: false };
-      diff = await diffTo("destructive", { ...base, ...changes });
+      lines = (await diffTo(synth("after", true))).split("\n");
     });
 
     const isResource = (line: string) => /^\[[-+~]\] AWS::/.test(line);
-
-    test.each<[string, RegExp]>([
+    const destructive: [string, RegExp][] = [
       ["a table whose key changes", /^\[~\] AWS::DynamoDB::GlobalTable Table .* replace$/],
       ["a table that is removed", /^\[-\] AWS::DynamoDB::GlobalTable SecondTable.* orphan$/],
-      ["a queue whose name changes", /^\[~\] AWS::SQS::Queue .* replace$/],
+      ["a queue whose name changes", /^\[~\] AWS::SQS::Queue Queue .* replace$/],
       ["a secret whose name changes", /^\[~\] AWS::SecretsManager::Secret .* replace$/],
       ["a key that is removed", /^\[-\] AWS::KMS::Key .* orphan$/],
-    ])("%s", async (_, expected) => {
-      const lines = diff.split("\n");
+    ];
+    const isDestructive = (line: string) => destructive.some(([, expected]) => expected.test(line));
+
+    test.each(destructive)("stops at %s", async (_, expected) => {
       const [line, ...others] = lines.filter((each) => expected.test(each));
       expect({ line, others }).toEqual({ line: expect.any(String), others: [] });
       // The diff as if this were the only destructive change.
-      const { code, output } = await guard(lines.filter((each) => each === line || !isResource(each)).join("\n"));
+      const { code, output } = await guard(lines.filter((each) => each === line || !isDestructive(each)).join("\n"));
       expect({ code, output }).toEqual({
         code: 1,
         output: `${line}\n::error::This would delete stored data. See the lines above.\n`,
       });
     });
 
-    test("all of them together", async () => {
-      const { code, output } = await guard(diff);
+    test("stops at all of them together", async () => {
+      const { code, output } = await guard(lines.join("\n"));
       expect(code).toBe(1);
       expect(output.split("\n").filter(isResource)).toHaveLength(5);
     });
-  });
 
-  test.each<[string, Partial<StackOptions>]>([
-    ["a diff without changes", {}],
-    ["a queue that changes in place and a new queue", { visibilitySeconds: 60, hasSecondQueue: true }],
-  ])("the guard accepts %s", async (title, changes) => {
-    const diff = await diffTo(title.replaceAll(" ", "-"), { ...base, ...changes });
-    if (changes.hasSecondQueue) expect(diff).toMatch(/^\[\+\] AWS::SQS::Queue SecondQueue/m);
-    if (changes.visibilitySeconds) expect(diff).toMatch(/^\[~\] AWS::SQS::Queue Queue/m);
-    expect(await guard(diff)).toEqual({ code: 0, output: "" });
+    test("accepts a queue that changes in place and a new queue", async () => {
+      const accepted = lines.filter((line) => !isDestructive(line));
+      expect(accepted.filter(isResource)).toEqual([
+        expect.stringMatching(/^\[\+\] AWS::SQS::Queue NewQueue/),
+        expect.stringMatching(/^\[~\] AWS::SQS::Queue ChangedQueue/),
+      ]);
+      expect(await guard(accepted.join("\n"))).toEqual({ code: 0, output: "" });
+    });
+
+    test("accepts a diff without changes", async () => {
+      expect(await guard(await diffTo(before))).toEqual({ code: 0, output: "" });
+    });
   });
 
   test.each([
