@@ -6,6 +6,7 @@ import http from "node:http";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify, stripVTControlCharacters } from "node:util";
 import { credentials, everyResponse, reach } from "../../bin/smoke/auth-checks.ts";
 import { readSmokeOptions, type SmokeOptions, UsageError } from "../../bin/smoke/options.ts";
@@ -727,12 +728,13 @@ const faultyStages: [
   ],
 ];
 
+const STRICT_TRANSPORT = "requires TLS (Strict-Transport-Security)";
 /** Claims whose failure other tests below cause. */
 const testedBelow = [
   "the stage responds",
   "its clock agrees with this machine's clock",
   "the JWT is accepted",
-  "requires TLS (Strict-Transport-Security)",
+  STRICT_TRANSPORT,
 ];
 
 test("every check has a fault that makes it fail", () => {
@@ -945,6 +947,36 @@ describe("an address without a stage: fails with the cause", () => {
   });
 });
 
+describe("over TLS", () => {
+  const trusted = getCACertificates("default");
+  beforeAll(() => setDefaultCACertificates([...trusted, tls.cert]));
+  afterAll(() => setDefaultCACertificates(trusted));
+
+  test("requires Strict-Transport-Security on every response", async () => {
+    const overTls = async (tampering: Tampering) =>
+      check({ baseUrl: (await openProxy(service.baseUrl, tampering, tls)).url });
+    const insist = ({ headers }: ProxiedResponse) => {
+      headers["strict-transport-security"] = "max-age=63072000";
+    };
+    const everywhere = await overTls({ response: insist });
+    expect(everywhere.ok).toContain("the stage responds (over TLS, certificate verified)");
+    expect(everywhere).toMatchObject({ hasPassed: true, ok: expect.arrayContaining([STRICT_TRANSPORT]) });
+    const partly = await overTls({
+      response(response) {
+        insist(response);
+        if (response.status === 401) delete response.headers["strict-transport-security"];
+      },
+    });
+    expect(partly).toMatchObject({ hasPassed: false, FAIL: [STRICT_TRANSPORT] });
+    expect(partly.text).toContain("GET /v1/projects: the 401 response does not have Strict-Transport-Security");
+    const nowhere = await overTls({ response: ({ headers }) => void delete headers["strict-transport-security"] });
+    expect(nowhere).toMatchObject({ hasPassed: false, FAIL: [STRICT_TRANSPORT] });
+    expect(nowhere.text).toMatch(
+      /the 401 response does not have Strict-Transport-Security \(nor do (\d+) of \1 other responses\)/,
+    );
+  });
+});
+
 function expectNoSecrets(text: string): void {
   expect(text).not.toContain(user.token);
   expect(text).not.toMatch(/svc_[0-9a-f]{16}|whsec_\w{8}/);
@@ -1064,37 +1096,6 @@ describe("the command against a local run", () => {
     expect(stdout).toMatch(/\nSmoke test passed: 3\d ok, 2 skipped, in \d+\.\d s\.\n\n$/);
     expect(stdout).not.toContain("FAIL");
     expect(stdout).not.toContain(run.token);
-  });
-
-  test("requires Strict-Transport-Security on every response over TLS", async () => {
-    const overTls = async (tampering: Tampering) => {
-      const proxy = await openProxy(run.baseUrl, tampering, tls);
-      const trust = { NODE_EXTRA_CA_CERTS: join(root, "test/fixtures/tls-cert.pem"), SMOKE_TOKEN: run.token };
-      const finished = await runCommand("smoke", ["--url", proxy.url], trust);
-      await proxy.close();
-      return finished;
-    };
-    const insist = ({ headers }: ProxiedResponse) => {
-      headers["strict-transport-security"] = "max-age=63072000";
-    };
-    const everywhere = await overTls({ response: insist });
-    expect(everywhere.stdout).toContain("the stage responds (over TLS, certificate verified)");
-    expect(everywhere.stdout).toMatch(/ok .*requires TLS/);
-    expect(everywhere.code).toBe(0);
-    const partly = await overTls({
-      response(response) {
-        insist(response);
-        if (response.status === 401) delete response.headers["strict-transport-security"];
-      },
-    });
-    expect(partly.stdout).toMatch(/FAIL .*requires TLS/);
-    expect(partly.stdout).toContain("GET /v1/projects: the 401 response does not have Strict-Transport-Security");
-    expect(partly.code).toBe(1);
-    const nowhere = await overTls({ response: ({ headers }) => void delete headers["strict-transport-security"] });
-    expect(nowhere.stdout).toMatch(
-      /the 401 response does not have Strict-Transport-Security \(nor do (\d+) of \1 other responses\)/,
-    );
-    expect(nowhere.code).toBe(1);
   });
 
   test("exits with 1 when a check fails, and with 2 on a usage error", async () => {
