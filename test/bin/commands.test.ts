@@ -8,22 +8,20 @@ import { tables } from "../../functions/manifest/tables.ts";
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
-import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { useReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
 
 /* The commands that talk to a running service: token, project, event, demo. */
 
 const settings = { DATA_DIR: freshDataDir() };
 let run: LocalRun;
-let receiver: Receiver;
+const receiver = useReceiver();
 
 beforeAll(async () => {
-  receiver = await startReceiver();
   run = await startLocalRun(settings);
 });
 afterAll(async () => {
   await run.end("SIGKILL");
-  await receiver.close();
 });
 
 const call = (token: string, path: string, body?: object) =>

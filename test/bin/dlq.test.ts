@@ -3,17 +3,16 @@ import { GetQueueAttributesCommand, PurgeQueueCommand, SendMessageCommand, SQSCl
 import { commandHere } from "../support/command-here.ts";
 import { eventually } from "../support/eventually.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
-import { type Receiver, startReceiver } from "../support/receiver.ts";
+import { useReceiver } from "../support/receiver.ts";
 import { send } from "../support/service.ts";
 
 /* The dead-letter queues of a running service, as an operator lists and redrives them. */
 
 const settings = { DATA_DIR: freshDataDir() };
 let run: LocalRun;
-let receiver: Receiver;
+const receiver = useReceiver();
 let sqs: SQSClient;
 beforeAll(async () => {
-  receiver = await startReceiver();
   run = await startLocalRun(settings);
   sqs = new SQSClient({ endpoint: new URL(run.eventsQueueUrl).origin });
   const { status } = await send(`${run.baseUrl}/v1/projects/${run.projectId}/webhooks`, {
@@ -26,7 +25,6 @@ beforeAll(async () => {
 afterAll(async () => {
   sqs.destroy();
   await run.end("SIGKILL");
-  await receiver.close();
 });
 
 const EMPTY = "the dead-letter queue is empty";

@@ -13,7 +13,7 @@ import { readSmokeOptions, type SmokeOptions, UsageError } from "../../bin/smoke
 import { checkGroups, type Limits, operatorGroups, smoke } from "../../bin/smoke/run.ts";
 import { freshDataDir, type LocalRun, runCommand, startLocalRun } from "../support/local-run.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { type TestService, useService } from "../support/service.ts";
 import {
   type ProxiedRequest,
   type ProxiedResponse,
@@ -43,13 +43,9 @@ async function openProxy(...args: Parameters<typeof startTamperingProxy>) {
 const limits: Limits = { requestMs: 10_000, deliveryMs: 20_000, totalMs: 90_000 };
 const never = new AbortController().signal;
 
-let service: TestService;
+const service = useService({ deliver: true });
 let user: ReturnType<TestService["user"]>;
 let projectId: string;
-beforeAll(async () => {
-  service = await startTestService({ deliver: true });
-});
-afterAll(() => service.stop());
 beforeEach(async () => {
   user = service.user();
   projectId = await service.project(user.userId);

@@ -126,8 +126,9 @@ describe("app, which the CDK starts,", () => {
   });
 });
 
-test("-h is --help, also beside an unknown option", () => {
-  expect(runNode(["bin/token.ts", "--no-such-option", "-h"])).toEqual(runNode(["bin/token.ts", "--help"]));
+test("-h is --help, also beside an unknown option", async () => {
+  const help = await commandHere("token", ["--help"], {});
+  expect(await commandHere("token", ["--no-such-option", "-h"], {})).toEqual(help);
 });
 
 test("npm passes --help on to the program", () => {
@@ -145,9 +146,9 @@ test.each([
   ["local", "--prot", "Unknown option '--prot'."],
   ["demo", "now", "Unexpected argument 'now'."],
   ["build", "--outdir=x", "Unknown option '--outdir'."],
-])("%s rejects %s and shows its usage", (name, arg, message) => {
-  const { status, stdout, stderr } = runNode([`bin/${name}.ts`, arg]);
-  expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+])("%s rejects %s and shows its usage", async (name, arg, message) => {
+  const { code, stdout, stderr } = await commandHere(name, [arg], {});
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toMatch(/\nUsage: npm .*\n$/);
   expect(stderr.split("\n")[0]).toBe(message);
 });

@@ -64,3 +64,10 @@ export async function startReceiver(): Promise<Receiver> {
     }),
   };
 }
+
+/** Starts a receiver before the tests of the file. It stops after them. */
+export function useReceiver(): Receiver {
+  const receiver = {} as Receiver;
+  beforeAll(async () => void Object.assign(receiver, await startReceiver()));
+  return receiver;
+}

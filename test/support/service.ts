@@ -78,6 +78,13 @@ export async function startTestService({ deliver = false } = {}): Promise<TestSe
   };
 }
 
+/** Starts the service before the tests of the file. It stops after them. */
+export function useService(options?: Parameters<typeof startTestService>[0]): TestService {
+  const service = {} as TestService;
+  beforeAll(async () => void Object.assign(service, await startTestService(options)));
+  return service;
+}
+
 function apiClient(baseUrl: string, credential: string): Api {
   const call = async (method: string, path: string, body?: unknown): Promise<Response> =>
     send(`${baseUrl}${path}`, {

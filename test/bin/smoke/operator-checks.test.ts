@@ -7,7 +7,7 @@ import { checkGroups, type Limits, operatorGroups, smoke } from "../../../bin/sm
 import { runbookQueries } from "../../../bin/smoke/runbook-queries.ts";
 import { type Json, SynthesizedStack } from "../../lib/synthesized.ts";
 import { AwsAccount, serveAwsAccount } from "../../support/aws-account.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { startTamperingProxy, type TamperingProxy } from "../../support/tampering-proxy.ts";
 
 /* `npm run smoke -- --operator` passes on a healthy account, and each of its checks fails when its subject is broken. */
@@ -24,7 +24,7 @@ const limits: Limits = {
 };
 
 let account: AwsAccount;
-let service: TestService;
+const service = useService();
 let proxy: TamperingProxy;
 let token: string;
 /** False: API Gateway does not apply the settings of the stage. */
@@ -44,7 +44,6 @@ let throttled = tooMany();
 
 const saved = { ...process.env };
 beforeAll(async () => {
-  service = await startTestService();
   process.env.AWS_ENDPOINT_URL = await serveAwsAccount(() => account);
   proxy = await startTamperingProxy(service.baseUrl, {
     respond({ path, method }) {
@@ -56,7 +55,6 @@ beforeAll(async () => {
 afterAll(async () => {
   process.env = saved;
   await proxy.close();
-  await service.stop();
 });
 
 const ownMetric = (MetricName: string, stage = "dev") => ({

@@ -11,13 +11,9 @@ import { interceptDynamo, isCall, restoreAws, watchDynamo } from "../../support/
 import { eventOf, givenDelivery, givenWebhook } from "../../support/deliveries.ts";
 import { givenUsedReads, usedReads } from "../../support/request-budget.ts";
 import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 afterEach(restoreAws);
 
 /** Payloads that make a row consume 12.5 units, or 25 if the read is strongly consistent. */

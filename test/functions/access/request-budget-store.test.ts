@@ -9,15 +9,11 @@ import { interceptDynamo, restoreAws, watchQueue } from "../../support/aws-calls
 import { givenDelivery, rowsOf, takeDeliveryMessages } from "../../support/deliveries.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
 import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Api, useService } from "../../support/service.ts";
 
-let service: TestService;
+const service = useService();
 let scenario: Scenario;
 let failed: Delivery;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
 beforeEach(async () => {
   scenario = await newScenario(service);
   failed = await givenDelivery(scenario.webhook, { status: "failed" });

@@ -2,13 +2,9 @@ import { handler as removeMember } from "../../../functions/projects/remove-memb
 import { handler as suspend } from "../../../functions/projects/suspend.ts";
 import * as webhooks from "../../../functions/webhooks/webhook-store.ts";
 import { givenUsedBudget } from "../../support/request-budget.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 type Entry = { action: string; actor: Record<string, string>; resource_id: string; details: object };
 

@@ -1,12 +1,8 @@
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useService();
 afterEach(restoreAws);
-afterAll(() => service.stop());
 
 const path = "/v1/audit-events";
 type Entry = { id: string; action: string; resource_id: string };

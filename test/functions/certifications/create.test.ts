@@ -7,17 +7,13 @@ import { eventually } from "../../support/eventually.ts";
 import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
 import { givenUsedBudget, usedBudget } from "../../support/request-budget.ts";
 import { errorOf, expectForbidden, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
 /* The certification of receivers that verify well and badly, through the API and the sender. */
 
-let service: TestService;
+const service = useService({ deliver: true });
 let receiver: Receiver;
 let scenario: Scenario;
-beforeAll(async () => {
-  service = await startTestService({ deliver: true });
-});
-afterAll(() => service.stop());
 beforeEach(async () => {
   receiver = await startReceiver();
   scenario = await newScenario(service, { url: receiver.url, events: ["deploy.failed"] });

@@ -2,15 +2,13 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { createCertification } from "../../../functions/certifications/certification.ts";
 import * as certifications from "../../../functions/certifications/certification-store.ts";
 import { errorOf, expectNotFound, newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
+const service = useService();
 let scenario: Scenario;
 beforeAll(async () => {
-  service = await startTestService();
   scenario = await newScenario(service);
 });
-afterAll(() => service.stop());
 
 /** Stores a certification that was requested some minutes ago. @returns its id */
 async function givenCertification(minutesAgo = 0): Promise<string> {

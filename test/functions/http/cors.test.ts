@@ -1,10 +1,6 @@
-import { send, startTestService, type TestService } from "../../support/service.ts";
+import { send, useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 afterEach(() => {
   delete process.env.CORS_ORIGINS;
 });

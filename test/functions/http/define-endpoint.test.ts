@@ -7,10 +7,10 @@ import { handler as listKeys } from "../../../functions/api-keys/list.ts";
 import type { EndpointRow } from "../../../functions/manifest/endpoints.ts";
 import { logSink } from "../../../functions/platform/log.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
-import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
+import { type Response, send, type TestService, useService } from "../../support/service.ts";
 import { rowsWithBody } from "../../support/valid-bodies.ts";
 
-let service: TestService;
+const service = useService();
 let admin: ReturnType<TestService["user"]>;
 /** The ids for the paths: a project with its webhook and service account, and a key. */
 let ids: Record<string, string>;
@@ -19,7 +19,6 @@ let accountKeyId: string;
 const logged: string[] = [];
 
 beforeAll(async () => {
-  service = await startTestService();
   logSink.write = (level, line) => void logged.push(JSON.stringify({ level, ...line }));
   admin = service.user();
   const project_id = await service.project(admin.userId);
@@ -34,7 +33,6 @@ beforeAll(async () => {
 });
 beforeEach(() => void logged.splice(0));
 afterEach(restoreAws);
-afterAll(() => service.stop());
 
 const KB = 1024;
 const idsOf = ({ path }: Pick<EndpointRow, "path">): Record<string, string> =>

@@ -3,17 +3,13 @@ import { findEarlier, outcomePut, repeatableRequest } from "../../../functions/h
 import { transact } from "../../../functions/platform/aws.ts";
 import { interceptDynamo, loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { fakeDate } from "../../support/fake-date.ts";
-import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
+import { type Response, send, type TestService, useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useService();
 afterEach(() => {
   jest.useRealTimers();
   restoreAws();
 });
-afterAll(() => service.stop());
 
 type User = ReturnType<TestService["user"]>;
 

@@ -4,23 +4,21 @@ import { endpointRows } from "../../../functions/manifest/function-rows.ts";
 import { interceptDynamo, interceptSqs, restoreAws } from "../../support/aws-calls.ts";
 import { type LoggedLine, watchLog } from "../../support/metrics.ts";
 import { newScenario, type Scenario } from "../../support/scenario.ts";
-import { type Response, send, startTestService, type TestService } from "../../support/service.ts";
+import { type Response, send, useService } from "../../support/service.ts";
 import { successStatusOf, validBodyOf } from "../../support/valid-bodies.ts";
 
 /* The log lines of requests: one line for each successful write, and the request id in every line. */
 
-let service: TestService;
+const service = useService();
 let scenario: Scenario;
 let lines: LoggedLine[];
 beforeAll(async () => {
-  service = await startTestService();
   scenario = await newScenario(service);
 });
 beforeEach(() => {
   lines = watchLog();
 });
 afterEach(restoreAws);
-afterAll(() => service.stop());
 
 /** Returns the request id in the response, and checks that header and body agree. */
 const idOf = ({ headers, body }: Response): string | null => {

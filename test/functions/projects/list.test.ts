@@ -2,14 +2,10 @@ import { setTimeout } from "node:timers/promises";
 import { inParallel } from "../../../functions/platform/parallel.ts";
 import { interceptDynamo, restoreAws, watchDynamo } from "../../support/aws-calls.ts";
 import { invalidFieldsOf } from "../../support/scenario.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Api, useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useService();
 afterEach(restoreAws);
-afterAll(() => service.stop());
 
 test("returns an empty array for a user without projects, with a JWT and with an API key", async () => {
   const { api } = service.user();

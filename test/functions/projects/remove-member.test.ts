@@ -2,14 +2,10 @@ import { randomUUID } from "node:crypto";
 import { handler as removeMember } from "../../../functions/projects/remove-member.ts";
 import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
 import { newScenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useService();
 afterEach(restoreAws);
-afterAll(() => service.stop());
 
 test("removes a member, whose next request is not found, with a JWT and with an API key", async () => {
   const { api, userId } = service.user();

@@ -23,15 +23,11 @@ import {
 import { fakeDate } from "../../support/fake-date.ts";
 import { type Receiver, startReceiver } from "../../support/receiver.ts";
 import { errorOf, newScenario, type Scenario } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
+const service = useService();
 let receiver: Receiver;
 let scenario: Scenario;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
 beforeEach(async () => {
   receiver = await startReceiver();
   scenario = await newScenario(service, { url: receiver.url });

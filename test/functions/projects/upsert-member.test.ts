@@ -2,13 +2,9 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { handler as upsertMember } from "../../../functions/projects/upsert-member.ts";
 import { loseNextResponse, restoreAws } from "../../support/aws-calls.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 afterEach(restoreAws);
 
 const webhook = { url: "https://example.com/hook", events: ["deploy.failed"] };

@@ -1,11 +1,7 @@
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("returns a key that sees this project only, with the role of the service account", async () => {
   const { projectId, createKey, accountId } = await newServiceAccount(service, "viewer");

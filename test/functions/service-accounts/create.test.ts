@@ -1,12 +1,8 @@
 import { mintToken } from "../../../bin/local/mint-token.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("returns the service account, which is a member of this project only, with its role", async () => {
   const { admin, projectId, accounts, createKey, accountId } = await newServiceAccount(service, "viewer");

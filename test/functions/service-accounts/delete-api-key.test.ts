@@ -1,11 +1,7 @@
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("rejects the key from the next request on, and keeps the others", async () => {
   const { admin, path, createKey } = await newServiceAccount(service);

@@ -3,14 +3,10 @@ import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { notificationsAbout } from "../../support/notifications.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 const everything = async (accountId: string) => {
   const userId = `service-account:${accountId}`;

@@ -1,13 +1,9 @@
 import { givenUsedReads } from "../../support/request-budget.ts";
 import { errorOf } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("lists the keys of the service account only, without the keys themselves", async () => {
   const { admin, path, createKey } = await newServiceAccount(service);

@@ -1,11 +1,7 @@
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("lists the service accounts of the project, oldest first", async () => {
   const { admin, accounts } = await newServiceAccount(service);

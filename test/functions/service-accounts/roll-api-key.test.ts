@@ -1,11 +1,7 @@
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("returns a new key with the same id and limits, and the earlier one works until the end of the overlap", async () => {
   const { admin, projectId, path, accountId, createKey } = await newServiceAccount(service);

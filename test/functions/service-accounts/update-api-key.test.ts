@@ -1,11 +1,7 @@
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 import { newServiceAccount } from "../../support/service-accounts.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 test("changes the name and nothing else, and the audit log of the project shows it", async () => {
   const { admin, projectId, path, createKey } = await newServiceAccount(service);

@@ -2,16 +2,12 @@ import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { type TableKey, tables } from "../../../functions/manifest/tables.ts";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = useService();
 afterEach(() => {
   process.env.WEBHOOK_ALLOW_CIDRS = "127.0.0.0/8,::1/128";
 });
-afterAll(() => service.stop());
 
 const url = "https://example.com/hook";
 const events = ["deploy.failed"];

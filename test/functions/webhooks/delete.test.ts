@@ -3,13 +3,9 @@ import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo } from "../../../functions/platform/aws.ts";
 import { tableName } from "../../../functions/platform/env.ts";
 import { findSecrets } from "../../support/deliveries.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 const webhook = { url: "https://example.com/hook", events: ["deploy.failed"] };
 

@@ -5,13 +5,9 @@ import { tableName } from "../../../functions/platform/env.ts";
 import type { Webhook } from "../../../functions/webhooks/webhook.ts";
 import { interceptDynamo, restoreAws } from "../../support/aws-calls.ts";
 import { givenDelivery } from "../../support/deliveries.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
+const service = useService();
 
 const healthy = { state: "healthy", since: null, last_success_at: null, last_error: null, next_probe_at: null };
 const webhookTo = (path: string) => ({ url: `https://example.com/${path}`, events: ["deploy.failed"] });

@@ -8,14 +8,10 @@ import {
   newScenario,
   type Scenario,
 } from "../../support/scenario.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
+import { useService } from "../../support/service.ts";
 
-let service: TestService;
+const service = useService();
 let scenario: Scenario;
-beforeAll(async () => {
-  service = await startTestService();
-});
-afterAll(() => service.stop());
 beforeEach(async () => {
   scenario = await newScenario(service);
 });

@@ -3,19 +3,15 @@ import * as events from "../../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../../functions/deployments/deployment-event.ts";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Api, useService } from "../../support/service.ts";
 import { type Running, startSvc, svc } from "../../support/svc.ts";
 
 /* `svc deployments` against the real service. */
 
-let service: TestService;
+const service = useService({ deliver: true });
 let api: Api;
 let env: Record<string, string>;
 let projectId: string;
-beforeAll(async () => {
-  service = await startTestService({ deliver: true });
-});
-afterAll(() => service.stop());
 beforeEach(async () => {
   const user = service.user();
   projectId = await service.project(user.userId);

@@ -6,15 +6,15 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventOf, publish } from "../../support/deliveries.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type Received, type Receiver, startReceiver } from "../../support/receiver.ts";
-import { type Api, startTestService, type TestService } from "../../support/service.ts";
+import { type Received, useReceiver } from "../../support/receiver.ts";
+import { type Api, useService } from "../../support/service.ts";
 import { type Environment, type Running, startSvc, svc } from "../../support/svc.ts";
 import { svcHere } from "../../support/svc-here.ts";
 
 /* `svc listen` and `svc trigger` with the real service, and `svc verify` with real deliveries. */
 
-let service: TestService;
-let receiver: Receiver;
+const service = useService({ deliver: true });
+const receiver = useReceiver();
 let api: Api;
 let projectId: string;
 /** The service and the credential of commands that call it. */
@@ -22,16 +22,12 @@ let signedIn: Environment;
 const folder = mkdtempSync(join(tmpdir(), "listen-"));
 
 beforeAll(async () => {
-  service = await startTestService({ deliver: true });
-  receiver = await startReceiver();
   const user = service.user();
   api = user.api;
   projectId = await service.project(user.userId);
   signedIn = { SVC_BASE_URL: service.baseUrl, SVC_API_KEY: user.token };
 });
 afterAll(async () => {
-  await service.stop();
-  await receiver.close();
   rmSync(folder, { recursive: true });
 });
 

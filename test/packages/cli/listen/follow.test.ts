@@ -14,20 +14,16 @@ import { diagnose } from "../../../../packages/client/src/verify/diagnose.ts";
 import { eventOf, publish } from "../../../support/deliveries.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { type Received, type Receiver, startReceiver } from "../../../support/receiver.ts";
-import { type Api, startTestService, type TestService } from "../../../support/service.ts";
+import { type Api, useService } from "../../../support/service.ts";
 
 /* The feed of the real service, forwarded to a real receiver. */
 
-let service: TestService;
+const service = useService({ deliver: true });
 let receiver: Receiver;
 let api: Api;
 let token: string;
 let projectId: string;
 let destination: Destination;
-beforeAll(async () => {
-  service = await startTestService({ deliver: true });
-});
-afterAll(() => service.stop());
 
 let noted: string;
 let printed: string;
