@@ -34,7 +34,7 @@ const outside: Replacement[] = [
   {
     file: "receivers/receiver-client-pool.ts",
     from: "client ??= createClient();",
-    to: "if (globalThis.model) return globalThis.model.post(headers) as never;\n  client ??= createClient();",
+    to: "if (globalThis.model) return globalThis.model.post(url, headers) as never;\n  client ??= createClient();",
   },
   {
     file: "attempts/attempt.ts",

@@ -7,7 +7,7 @@ import { prepareEnvironment, Violation } from "./world.ts";
  * The program of the model.
  *
  *   node test/model/run.ts [runs] [first seed]       random schedules
- *   node test/model/run.ts mistakes                  planted mistakes: the first seed that finds each
+ *   node test/model/run.ts mistakes [name]           planted mistakes, or one: the first seed that finds each
  *   node test/model/run.ts replay <seed> [mistake]   one schedule, call by call
  *   node test/model/run.ts check [runs]              random schedules, then the mistakes that are found in seconds
  */
@@ -45,9 +45,9 @@ async function random(runs: number, first: number): Promise<boolean> {
 }
 
 /** @param longest leaves out the mistakes that need more schedules */
-async function find(longest: number): Promise<boolean> {
+async function find(longest: number, only?: string): Promise<boolean> {
   let isAllFound = true;
-  for (const mistake of mistakes.filter(({ within }) => within <= longest)) {
+  for (const mistake of mistakes.filter(({ within, name }) => within <= longest && name.includes(only ?? ""))) {
     const product = await loadProduct(mistake);
     let found: string | undefined;
     for (let seed = 1; seed <= mistake.within && !found; seed++) found = await violationOf(product, seed);
@@ -63,7 +63,7 @@ async function replay(seed: number, name: string | undefined): Promise<boolean> 
 }
 
 const modes: Record<string, () => Promise<boolean>> = {
-  mistakes: () => find(Number.POSITIVE_INFINITY),
+  mistakes: () => find(Number.POSITIVE_INFINITY, one),
   check: async () => (await random(Number(one ?? 300), 1)) && (await find(QUICK)),
   replay: () => replay(Number(one), two),
 };

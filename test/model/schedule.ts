@@ -43,7 +43,7 @@ function optionsOf(world: World, left: Left): Option[] {
   const add = (weight: number, act: () => void) => options.push({ weight, act });
   const waiting = world.processes.flatMap((process) => [...process.calls].map((call) => ({ process, call })));
   for (const { process, call } of waiting) {
-    add(left.pace, () => world.do(process, call));
+    add(left.pace * (left.isRandom ? process.pace : 1), () => world.do(process, call));
     const kinds = call.request === undefined ? FAULTS : FAULTS.slice(0, 2);
     if (left.faults === 0) continue;
     for (const fault of kinds) {
@@ -97,7 +97,10 @@ export async function randomRun(product: Product, seed: number, isTraced = false
     random() < failing ? ["fail", "fail", "hang", random() < 0.1 ? "gone" : "fail"] : ["ok", "ok", "slow"];
   const mood = () => (left.isRandom ? pick(moods()) : "ok");
   const callSeconds = faults === 0 ? 1 : pick([1, CALL]);
-  const world = new World(product, { random, mood, callSeconds, isTraced, skew: () => random() * 2 - 1 });
+  const paces = pick([[1], [1, 1, 0.03]]);
+  const world = new World(product, {
+    ...{ random, mood, callSeconds, isTraced, skew: () => random() * 2 - 1, pace: () => pick(paces) },
+  });
   await createWebhooks(world, pick([1, 1, 1, 2]));
 
   const insert = (item: () => void) => left.script.splice(Math.floor(random() * (left.script.length + 1)), 0, item);
@@ -105,7 +108,8 @@ export async function randomRun(product: Product, seed: number, isTraced = false
     const body = eventBody(number, world.now(), random() < 0.1);
     for (let copies = pick([1, 1, 1, 2, 3]); copies > 0; copies--) insert(() => world.enqueue("events", body, 0));
   }
-  for (let count = pick([0, 0, 1, 3, 6]); count > 0; count--) insert(() => ask(world, pick(ASKS), pick));
+  const asks = pick([ASKS, ASKS, ["disable", "enable", "recover"]]);
+  for (let count = pick([0, 0, 1, 3, 6]); count > 0; count--) insert(() => ask(world, pick(asks), pick));
 
   const step = async (list: Option[]) => {
     let dice = random() * list.reduce((sum, { weight }) => sum + weight, 0);

@@ -18,6 +18,8 @@ import type { Product } from "./product.ts";
 /** Longest call to AWS with the repeats of the SDK; deadline of a request to a receiver; lifetime of an invocation. */
 export const [CALL, REQUEST, LIFE] = [9, 15, 60];
 const VISIBILITY = 360;
+/** Two clocks differ by less than this. */
+const CLOCKS = 3;
 const START = Date.parse("2026-01-01T00:00:00Z");
 
 export type Mood = "ok" | "slow" | "fail" | "hang" | "gone";
@@ -35,6 +37,8 @@ interface Call {
   request?: number;
   /** The ids of the deliveries that its messages carry. */
   carries?: string[];
+  /** It enqueues an outcome that could not be recorded. */
+  isOfOutcome?: boolean;
 }
 
 export interface Process {
@@ -42,13 +46,15 @@ export interface Process {
   kind: string;
   skew: number;
   killAt: number;
+  /** How likely its calls happen, compared with those of others: a slow process holds an old view for long. */
+  pace: number;
   calls: Set<Call>;
   /** Resolve when the receiver has not answered for two seconds. */
   sleepers: Set<() => void>;
   /** Requests whose outcome is not recorded yet. */
   open: Set<number>;
-  /** What it has read of each delivery and webhook: the item, when, and in which step. */
-  read: Map<string, { item: Item; at: number; step: number }>;
+  /** What it has read of each webhook, and of each delivery with the URL of its webhook: the item, when, and in which step. */
+  read: Map<string, { item: Item; at: number; step: number; url: unknown }>;
   message?: Message;
   isDead: boolean;
 }
@@ -82,6 +88,7 @@ export interface WorldOptions {
   mood: () => Mood;
   callSeconds: number;
   skew: () => number;
+  pace: () => number;
   isTraced: boolean;
 }
 
@@ -114,6 +121,8 @@ export class World {
   readonly doneIn = new Map<string, number>();
   readonly heldSince = new Map<string, number>();
   readonly wasHeld = new Set<string>();
+  /** The latest time of a probe that was planned while the circuit of a webhook was open. */
+  readonly probedUntil = new Map<string, number>();
   /** Webhooks for which a recovery ended after the last time they began to hold. */
   readonly recovered = new Set<string>();
   readonly options: WorldOptions;
@@ -160,7 +169,8 @@ export class World {
         return {};
       };
       const carries = Entries.flatMap(({ MessageBody }) => JSON.parse(MessageBody).delivery?.id ?? []);
-      return this.#call(`send ${Entries.map(({ MessageBody }) => JSON.parse(MessageBody).kind)}`, run, { carries });
+      const kinds = Entries.map(({ MessageBody }) => JSON.parse(MessageBody).kind);
+      return this.#call(`send ${kinds}`, run, { carries, isOfOutcome: kinds.includes("unrecorded") });
     },
   };
 
@@ -183,9 +193,9 @@ export class World {
     });
   }
 
-  post(headers: Record<string, string>): Promise<Outcome> {
+  post(url: string, headers: Record<string, string>): Promise<Outcome> {
     const process = running.getStore() as Process;
-    const request = this.#begin(process, headers["X-Service-Delivery"] ?? "");
+    const request = this.#begin(process, headers["X-Service-Delivery"] ?? "", url);
     return this.#call(`POST ${headers["X-Service-Delivery"]}`, () => this.#answer(request), {
       request,
     }) as Promise<Outcome>;
@@ -205,10 +215,9 @@ export class World {
     const process = running.getStore();
     if (!process || command !== "BatchGetCommand") return output;
     const { deliveries = [], webhooks = [] } = output.Responses as Record<string, Item[]>;
-    for (const item of [...deliveries, ...webhooks]) {
-      process.read.set(String(item.id), { item, at: this.t, step: this.steps });
-    }
-    if (deliveries.length === 0) process.read.set("no row", { item: {}, at: this.t, step: this.steps });
+    const read = { at: this.t, step: this.steps, url: webhooks[0]?.url };
+    for (const item of [...deliveries, ...webhooks]) process.read.set(String(item.id), { item, ...read });
+    if (deliveries.length === 0) process.read.set("no row", { item: {}, ...read });
     return output;
   }
 
@@ -217,7 +226,15 @@ export class World {
   start(kind: string, run: () => Promise<unknown>, message?: Message): void {
     const name = message ? `${kind} ${message.number}.${message.receives}` : `${kind} ${this.steps}`;
     const process: Process = {
-      ...{ name, kind, skew: this.options.skew(), killAt: this.t + LIFE, calls: new Set(), sleepers: new Set() },
+      ...{
+        name,
+        kind,
+        skew: this.options.skew(),
+        pace: this.options.pace(),
+        killAt: this.t + LIFE,
+        calls: new Set(),
+        sleepers: new Set(),
+      },
       ...{ open: new Set(), read: new Map(), isDead: false, ...(message && { message }) },
     };
     this.processes.push(process);
@@ -256,7 +273,8 @@ export class World {
     process.calls.delete(call);
     this.#log(process, `${call.name}${fault ? ` (${fault})` : ""}`);
     if (fault) this.faults += 1;
-    if (fault && fault !== "repeat") this.#excuse(process);
+    // An error of any other call explains neither a repetition nor a request that is not in the log.
+    if (fault?.startsWith("kill") || (fault?.startsWith("error") && call.isOfOutcome)) this.#excuse(process);
     if (fault === "repeat") for (const id of call.carries ?? []) this.doubled.add(id);
     let [value, error]: [unknown, unknown] = [undefined, undefined];
     try {
@@ -377,25 +395,34 @@ export class World {
     }
   }
 
-  /** After every step: a row that waits has a place, and a wake-up that is not later than it by more than a probe. */
+  /**
+   * After every step: a row that waits has a place, and a wake-up that is not later than it, but for the pause after failures,
+   * or after a fault, and for the next probe while the circuit is open, or was when it was planned.
+   */
   check(): void {
     if (this.#violation !== undefined) throw new Violation(this.#violation);
     const backlog = this.isChanged ? this.db.items("backlog") : [];
     this.isChanged = false;
     const entries = new Set(backlog.map(({ entry }) => entry));
     const wakeUps = new Map(backlog.map(({ line, due }) => [line, timeOf(due)]));
+    const pause = CLOCKS + (this.faults === 0 ? 10 : 60);
+    for (const { id, failing_since } of backlog.length > 0 ? this.hooks() : []) {
+      const isOpen = failing_since !== undefined && timeOf(failing_since) + 30 - CLOCKS <= this.t;
+      if (isOpen) this.probedUntil.set(id, this.t + CLOCKS + 300);
+    }
     for (const { id, webhook_id, status, place = "" } of backlog.length > 0 ? this.rows() : []) {
       if (status !== "pending") continue;
       this.failIf(!entries.has(place), `${id} waits without a place`);
       const wakeUpAt = wakeUps.get(`wake-up#${webhook_id}`);
       const due = timeOf(place.split("#")[1]);
       this.failIf(wakeUpAt === undefined, `${id} waits without a wake-up`);
-      this.failIf((wakeUpAt ?? 0) > Math.max(due, this.t) + 303, `${id} is due at ${due}, its wake-up at ${wakeUpAt}`);
+      const latest = Math.max(due, this.t + pause, this.probedUntil.get(webhook_id) ?? 0);
+      this.failIf((wakeUpAt ?? 0) > latest, `${id} is due at ${due}, its wake-up at ${wakeUpAt}`);
     }
   }
 
   /** A request begins. @returns its number */
-  #begin(process: Process, delivery: string): number {
+  #begin(process: Process, delivery: string, url: string): number {
     const known = process.read.get(delivery);
     const row = this.rows().find(({ id }) => id === delivery);
     const carried = process.message && JSON.parse(process.message.body).delivery;
@@ -403,6 +430,7 @@ export class World {
     const webhook = process.read.get(webhookId);
     if (!webhook) throw new Violation("a request without a webhook that was read");
     const { requested_at: ask, trigger } = (known?.item ?? {}) as Partial<Delivery>;
+    this.#noteIf((known ?? process.read.get("no row"))?.url !== url, `${delivery} is requested at an earlier URL`);
     const same = this.sent.filter(
       (one) => one.delivery === delivery && one.ask === ask && /flying|ok/.test(one.state) && !one.isExcused,
     );
