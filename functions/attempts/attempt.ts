@@ -15,16 +15,12 @@ import { markSlow, noteDuration, SLOW_AFTER_MS } from "./slow-mark.ts";
  * so a crash in between repeats the request under the same delivery id.
  */
 
-/** The rows that an attempt needs, as they are now. `webhook` is undefined when it is deleted. */
-export type CurrentState =
-  | { delivery: Delivery | undefined; webhook: Webhook; secrets: SigningSecrets }
-  | { delivery: Delivery | undefined; webhook: undefined; secrets: undefined };
-
 /**
- * Reads delivery, webhook and secrets before a request: URL and secret may have changed while the delivery waited.
+ * Reads delivery, webhook and secrets before a request: URL and secret may have changed while the delivery waited. A
+ * deleted webhook is undefined.
  * @throws Error when the webhook exists without its secret: a lost secret must not cancel its deliveries
  */
-export async function readCurrent(keys: AttemptKeys): Promise<CurrentState> {
+export async function readCurrent(keys: AttemptKeys) {
   const first = await readForAttempt(keys);
   // Webhook and secret are deleted in one transaction, but a batch read may return the webhook without its secret.
   const isHalfRead = first.webhook !== undefined && first.secrets === undefined;

@@ -8,7 +8,7 @@ import {
 } from "../certifications/certification.ts";
 import * as certifications from "../certifications/certification-store.ts";
 import { type ProbeRequest, probeRequests } from "../certifications/probe-requests.ts";
-import { type CertifyCall, enqueueCertification } from "../deliveries/delivery-queue.ts";
+import { type CertifyCall, enqueue } from "../deliveries/delivery-queue.ts";
 import { log } from "../platform/log.ts";
 import { allEnded } from "../platform/parallel.ts";
 import * as receivers from "../receivers/receiver-client-pool.ts";
@@ -50,7 +50,8 @@ export async function certify(call: CertifyCall, remainingMs: () => number): Pro
 }
 
 async function enqueueAgain(call: CertifyCall): Promise<void> {
-  if (!(await enqueueCertification(call))) throw new Error("The certification could not be enqueued.");
+  const refused = await enqueue([call]);
+  if (refused.length > 0) throw new Error("The certification could not be enqueued.");
 }
 
 async function sendAll(url: string, requests: Record<Probe, ProbeRequest>): Promise<ProbeResults> {

@@ -2,9 +2,9 @@ import { enter, lookAgain } from "../deliveries/backlog.ts";
 import { placeOf } from "../deliveries/backlog-store.ts";
 import { type Change, change } from "../deliveries/change-delivery.ts";
 import type { Attempt, Delivery } from "../deliveries/delivery.ts";
-import { enqueueUnrecorded, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
+import { enqueue, type UnrecordedAttempt } from "../deliveries/delivery-queue.ts";
 import * as deliveries from "../deliveries/delivery-store.ts";
-import { attempted, effectOf, type NextState } from "../deliveries/delivery-transitions.ts";
+import { attempted, effectOf } from "../deliveries/delivery-transitions.ts";
 import { failingNotificationTime } from "../notifications/notification.ts";
 import { settings } from "../platform/env.ts";
 import { log } from "../platform/log.ts";
@@ -18,7 +18,7 @@ import { DEFAULT_SCHEDULE, type Decision, decide, readRetryAfter } from "./retry
 /* What follows a request: its outcome is recorded in the delivery's row, and the next attempt is planned. */
 
 /** An attempt that was made. */
-export interface CompletedAttempt {
+interface CompletedAttempt {
   /** The delivery as read before the request; without a version, it had no row. */
   basis: Delivery;
   /** The row as it is now; undefined = none exists. */
@@ -63,9 +63,13 @@ export async function recordAttempt(completed: CompletedAttempt, visit?: Visit):
   if (stage.reached === "completed") return;
   if (stage.reached === "recorded") throw stage.error;
   visit?.keepUntil(new Date(addSeconds(new Date(), AFTER_UNRECORDED_SECONDS)));
-  if (!(await enqueueUnrecorded(toMessage(completed), UNRECORDED_DELAY_SECONDS))) throw stage.error;
+  if (!(await recordLater(toMessage(completed)))) throw stage.error;
   log.error("attempt not recorded, enqueued to be recorded later", stage.error);
 }
+
+/** @returns false when the message was not accepted */
+const recordLater = async (message: UnrecordedAttempt): Promise<boolean> =>
+  (await enqueue([message], UNRECORDED_DELAY_SECONDS)).length === 0;
 
 function toMessage({ basis, webhook: { url }, attempt, retryAfter }: CompletedAttempt): UnrecordedAttempt {
   const { body, attempts, ...stored } = basis;
@@ -89,7 +93,7 @@ export async function recordUnrecorded(message: UnrecordedAttempt): Promise<void
   // The outcome says nothing about another URL: the writes to the webhook take effect for this one only.
   const webhook = { ...found, url: message.url ?? found.url };
   const stage = await record({ basis: { ...basis, body }, row, webhook, attempt, retryAfter: retry_after });
-  if (stage.reached === "sent" && (await enqueueUnrecorded(message, UNRECORDED_DELAY_SECONDS))) {
+  if (stage.reached === "sent" && (await recordLater(message))) {
     log.error("attempt not recorded, enqueued again", stage.error);
     return;
   }
@@ -109,13 +113,10 @@ function logAttempt({ basis, attempt }: CompletedAttempt, isCarried: boolean, ef
 /** Records an attempt and applies its consequences. Does not throw: a failure is part of the returned stage. */
 async function record(completed: CompletedAttempt, visit?: Visit): Promise<RecordingStage> {
   const now = new Date();
-  const [written] = await Promise.allSettled([decideAndWrite(completed, now, visit)]);
-  if (written.status === "rejected") return { reached: "sent", effects: NO_EFFECTS, error: written.reason };
-  const {
-    decision,
-    change: { isWritten, before },
-  } = written.value;
-  const isDecisive = isWritten && effectOf(before, completed.basis) === "decisive";
+  const [recorded] = await Promise.allSettled([decideAndWrite(completed, now, visit)]);
+  if (recorded.status === "rejected") return { reached: "sent", effects: NO_EFFECTS, error: recorded.reason };
+  const { decision, written } = recorded.value;
+  const isDecisive = written?.isWritten === true && effectOf(written.before, completed.basis) === "decisive";
   const effects = { ...NO_EFFECTS, isDecisive, isLast: decision.kind !== "retry" };
   const [applied] = await Promise.allSettled([applyConsequences(completed, decision, now, visit)]);
   if (applied.status === "rejected") return { reached: "recorded", effects, error: applied.reason };
@@ -129,28 +130,21 @@ type Outcome = { kind: "succeeded" } | Decision;
  * Decides what follows, and writes it with the attempt.
  * @throws also when a setting is not valid: an attempt that was made must not be lost for that
  */
-async function decideAndWrite(completed: CompletedAttempt, now: Date, visit: Visit | undefined) {
-  const isSuccess = completed.attempt.error_code === undefined;
-  const decision: Outcome = isSuccess ? { kind: "succeeded" } : decideOn(completed, now);
-  return { decision, change: await write(completed, decision, now, visit) };
-}
-
-/** Writes the attempt and the next state of its delivery. */
-async function write(
-  { basis, row, attempt, webhook }: CompletedAttempt,
-  decision: Outcome,
+async function decideAndWrite(
+  completed: CompletedAttempt,
   now: Date,
   visit: Visit | undefined,
-): Promise<Change> {
+): Promise<{ decision: Outcome; written: Change | undefined }> {
+  const { basis, row, attempt, webhook } = completed;
+  const decision = attempt.error_code === undefined ? ({ kind: "succeeded" } as const) : decideOn(completed, now);
   if (decision.kind !== "retry") {
     const status = decision.kind === "succeeded" ? "succeeded" : "failed";
-    return change(basis, attempted(basis, attempt, { status }), row);
+    return { decision, written: await change(basis, attempted(basis, attempt, { status }), row) };
   }
   const place = placeOf(basis, new Date(addSeconds(now, decision.afterSeconds)));
-  const next: NextState = { status: "pending", place };
-  const entering = { place, transition: attempted(basis, attempt, next), row };
-  const [result] = await enter(webhook, [entering], visit !== undefined);
-  return result ?? { row: undefined, isWritten: false, before: undefined };
+  const transition = attempted(basis, attempt, { status: "pending", place });
+  const [written] = await enter(webhook, [{ place, transition, row }], visit !== undefined);
+  return { decision, written };
 }
 
 /**

@@ -3,7 +3,7 @@
  * follows 18 s. With less time left it is not begun: Lambda would stop it after the request, and the request would be
  * repeated.
  */
-export const MIN_ATTEMPT_MS = 45_000;
+const MIN_ATTEMPT_MS = 45_000;
 
 /** @param remainingMs returns the time until Lambda stops the function */
 export const hasTimeToAttempt = (remainingMs: () => number): boolean => remainingMs() >= MIN_ATTEMPT_MS;

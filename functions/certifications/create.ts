@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chargeRequest } from "../access/request-budget-store.ts";
 import { recordRequest } from "../audit/audit-store.ts";
-import { enqueueCertification } from "../deliveries/delivery-queue.ts";
+import { enqueue } from "../deliveries/delivery-queue.ts";
 import { accepted, defineEndpoint } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { ApiError } from "../platform/errors.ts";
@@ -25,9 +25,10 @@ export const handler = defineEndpoint(endpoints.certifyWebhook, {
     await recordRequest("webhook.certification_requested", actor, webhook, details, now);
     await certifications.insert(certification);
     const ids = { project_id: webhook.project_id, webhook_id: webhook.id, certification_id: certification.id };
-    const isEnqueued = await enqueueCertification({ kind: "certify", ...ids });
+    const refused = await enqueue([{ kind: "certify", ...ids }]);
     // Unlike a delivery, nothing would find the row later.
-    if (!isEnqueued) throw new ApiError("service_unavailable", "The certification could not be started. Try again.");
+    if (refused.length > 0)
+      throw new ApiError("service_unavailable", "The certification could not be started. Try again.");
     return accepted(toResponse(certification, now));
   },
 });

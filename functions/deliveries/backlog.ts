@@ -7,7 +7,7 @@ import type { Webhook } from "../webhooks/webhook.ts";
 import { type Place, placeNamedBy, placeOf, putPlace, removePlace, wake } from "./backlog-store.ts";
 import { type Change, change } from "./change-delivery.ts";
 import type { Delivery } from "./delivery.ts";
-import { enqueueWork } from "./delivery-queue.ts";
+import { enqueue } from "./delivery-queue.ts";
 import { inserted, insertedHeld, reopened, type Transition } from "./delivery-transitions.ts";
 
 /*
@@ -133,7 +133,7 @@ const MAX_DELAY_SECONDS = 900;
 /** Calls the worker of a webhook for the time `at`. Does not throw: a call that is not accepted is left to the sweep. */
 export async function callWorker({ project_id, id }: Pick<Webhook, "project_id" | "id">, at: Date): Promise<void> {
   const delaySeconds = Math.max(0, (at.getTime() - Date.now()) / 1000);
-  if (delaySeconds <= MAX_DELAY_SECONDS) await enqueueWork([{ project_id, webhook_id: id }], delaySeconds);
+  if (delaySeconds <= MAX_DELAY_SECONDS) await enqueue([{ kind: "work", project_id, webhook_id: id }], delaySeconds);
 }
 
 /** Lets the worker of a webhook look at its line at `at`; one that visits it now looks again before it ends. */

@@ -73,29 +73,6 @@ export function readDeliveryMessage(text: string): DeliveryMessage {
 }
 
 /**
- * Enqueues the first attempts of deliveries without a row.
- * @returns the deliveries whose message was not accepted. No row exists, so the caller must keep them.
- */
-export async function enqueueFirst(deliveries: Delivery[]): Promise<Delivery[]> {
-  const messages = deliveries.map((delivery): FirstAttempt => ({ kind: "first", delivery }));
-  return (await send("deliveries", messages)).map(({ delivery }) => delivery);
-}
-
-/** Enqueues an attempt to be recorded later. @returns false when the message was not accepted */
-export const enqueueUnrecorded = async (attempt: UnrecordedAttempt, delaySeconds: number): Promise<boolean> =>
-  (await send("slowDeliveries", [attempt], delaySeconds)).length === 0;
-
-/** Enqueues calls of the workers of webhooks. Does not throw: what SQS does not accept is logged and left to the sweep. */
-export async function enqueueWork(calls: Omit<WorkCall, "kind">[], delaySeconds = 0): Promise<void> {
-  const messages = calls.map((call): WorkCall => ({ kind: "work", ...call }));
-  await send("slowDeliveries", messages, delaySeconds);
-}
-
-/** Enqueues a certification. @returns false when the message was not accepted */
-export const enqueueCertification = async (call: CertifyCall, delaySeconds = 0): Promise<boolean> =>
-  (await send("slowDeliveries", [call], delaySeconds)).length === 0;
-
-/**
  * Upper bound on the size of a message that carries a delivery. SQS charges for each 64 KB, and a larger delivery is
  * better read from its row.
  */
@@ -113,18 +90,17 @@ const MAX_PARALLEL_BATCHES = 10;
 const MAX_TRIES = 3;
 
 /**
- * Sends messages in batches. Does not throw.
+ * Enqueues messages of one kind, in batches. Does not throw: what SQS does not accept is logged and returned.
  * @param delaySeconds 0–900; rounded up, so that no message is early
- * @returns the messages that were not accepted
+ * @returns the messages that were not accepted: calls of workers are left to the sweep, all others must not be lost
  */
-async function send<Message extends DeliveryMessage>(
-  queue: QueueKey,
+export async function enqueue<Message extends DeliveryMessage>(
   messages: Message[],
   delaySeconds = 0,
 ): Promise<Message[]> {
-  const delay = Math.ceil(delaySeconds);
+  const queue = messages[0]?.kind === "first" ? "deliveries" : "slowDeliveries";
   const rejected = await inParallel(batchesOf(messages), MAX_PARALLEL_BATCHES, (batch) =>
-    sendBatch(batch, queue, delay),
+    sendBatch(batch, queue, Math.ceil(delaySeconds)),
   );
   return rejected.flat();
 }

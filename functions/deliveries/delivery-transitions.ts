@@ -75,7 +75,7 @@ export const requested =
   };
 
 /** What follows from an attempt if nothing else happened during its request. */
-export type NextState = { status: "pending"; place: PlaceKey } | { status: "succeeded" | "failed" };
+type NextState = { status: "pending"; place: PlaceKey } | { status: "succeeded" | "failed" };
 
 /**
  * Whether an attempt decides what follows:

@@ -1,6 +1,6 @@
 import { afterDuplicate, enterAll } from "./backlog.ts";
 import type { Delivery } from "./delivery.ts";
-import { enqueueFirst } from "./delivery-queue.ts";
+import { enqueue } from "./delivery-queue.ts";
 import type { PlannedDelivery } from "./plan-delivery.ts";
 
 /** A delivery that a message is to carry, or that is to wait. */
@@ -61,7 +61,8 @@ export class Outbox {
 /** @returns the deliveries that are neither in the queue nor in the table, with the error */
 async function sendOrStore(all: Outgoing[]): Promise<Map<Delivery, unknown>> {
   const carried = all.filter(({ kind }) => kind === "carried");
-  const rejected = new Set(await enqueueFirst(carried.map(({ delivery }) => delivery)));
+  const messages = carried.map(({ delivery }) => ({ kind: "first" as const, delivery }));
+  const rejected = new Set((await enqueue(messages)).map(({ delivery }) => delivery));
   // SQS may have accepted a message although the call failed.
   const due = afterDuplicate(new Date());
   const { lost } = await enterAll(

@@ -25,7 +25,7 @@ export type PlannedDelivery =
  * - `perhaps`: a message may exist that carries the delivery.
  * - `never`: no message carries it, because its row comes first each time. A row that exists is from a call before.
  */
-export type HandedOver = "no" | "perhaps" | "never";
+type HandedOver = "no" | "perhaps" | "never";
 
 /** Returns whether a message may carry the first attempt: the receiver is not known to be slow or down. */
 export const isHealthy = (webhook: Webhook, now: Date): boolean =>

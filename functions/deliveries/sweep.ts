@@ -2,7 +2,7 @@ import type { Context } from "aws-lambda";
 import { log } from "../platform/log.ts";
 import { inParallel } from "../platform/parallel.ts";
 import { DUE_SHARDS, findOverdue } from "./backlog-store.ts";
-import { enqueueWork } from "./delivery-queue.ts";
+import { enqueue } from "./delivery-queue.ts";
 
 const PAGE_SIZE = 100;
 const PARALLEL_SHARDS = 4;
@@ -55,7 +55,7 @@ async function sweepShard(shard: number, hasTime: () => boolean): Promise<ShardR
       const [longestDue] = wakeUps;
       // Pages are in order of due time, so the first wake-up of the first page is the longest overdue.
       result.lagSeconds ??= longestDue === undefined ? 0 : (now.getTime() - Date.parse(longestDue.due)) / 1000;
-      await enqueueWork(wakeUps.map(({ project_id, id }) => ({ project_id, webhook_id: id })));
+      await enqueue(wakeUps.map(({ project_id, id }) => ({ kind: "work", project_id, webhook_id: id })));
       result.redriven += wakeUps.length;
       if (next === undefined) break;
       after = next;

@@ -5,7 +5,7 @@ import { fromSources, invoke } from "../../bin/local/lambda.ts";
 import { placeOf, putPlace, wake } from "../../functions/deliveries/backlog-store.ts";
 import { change } from "../../functions/deliveries/change-delivery.ts";
 import type { Delivery } from "../../functions/deliveries/delivery.ts";
-import { enqueueUnrecorded } from "../../functions/deliveries/delivery-queue.ts";
+import { enqueue } from "../../functions/deliveries/delivery-queue.ts";
 import { inserted } from "../../functions/deliveries/delivery-transitions.ts";
 import * as events from "../../functions/deliveries/event-store.ts";
 import { parseDeploymentEvent } from "../../functions/deployments/deployment-event.ts";
@@ -486,7 +486,7 @@ async function recordUnrecorded(service: TestService): Promise<void> {
   await withReceiver(service, async ({ projectId, webhook }) => {
     const basis = newDelivery(webhook);
     const attempt = { number: 1, at: basis.created_at, duration_ms: 5, status_code: 200, trigger: "schedule" } as const;
-    await enqueueUnrecorded({ kind: "unrecorded", project_id: projectId, basis, attempt }, 0);
+    await enqueue([{ kind: "unrecorded", project_id: projectId, basis, attempt }]);
     await untilAll(webhook, ["succeeded"]);
   });
 }

@@ -13,7 +13,7 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 import { invoke } from "../../../bin/local/lambda.ts";
 import { AccessDenied, EnvNotGranted } from "../../../bin/local/permissions.ts";
-import { enqueueWork } from "../../../functions/deliveries/delivery-queue.ts";
+import { enqueue } from "../../../functions/deliveries/delivery-queue.ts";
 import { type QueueKey, queues } from "../../../functions/manifest/queues.ts";
 import { type TableKey, tables } from "../../../functions/manifest/tables.ts";
 import { batchGet, dynamo, isOutage, secretVersions, sqs } from "../../../functions/platform/aws.ts";
@@ -328,9 +328,9 @@ test("a handler that runs under another row fails, although it handles errors it
   await expect(listAs("projects/list")).resolves.toMatchObject({ statusCode: 200 });
   await expect(listAs("projects/upsert-member")).rejects.toThrow("dynamodb:Query on resource: table projects");
   await expect(listAs("deliveries/sweep")).rejects.toThrow("deliveries/sweep reads PROJECTS_TABLE");
-  const call = { project_id: "p", webhook_id: "w" };
-  await expect(as("deliveries/sweep", () => enqueueWork([call]))).resolves.toBeUndefined();
-  await expect(as("projects/list", () => enqueueWork([call]))).rejects.toThrow(
+  const call = { kind: "work" as const, project_id: "p", webhook_id: "w" };
+  await expect(as("deliveries/sweep", () => enqueue([call]))).resolves.toEqual([]);
+  await expect(as("projects/list", () => enqueue([call]))).rejects.toThrow(
     "projects/list reads SLOW_DELIVERIES_QUEUE_URL",
   );
 });

@@ -391,6 +391,19 @@ describe("while the circuit is open", () => {
     expect(await statusesNow(line)).toEqual(["succeeded", ...Array(4).fill("pending")]);
   });
 
+  test.each([
+    ["at the time of the next probe", async () => clock.advance(200)],
+    ["with a redelivery before it", async () => requestAgain(await givenDelivery(webhook))],
+  ])("and the URL is changed, all are sent %s", async (_, act) => {
+    await openCircuit(200);
+    await visitLine(webhook);
+    await changeUrl();
+    expect(await requestsPerVisit()).toBe(0);
+    await act();
+    await visitLine(webhook);
+    expect(await statusesNow(line)).toEqual(Array(line.length).fill("succeeded"));
+  });
+
   test("what a user asked for succeeds, and all others follow at once", async () => {
     await openCircuit(20);
     await requestAgain(await givenDelivery(webhook));

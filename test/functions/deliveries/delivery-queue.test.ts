@@ -4,10 +4,7 @@ import { createDelivery, type Delivery } from "../../../functions/deliveries/del
 import {
   type CertifyCall,
   type DeliveryMessage,
-  enqueueCertification,
-  enqueueFirst,
-  enqueueUnrecorded,
-  enqueueWork,
+  enqueue,
   fitsInMessage,
   readDeliveryMessage,
   type UnrecordedAttempt,
@@ -44,6 +41,9 @@ function unrecordedOf(basis: Delivery): UnrecordedAttempt {
   return { kind: "unrecorded", project_id: basis.project_id, basis, attempt: failed, retry_after: "60" };
 }
 
+const enqueueFirst = async (deliveries: Delivery[]) =>
+  (await enqueue(deliveries.map((delivery) => ({ kind: "first" as const, delivery })))).map(({ delivery }) => delivery);
+
 const certifyCall = (): CertifyCall => {
   const ids = { project_id: randomUUID(), webhook_id: randomUUID(), certification_id: randomUUID() };
   return { kind: "certify", ...ids };
@@ -59,7 +59,7 @@ test.each([
 ])("%i calls of workers are sent in batches of %j and arrive unchanged", async (count, sizes) => {
   const calls = workCalls(count);
   const batches = watchQueue();
-  await enqueueWork(calls);
+  await enqueue(calls);
   expect(batches.map(({ Entries }) => Entries.length)).toEqual(sizes);
   expect(sorted(await takeDeliveryMessages())).toEqual(sorted(calls));
 });
@@ -70,7 +70,7 @@ test("messages with characters that SQS refuses arrive unchanged", async () => {
   const unrecorded = unrecordedOf(delivery);
   const withExcerpt = { ...unrecorded, attempt: { ...unrecorded.attempt, response_excerpt: text } };
   expect(await enqueueFirst([delivery])).toEqual([]);
-  expect(await enqueueUnrecorded(withExcerpt, 0)).toBe(true);
+  expect(await enqueue([withExcerpt])).toEqual([]);
   expect(await takeDeliveryMessages()).toEqual([{ kind: "first", delivery }, withExcerpt]);
 });
 
@@ -99,7 +99,7 @@ test("at most ten batches are sent in parallel", async () => {
     inFlight -= 1;
     return {};
   });
-  await enqueueWork(workCalls(250));
+  await enqueue(workCalls(250));
   expect(maxInFlight).toBe(10);
 });
 
@@ -108,17 +108,17 @@ describe("a message", () => {
   const [call] = workCalls(1);
   const [unrecorded, certify] = [unrecordedOf(carried), certifyCall()];
   test.each<[string, () => Promise<unknown>, "deliveries" | "slowDeliveries", DeliveryMessage | undefined, number]>([
-    ["that calls a worker", () => enqueueWork(call ? [call] : []), "slowDeliveries", call, 0],
+    ["that calls a worker", () => enqueue(call ? [call] : []), "slowDeliveries", call, 0],
     [
       "that calls a worker later, rounded up so that it is not early,",
-      () => enqueueWork(call ? [call] : [], 4.1),
+      () => enqueue(call ? [call] : [], 4.1),
       "slowDeliveries",
       call,
       5,
     ],
     ["that carries a delivery", () => enqueueFirst([carried]), "deliveries", { kind: "first", delivery: carried }, 0],
-    ["of an unrecorded attempt", () => enqueueUnrecorded(unrecorded, 15), "slowDeliveries", unrecorded, 15],
-    ["that certifies a receiver", () => enqueueCertification(certify), "slowDeliveries", certify, 0],
+    ["of an unrecorded attempt", () => enqueue([unrecorded], 15), "slowDeliveries", unrecorded, 15],
+    ["that certifies a receiver", () => enqueue([certify]), "slowDeliveries", certify, 0],
   ])(
     "%s is sent to its queue, in the group of its project, and parsed as it was written",
     async (_, send, queue, message, delay) => {
@@ -151,7 +151,7 @@ test("only the messages that SQS rejected are sent again", async () => {
       Failed: rejected.map(({ Id }) => ({ Id, Code: "ThrottlingException", SenderFault: false })),
     };
   });
-  await enqueueWork(calls);
+  await enqueue(calls);
   expect(sizes).toEqual([4, 2, 1]);
   expect(sorted(await takeDeliveryMessages())).toEqual(sorted(calls));
 });
@@ -178,14 +178,14 @@ test("a message that SQS rejects three times is returned to the caller, the othe
   expect(calls()).toBe(3);
   restoreAws();
   const unrecorded = unrecordedOf(first);
-  expect(await enqueueUnrecorded(unrecorded, 0)).toBe(true);
+  expect(await enqueue([unrecorded])).toEqual([]);
   rejectMessages(first.id);
-  expect(await enqueueUnrecorded(unrecorded, 0)).toBe(false);
+  expect(await enqueue([unrecorded])).toEqual([unrecorded]);
   restoreAws();
   const certify = certifyCall();
-  expect(await enqueueCertification(certify)).toBe(true);
+  expect(await enqueue([certify])).toEqual([]);
   rejectMessages(certify.certification_id);
-  expect(await enqueueCertification(certify)).toBe(false);
+  expect(await enqueue([certify])).toEqual([certify]);
 });
 
 test("a batch that fails as a whole is returned to the caller, and the next batch is sent", async () => {
@@ -204,7 +204,7 @@ test("a batch that fails as a whole is returned to the caller, and the next batc
   failFirst();
   const calls = workCalls(12);
   // The sweep sends the others.
-  await enqueueWork(calls);
+  await enqueue(calls);
   expect(sorted(await takeDeliveryMessages())).toEqual(sorted(calls.slice(10)));
 });
 
