@@ -3,7 +3,7 @@ import type { Mistake } from "./product.ts";
 /* Mistakes that the model must find. */
 
 /** Schedules in which a mistake is found: in every test, or by hand (`node test/model/run.ts mistakes`). */
-export const QUICK = 1_500;
+export const QUICK = 2_500;
 const LONG = 15_000;
 
 const enter =

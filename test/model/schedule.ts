@@ -97,7 +97,7 @@ export async function randomRun(product: Product, seed: number, isTraced = false
     random() < failing ? ["fail", "fail", "hang", random() < 0.1 ? "gone" : "fail"] : ["ok", "ok", "slow"];
   const mood = () => (left.isRandom ? pick(moods()) : "ok");
   const callSeconds = faults === 0 ? 1 : pick([1, CALL]);
-  const paces = pick([[1], [1, 1, 0.03]]);
+  const paces = pick([[1], [1], [1, 1, 0.03]]);
   const world = new World(product, {
     ...{ random, mood, callSeconds, isTraced, skew: () => random() * 2 - 1, pace: () => pick(paces) },
   });
@@ -108,8 +108,10 @@ export async function randomRun(product: Product, seed: number, isTraced = false
     const body = eventBody(number, world.now(), random() < 0.1);
     for (let copies = pick([1, 1, 1, 2, 3]); copies > 0; copies--) insert(() => world.enqueue("events", body, 0));
   }
-  const asks = pick([ASKS, ASKS, ["disable", "enable", "recover"]]);
-  for (let count = pick([0, 0, 1, 3, 6]); count > 0; count--) insert(() => ask(world, pick(asks), pick));
+  for (let count = pick([0, 0, 1, 3, 6]); count > 0; count--) insert(() => ask(world, pick(ASKS), pick));
+  // While a slow process still acts on the disabled webhook.
+  if (random() < 0.2)
+    for (const name of ["disable", "enable", "recover"]) left.script.push(() => ask(world, name, pick));
 
   const step = async (list: Option[]) => {
     let dice = random() * list.reduce((sum, { weight }) => sum + weight, 0);

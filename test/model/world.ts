@@ -117,7 +117,7 @@ export class World {
   readonly sent: Sent[] = [];
   /** Deliveries whose carried message exists twice, by a fault of SQS. */
   readonly doubled = new Set<string>();
-  /** The step in which a delivery succeeded, and since when a webhook holds its deliveries. */
+  /** The steps in which a delivery succeeded, and in which a webhook began to hold its deliveries. */
   readonly doneIn = new Map<string, number>();
   readonly heldSince = new Map<string, number>();
   readonly wasHeld = new Set<string>();
@@ -388,7 +388,7 @@ export class World {
     for (const { duration_ms } of attempts) process?.open.delete(duration_ms);
     const id = String((after ?? before)?.id);
     if (table === "webhooks" && before?.url !== undefined && isHolding(before) !== isHolding(after)) {
-      if (isHolding(after)) this.heldSince.set(id, this.t);
+      if (isHolding(after)) this.heldSince.set(id, this.steps);
       else this.heldSince.delete(id);
       this.wasHeld.add(id);
       this.recovered.delete(id);
