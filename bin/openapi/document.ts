@@ -92,7 +92,7 @@ const securitySchemes = {
     scheme: "bearer",
     bearerFormat: "svc_ and 64 hexadecimal digits",
     description:
-      "An API key, with the permissions of the user who created it, unless it was narrowed. Valid until it is deleted or has expired.",
+      "An API key, with the permissions of the user who created it, unless it is scoped. Valid until it is deleted or has expired.",
   },
   workflow: {
     type: "http",
@@ -100,7 +100,7 @@ const securitySchemes = {
     bearerFormat: "JWT",
     description:
       "The OIDC token of a job in a CI system, for the audience of this service. Accepted while a project trusts the workflow, with " +
-      "the permissions of that trust. The same header as for a JWT: the issuer in the token decides.",
+      "the permissions of that trusted workflow. The same header as for a JWT: the issuer in the token decides.",
   },
 };
 
@@ -112,7 +112,7 @@ const pathParameters: Record<ParamOf<(typeof endpoints)[OperationId]["path"]>, s
   delivery_id: "Id of the delivery.",
   certification_id: "Id of the certification.",
   service_account_id: "Id of the service account.",
-  trusted_workflow_id: "Id of the trust.",
+  trusted_workflow_id: "Id of the trusted workflow.",
 };
 
 const accessNotes: Record<Access, string> = {
@@ -217,7 +217,7 @@ const idempotencyKey: Json = {
   in: "header",
   required: false,
   description:
-    "A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a " +
+    "A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a " +
     "secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
 };

@@ -21,7 +21,7 @@ export const errorDescriptions: Record<ErrorCode, string> = {
   project_suspended:
     "The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.",
   session_required: "API keys and workflows cannot do this. Send the JWT of a user.",
-  insufficient_permission: "The credential is narrow and does not have the permission that the message names.",
+  insufficient_permission: "The credential is scoped and does not have the permission that the message names.",
   not_found: "No resource with this id exists, or the caller has no access to it.",
   method_not_allowed: "The path does not support this method.",
   api_key_limit_reached: "The user has reached the maximum number of API keys.",

@@ -1,6 +1,6 @@
 import { MAX_PROJECTS_PER_CREDENTIAL } from "../../functions/access/identity.ts";
 import { type BudgetedRequest, REQUEST_BUDGET, requestCosts } from "../../functions/access/request-budget.ts";
-import { MAX_EARLIER_KEYS, MAX_KEYS_PER_USER } from "../../functions/api-keys/api-key.ts";
+import { MAX_KEYS_PER_USER, MAX_PREVIOUS_SECRETS } from "../../functions/api-keys/api-key.ts";
 import { MAX_REVOKED_CREDENTIALS } from "../../functions/api-keys/api-key-input.ts";
 import { MAX_ATTEMPTS } from "../../functions/deliveries/delivery.ts";
 import { FEED_CURSOR_PATTERN } from "../../functions/deliveries/feed-position.ts";
@@ -49,7 +49,7 @@ export interface Operation {
 
 export const tags = {
   "API keys":
-    "Credentials for CI jobs and scripts. A key has the permissions of the user who created it, or those of them that it was narrowed " +
+    "Credentials for CI jobs and scripts. A key has the permissions of the user who created it, or those of them that it is scoped " +
     "to, and is valid until it is deleted or its `expires_at`.",
   Projects: "The applications that are deployed. The platform adds users to projects, as `admin` or as `viewer`.",
   Webhooks: `URLs that receive the deployment events of a project. At most ${MAX_WEBHOOKS_PER_PROJECT} per project.`,
@@ -63,7 +63,7 @@ export const tags = {
   Events: "The requests that receivers get.",
   "Trusted workflows":
     "Workflows of CI systems that may act in a project without a stored key: the OIDC token of the job is the credential. A " +
-    "workflow has the permissions of the trust, in this project only, and is no user: it has no API keys.",
+    "workflow has the permissions that it was given, in this project only, and is no user: it has no API keys.",
 };
 
 /** The sentence on the budget that a request uses. */
@@ -79,7 +79,7 @@ const receiver = {
     "The receiver: an https URL with a public host name or address, in ASCII, without user name and password. " +
     "Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. " +
     "Stored in its normal form: lower-case host, no default port, no dot segments. " +
-    "Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine.",
+    "A URL without a path is stored as it was sent. A local run also accepts plain http to this machine.",
   pattern: `${HTTP_URL_PATTERN}[!-~]+$`,
   maxLength: 2048,
 };
@@ -118,11 +118,13 @@ const events = { description: "The events to send." };
 
 const keyFields = {
   name,
-  permissions: { description: "What the key may do. Default: all that its user may, also what it may do later." },
+  permissions: {
+    description: "Permissions of the key. Default: everything its user may do, including permissions added later.",
+  },
   project_ids: {
     description: `The projects that the key can see, 1 to ${MAX_PROJECTS_PER_CREDENTIAL} of its user. Default: all.`,
   },
-  expires_at: { description: "The moment at which the key ends, at most 366 days ahead. Default: never." },
+  expires_at: { description: "The moment at which the key expires, at most 366 days ahead. Default: never." },
 };
 
 /* Keys of users and of service accounts are renamed and rolled in the same way. */
@@ -130,13 +132,13 @@ const keyFields = {
 const renameFields = { name };
 
 const rollDescription =
-  "Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; " +
-  `after it, it is rejected like a deleted one. At most ${MAX_EARLIER_KEYS} earlier keys stay valid: a further roll ends the ` +
-  "oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled.";
+  "Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; " +
+  `after it, it is rejected like a deleted one. At most ${MAX_PREVIOUS_SECRETS} previous keys stay valid: a further roll revokes the ` +
+  "oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled.";
 
 const rollFields = {
   overlap_seconds: {
-    description: "Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.",
+    description: "Seconds for which the previous key stays valid. 0 revokes all previous keys immediately.",
   },
 };
 
@@ -156,7 +158,7 @@ export const operations: Record<OperationId, Operation> = {
     summary: "List your API keys",
     description:
       "Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its " +
-      "secrets: after a roll, also of an earlier one that is still valid.",
+      "secrets: after a roll, also of a previous one that is still valid.",
     fields: {
       include: { description: "`last_use` adds `last_used_ip` and `last_used_user_agent` to each key." },
     },
@@ -194,10 +196,10 @@ export const operations: Record<OperationId, Operation> = {
   },
   revokeCredentials: {
     tag: "API keys",
-    summary: "End leaked API keys",
+    summary: "Revoke leaked API keys",
     description:
-      "For leaked keys, also those of others. The keys are rejected from the next request on. An earlier key of a roll " +
-      "ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. " +
+      "For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll " +
+      "is revoked alone; the current one is revoked with the previous ones. The response is the same whether a key existed or not. " +
       `An IP address can send ${REVOCATIONS_PER_MINUTE_PER_ADDRESS} keys a minute; beyond it, returns 429 \`rate_limited\`. Text without the ` +
       "checksum of a key does not count.",
     fields: {
@@ -492,7 +494,7 @@ export const operations: Record<OperationId, Operation> = {
     summary: "Trust the workflows of a repository",
     description:
       "A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token " +
-      `without the claim does not match. A project can have at most ${MAX_TRUSTED_WORKFLOWS_PER_PROJECT} trusts; the permissions of ` +
+      `without the claim does not match. A project can have at most ${MAX_TRUSTED_WORKFLOWS_PER_PROJECT} trusted workflows; the permissions of ` +
       "all that match are added up.",
     fields: {
       name: { description: `${name.description} Default: none.` },
@@ -546,8 +548,8 @@ export const operations: Record<OperationId, Operation> = {
   },
   deleteTrustedWorkflow: {
     tag: "Trusted workflows",
-    summary: "Delete a trust",
-    description: "The next request of the workflow is rejected, unless another trust matches.",
+    summary: "Delete a trusted workflow",
+    description: "The next request of the workflow is rejected, unless another one matches it.",
     response: { status: 204 },
   },
 };

@@ -5,7 +5,7 @@ import type { Identity } from "./identity.ts";
 /** Who made a change, as the audit log shows it. A field without a value is absent. */
 export interface Actor {
   /**
-   * `jwt`, `api_key`: a credential of a user. `workflow`: a CI job, whose `user_id` names its trust. `anonymous`: a
+   * `jwt`, `api_key`: a credential of a user. `workflow`: a CI job, whose `user_id` names the trusted workflow. `anonymous`: a
    * request without a credential. `platform`: a function that the platform invokes with IAM credentials. `system`: the
    * service itself, for example when it disables a webhook.
    */

@@ -12,13 +12,13 @@ export interface Identity {
   authType: "jwt" | "api_key" | "workflow";
   /** Id of the API key; absent for a JWT. */
   keyId?: string | undefined;
-  /** Prefix of the secret that was sent, which may be an earlier one of the key; absent for a JWT. */
+  /** Prefix of the secret that was sent, which may be a previous one of the key; absent for a JWT. */
   keyPrefix?: string | undefined;
-  /** The permissions of a narrow credential; absent = all of the user. */
+  /** The permissions of a scoped credential; absent = all of the user. */
   permissions?: string[] | undefined;
-  /** The only projects that a narrow credential can see; absent = all of the user. */
+  /** The only projects that a scoped credential can see; absent = all of the user. */
   projectIds?: string[] | undefined;
-  /** End of the credential, ISO 8601; absent for a JWT, and for an API key without one. An earlier key ends with its overlap. */
+  /** Expiry of the credential, ISO 8601; absent for a JWT, and for an API key without one. A previous secret expires with its overlap. */
   expiresAt?: string | undefined;
   /** Issuer and numeric id of the repository of a workflow: `<iss>#<id>`. Absent for a user. */
   repositoryId?: string | undefined;
@@ -72,19 +72,19 @@ export function toContext({ permissions, projectIds, ...identity }: Identity): R
  * Returns whether the credential may do less than its user. It then manages no API key but itself: the leaked key of one job
  * must not delete those of the others.
  */
-export const isNarrow = ({ permissions, projectIds }: Identity): boolean =>
+export const isScoped = ({ permissions, projectIds }: Identity): boolean =>
   permissions !== undefined || projectIds !== undefined;
 
 /**
- * Returns the scope of an `Idempotency-Key`: a user, a narrow key, or the workflows of a repository in a project. A narrow
- * key has a scope of its own, because a repeat returns what was created. The trust that a workflow matches is not part of
- * it, so a repeat is recognized after trusts were added or deleted.
+ * Returns the scope of an `Idempotency-Key`: a user, a scoped key, or the workflows of a repository in a project. A scoped
+ * key has a scope of its own, because a repeat returns what was created. The trusted workflow that a workflow matches is not part of
+ * it, so a repeat is recognized after trusted workflows were added or deleted.
  */
 export function idempotencyScopeOf(identity: Identity, projectId: string | undefined): string {
   const { userId, keyId, repositoryId } = identity;
   if (repositoryId !== undefined) return `${reservedUserIds.workflow}${repositoryId}#${projectId ?? ""}`;
   // No user id contains a line break.
-  return isNarrow(identity) ? `${userId}\n${keyId}` : userId;
+  return isScoped(identity) ? `${userId}\n${keyId}` : userId;
 }
 
 /** Returns the user id of a service account. No identity provider may issue it: see auth/jwt-claims.ts. */

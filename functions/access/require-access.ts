@@ -6,7 +6,7 @@ import { roleOf } from "./membership-store.ts";
 
 /**
  * Enforces `access` and `permission` of an endpoint row.
- * @throws ApiError `session_required` for an API key or a workflow; `insufficient_permission` for a narrow credential that
+ * @throws ApiError `session_required` for an API key or a workflow; `insufficient_permission` for a scoped credential that
  * does not have the permission; `not_found` when the caller is not a member of the project, whether it exists or not, or
  * when the credential is limited to other projects; `forbidden` for a viewer where an admin is required
  */
@@ -29,7 +29,7 @@ export async function requireAccess(
 
 const notFound = () => new ApiError("not_found", "No project with this id exists, or you are not a member of it.");
 
-/** A workflow has only what its trust lists, so that a mistake in the authorizer gives nothing. */
+/** A workflow has only the listed permissions: the check fails closed. */
 function requirePermission(permission: EndpointRow["permission"], { permissions, authType }: Identity): void {
   const held = permissions ?? (authType === "workflow" ? [] : undefined);
   if (permission === "none" || held === undefined || held.includes(permission)) return;
@@ -49,8 +49,8 @@ async function requireRole(wanted: Role, caller: Identity, projectId: string): P
 }
 
 /**
- * A workflow has no role: in the projects that trust it, its permissions are the limit. Without a list of projects it has
- * none, so that a mistake in the authorizer gives nothing.
+ * A workflow has no role: in the projects that trust it, its permissions are the limit. Without a list of projects,
+ * access is denied: the check fails closed.
  */
 const roleIn = async (projectId: string, { authType, userId, projectIds }: Identity): Promise<Role | undefined> => {
   if (authType !== "workflow") return roleOf(userId, projectId);

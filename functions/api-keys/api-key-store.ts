@@ -16,17 +16,17 @@ import { log } from "../platform/log.ts";
 import { allEnded, inParallel } from "../platform/parallel.ts";
 import {
   type ApiKey,
-  earlierAfterRoll,
   isReplaced,
   type KeyEntry,
   type LastUse,
   lastUseOf,
   MAX_KEYS_PER_USER,
+  secretsAfterRoll,
 } from "./api-key.ts";
 
 /*
  * A key consists of items that are written in one transaction: the record under its hash, which the authorizer reads, and
- * the entry in the user's list. A key that was rolled has one more record for each earlier secret; the entry names them
+ * the entry in the user's list. A key that was rolled has one more record for each previous secret; the entry names them
  * all. Every change of the secrets has the condition that the entry still names the same current one, so that concurrent
  * changes are made one after the other. All reads are strongly consistent, so a change applies from the next request on.
  */
@@ -59,7 +59,7 @@ const audit = (action: AuditAction, by: Actor, { user_id, id, project_id }: KeyR
     details: { ...details },
   });
 
-/** Returns the notification that a secret of a key ended, for its transaction. @param record undefined = not known */
+/** Returns the notification that a secret of a key was revoked, for its transaction. @param record undefined = not known */
 function revocation(
   { id, user_id, project_id }: KeyRef,
   record: ApiKey | undefined,
@@ -100,20 +100,20 @@ export async function insert(
 }
 
 /**
- * Returns the keys of a user, oldest first. `last_used_…` is the last use of any valid secret of the key, so that an earlier
+ * Returns the keys of a user, oldest first. `last_used_…` is the last use of any valid secret of the key, so that a previous
  * one that is still in use is seen.
  * @param onlyId the only key to return; absent = all
  */
 export async function list(reads: MeteredReads, userId: string, now: Date, onlyId?: string): Promise<ApiKey[]> {
   const { entries, units } = await entriesOf(userId, onlyId);
   const current = entries.map(({ key_hash }) => key_hash);
-  const valid = entries.flatMap(({ earlier = [] }) => earlier.filter((secret) => !isReplaced(secret, now)));
-  const earlier = valid.map(({ key_hash }) => key_hash);
+  const valid = entries.flatMap(({ previous = [] }) => previous.filter((secret) => !isReplaced(secret, now)));
+  const previous = valid.map(({ key_hash }) => key_hash);
   // A record is smaller than 4 KB.
-  await reads.add(units + current.length + earlier.length / 2);
-  // Of an earlier secret only the last use is shown, which may be a second old.
-  const [records, earlierRecords] = await allEnded([recordsOf(current, true), recordsOf(earlier, false)]);
-  const byId = Map.groupBy(earlierRecords, ({ id }) => id);
+  await reads.add(units + current.length + previous.length / 2);
+  // Of a previous secret only the last use is shown, which may be a second old.
+  const [records, previousRecords] = await allEnded([recordsOf(current, true), recordsOf(previous, false)]);
+  const byId = Map.groupBy(previousRecords, ({ id }) => id);
   return entries.flatMap(({ id, key_hash }) => {
     const record = records.find((each) => each.key_hash === key_hash);
     // A key that is deleted or rolled between the two reads has no record and is left out.
@@ -148,7 +148,7 @@ async function entriesOf(userId: string, onlyId?: string): Promise<{ entries: Ke
 
 /**
  * Returns the record of a secret, or undefined. One read: the authorizer calls it on every request with a key.
- * @returns also an earlier secret whose overlap is over (`isReplaced`)
+ * @returns also a previous secret whose overlap is over (`isReplaced`)
  */
 export const findByHash = (keyHash: string): Promise<ApiKey | undefined> => readItem(recordKey(keyHash));
 
@@ -190,7 +190,7 @@ async function changeKey<Result extends object>(
 const isUnchanged = ({ key_hash }: KeyEntry) => isAsRead("key_hash", key_hash);
 
 const removals = (hashes: string[]): Record<string, TransactItem> =>
-  Object.fromEntries(hashes.map((hash, index) => [`earlier ${index}`, { Delete: recordKey(hash) }]));
+  Object.fromEntries(hashes.map((hash, index) => [`previous ${index}`, { Delete: recordKey(hash) }]));
 
 /**
  * Changes the name of a key.
@@ -215,10 +215,10 @@ export async function rename(user_id: string, id: string, name: string, by: Acto
 }
 
 /**
- * Replaces the secret of a key. After this returns, the new one is accepted, and each earlier one until its end: at most
+ * Replaces the secret of a key. After this returns, the new one is accepted, and each previous one until its end: at most
  * three, of which the oldest ends at once when a fourth is added.
  * @param toNext returns the key with another secret
- * @param overlapSeconds for the replaced secret; 0 ends it and all earlier ones in the same transaction
+ * @param overlapSeconds for the replaced secret; 0 ends it and all previous ones in the same transaction
  * @throws ApiError `not_found` when the user has no key with this id, or the error of `toNext`
  */
 export async function roll<Rolled extends { apiKey: ApiKey }>(
@@ -233,7 +233,7 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
     const current = await findByHash(entry.key_hash);
     if (!current) return undefined;
     const rolled = toNext(current);
-    const { kept, removed } = earlierAfterRoll(entry, now, overlapSeconds);
+    const { kept, removed } = secretsAfterRoll(entry, now, overlapSeconds);
     const replaced = kept.find(({ key_hash }) => key_hash === current.key_hash);
     // The new record is a copy. A rename in between must not be lost.
     const isSameName = isAsRead("name", current.name);
@@ -241,7 +241,7 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
       entry: {
         Update: {
           ...entryKey(user_id, id),
-          ...changing({ set: { key_hash: rolled.apiKey.key_hash, earlier: kept }, when: isUnchanged(entry) }),
+          ...changing({ set: { key_hash: rolled.apiKey.key_hash, previous: kept }, when: isUnchanged(entry) }),
         },
       },
       record: recordPut(rolled.apiKey),
@@ -267,7 +267,7 @@ export async function roll<Rolled extends { apiKey: ApiKey }>(
 }
 
 /**
- * Deletes a key with its earlier secrets and its reminder, and notifies its owner. After this returns, requests with any of them are rejected.
+ * Deletes a key with its previous secrets and its reminder, and notifies its owner. After this returns, requests with any of them are rejected.
  * @throws ApiError `not_found` when the user has no key with this id
  */
 export async function remove(
@@ -291,7 +291,7 @@ async function isRemoved(
   return isTransacted({
     entry: { Delete: { ...entryKey(entry.user_id, entry.id), ...onlyIf(isUnchanged(entry)) } },
     record: { Delete: recordKey(entry.key_hash) },
-    ...removals((entry.earlier ?? []).map(({ key_hash }) => key_hash)),
+    ...removals((entry.previous ?? []).map(({ key_hash }) => key_hash)),
     counter: countDown(counterOf(entry.user_id)),
     audit: audit("api_key.deleted", by, entry, reason === "deleted" ? {} : { reason }),
     // One that is due already is dropped when it would be published.
@@ -304,8 +304,8 @@ async function isRemoved(
 const PARALLEL_USERS = 10;
 
 /**
- * Ends the secrets with these hashes; unknown ones, and those whose overlap is over, are ignored. An earlier secret ends alone, the current one with the
- * whole key. After this returns, requests with them are rejected.
+ * Revokes the secrets with these hashes, ignoring unknown and expired ones. Revoking the current secret deletes the key; revoking
+ * a previous one does not. After this returns, requests with them are rejected.
  * @param hashes 1 to 100
  */
 export async function removeByHash(hashes: string[], reason: RevocationReason, now: Date, by: Actor): Promise<void> {
@@ -327,7 +327,7 @@ async function removeSecret(record: ApiKey, reason: RevocationReason, by: Actor)
       const isEnded =
         entry.key_hash === key_hash
           ? await isRemoved(entry, record, by, reason)
-          : await isEarlierRemoved(entry, record, by, reason);
+          : await isPreviousRemoved(entry, record, by, reason);
       return isEnded ? entry : undefined;
     });
     log.info("api key removed", { user_id, key_id: id, reason });
@@ -340,20 +340,20 @@ async function removeSecret(record: ApiKey, reason: RevocationReason, by: Actor)
 const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === "not_found";
 
 /** @returns true also when another request has ended the secret: then nothing is written, and nothing is logged */
-async function isEarlierRemoved(
+async function isPreviousRemoved(
   entry: KeyEntry,
   record: ApiKey,
   by: Actor,
   reason: RevocationReason,
 ): Promise<boolean> {
   const keyHash = record.key_hash;
-  if (!entry.earlier?.some(({ key_hash }) => key_hash === keyHash)) return true;
+  if (!entry.previous?.some(({ key_hash }) => key_hash === keyHash)) return true;
   return isTransacted({
     entry: {
       Update: {
         ...entryKey(entry.user_id, entry.id),
         ...changing({
-          set: { earlier: entry.earlier.filter(({ key_hash }) => key_hash !== keyHash) },
+          set: { previous: entry.previous.filter(({ key_hash }) => key_hash !== keyHash) },
           when: isUnchanged(entry),
         }),
       },

@@ -22,20 +22,20 @@ export interface ApiKey {
   last_used_at?: string;
   last_used_ip?: string | null;
   last_used_user_agent?: string | null;
-  /** What the key may do; absent = all that its user may. */
+  /** Permissions of the key; absent = the same as its user. */
   permissions?: Permission[];
   /** The projects that the key can see; absent = all of its user. */
   project_ids?: string[];
   /** The first moment at which the key is rejected; absent = valid until it is deleted. */
   expires_at?: string;
-  /** End of the overlap after a roll, ISO 8601: an earlier secret of the key is rejected from then on; absent = current. */
+  /** End of the overlap after a roll, ISO 8601: a previous secret of the key is rejected from then on; absent = current. */
   ends_at?: string;
-  /** When DynamoDB deletes an earlier secret, in epoch seconds; absent = never. */
+  /** When DynamoDB deletes a previous secret, in epoch seconds; absent = never. */
   delete_after?: number;
 }
 
-/** An earlier secret of a key. It is valid until the end of its overlap. */
-export interface EarlierKey {
+/** A previous secret of a key. It is valid until the end of its overlap. */
+export interface PreviousSecret {
   key_hash: string;
   ends_at: string;
 }
@@ -47,15 +47,15 @@ export interface KeyEntry {
   project_id?: string;
   key_hash: string;
   /** Newest first; absent = the key was never rolled. */
-  earlier?: EarlierKey[];
+  previous?: PreviousSecret[];
 }
 
 const MAX_LIFETIME_DAYS = 366;
 
 export const MAX_KEYS_PER_USER = 100;
 
-/** Upper bound on the earlier secrets of one key that are valid at the same time. */
-export const MAX_EARLIER_KEYS = 3;
+/** Upper bound on the previous secrets of one key that are valid at the same time. */
+export const MAX_PREVIOUS_SECRETS = 3;
 
 /** Prefix of user-created and of provisioned keys. Partner keys have the prefix `svcp_`, which does not match it. */
 export const API_KEY_PREFIX = "svc_";
@@ -111,18 +111,18 @@ export function rollApiKey(apiKey: ApiKey, now: Date, random: Buffer): { apiKey:
 }
 
 /**
- * Decides which earlier secrets of a key stay valid after a roll.
- * @param overlapSeconds for the replaced secret; 0 ends all earlier ones too
+ * Decides which previous secrets of a key stay valid after a roll.
+ * @param overlapSeconds for the replaced secret; 0 ends all previous ones too
  * @returns `kept`: the valid ones, newest first; `removed`: the hashes of all others
  */
-export function earlierAfterRoll(
-  { key_hash, earlier = [] }: KeyEntry,
+export function secretsAfterRoll(
+  { key_hash, previous = [] }: KeyEntry,
   now: Date,
   overlapSeconds: number,
-): { kept: EarlierKey[]; removed: string[] } {
-  const all = [{ key_hash, ends_at: addSeconds(now, overlapSeconds) }, ...earlier];
+): { kept: PreviousSecret[]; removed: string[] } {
+  const all = [{ key_hash, ends_at: addSeconds(now, overlapSeconds) }, ...previous];
   const valid = overlapSeconds === 0 ? [] : all.filter((secret) => !isReplaced(secret, now));
-  const kept = valid.slice(0, MAX_EARLIER_KEYS);
+  const kept = valid.slice(0, MAX_PREVIOUS_SECRETS);
   return { kept, removed: all.filter((secret) => !kept.includes(secret)).map(({ key_hash }) => key_hash) };
 }
 

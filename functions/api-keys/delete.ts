@@ -1,12 +1,12 @@
-import { isNarrow } from "../access/identity.ts";
+import { isScoped } from "../access/identity.ts";
 import { defineEndpoint, noContent } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import * as apiKeys from "./api-key-store.ts";
 
-/** Deletes an API key of the caller. The next request with the key is rejected. A narrow key deletes only itself. */
+/** Deletes an API key of the caller. The next request with the key is rejected. A scoped key deletes only itself. */
 export const handler = defineEndpoint(endpoints.deleteApiKey, {
   async run({ params, identity, actor }) {
-    const isVisible = !isNarrow(identity) || params.id === identity.keyId;
+    const isVisible = !isScoped(identity) || params.id === identity.keyId;
     if (!isVisible) throw apiKeys.notFound();
     await apiKeys.remove(identity.userId, params.id, actor);
     return noContent();

@@ -1,4 +1,4 @@
-import { isNarrow } from "../access/identity.ts";
+import { isScoped } from "../access/identity.ts";
 import { meteredReads } from "../access/metered-reads-store.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
@@ -6,12 +6,12 @@ import { toListItem } from "./api-key.ts";
 import { listQuery } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
-/** Lists the API keys of the caller, oldest first, with the time of their last use. A narrow key lists only itself. */
+/** Lists the API keys of the caller, oldest first, with the time of their last use. A scoped key lists only itself. */
 export const handler = defineEndpoint(endpoints.listApiKeys, {
   query: listQuery,
   async run({ identity, query, now }) {
     const { userId, keyId = "none" } = identity;
-    const onlyId = isNarrow(identity) ? keyId : undefined;
+    const onlyId = isScoped(identity) ? keyId : undefined;
     const keys = await meteredReads(`user:${userId}`, now, (reads) => apiKeys.list(reads, userId, now, onlyId));
     return ok(keys.map((apiKey) => toListItem(apiKey, query.include)));
   },

@@ -2,8 +2,8 @@ import { projectsWith } from "../access/membership-store.ts";
 import { invalidField } from "../schema/input.ts";
 
 /**
- * Checks that a user is a member of the projects that a new key is limited to, so that a mistyped id is not found out by
- * a CI job.
+ * Checks that a user is a member of the projects that a new key is limited to, so that a typo fails here and
+ * not later in a CI job.
  * @param projectIds undefined = the key is not limited to projects, and nothing is read
  * @throws ApiError `validation_error` for the first project that is not one of the user
  */

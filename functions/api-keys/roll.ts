@@ -6,7 +6,7 @@ import { rollInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
 /**
- * Replaces the secret of an API key of the caller. This is the only response that contains the new one. The earlier one
+ * Replaces the secret of an API key of the caller. This is the only response that contains the new one. The previous one
  * ends after the overlap, or at once.
  */
 export const handler = defineEndpoint(endpoints.rollApiKey, {

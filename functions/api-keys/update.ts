@@ -1,15 +1,15 @@
-import { isNarrow } from "../access/identity.ts";
+import { isScoped } from "../access/identity.ts";
 import { defineEndpoint, ok } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import { toListItem } from "./api-key.ts";
 import { renameInput } from "./api-key-input.ts";
 import * as apiKeys from "./api-key-store.ts";
 
-/** Renames an API key of the caller. A narrow key renames only itself. */
+/** Renames an API key of the caller. A scoped key renames only itself. */
 export const handler = defineEndpoint(endpoints.updateApiKey, {
   input: renameInput,
   async run({ params, input, identity, actor }) {
-    const isVisible = !isNarrow(identity) || params.id === identity.keyId;
+    const isVisible = !isScoped(identity) || params.id === identity.keyId;
     if (!isVisible) throw apiKeys.notFound();
     return ok(toListItem(await apiKeys.rename(identity.userId, params.id, input.name, actor)));
   },

@@ -39,7 +39,7 @@ export interface AuditEvent {
   at: string;
   action: AuditAction;
   actor: Actor;
-  /** Id of the key, the webhook, the member or the trust that was changed. */
+  /** Id of the key, the webhook, the member or the trusted workflow that was changed. */
   resource_id: string;
   /** What helps to understand the change, such as a name. Contains no secret. */
   details: Record<string, unknown>;

@@ -1,7 +1,7 @@
 import type { TransactItem } from "../platform/aws.ts";
 import { findEarlier, outcomePut, type RepeatableRequest } from "./idempotency-store.ts";
 
-/* The repeats of requests that create something: what is stored about the first one, and when it is the answer. */
+/* Idempotent creates: what is stored about the first request, and when a repeat gets the same response. */
 
 /** The data of a response that creates something. With `secret` or `key`, it is shown only once. */
 export interface Repeated {

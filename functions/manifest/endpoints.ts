@@ -12,7 +12,7 @@ interface EndpointFields {
   /** Module of the handler: a path below `functions/`, without `.ts`. The row does not import it. */
   file: string;
   access: Access;
-  /** What a narrow credential must have been given to call this; `none` = nothing beyond `access`. */
+  /** What a scoped credential must have been given to call this; `none` = nothing beyond `access`. */
   permission: Permission | "none";
   /**
    * The endpoint creates something, and a request with the header `Idempotency-Key` can be repeated safely: it returns the

@@ -1,7 +1,7 @@
 /* Not in endpoints.ts: the authorizer needs the names, and its bundle would contain all rows. */
 
 /**
- * What a credential can be narrowed to: an API key with `permissions`, or a workflow of a CI system. They are part of
+ * What a credential can be scoped to: an API key with `permissions`, or a workflow of a CI system. They are part of
  * the API, and never add to what the user may do.
  */
 export const permissions = [

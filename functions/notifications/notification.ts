@@ -32,7 +32,7 @@ interface AboutKey {
   user_id: string;
 }
 
-/** Why a key ended: its user deleted it, it was reported as leaked, or the platform or an admin removed its owner. */
+/** Why a key was revoked: its user deleted it, it was reported as leaked, or the platform or an admin removed its owner. */
 export type RevocationReason = "deleted" | "leaked" | "revoked_by_platform" | "service_account_deleted";
 
 /** The data of a notification, by type. The types are part of the API. */
@@ -42,7 +42,7 @@ export interface NotificationData {
   "webhook.disabled": AboutWebhook & { reason: string };
   /** Stored without name and prefix: they are read when it is published, because both may change until then. */
   "api_key.expiring": AboutKey & { expires_at: string; days_left: number };
-  /** `secret`: the current one, with which the key ends, or an earlier one alone. Name and prefix: null = not known. */
+  /** `secret`: the current one, with which the key is revoked, or a previous one alone. Name and prefix: null = not known. */
   "api_key.revoked": AboutKey & {
     name: string | null;
     key_prefix: string | null;

@@ -8,7 +8,7 @@ import { MAX_PAGE, type Page, page, pageFields } from "../schema/page.ts";
 import * as trustedWorkflows from "../trusted-workflows/trusted-workflow-store.ts";
 
 /**
- * Lists the projects of the caller, or those of them that a narrow credential can see. Pages are in the order of the ids,
+ * Lists the projects of the caller, or those of them that a scoped credential can see. Pages are in the order of the ids,
  * which is the order of the table; a page is sorted by the time of joining.
  */
 export const handler = defineEndpoint(endpoints.listProjects, {
@@ -16,20 +16,20 @@ export const handler = defineEndpoint(endpoints.listProjects, {
   async run({ identity, query, requestUrl }) {
     const { userId, projectIds } = identity;
     const { items, nextCursor } = projectIds
-      ? pageOf(await projectsOfNarrow({ ...identity, projectIds }), query)
+      ? pageOf(await projectsOfScoped({ ...identity, projectIds }), query)
       : await memberships.projectsOf(userId, query);
     const oldestFirst = items.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1));
     return okPage(oldestFirst, { requestUrl, query, nextCursor });
   },
 });
 
-/** A narrow credential names its projects, at most 20. */
-async function projectsOfNarrow({
+/** A scoped credential names its projects, at most 20. */
+async function projectsOfScoped({
   authType,
   userId,
   projectIds,
   permissions = [],
-}: NarrowIdentity): Promise<Project[]> {
+}: ScopedIdentity): Promise<Project[]> {
   if (authType !== "workflow") return memberships.projectsWith(userId, projectIds);
   // A workflow is not a member. Its permissions are the same in all projects that it sees.
   const role = permissions.some((permission) => permission.endsWith(":write")) ? "admin" : "viewer";
@@ -37,7 +37,7 @@ async function projectsOfNarrow({
   return projects.map(({ id, name, created_at }) => ({ id, name, role, created_at }));
 }
 
-type NarrowIdentity = Identity & { projectIds: string[] };
+type ScopedIdentity = Identity & { projectIds: string[] };
 
 function pageOf(projects: Project[], { limit, cursor = "" }: Page) {
   const rest = projects.filter(({ id }) => id > cursor).sort((a, b) => (a.id < b.id ? -1 : 1));

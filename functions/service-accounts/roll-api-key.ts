@@ -8,7 +8,7 @@ import { endpoints } from "../manifest/endpoints.ts";
 import * as serviceAccounts from "./service-account-store.ts";
 
 /**
- * Replaces the secret of an API key of a service account. This is the only response that contains the new one. The earlier
+ * Replaces the secret of an API key of a service account. This is the only response that contains the new one. The previous
  * one ends after the overlap, or at once.
  */
 export const handler = defineEndpoint(endpoints.rollServiceAccountApiKey, {

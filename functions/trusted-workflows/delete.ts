@@ -2,7 +2,7 @@ import { defineEndpoint, noContent } from "../http/define-endpoint.ts";
 import { endpoints } from "../manifest/endpoints.ts";
 import * as trustedWorkflows from "./trusted-workflow-store.ts";
 
-/** Ends the trust in a workflow. Its next request is rejected. */
+/** Deletes a trusted workflow. Its next request is rejected. */
 export const handler = defineEndpoint(endpoints.deleteTrustedWorkflow, {
   async run({ params, actor }) {
     await trustedWorkflows.remove(params.project_id, params.trusted_workflow_id, actor);

@@ -3,7 +3,7 @@ import { workflowPermissions } from "../manifest/permissions.ts";
 import { displayName, fields, orRequired, printableText, setOf } from "../schema/input.ts";
 import { ISSUER_NAME } from "./workflow-issuer.ts";
 
-/* The input of the endpoint for trusts. A module of its own: the authorizer does not load it. */
+/* The input of the endpoint for trusted workflows. A module of its own: the authorizer does not load it. */
 
 const MAX_CLAIM_CHARACTERS = 255;
 

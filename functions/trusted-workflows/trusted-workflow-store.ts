@@ -10,12 +10,12 @@ import { onlyIf, when } from "../platform/expression.ts";
 import { MAX_TRUSTED_WORKFLOWS_PER_PROJECT, type TrustedWorkflow } from "./trusted-workflow.ts";
 
 /*
- * A trust consists of three items, written in one transaction and never changed: one in the list of its project, and two in
+ * A trusted workflow consists of three items, written in one transaction and never changed: one in the list of its project, and two in
  * lists of its repository, which the authorizer reads: by project, and by age. All reads are strongly consistent, so a change
  * applies from the next request on.
  */
 
-/** Sort key of the item of a project that counts its trusts and holds its name. It sorts before all ids. */
+/** Sort key of the item of a project that counts its trusted workflows and holds its name. It sorts before all ids. */
 const PROJECT = "#project";
 
 type Repository = Pick<TrustedWorkflow, "issuer_url" | "repository_id">;
@@ -37,7 +37,7 @@ const counterOf = (projectId: string) => ({
   attribute: "trust_count",
 });
 
-/** Returns the keys of all items of a trust. */
+/** Returns the keys of all items of a trusted workflow. */
 const keysOf = (trust: Repository & Pick<TrustedWorkflow, "project_id" | "id">) => ({
   ofProject: projectKey(trust.project_id, trust.id),
   ofRepository: repositoryKey(trust, `${trust.project_id}#${trust.id}`),
@@ -46,9 +46,9 @@ const keysOf = (trust: Repository & Pick<TrustedWorkflow, "project_id" | "id">) 
 });
 
 /**
- * Stores a new trust.
+ * Stores a new trusted workflow.
  * @param projectName what `GET /v1/projects` shows to the workflow, which is not a member
- * @throws ApiError `trusted_workflow_limit_reached` when the project has the maximum number of trusts, also under
+ * @throws ApiError `trusted_workflow_limit_reached` when the project has the maximum number of trusted workflows, also under
  * concurrent creates
  */
 export async function insert(
@@ -98,37 +98,37 @@ const detailsOf = (trust: TrustedWorkflow) => {
   };
 };
 
-/** Returns the trusts of a project, oldest first. */
+/** Returns the trusted workflows of a project, oldest first. */
 export function list(projectId: string): Promise<TrustedWorkflow[]> {
   const { listed_under, entry } = projectKey(projectId, PROJECT);
   return readItems("trustedWorkflows", when`listed_under = ${listed_under} AND entry > ${entry}`);
 }
 
 /**
- * Upper bound on the trusts of a repository that are read for a request without a project: those of as many projects as it
+ * Upper bound on the trusted workflows of a repository that are read for a request without a project: those of as many projects as it
  * can see. Strangers may trust any repository in their own projects, and no budget is charged.
  */
 const MAX_READ_TRUSTS = MAX_PROJECTS_PER_CREDENTIAL * MAX_TRUSTED_WORKFLOWS_PER_PROJECT;
 
-/** Returns the trusts of a repository in one project, also those for other refs and environments. One read. */
+/** Returns the trusted workflows of a repository in one project, also those for other refs and environments. One read. */
 export function listOfRepositoryIn(projectId: string, repository: Repository): Promise<TrustedWorkflow[]> {
   const { listed_under, entry } = repositoryKey(repository, `${projectId}#`);
   return readItems("trustedWorkflows", when`listed_under = ${listed_under} AND begins_with(entry, ${entry})`);
 }
 
 /**
- * Returns the trusts of a repository in all projects, also those for other refs and environments: the oldest
- * `MAX_READ_TRUSTS`, oldest first, so that a trust is not hidden by those that strangers add later. One read.
+ * Returns the trusted workflows of a repository in all projects, also those for other refs and environments: the oldest
+ * `MAX_READ_TRUSTS`, oldest first, so that a trusted workflow is not hidden by those that strangers add later. One read.
  */
 export function listOfRepository(repository: Repository): Promise<TrustedWorkflow[]> {
   const { listed_under } = repositoryByAgeKey(repository, "");
-  // They fit into one page of 1 MB: a trust has less than 5 KB.
+  // They fit into one page of 1 MB: a trusted workflow has less than 5 KB.
   return readItems("trustedWorkflows", when`listed_under = ${listed_under}`, { Limit: MAX_READ_TRUSTS });
 }
 
 /**
  * Returns the projects with these ids that trust or have trusted a workflow, in the order of the ids. `created_at` is the
- * time of the first trust, and `name` that of the project at the time of the last one.
+ * time of the first trusted workflow, and `name` that of the project at the time of the last one.
  * @param projectIds at most 100
  */
 export async function projectsWith(projectIds: string[]): Promise<Omit<Project, "role">[]> {
@@ -145,7 +145,7 @@ export async function projectsWith(projectIds: string[]): Promise<Omit<Project, 
 const notFound = () => new ApiError("not_found", "No trusted workflow with this id exists.");
 
 /**
- * Deletes a trust. After this returns, requests of the workflow are rejected.
+ * Deletes a trusted workflow. After this returns, requests of the workflow are rejected.
  * @throws ApiError `not_found` when the project has no trust with this id
  */
 export async function remove(projectId: string, id: string, by: Actor): Promise<void> {
@@ -167,6 +167,6 @@ export async function remove(projectId: string, id: string, by: Actor): Promise<
       details: detailsOf(trust),
     }),
   });
-  // A concurrent request deleted the trust.
+  // A concurrent request deleted the trusted workflow.
   if (!isDeleted) throw notFound();
 }

@@ -8,10 +8,10 @@ export interface TrustedWorkflow {
   id: string;
   project_id: string;
   name?: string;
-  /** Name of the issuer when the trust was created. */
+  /** Name of the issuer when the trusted workflow was created. */
   issuer: string;
   /**
-   * The claim `iss`. A trust belongs to this issuer, and not to its name: the name may later be given to another issuer.
+   * The claim `iss`. A trusted workflow belongs to this issuer, and not to its name: the name may later be given to another issuer.
    */
   issuer_url: string;
   repository_id: string;
@@ -60,7 +60,7 @@ export function createTrustedWorkflow(
   };
 }
 
-/** Returns the fields of a trust in a response. */
+/** Returns the fields of a trusted workflow in a response. */
 export function toResponse(trust: TrustedWorkflow) {
   const { id, project_id, issuer, repository_id, permissions, created_at } = trust;
   return {

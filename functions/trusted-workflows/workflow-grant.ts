@@ -18,7 +18,7 @@ export interface Workflow {
   runId?: string | undefined;
 }
 
-/** Returns whether all fields that are set in a trust of the workflow's repository equal its claims. */
+/** Returns whether all fields that are set in a trusted workflow of the workflow's repository equal its claims. */
 export function isTrusted(workflow: Workflow, trust: TrustedWorkflow): boolean {
   const isEqual = (wanted: string | undefined, claim: string | undefined) => wanted === undefined || wanted === claim;
   return (
@@ -32,14 +32,14 @@ export function isTrusted(workflow: Workflow, trust: TrustedWorkflow): boolean {
 }
 
 export interface Grant {
-  /** Id of the oldest trust that gives it. */
+  /** Id of the oldest trusted workflow that gives it. */
   trustId: string;
   projectIds: string[];
   permissions: WorkflowPermission[];
 }
 
 /**
- * Returns what the trusts of one project allow: their permissions are added up.
+ * Returns what the trusted workflows of one project allow: their permissions are added up.
  * @param trusts those of the requested project that the workflow matches
  * @returns undefined when there are none
  */
@@ -48,9 +48,9 @@ export function grantIn(trusts: TrustedWorkflow[]): Grant | undefined {
 }
 
 /**
- * Returns what a request may do that names no project, or one that does not trust the workflow. It is made in the projects
- * that let the workflow list them, with the permissions that each of these gives. A stranger can trust any repository, so a
- * trust that gives less than that must not take anything away, and of too many projects those with the oldest trusts stay.
+ * Returns the grant for a request without a project in its path, or with one that does not trust the workflow: in the 20 projects
+ * with the oldest trusted workflows that allow listing, with the permissions that they have in common. A stranger can trust any
+ * repository, so one that allows less must not take anything away.
  * @param trusts those of all projects that the workflow matches, oldest first
  * @returns undefined when there are none
  */
@@ -61,7 +61,7 @@ export function grantWithoutProject(trusts: TrustedWorkflow[]): Grant | undefine
   return grantFrom(chosen);
 }
 
-/** @param projects the trusts of each project @returns undefined when there are none */
+/** @param projects the trusted workflows of each project @returns undefined when there are none */
 function grantFrom(projects: TrustedWorkflow[][]): Grant | undefined {
   const [oldest] = projects.flat().toSorted((a, b) => (a.id < b.id ? -1 : 1));
   if (oldest === undefined) return undefined;

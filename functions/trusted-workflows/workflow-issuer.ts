@@ -9,7 +9,7 @@ const claimStyles = Object.keys(ciSystems) as ClaimStyle[];
 
 /** An issuer of tokens for the workflows of a CI system. */
 export interface WorkflowIssuer {
-  /** What a trust calls it. */
+  /** What a trusted workflow calls it. */
   name: string;
   /** The claim `iss` of its tokens. */
   issuer: string;

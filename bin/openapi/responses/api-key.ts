@@ -11,8 +11,8 @@ const permissionMeanings: Record<Permission, string> = {
   "deliveries:write": "send tests, redeliver and recover",
   "events:read": "read the deployment events",
   "webhook-secrets:write": "rotate the secrets of webhooks",
-  "keys:read": "list API keys; a narrow key sees only itself",
-  "keys:write": "rename and delete API keys; a narrow key only itself",
+  "keys:read": "list API keys; a scoped key sees only itself",
+  "keys:write": "rename and delete API keys; a scoped key only itself",
   "service-accounts:read": "list service accounts and their API keys",
   "service-accounts:write": "delete service accounts and their API keys",
   "audit:read": "read the audit logs",
@@ -27,7 +27,7 @@ const base = {
   created_at: instant("Time of creation."),
   permissions: z
     .optional(z.array(permission))
-    .check(z.describe("What the key may do; absent = all that its user may.")),
+    .check(z.describe("Permissions of the key; absent = the same as its user.")),
   project_ids: z
     .optional(z.array(id("Id of a project.")))
     .check(z.describe("The projects that the key can see; absent = all of its user.")),
@@ -59,23 +59,25 @@ export const currentCredentialSchema = z.strictObject({
     api_key: "an API key",
     workflow: "a workflow of a CI system",
   }),
-  user_id: text("Id of the user for whom it acts. A workflow acts for itself, as `workflow:<id of the trust>`."),
+  user_id: text(
+    "Id of the user for whom it acts. A workflow acts for itself, as `workflow:<id of the trusted workflow>`.",
+  ),
   api_key: z.nullable(
     z.strictObject({
       id: base.id,
       name: base.name,
-      key_prefix: text("The first 12 characters of the key that was sent, which may be an earlier one after a roll.", {
+      key_prefix: text("The first 12 characters of the key that was sent, which may be a previous one after a roll.", {
         pattern: "^svc_[0-9a-f]{8}$",
       }),
     }),
   ),
-  permissions: z.nullable(z.array(z.string())).check(z.describe("What it may do; null = all that its user may.")),
+  permissions: z.nullable(z.array(z.string())).check(z.describe("Its permissions; null = the same as its user.")),
   project_ids: z
     .nullable(z.array(id("Id of a project.")))
     .check(z.describe("The projects that it can see; null = all of its user.")),
   expires_at: z.nullable(
     instant(
-      "The first moment at which it is rejected, for an earlier key at the latest the end of its overlap; null = no end set by the service.",
+      "The first moment at which it is rejected, for a previous key at the latest the end of its overlap; null = no end set by the service.",
     ),
   ),
 } satisfies FieldsOf<ReturnType<typeof toCurrent>>);

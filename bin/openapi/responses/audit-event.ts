@@ -9,7 +9,7 @@ const actions: Record<AuditAction, string> = {
   "api_key.renamed": "An API key was renamed.",
   "api_key.rolled": "The secret of an API key was replaced.",
   "api_key.earlier_ended":
-    "An earlier secret of an API key ended before its overlap; `details.reason` says why, `details.key_prefix` which.",
+    "A previous secret of an API key was revoked before the end of its overlap; `details.reason` says why, `details.key_prefix` which.",
   "webhook.created":
     "A webhook was created; of its URL, `details` has the host and the SHA-256 hash, because the path may contain a token.",
   "webhook.updated":
@@ -31,7 +31,7 @@ const actions: Record<AuditAction, string> = {
   "project.suspended": "The platform suspended the project.",
   "project.resumed": "The platform ended the suspension of the project.",
   "trusted_workflow.created": "A workflow of a CI system was trusted; `details` names its repository.",
-  "trusted_workflow.deleted": "The trust in a workflow was deleted.",
+  "trusted_workflow.deleted": "A trusted workflow was deleted.",
 };
 
 const actor = z.strictObject({
@@ -43,7 +43,7 @@ const actor = z.strictObject({
     platform: "the platform that this service belongs to",
     system: "this service",
   }),
-  user_id: z.optional(text("Id of the user, or `workflow:<id of the trust>`.")),
+  user_id: z.optional(text("Id of the user, or `workflow:<id of the trusted workflow>`.")),
   credential_id: z.optional(id("Id of the API key.")),
   repository: z.optional(text("Name of the repository whose workflow it is.")),
   ref: z.optional(text("The ref that the workflow ran for.")),

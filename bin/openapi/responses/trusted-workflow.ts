@@ -14,9 +14,9 @@ const permission = oneOf<WorkflowPermission>("A permission.", {
 
 /** A workflow that a project trusts. */
 export const trustedWorkflowSchema = z.strictObject({
-  id: id("Id of the trust. The workflow acts as the user `workflow:<id>`."),
+  id: id("Id of the trusted workflow. The workflow acts as the user `workflow:<id>`."),
   project_id: id("Id of the project in which the workflow may act."),
-  name: z.nullable(text("Display name of the trust; null = none.")),
+  name: z.nullable(text("Display name of the trusted workflow; null = none.")),
   issuer: text("Name of the issuer of the tokens."),
   repository_id: text("Numeric id of the repository.", { pattern: "^[1-9][0-9]{0,19}$" }),
   repository_owner_id: z.nullable(text("Numeric id that the owner of the repository must have; null = any.")),

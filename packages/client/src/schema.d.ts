@@ -10,7 +10,7 @@ export interface paths {
     };
     /**
      * List your API keys
-     * @description Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its secrets: after a roll, also of an earlier one that is still valid. Permission: `keys:read`.
+     * @description Oldest first. A key with `permissions` or `project_ids` lists only itself. The last use of a key is that of any of its secrets: after a roll, also of a previous one that is still valid. Permission: `keys:read`.
      */
     get: operations["listApiKeys"];
     put?: never;
@@ -86,7 +86,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the secret of an API key
-     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; after it, it is rejected like a deleted one. At most 3 earlier keys stay valid: a further roll ends the oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled. Requires the JWT of a user; API keys and workflows are rejected.
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; after it, it is rejected like a deleted one. At most 3 previous keys stay valid: a further roll revokes the oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled. Requires the JWT of a user; API keys and workflows are rejected.
      */
     post: operations["rollApiKey"];
     delete?: never;
@@ -105,8 +105,8 @@ export interface paths {
     get?: never;
     put?: never;
     /**
-     * End leaked API keys
-     * @description For leaked keys, also those of others. The keys are rejected from the next request on. An earlier key of a roll ends alone; the current one ends with the earlier ones. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count. Requires no credential.
+     * Revoke leaked API keys
+     * @description For leaked keys, also those of others. The keys are rejected from the next request on. A previous key of a roll is revoked alone; the current one is revoked with the previous ones. The response is the same whether a key existed or not. An IP address can send 1000 keys a minute; beyond it, returns 429 `rate_limited`. Text without the checksum of a key does not count. Requires no credential.
      */
     post: operations["revokeCredentials"];
     delete?: never;
@@ -645,7 +645,7 @@ export interface paths {
     put?: never;
     /**
      * Replace the secret of an API key of a service account
-     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the earlier key is accepted too; after it, it is rejected like a deleted one. At most 3 earlier keys stay valid: a further roll ends the oldest at once. Deleting the key ends all of them. A key that has expired cannot be rolled. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * @description Only this response contains the new `key`. Id, name and limits stay. During the overlap the previous key is accepted too; after it, it is rejected like a deleted one. At most 3 previous keys stay valid: a further roll revokes the oldest at once. Deleting the key revokes all of them. A key that has expired cannot be rolled. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["rollServiceAccountApiKey"];
     delete?: never;
@@ -672,7 +672,7 @@ export interface paths {
     put?: never;
     /**
      * Trust the workflows of a repository
-     * @description A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token without the claim does not match. A project can have at most 10 trusts; the permissions of all that match are added up. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * @description A token matches when it is of this issuer and repository, and each further field that is set equals its claim; a token without the claim does not match. A project can have at most 10 trusted workflows; the permissions of all that match are added up. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     post: operations["createTrustedWorkflow"];
     delete?: never;
@@ -688,7 +688,7 @@ export interface paths {
       path: {
         /** @description Id of the project. */
         project_id: components["parameters"]["project_id"];
-        /** @description Id of the trust. */
+        /** @description Id of the trusted workflow. */
         trusted_workflow_id: components["parameters"]["trusted_workflow_id"];
       };
       cookie?: never;
@@ -697,8 +697,8 @@ export interface paths {
     put?: never;
     post?: never;
     /**
-     * Delete a trust
-     * @description The next request of the workflow is rejected, unless another trust matches. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
+     * Delete a trusted workflow
+     * @description The next request of the workflow is rejected, unless another one matches it. Requires the JWT of a user with the role `admin` in the project; API keys and workflows are rejected.
      */
     delete: operations["deleteTrustedWorkflow"];
     options?: never;
@@ -836,7 +836,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description What the key may do; absent = all that its user may. */
+      /** @description Permissions of the key; absent = the same as its user. */
       permissions?: (
         | "projects:read"
         | "webhooks:read"
@@ -876,7 +876,7 @@ export interface components {
        * @description Time of creation.
        */
       created_at: string;
-      /** @description What the key may do; absent = all that its user may. */
+      /** @description Permissions of the key; absent = the same as its user. */
       permissions?: (
         | "projects:read"
         | "webhooks:read"
@@ -1520,7 +1520,7 @@ export interface components {
     TrustedWorkflow: {
       /**
        * Format: uuid
-       * @description Id of the trust. The workflow acts as the user `workflow:<id>`.
+       * @description Id of the trusted workflow. The workflow acts as the user `workflow:<id>`.
        */
       id: string;
       /**
@@ -1528,7 +1528,7 @@ export interface components {
        * @description Id of the project in which the workflow may act.
        */
       project_id: string;
-      /** @description Display name of the trust; null = none. */
+      /** @description Display name of the trusted workflow; null = none. */
       name: string | null;
       /** @description Name of the issuer of the tokens. */
       issuer: string;
@@ -1577,7 +1577,7 @@ export interface components {
        *     - `api_key.deleted`: An API key was deleted; `details.reason` says why, unless its user did it.
        *     - `api_key.renamed`: An API key was renamed.
        *     - `api_key.rolled`: The secret of an API key was replaced.
-       *     - `api_key.earlier_ended`: An earlier secret of an API key ended before its overlap; `details.reason` says why, `details.key_prefix` which.
+       *     - `api_key.earlier_ended`: A previous secret of an API key was revoked before the end of its overlap; `details.reason` says why, `details.key_prefix` which.
        *     - `webhook.created`: A webhook was created; of its URL, `details` has the host and the SHA-256 hash, because the path may contain a token.
        *     - `webhook.updated`: A webhook was changed, enabled or disabled; `details` has the new values, of a URL the host and the SHA-256 hash.
        *     - `webhook.secret_rotated`: The signing secret of a webhook was replaced.
@@ -1595,7 +1595,7 @@ export interface components {
        *     - `project.suspended`: The platform suspended the project.
        *     - `project.resumed`: The platform ended the suspension of the project.
        *     - `trusted_workflow.created`: A workflow of a CI system was trusted; `details` names its repository.
-       *     - `trusted_workflow.deleted`: The trust in a workflow was deleted.
+       *     - `trusted_workflow.deleted`: A trusted workflow was deleted.
        * @enum {string}
        */
       action:
@@ -1635,7 +1635,7 @@ export interface components {
          * @enum {string}
          */
         type: "jwt" | "api_key" | "workflow" | "anonymous" | "platform" | "system";
-        /** @description Id of the user, or `workflow:<id of the trust>`. */
+        /** @description Id of the user, or `workflow:<id of the trusted workflow>`. */
         user_id?: string;
         /**
          * Format: uuid
@@ -2303,7 +2303,7 @@ export interface components {
         };
       };
     };
-    /** @description `insufficient_permission`: The credential is narrow and does not have the permission that the message names. */
+    /** @description `insufficient_permission`: The credential is scoped and does not have the permission that the message names. */
     InsufficientPermission: {
       headers: {
         "x-request-id": components["headers"]["x-request-id"];
@@ -2391,7 +2391,7 @@ export interface components {
       };
     };
     /**
-     * @description `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     * @description `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
      *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
      */
@@ -2426,7 +2426,7 @@ export interface components {
     /**
      * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
-     *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     *     `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      *
      *     `project_suspended`: The operator of the platform has suspended the project. Its deliveries are held, its deliveries and events cannot be read, and nothing is sent.
      */
@@ -2501,7 +2501,7 @@ export interface components {
     /**
      * @description `forbidden`: Only admins of the project may do this, and the caller is a viewer.
      *
-     *     `insufficient_permission`: The credential is narrow and does not have the permission that the message names.
+     *     `insufficient_permission`: The credential is scoped and does not have the permission that the message names.
      */
     ForbiddenOrInsufficientPermission: {
       headers: {
@@ -2636,7 +2636,7 @@ export interface components {
     certification_id: string;
     /** @description Id of the service account. */
     service_account_id: string;
-    /** @description Id of the trust. */
+    /** @description Id of the trusted workflow. */
     trusted_workflow_id: string;
   };
   requestBodies: never;
@@ -2717,7 +2717,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path?: never;
@@ -2733,7 +2733,7 @@ export interface operations {
         "application/json": {
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
-          /** @description What the key may do. Default: all that its user may, also what it may do later. */
+          /** @description Permissions of the key. Default: everything its user may do, including permissions added later. */
           permissions?: (
             | "projects:read"
             | "webhooks:read"
@@ -2752,7 +2752,7 @@ export interface operations {
           project_ids?: string[];
           /**
            * Format: date-time
-           * @description The moment at which the key ends, at most 366 days ahead. Default: never.
+           * @description The moment at which the key expires, at most 366 days ahead. Default: never.
            */
           expires_at?: string;
         };
@@ -2849,7 +2849,7 @@ export interface operations {
                * @enum {string}
                */
               type: "jwt" | "api_key" | "workflow";
-              /** @description Id of the user for whom it acts. A workflow acts for itself, as `workflow:<id of the trust>`. */
+              /** @description Id of the user for whom it acts. A workflow acts for itself, as `workflow:<id of the trusted workflow>`. */
               user_id: string;
               api_key: {
                 /**
@@ -2859,16 +2859,16 @@ export interface operations {
                 id: string;
                 /** @description Display name of the key. */
                 name: string;
-                /** @description The first 12 characters of the key that was sent, which may be an earlier one after a roll. */
+                /** @description The first 12 characters of the key that was sent, which may be a previous one after a roll. */
                 key_prefix: string;
               } | null;
-              /** @description What it may do; null = all that its user may. */
+              /** @description Its permissions; null = the same as its user. */
               permissions: string[] | null;
               /** @description The projects that it can see; null = all of its user. */
               project_ids: string[] | null;
               /**
                * Format: date-time
-               * @description The first moment at which it is rejected, for an earlier key at the latest the end of its overlap; null = no end set by the service.
+               * @description The first moment at which it is rejected, for a previous key at the latest the end of its overlap; null = no end set by the service.
                */
               expires_at: string | null;
             };
@@ -2994,7 +2994,7 @@ export interface operations {
          */
         "application/json": {
           /**
-           * @description Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.
+           * @description Seconds for which the previous key stays valid. 0 revokes all previous keys immediately.
            * @default 86400
            */
           overlap_seconds?: number;
@@ -3367,7 +3367,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -3388,7 +3388,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url: string;
           /** @description The events to send. */
           events: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
@@ -3559,7 +3559,7 @@ export interface operations {
          *     }
          */
         "application/json": {
-          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. Only `https://example.com`, which lacks no more than the slash, is stored as it was sent. A local run also accepts plain http to this machine. */
+          /** @description The receiver: an https URL with a public host name or address, in ASCII, without user name and password. Ports of services other than web servers, such as 22, 25, 5432 and 6379, are rejected. Stored in its normal form: lower-case host, no default port, no dot segments. A URL without a path is stored as it was sent. A local run also accepts plain http to this machine. */
           url?: string;
           /** @description The events to send. */
           events?: ("deploy.started" | "deploy.succeeded" | "deploy.failed" | "webhook.failing" | "webhook.disabled")[];
@@ -4531,7 +4531,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -4725,7 +4725,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -4746,7 +4746,7 @@ export interface operations {
         "application/json": {
           /** @description The label shown in lists. 1 to 100 characters, without control characters. */
           name: string;
-          /** @description What the key may do. Default: all that its user may, also what it may do later. */
+          /** @description Permissions of the key. Default: everything its user may do, including permissions added later. */
           permissions?: (
             | "projects:read"
             | "webhooks:read"
@@ -4765,7 +4765,7 @@ export interface operations {
           project_ids?: string[];
           /**
            * Format: date-time
-           * @description The moment at which the key ends, at most 366 days ahead. Default: never.
+           * @description The moment at which the key expires, at most 366 days ahead. Default: never.
            */
           expires_at?: string;
         };
@@ -4937,7 +4937,7 @@ export interface operations {
          */
         "application/json": {
           /**
-           * @description Seconds for which the earlier key stays valid. 0 ends all earlier keys immediately.
+           * @description Seconds for which the previous key stays valid. 0 revokes all previous keys immediately.
            * @default 86400
            */
           overlap_seconds?: number;
@@ -5047,7 +5047,7 @@ export interface operations {
     parameters: {
       query?: never;
       header?: {
-        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same narrow key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
+        /** @description A value of your own that makes it safe to repeat the request with the same user, or with the same scoped key: for 24 hours, a repeat creates nothing. If the response contained a secret, the repeat returns 409 `already_created` with the id. The same value with another body returns 422. */
         "Idempotency-Key"?: string;
       };
       path: {
@@ -5157,7 +5157,7 @@ export interface operations {
       path: {
         /** @description Id of the project. */
         project_id: components["parameters"]["project_id"];
-        /** @description Id of the trust. */
+        /** @description Id of the trusted workflow. */
         trusted_workflow_id: components["parameters"]["trusted_workflow_id"];
       };
       cookie?: never;

@@ -212,14 +212,14 @@ test("concurrent rolls, renames and deletes lose nothing and leave no secret tha
           count: 2 - outcomes.removals,
           entries: 2 - outcomes.removals,
         });
-        const named = entries.flatMap(({ key_hash, earlier = [] }) => [
+        const named = entries.flatMap(({ key_hash, previous = [] }) => [
           key_hash,
-          ...earlier.map((each) => each.key_hash),
+          ...previous.map((each) => each.key_hash),
         ]);
         expect(records.map(({ key_hash }) => key_hash).sort()).toEqual(named.toSorted());
         const entry = entries.find(({ id }) => id === key.id);
         if (entry === undefined) continue;
-        expect(entry.earlier?.length ?? 0).toBeLessThanOrEqual(3);
+        expect(entry.previous?.length ?? 0).toBeLessThanOrEqual(3);
         const current = records.find(({ key_hash }) => key_hash === entry.key_hash);
         expect(current).not.toHaveProperty("ends_at");
         expect(outcomes.hashes).toContain(entry.key_hash);

@@ -24,7 +24,7 @@ test("for an API key returns its id, name and prefix, without the key", async ()
   });
 });
 
-test("for a narrow key returns its limits, and needs no permission", async () => {
+test("for a scoped key returns its limits, and needs no permission", async () => {
   const { api, userId } = service.user();
   const project = await service.project(userId);
   const limits = {

@@ -116,7 +116,7 @@ test("returns all keys in order when DynamoDB returns unordered parts of a batch
   expect(requests).toBe(3);
 });
 
-test("a narrow key reads its own items only, however many keys its user has", async () => {
+test("a scoped key reads its own items only, however many keys its user has", async () => {
   const { api } = await userWithKeys(["one", "two", "three", "four"]);
   const { id, key } = (await api.post("/v1/api-keys", { name: "narrow", permissions: ["keys:read"] })).body.data;
   const calls = watchDynamo();
@@ -127,7 +127,7 @@ test("a narrow key reads its own items only, however many keys its user has", as
   expect(reads.map(({ units }) => units)).toEqual([1, 1]);
 });
 
-test("reads an earlier secret during its overlap only, at half the units of a current one", async () => {
+test("reads a previous secret during its overlap only, at half the units of a current one", async () => {
   const { userId, api, created } = await userWithKeys(["one", "two", "three", "four"]);
   for (const { id } of created) await api.post(`/v1/api-keys/${id}/roll`, {});
   for (const { id } of created.slice(0, 2)) {
@@ -135,7 +135,7 @@ test("reads an earlier secret during its overlap only, at half the units of a cu
       new UpdateCommand({
         TableName: tableName("userApiKeys"),
         Key: { user_id: userId, id },
-        UpdateExpression: "SET earlier[0].ends_at = :past",
+        UpdateExpression: "SET previous[0].ends_at = :past",
         ExpressionAttributeValues: { ":past": new Date().toISOString() },
       }),
     );

@@ -31,7 +31,7 @@ test("renames a key that was rolled", async () => {
   expect(await namesOf(user)).toEqual(["after"]);
 });
 
-test("a narrow key renames only itself; another key of the user is a 404", async () => {
+test("a scoped key renames only itself; another key of the user is a 404", async () => {
   const user = service.user();
   const narrow = await create(user, { permissions: ["keys:write"] });
   const other = await create(user);

@@ -118,7 +118,7 @@ test("keys of different users are independent, and requests without a key are no
   expect(statuses.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
 });
 
-test("narrow keys of a user share no Idempotency-Key with each other or with their user", async () => {
+test("scoped keys of a user share no Idempotency-Key with each other or with their user", async () => {
   const user = service.user();
   const project = await service.project(user.userId);
   const path = `/v1/projects/${project}/webhooks`;

@@ -290,7 +290,7 @@ describe.each(rowsOfProjects.filter((row) => !needsSession(row)))(
 
 const rowsWithPermission = endpointRows.filter(({ permission }) => permission !== "none");
 
-describe.each(rowsWithPermission)("a narrow key and $method $path", (row) => {
+describe.each(rowsWithPermission)("a scoped key and $method $path", (row) => {
   const keyWith = async (limits: object): Promise<string> => {
     const { status, body } = await admin.api.post("/v1/api-keys", { name: "narrow", ...limits });
     expect(status).toBe(201);

@@ -36,7 +36,7 @@ async function readPages(api: Api, path: string): Promise<string[][]> {
 }
 
 describe("the pages of the list", () => {
-  test("have each project once, in the order of the ids, of a user and of a narrow key", async () => {
+  test("have each project once, in the order of the ids, of a user and of a scoped key", async () => {
     const { api, userId } = service.user();
     const projects = (await Promise.all(Array.from({ length: 5 }, () => service.project(userId)))).toSorted();
     const narrow = { name: "ci", project_ids: projects.slice(1).toReversed() };
@@ -83,7 +83,7 @@ describe("the pages of the list", () => {
   });
 });
 
-test("a narrow key reads its projects by id, however many its user has", async () => {
+test("a scoped key reads its projects by id, however many its user has", async () => {
   const { api, userId } = service.user();
   const [one, two] = await Promise.all(Array.from({ length: 12 }, () => service.project(userId)));
   const { key } = (await api.post("/v1/api-keys", { name: "ci", project_ids: [one, two] })).body.data;

@@ -214,7 +214,7 @@ describe("a server with fewer tools", () => {
     await client.close();
   });
 
-  test("has the tools for which a narrow key has the permissions", async () => {
+  test("has the tools for which a scoped key has the permissions", async () => {
     const limits = { permissions: ["webhooks:read", "deliveries:read"], project_ids: [projectId] };
     const narrow = (await api.post("/v1/api-keys", { name: "narrow", ...limits })).body.data;
     const { client } = await connectClient({ SVC_BASE_URL: service.baseUrl, SVC_API_KEY: narrow.key });
