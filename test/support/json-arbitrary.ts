@@ -32,12 +32,12 @@ export function valid(schema: Json): fc.Arbitrary<Json> {
   }
 }
 
-/**
- * Texts of the shortest and of the longest length that the schema allows: a documented limit must be the enforced one.
- */
-export function boundaryTexts({ format, pattern, minLength = 0, maxLength }: Json): string[] {
+/** The smallest and the largest number or text that the schema allows: a documented limit must be the enforced one. */
+export function boundaries({ type, format, pattern, minimum, maximum, minLength = 0, maxLength }: Json): Json[] {
+  if (type === "integer") return [minimum, maximum];
   if (format !== undefined || maxLength === undefined) return [];
-  if (pattern === undefined) return ["x".repeat(minLength), "x".repeat(maxLength)];
+  // A limit counts characters, not the two UTF-16 units of some.
+  if (pattern === undefined) return ["x".repeat(minLength), "x".repeat(maxLength), "🚀".repeat(maxLength)];
   return pattern.includes("://") ? ["https://hooks.example.com/".padEnd(maxLength, "x")] : [];
 }
 
