@@ -150,6 +150,6 @@ export const mistakes: Mistake[] = [
     file: "deliveries/delivery-transitions.ts",
     from: 'if (effect === "requested") return',
     to: 'if (effect === "requested" && !row) return',
-    within: QUICK,
+    within: LONG,
   },
 ];

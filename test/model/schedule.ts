@@ -186,9 +186,9 @@ function ask(world: World, name: string, pick: <Value>(list: readonly Value[]) =
   const patch = (changes: WebhookPatch) => () => product.webhooks.update(projectId, webhook_id, changes, at);
   const since = new Date(world.now() - 3_600_000 * 24).toISOString();
   const recover = async () => {
-    const before = world.heldSince.get(webhook_id);
+    const before = world.toggledIn.get(webhook_id);
     const response = await product.recover(eventOf({ webhook_id }, { since }), {} as never);
-    if (response.statusCode === 202 && world.heldSince.get(webhook_id) === before) world.recovered.add(webhook_id);
+    if (response.statusCode === 202 && world.toggledIn.get(webhook_id) === before) world.recovered.add(webhook_id);
     return response;
   };
   const calls: Record<string, () => Promise<unknown>> = {

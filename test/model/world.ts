@@ -117,9 +117,9 @@ export class World {
   readonly sent: Sent[] = [];
   /** Deliveries whose carried message exists twice, by a fault of SQS. */
   readonly doubled = new Set<string>();
-  /** The steps in which a delivery succeeded, and in which a webhook began to hold its deliveries. */
+  /** The steps in which a delivery succeeded, and in which a webhook last began or ceased to hold its deliveries. */
   readonly doneIn = new Map<string, number>();
-  readonly heldSince = new Map<string, number>();
+  readonly toggledIn = new Map<string, number>();
   readonly wasHeld = new Set<string>();
   /** The latest time of a probe that was planned while the circuit of a webhook was open. */
   readonly probedUntil = new Map<string, number>();
@@ -388,8 +388,7 @@ export class World {
     for (const { duration_ms } of attempts) process?.open.delete(duration_ms);
     const id = String((after ?? before)?.id);
     if (table === "webhooks" && before?.url !== undefined && isHolding(before) !== isHolding(after)) {
-      if (isHolding(after)) this.heldSince.set(id, this.steps);
-      else this.heldSince.delete(id);
+      this.toggledIn.set(id, this.steps);
       this.wasHeld.add(id);
       this.recovered.delete(id);
     }
