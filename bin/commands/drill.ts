@@ -1,7 +1,7 @@
 import { listPage, readDrillOptions, UsageError, usage } from "../drill/options.ts";
 import { runDrills } from "../drill/run.ts";
 import { printableText } from "../local/printable.ts";
-import { AwsError, NoCredentialsError } from "../smoke/aws/api.ts";
+import { AwsError } from "../smoke/aws/clients.ts";
 
 /*
  * `npm run drill`: rings alarms of a stage on purpose. Exit codes: 0 = every alarm rang, 1 = one did not, 2 = usage
@@ -23,7 +23,7 @@ export async function main(): Promise<void> {
     process.exitCode = interrupt.signal.aborted ? 130 : allRang ? 0 : 1;
   } catch (error) {
     const isUsageError = error instanceof UsageError;
-    if (!isUsageError && !(error instanceof AwsError) && !(error instanceof NoCredentialsError)) throw error;
+    if (!isUsageError && !(error instanceof AwsError)) throw error;
     console.error(printableText(isUsageError ? `${error.message}\n${usage}` : error.message));
     process.exitCode = isUsageError ? 2 : 1;
   }

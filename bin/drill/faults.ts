@@ -1,3 +1,13 @@
+import { PutMetricDataCommand, SetAlarmStateCommand, type StateValue } from "@aws-sdk/client-cloudwatch";
+import { DisableRuleCommand, EnableRuleCommand } from "@aws-sdk/client-eventbridge";
+import {
+  DeleteFunctionConcurrencyCommand,
+  GetEventSourceMappingCommand,
+  GetFunctionConcurrencyCommand,
+  InvokeCommand,
+  PutFunctionConcurrencyCommand,
+  UpdateEventSourceMappingCommand,
+} from "@aws-sdk/client-lambda";
 import {
   ChangeMessageVisibilityCommand,
   DeleteMessageCommand,
@@ -5,13 +15,11 @@ import {
   ReceiveMessageCommand,
   SendMessageCommand,
 } from "@aws-sdk/client-sqs";
-import * as z from "zod/mini";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { deadLetterName, type QueueKey, queues } from "../../functions/manifest/queues.ts";
 import { sqs } from "../../functions/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
-import { AwsError, callJson, callRest } from "../smoke/aws/api.ts";
-import { secondsOf } from "../smoke/aws/cloudwatch.ts";
+import { AwsError, cloudWatch, eventBridge, invoker, lambda } from "../smoke/aws/clients.ts";
 import { nameOf, type StageStack } from "../smoke/aws/stack.ts";
 
 /* What a drill does to ring an alarm, and how it is undone. */
@@ -133,8 +141,6 @@ export const deadLetter =
   (site) =>
     sentMessage(site, key, () => deadLettersOf(site, key));
 
-const mapping = z.object({ State: z.string() });
-
 /**
  * Enables or disables an event source mapping, and waits for it. While the mapping changes, for example because the
  * opposite was requested just before, Lambda may refuse: then it asks again.
@@ -143,27 +149,25 @@ const mapping = z.object({ State: z.string() });
  */
 async function enableMapping(
   { minuteMs, wait }: Pick<DrillSite, "minuteMs" | "wait">,
-  uuid: string,
+  UUID: string,
   Enabled: boolean,
 ): Promise<void> {
-  const path = `/2015-03-31/event-source-mappings/${uuid}`;
   let isAccepted = false;
   for (let tries = 0; tries < 60; tries += 1) {
-    isAccepted ||= await requestChange(path, Enabled);
+    isAccepted ||= await requestChange(UUID, Enabled);
     if (isAccepted) {
-      const request = { action: "GetEventSourceMapping", method: "GET", path };
-      const { State } = await callRest("lambda", request, mapping);
+      const { State } = await lambda.send(new GetEventSourceMappingCommand({ UUID }));
       if (State === (Enabled ? "Enabled" : "Disabled")) return;
     }
     await wait(minuteMs / 12);
   }
-  throw new Error(`The event source mapping ${uuid} is not ${Enabled ? "enabled" : "disabled"} after five minutes.`);
+  throw new Error(`The event source mapping ${UUID} is not ${Enabled ? "enabled" : "disabled"} after five minutes.`);
 }
 
 /** @returns whether Lambda accepted the change; false = the mapping is changing */
-async function requestChange(path: string, Enabled: boolean): Promise<boolean> {
+async function requestChange(UUID: string, Enabled: boolean): Promise<boolean> {
   try {
-    await callRest("lambda", { action: "UpdateEventSourceMapping", method: "PUT", path, body: { Enabled } }, mapping);
+    await lambda.send(new UpdateEventSourceMappingCommand({ UUID, Enabled }));
     return true;
   } catch (error) {
     if (error instanceof AwsError && error.code === "ResourceInUseException") return false;
@@ -194,20 +198,15 @@ const patient = (ms: number): Promise<void> => new Promise((resolve) => setTimeo
 /** Disables the schedule of the sweep. */
 export const pausedSweep: CreateFault = (site) => {
   const Name = resource(site, "AWS::Events::Rule", "WorkersDeliveriesSweepSchedule");
-  const change = async (action: string) =>
-    void (await callJson("events", action, { Name }, z.unknown()).catch(ignoreEmpty));
-  return { start: () => change("DisableRule"), end: () => change("EnableRule") };
+  return {
+    start: async () => void (await eventBridge.send(new DisableRuleCommand({ Name }))),
+    end: async () => void (await eventBridge.send(new EnableRuleCommand({ Name }))),
+  };
 };
 
-/** The response of these actions has no body. */
-function ignoreEmpty(error: unknown): void {
-  if (!(error instanceof AwsError && error.code === "UnexpectedResponse")) throw error;
-}
-
 /** Calls a function with an empty input, at which it fails. */
-async function invoke(name: string): Promise<void> {
-  const path = `/2015-03-31/functions/${name}/invocations`;
-  await callRest("lambda", { action: "Invoke", method: "POST", path, body: {} }, z.unknown());
+async function invoke(FunctionName: string): Promise<void> {
+  await invoker.send(new InvokeCommand({ FunctionName, Payload: "{}" }));
 }
 
 /** Calls a function several times a minute with an input at which it crashes. It reads and writes nothing before. */
@@ -236,8 +235,6 @@ export const failingRequests: CreateFault = (site) =>
     if (status < 500) throw new Error(`An endpoint without concurrency responded with ${status}.`);
   })(site);
 
-const concurrency = z.object({ ReservedConcurrentExecutions: z.optional(z.number()) });
-
 /**
  * Gives a function no concurrency, and calls it: Lambda throttles each call. Restores what was reserved before.
  * @param callOnce calls the function with this name, and does not throw when Lambda throttles the call
@@ -245,33 +242,24 @@ const concurrency = z.object({ ReservedConcurrentExecutions: z.optional(z.number
 export const throttledCalls =
   (logicalId: string, perMinute: number, callOnce: CallOnce = invokeThrottled): CreateFault =>
   (site) => {
-    const name = resource(site, "AWS::Lambda::Function", logicalId);
-    const path = `/2017-10-31/functions/${name}/concurrency`;
+    const FunctionName = resource(site, "AWS::Lambda::Function", logicalId);
     const reserve = (ReservedConcurrentExecutions: number) =>
-      callRest(
-        "lambda",
-        { action: "PutFunctionConcurrency", method: "PUT", path, body: { ReservedConcurrentExecutions } },
-        concurrency,
-      );
+      lambda.send(new PutFunctionConcurrencyCommand({ FunctionName, ReservedConcurrentExecutions }));
     let before: number | undefined;
     const call = async () => {
-      for (let each = 0; each < perMinute; each += 1) await callOnce(name, site);
+      for (let each = 0; each < perMinute; each += 1) await callOnce(FunctionName, site);
     };
     return {
       async start() {
-        const request = {
-          action: "GetFunctionConcurrency",
-          method: "GET",
-          path: path.replace("2017-10-31", "2019-09-30"),
-        };
-        before = (await callRest("lambda", request, concurrency)).ReservedConcurrentExecutions;
+        const command = new GetFunctionConcurrencyCommand({ FunctionName });
+        before = (await lambda.send(command)).ReservedConcurrentExecutions;
         await reserve(0);
         await call();
       },
       repeat: call,
       async end() {
         if (before !== undefined) await reserve(before);
-        else await callRest("lambda", { action: "DeleteFunctionConcurrency", method: "DELETE", path }, z.unknown());
+        else await lambda.send(new DeleteFunctionConcurrencyCommand({ FunctionName }));
       },
     };
   };
@@ -289,23 +277,20 @@ export const metricValues =
       const datum = {
         MetricName: name,
         Dimensions: [{ Name: "stage", Value: stack.stage }],
-        Timestamp: secondsOf(new Date()),
+        Timestamp: new Date(),
         Values: [value],
         Counts: [count],
         Unit: unit,
       };
-      const input = { Namespace: METRICS_NAMESPACE, MetricData: [datum] };
-      await callJson("cloudwatch", "PutMetricData", input, z.unknown()).catch(ignoreEmpty);
+      await cloudWatch.send(new PutMetricDataCommand({ Namespace: METRICS_NAMESPACE, MetricData: [datum] }));
     };
     return { start: write, repeat: write, end: nothing };
   };
 
 /** Sets the state of an alarm, which CloudWatch corrects at its next evaluation. Proves the notification only. */
-export function alarmState(AlarmName: string, stateBefore: string): Fault {
-  const set = async (StateValue: string, StateReason: string) => {
-    const input = { AlarmName, StateValue, StateReason };
-    await callJson("cloudwatch", "SetAlarmState", input, z.unknown()).catch(ignoreEmpty);
-  };
+export function alarmState(AlarmName: string, stateBefore: StateValue): Fault {
+  const set = async (StateValue: StateValue, StateReason: string) =>
+    void (await cloudWatch.send(new SetAlarmStateCommand({ AlarmName, StateValue, StateReason })));
   return {
     start: () => set("ALARM", "npm run drill"),
     end: () => set(stateBefore, "npm run drill: the drill has ended"),

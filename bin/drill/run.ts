@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import * as z from "zod/mini";
-import { callJson } from "../smoke/aws/api.ts";
-import { type Alarm, describeAlarms, readAlarms, secondsOf } from "../smoke/aws/cloudwatch.ts";
+import { type AlarmHistoryItem, DescribeAlarmHistoryCommand } from "@aws-sdk/client-cloudwatch";
+import { cloudWatch } from "../smoke/aws/clients.ts";
+import { type Alarm, describeAlarms, readAlarms } from "../smoke/aws/cloudwatch.ts";
 import { readStack, type StageStack } from "../smoke/aws/stack.ts";
 import { type Drill, type DrillName, drills, type Proof } from "./drills.ts";
 import { alarmState, type DrillSite, type Fault } from "./faults.ts";
@@ -125,7 +125,7 @@ async function ringAlarm(
     // Another drill of this run may have rung it.
     if (!(await hasEnded(alarm, site, pollMs))) return isOnBefore;
     startedAt = new Date();
-    fault = isReal ? row.fault(site) : alarmState(alarm.AlarmName, alarm.StateValue);
+    fault = isReal ? row.fault(site) : alarmState(alarm.AlarmName, alarm.StateValue ?? "OK");
     await fault.start();
     outcome = await waitForRinging(alarm, fault, { site, startedAt, waitMs, pollMs });
     if (outcome.verdict === "rang") outcome.note += `; proven: ${provenBy[proof]}${reason ? ` (${reason})` : ""}`;
@@ -199,27 +199,19 @@ async function waitForRinging(
   }
 }
 
-const historyItems = z.object({
-  AlarmHistoryItems: z._default(
-    z.array(z.object({ HistoryItemType: z.string(), HistorySummary: z._default(z.string(), "") })),
-    [],
-  ),
-});
-type HistoryItem = z.output<typeof historyItems>["AlarmHistoryItems"][number];
-
 /**
  * Returns what happened to an alarm since a time. The texts are those of CloudWatch:
  * https://docs.aws.amazon.com/cli/latest/reference/cloudwatch/describe-alarm-history.html#examples
  * https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
  */
-async function historyOf({ AlarmName }: Alarm, since: Date): Promise<HistoryItem[]> {
-  const input = { AlarmName, StartDate: secondsOf(since), MaxRecords: 100, ScanBy: "TimestampAscending" };
-  return (await callJson("cloudwatch", "DescribeAlarmHistory", input, historyItems)).AlarmHistoryItems;
+async function historyOf({ AlarmName }: Alarm, StartDate: Date): Promise<AlarmHistoryItem[]> {
+  const input = { AlarmName, StartDate, MaxRecords: 100, ScanBy: "TimestampAscending" } as const;
+  return (await cloudWatch.send(new DescribeAlarmHistoryCommand(input))).AlarmHistoryItems ?? [];
 }
 
-const isRinging = ({ HistoryItemType, HistorySummary }: HistoryItem): boolean =>
+const isRinging = ({ HistoryItemType, HistorySummary = "" }: AlarmHistoryItem): boolean =>
   HistoryItemType === "StateUpdate" && HistorySummary.endsWith("to ALARM");
-const isAction = ({ HistoryItemType, HistorySummary }: HistoryItem): boolean =>
+const isAction = ({ HistoryItemType, HistorySummary = "" }: AlarmHistoryItem): boolean =>
   HistoryItemType === "Action" && HistorySummary.startsWith("Successfully executed action");
-const isFailedAction = ({ HistoryItemType, HistorySummary }: HistoryItem): boolean =>
+const isFailedAction = ({ HistoryItemType, HistorySummary = "" }: AlarmHistoryItem): boolean =>
   HistoryItemType === "Action" && HistorySummary.startsWith("Failed to execute action");

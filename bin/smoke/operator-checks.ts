@@ -1,10 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import * as z from "zod/mini";
+import { GetStageCommand, type PatchOperation, type Stage, UpdateStageCommand } from "@aws-sdk/client-api-gateway";
+import { GetQueryResultsCommand, StartQueryCommand } from "@aws-sdk/client-cloudwatch-logs";
+import {
+  GetAliasCommand,
+  GetEventSourceMappingCommand,
+  GetFunctionConfigurationCommand,
+  paginateListVersionsByFunction,
+} from "@aws-sdk/client-lambda";
+import { GetServiceQuotaCommand } from "@aws-sdk/client-service-quotas";
 import { METRICS_NAMESPACE, type MetricKey, metrics } from "../../functions/manifest/metrics.ts";
 import { assert, expectError } from "./assertions.ts";
-import { AwsError, callJson, callRest, NoCredentialsError } from "./aws/api.ts";
+import { AwsError, apiGateway, cloudWatchLogs, lambda, serviceQuotas } from "./aws/clients.ts";
 import {
   type Alarm,
   getMetricData,
@@ -34,7 +42,7 @@ function asCheck(check: Check): Check {
       try {
         return await check.run(context);
       } catch (error) {
-        if (error instanceof AwsError || error instanceof NoCredentialsError) throw new CheckFailed(error.message);
+        if (error instanceof AwsError) throw new CheckFailed(error.message);
         throw error;
       }
     },
@@ -67,11 +75,10 @@ export const access: CheckGroup = {
       async run(context) {
         const { stack } = requireAccount(context);
         if (!stack.isProtected) return "not required: the stage keeps no data";
-        const name = nameOf(stack, "AWS::Lambda::Function", "WorkersAuthAuthorizerFunction");
-        const path = `/2015-03-31/functions/${name}/configuration`;
-        const request = { action: "GetFunctionConfiguration", method: "GET", path };
-        const { Environment } = await callRest("lambda", request, configuration);
-        const options = { issuer: Environment.Variables.JWT_ISSUER, audience: Environment.Variables.JWT_AUDIENCE };
+        const FunctionName = nameOf(stack, "AWS::Lambda::Function", "WorkersAuthAuthorizerFunction");
+        const { Environment } = await lambda.send(new GetFunctionConfigurationCommand({ FunctionName }));
+        const { JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = Environment?.Variables ?? {};
+        const options = { issuer, audience };
         const missing = Object.entries(options).flatMap(([option, value]) =>
           value === undefined ? [`jwt.${option}`] : [],
         );
@@ -85,35 +92,22 @@ export const access: CheckGroup = {
   ],
 };
 
-const configuration = z.object({ Environment: z.object({ Variables: z.record(z.string(), z.optional(z.string())) }) });
-
 /** The endpoint that the check of the throttle closes: rarely called, and with a random id it changes nothing. */
 const CLOSED = { method: "POST", path: "/v1/projects/{project_id}/webhooks/{webhook_id}/recover" };
 
 /** https://docs.aws.amazon.com/apigateway/latest/api/patch-operations.html */
 const closedKey = `${CLOSED.path.replaceAll("/", "~1")}/${CLOSED.method}`;
 
-const stageSettings = z.object({
-  methodSettings: z._default(
-    z.record(
-      z.string(),
-      z.object({ throttlingRateLimit: z.optional(z.number()), throttlingBurstLimit: z.optional(z.number()) }),
-    ),
-    {},
-  ),
-});
-
 /** Reads or changes the settings of the deployed stage, as docs/runbook/set-throttle.sh does for all endpoints. */
-async function apiStage({ stack }: StageAccount, patchOperations?: object[]): Promise<z.output<typeof stageSettings>> {
-  const api = nameOf(stack, "AWS::ApiGateway::RestApi", "Api");
-  assert(api !== undefined, `${stack.name} has no API`);
-  const [action, method] = patchOperations ? ["UpdateStage", "PATCH"] : ["GetStage", "GET"];
-  const path = `/restapis/${api}/stages/${stack.stage}`;
-  const body = patchOperations && { body: { patchOperations } };
-  return callRest("apigateway", { action, method, path, ...body }, stageSettings);
+async function apiStage({ stack }: StageAccount, patchOperations?: PatchOperation[]): Promise<Stage> {
+  const restApiId = nameOf(stack, "AWS::ApiGateway::RestApi", "Api");
+  assert(restApiId !== undefined, `${stack.name} has no API`);
+  const input = { restApiId, stageName: stack.stage };
+  if (patchOperations) return apiGateway.send(new UpdateStageCommand({ ...input, patchOperations }));
+  return apiGateway.send(new GetStageCommand(input));
 }
 
-const limitsOf = (rate: number, burst: number): object[] => [
+const limitsOf = (rate: number, burst: number): PatchOperation[] => [
   { op: "replace", path: `/${closedKey}/throttling/rateLimit`, value: String(rate) },
   { op: "replace", path: `/${closedKey}/throttling/burstLimit`, value: String(burst) },
 ];
@@ -127,7 +121,7 @@ export const closedEndpoint: CheckGroup = {
       async run(context) {
         const account = requireAccount(context);
         const { throttlingRateLimit: rate, throttlingBurstLimit: burst } =
-          (await apiStage(account)).methodSettings[closedKey] ?? {};
+          (await apiStage(account)).methodSettings?.[closedKey] ?? {};
         const isSet = rate !== undefined && burst !== undefined;
         try {
           await apiStage(account, limitsOf(0, 0));
@@ -218,8 +212,8 @@ export const monitoring: CheckGroup = {
         const watched = quotaMetricOf(alarm);
         assert(watched !== undefined, "concurrency-high has no expression with SERVICE_QUOTA()");
         const input = { ServiceCode: "lambda", QuotaCode: "L-B99A9384" };
-        const { Quota } = await callJson("quotas", "GetServiceQuota", input, quota);
-        const { MetricNamespace: Namespace, MetricName, MetricDimensions } = Quota.UsageMetric ?? {};
+        const { Quota } = await serviceQuotas.send(new GetServiceQuotaCommand(input));
+        const { MetricNamespace: Namespace, MetricName, MetricDimensions } = Quota?.UsageMetric ?? {};
         if (MetricName === undefined) {
           throw new CheckWarning(
             "Service Quotas names no usage metric of L-B99A9384: SERVICE_QUOTA() may have no value",
@@ -228,26 +222,11 @@ export const monitoring: CheckGroup = {
         const Dimensions = Object.entries(MetricDimensions ?? {}).map(([Name, Value]) => ({ Name, Value }));
         const usage = keyOf({ Namespace, MetricName, Dimensions });
         assert(usage === keyOf(watched), `the quota's usage metric is ${usage}, the alarm reads ${keyOf(watched)}`);
-        return `${usage}, quota ${Quota.Value}`;
+        return `${usage}, quota ${Quota?.Value}`;
       },
     }),
   ],
 };
-
-const quota = z.object({
-  Quota: z.object({
-    Value: z.number(),
-    UsageMetric: z.optional(
-      z.nullable(
-        z.object({
-          MetricNamespace: z.optional(z.string()),
-          MetricName: z.optional(z.string()),
-          MetricDimensions: z.optional(z.nullable(z.record(z.string(), z.string()))),
-        }),
-      ),
-    ),
-  }),
-});
 
 /** Returns the metric in `SERVICE_QUOTA(…)` of the alarm concurrency-high. */
 function quotaMetricOf({ Metrics }: Alarm): MetricId | undefined {
@@ -302,13 +281,13 @@ async function missingMetrics(stage: string, expected: ExpectedMetric[], from: D
  * Metrics that have no value until something happens: throttles of DynamoDB, calls of a version in a gradual deployment,
  * and our own ones of failures and first attempts. All others have values while the stage is in use.
  */
-const isSilentUntilNeeded = ({ Namespace, MetricName = "", Dimensions }: MetricId): boolean =>
+const isSilentUntilNeeded = ({ Namespace, MetricName = "", Dimensions = [] }: MetricId): boolean =>
   Dimensions.some(({ Name }) => Name === "ExecutedVersion") ||
   (Namespace === "AWS/DynamoDB" && MetricName.endsWith("ThrottleEvents")) ||
   (Namespace === METRICS_NAMESPACE && MetricName !== metrics.sweepLag.name);
 
 /** Returns the names of the dimensions of a metric. */
-const shapeOf = ({ Dimensions }: MetricId): string =>
+const shapeOf = ({ Dimensions = [] }: MetricId): string =>
   Dimensions.map(({ Name }) => Name)
     .sort()
     .join();
@@ -347,7 +326,7 @@ async function faultsOf({ AlarmName, Metrics }: Alarm): Promise<string[]> {
   try {
     const results = await getMetricData(Metrics, new Date(now.getTime() - THREE_HOURS_MS), now);
     return results.flatMap(({ status, messages }) => {
-      const said = [...messages, ...(/^(Complete|PartialData)$/.test(status) ? [] : [status])];
+      const said = [...messages, ...(/^(Complete|PartialData)$/.test(status ?? "") ? [] : [status])];
       return said.map((text) => `${AlarmName}: ${text}`);
     });
   } catch (error) {
@@ -381,12 +360,7 @@ export const versions: CheckGroup = {
         const aliased = new Set(namesOf(stack, "AWS::Lambda::Alias").map((arn) => partsOf(arn).name));
         const faults: string[] = [];
         for (const uuid of mappings) {
-          const path = `/2015-03-31/event-source-mappings/${uuid}`;
-          const { FunctionArn, State } = await callRest(
-            "lambda",
-            { action: "GetEventSourceMapping", method: "GET", path },
-            mapping,
-          );
+          const { FunctionArn, State } = await lambda.send(new GetEventSourceMappingCommand({ UUID: uuid }));
           const { name, qualifier } = partsOf(FunctionArn);
           if (State !== "Enabled") faults.push(`the mapping of ${name} is ${State}`);
           if (aliased.has(name) && qualifier !== "live") {
@@ -400,34 +374,17 @@ export const versions: CheckGroup = {
   ],
 };
 
-const mapping = z.object({ FunctionArn: z.string(), State: z.string() });
-const alias = z.object({
-  FunctionVersion: z.string(),
-  RoutingConfig: z.optional(
-    z.nullable(z.object({ AdditionalVersionWeights: z.optional(z.nullable(z.record(z.string(), z.number()))) })),
-  ),
-});
-const versionPage = z.object({
-  Versions: z.array(z.object({ Version: z.string() })),
-  NextMarker: z.optional(z.nullable(z.string())),
-});
-
 /** `arn:aws:lambda:<region>:<account>:function:<name>[:<qualifier>]` */
-function partsOf(arn: string): { name: string; qualifier: string | undefined } {
+function partsOf(arn = ""): { name: string; qualifier: string | undefined } {
   const [, , , , , , name = "", qualifier] = arn.split(":");
   return { name, qualifier };
 }
 
 async function faultsOfAlias(arn: string): Promise<string[]> {
   const { name, qualifier } = partsOf(arn);
-  const base = `/2015-03-31/functions/${name}`;
-  const path = `${base}/aliases/${qualifier}`;
-  const { FunctionVersion, RoutingConfig } = await callRest(
-    "lambda",
-    { action: "GetAlias", method: "GET", path },
-    alias,
-  );
-  const newest = await newestVersion(base);
+  const command = new GetAliasCommand({ FunctionName: name, Name: qualifier });
+  const { FunctionVersion, RoutingConfig } = await lambda.send(command);
+  const newest = await newestVersion(name);
   const weights = Object.entries(RoutingConfig?.AdditionalVersionWeights ?? {});
   return [
     ...(FunctionVersion === newest ? [] : [`${name}: live is version ${FunctionVersion}, the newest one is ${newest}`]),
@@ -437,16 +394,11 @@ async function faultsOfAlias(arn: string): Promise<string[]> {
   ];
 }
 
-async function newestVersion(base: string): Promise<string> {
+async function newestVersion(FunctionName: string): Promise<string> {
   let newest = 0;
-  let marker: string | undefined;
-  do {
-    const query = marker === undefined ? "" : `?Marker=${encodeURIComponent(marker)}`;
-    const request = { action: "ListVersionsByFunction", method: "GET", path: `${base}/versions${query}` };
-    const { Versions, NextMarker } = await callRest("lambda", request, versionPage);
-    for (const { Version } of Versions) newest = Math.max(newest, Number.parseInt(Version, 10) || 0);
-    marker = NextMarker || undefined;
-  } while (marker !== undefined);
+  for await (const { Versions = [] } of paginateListVersionsByFunction({ client: lambda }, { FunctionName })) {
+    for (const { Version = "" } of Versions) newest = Math.max(newest, Number.parseInt(Version, 10) || 0);
+  }
   return String(newest);
 }
 
@@ -490,10 +442,10 @@ async function runQuery(
   const startTime = now - 60 * Math.min(minutes, MAX_QUERY_MINUTES);
   const input = { logGroupName: group, startTime, endTime: now, queryString: query };
   try {
-    const { queryId } = await callJson("logs", "StartQuery", input, z.object({ queryId: z.string() }));
+    const { queryId } = await cloudWatchLogs.send(new StartQueryCommand(input));
     const giveUpAt = Date.now() + operatorWaits.changeMs;
     for (;;) {
-      const { status } = await callJson("logs", "GetQueryResults", { queryId }, z.object({ status: z.string() }));
+      const { status = "" } = await cloudWatchLogs.send(new GetQueryResultsCommand({ queryId }));
       if (status === "Complete") return [];
       if (!/^(Scheduled|Running)$/.test(status)) return [`${logs}: ${query}: ${status}`];
       if (Date.now() > giveUpAt) return [`${logs}: ${query}: still ${status}`];

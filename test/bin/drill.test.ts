@@ -261,7 +261,7 @@ describe("the command line", () => {
     expect(() => readDrillOptions(args)).toThrow(message);
   });
 
-  test("exits with 0 when the alarm rang, 1 without the stack, 2 on a usage error", async () => {
+  test("exits with 0 when the alarm rang, 1 without the stack or credentials, 2 on a usage error", async () => {
     account = new AwsAccount(dev, { stage: "dev", isProtected: false });
     const aws = {
       AWS_ENDPOINT_URL: endpoint,
@@ -269,10 +269,13 @@ describe("the command line", () => {
       AWS_ACCESS_KEY_ID: "a",
       AWS_SECRET_ACCESS_KEY: "b",
     };
-    const [rang, missing, wrong] = await Promise.all([
+    const unsigned = { HOME: "/nonexistent", AWS_EC2_METADATA_DISABLED: "true" };
+    const [rang, missing, wrong, noRegion, noCredentials] = await Promise.all([
       runCommand("drill", ["deliveries-dead-letters", "--stage", "dev"], aws),
       runCommand("drill", ["sweep-late", "--stage", "other"], aws),
       runCommand("drill", ["sweep-late", "--stage", "prod"], aws),
+      runCommand("drill", ["sweep-late", "--stage", "dev"], unsigned),
+      runCommand("drill", ["sweep-late", "--stage", "dev"], { ...unsigned, AWS_REGION: "us-east-1" }),
     ]);
     expect(rang).toMatchObject({ code: 0, stderr: "" });
     expect(rang.stdout).toContain("Drill finished: 1 rang, 0 silent, 0 skipped.");
@@ -280,6 +283,12 @@ describe("the command line", () => {
     expect(missing.stderr).toBe(
       "DescribeStacks: ValidationError: Stack with id deployment-webhooks-other does not exist\n",
     );
+    for (const { code, stderr } of [noRegion, noCredentials]) {
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /^DescribeStacks: .*(Region is missing|Could not load credentials).*\. Set AWS_PROFILE and AWS_REGION\.\n$/,
+      );
+    }
     expect(wrong).toMatchObject({ code: 2, stdout: "" });
     expect(wrong.stderr).toMatch(/^A drill wakes .* pass --yes to confirm\.\nUsage: npm run --silent drill/);
   });

@@ -419,7 +419,7 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
     if (StackName !== `deployment-webhooks-${account.stage}`) {
       throw new Rejection(400, "ValidationError", `Stack with id ${StackName} does not exist`);
     }
-    return `<DescribeStacksResponse><member><EnableTerminationProtection>${account.isProtected}</EnableTerminationProtection><Outputs><member><OutputKey>ApiUrl</OutputKey><OutputValue>http://${account.host}/api</OutputValue></member></Outputs></member></DescribeStacksResponse>`;
+    return `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><EnableTerminationProtection>${account.isProtected}</EnableTerminationProtection><Outputs><member><OutputKey>ApiUrl</OutputKey><OutputValue>http://${account.host}/api</OutputValue></member></Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
   },
   ListStackResources({ resources }, { NextToken = "0" }) {
     const start = Number(NextToken);
@@ -430,7 +430,7 @@ const handlers: Record<string, (account: AwsAccount, input: Json) => unknown> = 
           `<member><LogicalResourceId>${id}</LogicalResourceId><PhysicalResourceId>${name}</PhysicalResourceId><ResourceType>${type}</ResourceType><ResourceStatus>CREATE_COMPLETE</ResourceStatus></member>`,
       );
     const next = start + PAGE < resources.length ? `<NextToken>${start + PAGE}</NextToken>` : "";
-    return `<ListStackResourcesResponse><StackResourceSummaries>${members.join("")}</StackResourceSummaries>${next}</ListStackResourcesResponse>`;
+    return `<ListStackResourcesResponse><ListStackResourcesResult><StackResourceSummaries>${members.join("")}</StackResourceSummaries>${next}</ListStackResourcesResult></ListStackResourcesResponse>`;
   },
   DescribeAlarms(account, { AlarmNames }) {
     account.evaluate();

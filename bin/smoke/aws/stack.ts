@@ -1,5 +1,6 @@
+import { DescribeStacksCommand, paginateListStackResources } from "@aws-sdk/client-cloudformation";
 import { stackName } from "../../../lib/names.ts";
-import { callCloudFormation, xmlValue } from "./api.ts";
+import { cloudFormation } from "./clients.ts";
 
 /* The resources of a stage's stack, with the names that CloudFormation gave them. */
 
@@ -24,27 +25,18 @@ export interface StageStack {
 /** Reads the stack of a stage. @throws AwsError when it does not exist or the credentials may not read it */
 export async function readStack(stage: string): Promise<StageStack> {
   const StackName = stackName({ name: stage });
-  const description = await callCloudFormation("DescribeStacks", { StackName });
+  const { Stacks: [stack] = [] } = await cloudFormation.send(new DescribeStacksCommand({ StackName }));
   const resources: StackResource[] = [];
-  let NextToken: string | undefined;
-  do {
-    const page = await callCloudFormation("ListStackResources", { StackName, ...(NextToken && { NextToken }) });
-    resources.push(...resourcesIn(page));
-    NextToken = xmlValue(page, "NextToken");
-  } while (NextToken !== undefined);
-  const isProtected = xmlValue(description, "EnableTerminationProtection") === "true";
-  const [, apiOutput = ""] = /<OutputKey>ApiUrl<\/OutputKey>([\s\S]*?)<\/member>/.exec(description) ?? [];
-  return { name: StackName, stage, isProtected, apiUrl: xmlValue(apiOutput, "OutputValue"), resources };
-}
-
-function resourcesIn(xml: string): StackResource[] {
-  return [...xml.matchAll(/<member>([\s\S]*?)<\/member>/g)].flatMap(([, member = ""]) => {
-    const type = xmlValue(member, "ResourceType");
-    const logicalId = xmlValue(member, "LogicalResourceId");
-    const name = xmlValue(member, "PhysicalResourceId");
-    const isDeleted = xmlValue(member, "ResourceStatus") === "DELETE_COMPLETE";
-    return type && logicalId && name && !isDeleted ? [{ type, logicalId, name }] : [];
-  });
+  for await (const page of paginateListStackResources({ client: cloudFormation }, { StackName })) {
+    for (const { ResourceType, LogicalResourceId, PhysicalResourceId, ResourceStatus } of page.StackResourceSummaries ??
+      []) {
+      if (!ResourceType || !LogicalResourceId || !PhysicalResourceId || ResourceStatus === "DELETE_COMPLETE") continue;
+      resources.push({ type: ResourceType, logicalId: LogicalResourceId, name: PhysicalResourceId });
+    }
+  }
+  const isProtected = stack?.EnableTerminationProtection === true;
+  const apiUrl = stack?.Outputs?.find(({ OutputKey }) => OutputKey === "ApiUrl")?.OutputValue;
+  return { name: StackName, stage, isProtected, apiUrl, resources };
 }
 
 export const namesOf = ({ resources }: StageStack, type: string): string[] =>

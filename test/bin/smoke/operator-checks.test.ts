@@ -243,7 +243,7 @@ const faults: [title: string, breakIt: () => void, FAIL: string[], message: stri
     "an expression that CloudWatch rejects",
     () => account.invalidExpressions.add("SERVICE_QUOTA"),
     [claim.evaluate],
-    /dev-ticket-concurrency-high: GetMetricData: ValidationError: .*SERVICE_QUOTA/,
+    /dev-ticket-concurrency-high: GetMetricData: ValidationException: .*SERVICE_QUOTA/,
   ],
   [
     "an expression without a value, with a message",
