@@ -51,7 +51,7 @@ async function login(options: Globals & { withToken?: boolean; local?: boolean }
   if (given.trim() === "") throw usageError("The credential is empty.", "Pass an API key (svc_…) or a JWT.");
   const token = checkToken(given, "The credential");
   const { projectCount } = await check(await connect(options, { baseUrl, token, source: "svc login" }));
-  writeConfig({ base_url: baseUrl, credentials: { ...config.credentials, [baseUrl]: token } });
+  writeConfig({ ...config, base_url: baseUrl, credentials: { ...config.credentials, [baseUrl]: token } });
   note(
     `Signed in to ${baseUrl} with ${describeIdentity(identityOf(token))}${describeCount(projectCount)}. Stored in ${configPath()}.`,
   );
@@ -108,11 +108,11 @@ async function logout(globals: Globals): Promise<void> {
 /** Shows what the credential at hand may do. */
 export async function whoami({ json, ...globals }: Globals): Promise<void> {
   const session = openSession(globals);
-  const { baseUrl, token, source } = session;
+  const { baseUrl, token, source, project } = session;
   const identity = identityOf(token);
   const { credential, projectCount } = await check(await connect(globals, session));
   const { user_id, api_key, permissions, project_ids } = credential;
-  // Of a JWT, `identity` has the end that its claims name.
+  // Of a JWT, `identity` has the expiry that its claims name.
   const expires_at = identity.kind === "jwt" ? identity.expires_at : credential.expires_at;
   if (json) {
     const limits = { permissions, project_ids, expires_at };
@@ -130,6 +130,7 @@ export async function whoami({ json, ...globals }: Globals): Promise<void> {
       ["permissions", permissions?.join(", ")],
       ["only projects", project_ids?.join(", ")],
       ["expires", credential.expires_at === null ? undefined : relativeTime(credential.expires_at)],
+      ["default project", project],
       ["projects", projectCount === undefined ? undefined : String(projectCount)],
     ]),
   );
@@ -143,7 +144,7 @@ function describeIdentity(identity: Identity): string {
   return owner + expiry;
 }
 
-/** Checks a credential with the service. `projectCount` is undefined for a narrow key that cannot list projects. */
+/** Checks a credential with the service. `projectCount` is undefined for a scoped key that cannot list projects. */
 async function check(api: Client): Promise<{ credential: CurrentCredential; projectCount: number | undefined }> {
   const credential = await api.getCurrentCredential();
   const mayList = credential.permissions?.includes("projects:read") ?? true;

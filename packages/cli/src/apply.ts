@@ -1,7 +1,6 @@
 import type { Command } from "commander";
-import { signedIn } from "./api.ts";
-import { findProject } from "./find.ts";
-import type { Globals } from "./globals.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { readStdin } from "./terminal.ts";
 import { readText } from "./webhook-secrets.ts";
 
@@ -25,14 +24,14 @@ secret and its URL. The secret is shown only once: redirect stdout where a log w
 creation is lost, a repetition finds the webhook, and svc webhooks rotate gets a secret. --json prints one record per line.
 
 Examples:
-  $ svc apply -f webhooks.yml --dry-run
+  $ svc apply -f webhooks.yml --dry-run --exit-code   # a check in CI: does the project differ from the file?
   $ svc apply -f webhooks.yml > secrets.txt
   $ svc apply -f webhooks.yml --project staging --prune`;
 
-interface Options extends Globals {
+interface Options extends InProject {
   file: string;
-  project?: string;
   dryRun?: boolean;
+  exitCode?: boolean;
   prune?: boolean;
   yes?: boolean;
 }
@@ -46,25 +45,30 @@ export function addApply(program: Command): void {
     )
     .requiredOption("-f, --file <path>", "the file with the webhooks; -: stdin")
     .option("--dry-run", "show what would change, and change nothing")
+    .option("--exit-code", "with --dry-run: exit code 2 if something would change")
     .option("--prune", "delete the webhooks that the file does not have")
     .option("-y, --yes", "do not ask for confirmation")
-    .option("--project <id or name>", "default: that of the file, or your only project")
+    .option(projectOption[0], `default: that of the file, or ${projectOption[1].replace("default: ", "")}`)
     .addHelpText("after", help)
     .action(async (_options, command: Command) => apply(command.optsWithGlobals()));
 }
 
 async function apply(options: Options): Promise<void> {
+  if (options.exitCode && !options.dryRun) throw usageError("--exit-code needs --dry-run.");
   // Imported here because the YAML parser and zod would slow down the other commands.
-  const [{ parseWebhooksFile }, { planChanges }, { applyPlan, showPlan }] = await Promise.all([
+  const [{ parseWebhooksFile }, { isChange, planChanges }, { applyPlan, showPlan }] = await Promise.all([
     import("./apply/webhooks-file.ts"),
     import("./apply/plan.ts"),
     import("./apply/apply-plan.ts"),
   ]);
   const text = options.file === "-" ? (await readStdin()).toString("utf8") : readText(options.file);
   const { project, webhooks } = parseWebhooksFile(text);
-  const api = await signedIn(options);
-  const projectId = await findProject(api, options.project ?? project);
+  const { api, projectId } = await openProject(options, {}, project);
   const plan = planChanges(webhooks, await api.listWebhooks(projectId), { prune: options.prune === true });
-  if (options.dryRun) return showPlan(plan, options);
+  if (options.dryRun) {
+    showPlan(plan, options);
+    if (options.exitCode && plan.some(isChange)) process.exitCode = exitCodes.wouldChange;
+    return;
+  }
   await applyPlan(api, projectId, plan, options);
 }

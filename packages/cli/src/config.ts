@@ -9,6 +9,10 @@ export interface Config {
   base_url?: string;
   /** Base URL -> API key or JWT. */
   credentials: Record<string, string>;
+  /** Base URL -> id of the project that `svc projects use` has chosen. */
+  projects?: Record<string, string>;
+  /** Signs what `--forward` sends, so that a receiver on this machine is configured once. */
+  forward_secret?: string;
 }
 
 /** https://specifications.freedesktop.org/basedir-spec/latest/ */
@@ -27,11 +31,11 @@ export function readConfig(path = configPath()): Config {
     throw unreadable(path, (error as Error).message);
   }
   try {
-    const { base_url, credentials } = JSON.parse(text) as Partial<Config>;
-    const isBaseUrlValid = base_url === undefined || typeof base_url === "string";
-    const areCredentialsValid = Object.values(credentials ?? {}).every((value) => typeof value === "string");
-    if (!isBaseUrlValid || !areCredentialsValid) throw new Error("unexpected fields");
-    return { ...(base_url !== undefined && { base_url }), credentials: credentials ?? {} };
+    const config = { credentials: {}, ...JSON.parse(text) };
+    const { base_url = "", forward_secret = "", credentials, projects = {} } = config;
+    const texts = [base_url, forward_secret, ...Object.values(credentials), ...Object.values(projects)];
+    if (!texts.every((value) => typeof value === "string")) throw new Error("unexpected fields");
+    return config;
   } catch (error) {
     // The message of a SyntaxError quotes the text, which contains credentials.
     throw unreadable(path, error instanceof SyntaxError ? "not valid JSON" : (error as Error).message);

@@ -9,13 +9,11 @@ import type {
   WebhookRef,
 } from "../../client/src/client.ts";
 import { deliveryErrorCodes, deliveryStatuses, webhookEventNames } from "../../client/src/values.ts";
-import { connect, signedIn } from "./api.ts";
 import { deliveryPage, deliveryTable } from "./delivery-view.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import {
   findDelivery,
-  findProject,
   findScope,
   findWebhook,
   isUuid,
@@ -25,15 +23,14 @@ import {
   webhooksOf,
 } from "./find.ts";
 import type { Globals } from "./globals.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { countRecoverable, recoveryCountText } from "./recovery-count.ts";
-import { openSession } from "./session.ts";
 import { tail } from "./tail.ts";
 import { jsonText, note, print } from "./terminal.ts";
 
-interface Options extends Globals {
-  project?: string;
+interface Options extends InProject {
   webhook?: string;
 }
 
@@ -41,7 +38,7 @@ interface Options extends Globals {
 const webhookOptions = (command: Command, defaultWebhooks: string): Command =>
   command
     .option("--webhook <id>", `the webhook's id or a unique prefix of it; default: ${defaultWebhooks}`)
-    .option("--project <id or name>", "default: your only project");
+    .option(...projectOption);
 
 interface ListOptions extends Options {
   status?: DeliveryStatus;
@@ -80,8 +77,8 @@ export function addDeliveries(program: Command): void {
     .action(async (_options, command: Command) => {
       const options: ListOptions = command.optsWithGlobals();
       const query = readListOptions(options, new Date());
-      const api = await signedIn(options);
-      const list = await newestDeliveries(api, await findScope(api, options), query);
+      const { api, projectId } = await openProject(options);
+      const list = await newestDeliveries(api, await findScope(api, projectId, options.webhook), query);
       if (options.json) return print(jsonText(list));
       if (list.length === 0) return note("No deliveries.");
       print(deliveryTable(list));
@@ -94,9 +91,9 @@ export function addDeliveries(program: Command): void {
     .action(async (id: string, _options, command: Command) => {
       const options: Options = command.optsWithGlobals();
       const deliveryId = requireDeliveryId(id);
-      const api = await signedIn(options);
-      const { delivery } = await findDelivery(api, await selectWebhooks(api, options), deliveryId);
-      print(options.json ? jsonText(delivery) : deliveryPage(delivery));
+      const { api, projectId } = await openProject(options);
+      const { delivery } = await findDelivery(api, await webhooksOf(api, projectId, options.webhook), deliveryId);
+      print(options.json ? jsonText(delivery) : deliveryPage(delivery, projectId));
     });
 
   webhookOptions(deliveries.command("redeliver"), "all webhooks of the project")
@@ -107,8 +104,8 @@ export function addDeliveries(program: Command): void {
     .action(async (id: string, _options, command: Command) => {
       const options: Options & { wait: boolean } = command.optsWithGlobals();
       const deliveryId = requireDeliveryId(id);
-      const api = await signedIn(options);
-      const { webhook } = await findDelivery(api, await selectWebhooks(api, options), deliveryId);
+      const { api, projectId } = await openProject(options);
+      const { webhook } = await findDelivery(api, await webhooksOf(api, projectId, options.webhook), deliveryId);
       const requested = await api.redeliver(webhook, deliveryId);
       if (options.wait) return awaitOutcome(api, webhook, requested, options.json);
       print(options.json ? jsonText(requested) : requested.id);
@@ -130,8 +127,7 @@ export function addDeliveries(program: Command): void {
       const options: Options & { since: string; status?: "failed" | "held"; dryRun?: boolean } =
         command.optsWithGlobals();
       const since = readSince(options.since, new Date());
-      const api = await connect(options, openSession(options), { maxWaitSeconds: BUDGET_WINDOW_SECONDS });
-      const projectId = await findProject(api, options.project);
+      const { api, projectId } = await openProject(options, { maxWaitSeconds: BUDGET_WINDOW_SECONDS });
       const webhook = { projectId, webhookId: await findWebhook(api, projectId, options.webhook) };
       if (options.dryRun) return dryRun(api, webhook, { ...options, since: new Date(since) });
       const recovered = await recoverAll(api, webhook, { since, ...(options.status && { status: options.status }) });
@@ -152,9 +148,9 @@ export function addDeliveries(program: Command): void {
       if (last === undefined) throw usageError("--last must be a whole number from 0 to 100.");
       await runUntilInterrupted(async (signal) => {
         // No retries in the client: tail retries itself, for longer.
-        const api = await connect(options, openSession(options), { signal, maxRetries: 0 });
-        const webhooks = await selectWebhooks(api, options);
-        if (webhooks.length === 0) throw noWebhookError();
+        const { api, projectId } = await openProject(options, { signal, maxRetries: 0 });
+        const webhooks = await webhooksOf(api, projectId, options.webhook);
+        if (webhooks.length === 0) throw noWebhookError(projectId);
         await tail(api, webhooks, { last, json: options.json === true, signal });
       });
     });
@@ -190,7 +186,8 @@ async function dryRun(
 ): Promise<void> {
   const { enabled, suspended_at } = await api.getWebhook(webhook);
   if (!enabled) {
-    note(`The webhook is disabled. Enable it first: svc webhooks update ${webhook.webhookId} --enable`);
+    const { webhookId, projectId } = webhook;
+    note(`The webhook is disabled. Enable it first: svc webhooks update ${webhookId} --enable --project ${projectId}`);
   }
   if (suspended_at !== undefined) note("The project is suspended: nothing can be sent until the suspension ends.");
   const counted = await countRecoverable(api, webhook, { since, status });
@@ -217,9 +214,6 @@ function readListOptions(
     ...(until !== undefined && { until: readSince(until, now, "--until") }),
   };
 }
-
-const selectWebhooks = async (api: Client, { project, webhook }: Options): Promise<WebhookRef[]> =>
-  webhooksOf(api, await findProject(api, project), webhook);
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 

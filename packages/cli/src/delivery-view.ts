@@ -74,22 +74,24 @@ export function deliveryLine(delivery: Delivery, lastAttempt?: Attempt, now = ne
   return [parts.join("  "), ...below.map((text) => `           ${styled("dim", text)}`)].join("\n");
 }
 
-const waitMeanings: Record<NonNullable<Delivery["waiting_for"]>, string | undefined> = {
-  schedule: undefined,
-  recovery: "The webhook fails. Sent after a probe succeeds, or as the next probe: svc webhooks show",
-  busy: "Due, and waits for a free sender: others are sent to this webhook, or its receiver is slow.",
-  suspended: "The webhook is disabled, or its project suspended. Becomes held at its next attempt.",
-};
-
-function waitPage({ status, waiting_for }: Delivery): string | undefined {
+function waitPage({ status, waiting_for, webhook_id }: Delivery, projectId: string): string | undefined {
   if (status === "held") {
-    return "Held: the webhook was disabled, or its project suspended. Not sent by itself, also not after the webhook is enabled: svc deliveries recover --since 24h";
+    return `Held: the webhook was disabled, or its project suspended. Not sent by itself, also not after the webhook is enabled: svc deliveries recover --since 24h --webhook ${webhook_id} --project ${projectId}`;
   }
-  return waiting_for === null ? undefined : waitMeanings[waiting_for];
+  switch (waiting_for) {
+    case "recovery":
+      return `The webhook fails. Sent after a probe succeeds, or as the next probe: svc webhooks show ${webhook_id} --project ${projectId}`;
+    case "busy":
+      return "Due, and waits for a free sender: others are sent to this webhook, or its receiver is slow.";
+    case "suspended":
+      return "The webhook is disabled, or its project suspended. Becomes held at its next attempt.";
+    default:
+      return undefined;
+  }
 }
 
 /** Formats a delivery with its attempts and its payload. */
-export function deliveryPage(delivery: DeliveryWithAttempts): string {
+export function deliveryPage(delivery: DeliveryWithAttempts, projectId: string): string {
   const { id, webhook_id, event, deployment_id, test, created_at, next_attempt_at, attempts, payload } = delivery;
   const head = facts([
     ["id", id],
@@ -99,7 +101,7 @@ export function deliveryPage(delivery: DeliveryWithAttempts): string {
     ["status", statusCell(delivery)],
     ["created", `${created_at} (${relativeTime(created_at)})`],
     ["next attempt", next_attempt_at === null ? undefined : `${next_attempt_at} (${relativeTime(next_attempt_at)})`],
-    ["waits", waitPage(delivery)],
+    ["waits", waitPage(delivery, projectId)],
   ]);
   const title = (text: string) => `\n${styled("bold", text)}`;
   return [

@@ -1,20 +1,15 @@
 import { type Command, Option } from "commander";
 import type { EventName } from "../../client/src/client.ts";
 import { eventNames } from "../../client/src/values.ts";
-import { connect } from "./api.ts";
+import { readDuration } from "./durations.ts";
 import { eventLine } from "./event-view.ts";
 import { usageError } from "./exit-codes.ts";
-import { findProject, isUuid } from "./find.ts";
+import { isUuid } from "./find.ts";
 import { eachNewEvent } from "./follow-events.ts";
-import type { Globals } from "./globals.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
-import { openSession } from "./session.ts";
 import { jsonText, note, print } from "./terminal.ts";
 import { waitForDeployment } from "./wait-for-deployment.ts";
-
-interface Options extends Globals {
-  project?: string;
-}
 
 export function addDeployments(program: Command): void {
   const deployments = program
@@ -29,21 +24,20 @@ export function addDeployments(program: Command): void {
       "Waits until a deployment has ended. Exit code 0: it succeeded; 1: it failed; 124: neither within the timeout.",
     )
     .argument("<deployment>", "the deployment's id")
-    .option("--project <id or name>", "default: your only project")
+    .option(...projectOption)
     .option("--timeout <duration>", "the longest wait: 90s, 20m, 2h", "20m")
     .addHelpText(
       "after",
       "\nContinues through rate limits and outages. With --json, prints the event that ended the deployment.\n\nExample:\n  $ svc deployments wait $DEPLOYMENT_ID --timeout 10m && ./smoke-test",
     )
     .action(async (id: string, _options, command: Command) => {
-      const options: Options & { timeout: string } = command.optsWithGlobals();
+      const options: InProject & { timeout: string } = command.optsWithGlobals();
       if (!isUuid(id)) throw usageError(`${id} is not a valid deployment id.`, "Pass the full id, a UUID.");
-      const timeoutSeconds = readDuration(options.timeout);
+      const timeoutSeconds = readTimeout(options.timeout);
       if (timeoutSeconds === undefined) throw usageError("--timeout must be 1s to 24h, for example 90s, 20m or 2h.");
       const signal = AbortSignal.timeout(timeoutSeconds * 1000);
-      const api = await connect(options, openSession(options), { signal });
-      await waitForDeployment(api, {
-        findProject: () => findProject(api, options.project),
+      await waitForDeployment({
+        open: () => openProject(options, { signal }),
         deploymentId: id.toLowerCase(),
         timeout: { text: options.timeout, signal },
         json: options.json === true,
@@ -54,17 +48,16 @@ export function addDeployments(program: Command): void {
     .command("watch")
     .summary("follow the deployments of a project as they happen")
     .description("Prints each deployment event. Continues through rate limits and outages.")
-    .option("--project <id or name>", "default: your only project")
+    .option(...projectOption)
     .addOption(new Option("--event <event>", "only this event").choices(eventNames))
     .option("--last <n>", "number of latest events to print first", "5")
     .addHelpText("after", "\nWith --json, prints one record per line. Ctrl-C stops it with exit code 0.")
     .action(async (_options, command: Command) => {
-      const options: Options & { event?: EventName; last: string } = command.optsWithGlobals();
+      const options: InProject & { event?: EventName; last: string } = command.optsWithGlobals();
       const last = /^(\d{1,2}|100)$/.test(options.last) ? Number(options.last) : undefined;
       if (last === undefined) throw usageError("--last must be a whole number from 0 to 100.");
       await runUntilInterrupted(async (signal) => {
-        const api = await connect(options, openSession(options), { signal });
-        const projectId = await findProject(api, options.project);
+        const { api, projectId } = await openProject(options, { signal });
         const filters = options.event === undefined ? {} : { event: options.event };
         const latest = await api.listEvents(projectId, { ...filters, limit: 100 });
         const show = options.json ? jsonText : eventLine;
@@ -85,11 +78,9 @@ export function addDeployments(program: Command): void {
 }
 
 const MAX_TIMEOUT_SECONDS = 24 * 3600;
-const secondsPerUnit: Record<string, number> = { s: 1, m: 60, min: 60, h: 3_600 };
 
 /** Converts a duration to seconds. @returns undefined for any other text, and for a duration over 24 hours */
-export function readDuration(text: string): number | undefined {
-  const [, amount, unit = ""] = /^(\d{1,6}) ?(s|m|min|h)$/.exec(text) ?? [];
-  const seconds = Number(amount) * (secondsPerUnit[unit] ?? Number.NaN);
-  return seconds > 0 && seconds <= MAX_TIMEOUT_SECONDS ? seconds : undefined;
+export function readTimeout(text: string): number | undefined {
+  const seconds = readDuration(text);
+  return seconds !== undefined && seconds > 0 && seconds <= MAX_TIMEOUT_SECONDS ? seconds : undefined;
 }

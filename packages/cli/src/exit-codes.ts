@@ -8,6 +8,8 @@ export const exitCodes = {
    * declined or cannot be requested because stdin is not a terminal.
    */
   usage: 2,
+  /** `svc apply --dry-run --exit-code`: something would change. */
+  wouldChange: 2,
   /** No credential, or one that the service does not accept (401). */
   signedOut: 3,
   /** The named resource does not exist (404). */
@@ -23,7 +25,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 export const exitCodesHelp = `Exit codes:
   0  success
   1  request rejected or check failed (invalid signature, failed delivery or deployment)
-  2  usage error
+  2  usage error; svc apply --dry-run --exit-code: something would change
   3  not signed in, or the credential is not accepted
   4  not found
   5  rate limited, down or unreachable: try again later

@@ -14,26 +14,30 @@ const notFound = (message: string, advice: string) => new CommandError(exitCodes
 /**
  * Finds a project by its id or its name. A workflow must pass the id: any project can trust it, also one that takes the
  * name of another.
- * @param idOrName undefined selects the only project of the user
+ * @param idOrName undefined selects the only project of the key or of the user
  * @returns the id; an id that is passed is returned unchecked
  * @throws CommandError when no project matches, or several do, or the credential is the token of a workflow
  */
 export async function findProject(api: Client, idOrName: string | undefined): Promise<string> {
   if (idOrName !== undefined && isUuid(idOrName)) return idOrName;
-  if ((await api.getCurrentCredential()).type === "workflow") {
+  const { type, project_ids } = await api.getCurrentCredential();
+  if (type === "workflow") {
     const rule =
       idOrName === undefined
         ? "With the token of a workflow, the id of the project is required: any project can trust the workflow."
         : `With the token of a workflow, "${idOrName}" must be the id of the project: another one can trust the workflow and take the name.`;
     throw usageError(rule, "Pass the id. A person can read it with svc projects list.");
   }
+  const [keyProject, otherProject] = project_ids ?? [];
+  if (idOrName === undefined && keyProject !== undefined && otherProject === undefined) return keyProject;
   const projects = await api.listProjects();
   const matches = idOrName === undefined ? projects : projects.filter(({ name }) => name === idOrName);
   const [project, second] = matches;
   if (second !== undefined) {
     const message =
       idOrName === undefined ? "You are a member of several projects." : `Several projects are named "${idOrName}".`;
-    throw usageError(message, `Pass --project <id>:\n${projectLines(matches)}`);
+    const choices = matches.map(({ id, name }) => `  svc projects use ${id}   # ${printable(name)}`);
+    throw usageError(message, `Pass --project, or choose one:\n${choices.join("\n")}`);
   }
   if (project !== undefined) return project.id;
   if (idOrName === undefined) {
@@ -57,13 +61,17 @@ const MIN_ID_PREFIX = 4;
 export async function findWebhook(api: Client, projectId: string, idOrPrefix: string | undefined): Promise<string> {
   if (idOrPrefix !== undefined && isUuid(idOrPrefix)) return idOrPrefix;
   // Not paginated, so that a prefix that is unique in the list is unique in the project.
-  return requireOne(await api.listWebhooks(projectId), idOrPrefix).id;
+  return requireOne(await api.listWebhooks(projectId), projectId, idOrPrefix).id;
 }
 
-export const noWebhookError = (): CommandError =>
-  notFound("The project has no webhooks.", "Create one: svc webhooks create <url> --events …");
+/** An example that can be pasted. */
+export const creation = (projectId: string) =>
+  `svc webhooks create https://example.com/hook --events deploy.failed --project ${projectId}`;
 
-function requireOne(webhooks: WebhookInList[], idPrefix: string | undefined): WebhookInList {
+export const noWebhookError = (projectId: string): CommandError =>
+  notFound("The project has no webhooks.", `Create one: ${creation(projectId)}`);
+
+function requireOne(webhooks: WebhookInList[], projectId: string, idPrefix: string | undefined): WebhookInList {
   const matches = idPrefix === undefined ? webhooks : withIdPrefix(webhooks, idPrefix);
   const [webhook, second] = matches;
   if (second !== undefined) {
@@ -73,10 +81,10 @@ function requireOne(webhooks: WebhookInList[], idPrefix: string | undefined): We
     throw usageError(message, `Pass the id of one:\n${lines}`);
   }
   if (webhook !== undefined) return webhook;
-  if (idPrefix === undefined) throw noWebhookError();
+  if (idPrefix === undefined) throw noWebhookError(projectId);
   throw notFound(
     `No webhook of the project has an id that starts with ${idPrefix}.`,
-    "List the ids: svc webhooks list",
+    `List the ids: svc webhooks list --project ${projectId}`,
   );
 }
 
@@ -154,11 +162,10 @@ export async function newestDeliveries(
   return found.slice(0, limit);
 }
 
-/** Finds the project and, if one is passed, the webhook. */
-export async function findScope(
+/** @param idOrPrefix of a webhook; undefined = all webhooks of the project */
+export const findScope = async (
   api: Client,
-  { project, webhook }: { project?: string | undefined; webhook?: string | undefined },
-): Promise<DeliveryScope> {
-  const projectId = await findProject(api, project);
-  return webhook === undefined ? { projectId } : { projectId, webhookId: await findWebhook(api, projectId, webhook) };
-}
+  projectId: string,
+  idOrPrefix: string | undefined,
+): Promise<DeliveryScope> =>
+  idOrPrefix === undefined ? { projectId } : { projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) };

@@ -1,43 +1,34 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
 import type { ApiKey, Client, CreateApiKey, Permission } from "../../client/src/client.ts";
 import { permissions } from "../../client/src/values.ts";
 import { readDuration } from "./durations.ts";
 import { usageError } from "./exit-codes.ts";
 import { findProject } from "./find.ts";
+import { namesOption } from "./names-option.ts";
 import { relativeTime, table } from "./table.ts";
 
 /* The limits of an API key, as options and in lists. */
 
-/** The options that narrow a key. */
 export interface LimitOptions {
   permission?: Permission[];
   expires?: string;
 }
 
-/** Accepts `--permission a b` and `--permission a,b`. */
 export const limitOptions = (command: Command): Command =>
   command
     .addOption(
-      new Option("--permission <names...>", "what the key may do; default: all that its user may")
-        .choices(permissions)
-        .argParser((text, previous: Permission[] | undefined) => [
-          ...(previous ?? []),
-          ...text.split(",").map(permission),
-        ]),
+      namesOption("--permission <names...>", "what the key may do; default: all that its user may", permissions),
     )
-    .option("--expires <duration>", "when the key ends: 12h, 90d, at most 366d; default: never");
-
-function permission(text: string): Permission {
-  const name = permissions.find((known) => known === text);
-  if (name === undefined) throw new InvalidArgumentError(`Valid permissions: ${permissions.join(", ")}.`);
-  return name;
-}
+    .option("--expires <duration>", "when the key expires: 12h, 90d, at most 366d; default: never");
 
 /** Converts the options to the limits of a new key. @throws CommandError when the duration is not valid */
 export function limitsOf({ permission, expires }: LimitOptions, now: Date): Omit<CreateApiKey, "name"> {
   const seconds = expires === undefined ? undefined : readDuration(expires);
   if (expires !== undefined && seconds === undefined) {
-    throw usageError(`${expires} is not a valid duration.`, "Pass a number and a unit, for example --expires 90d.");
+    throw usageError(
+      `${expires} is not a valid duration.`,
+      "Pass a number and one of s, min, h and d, at most 366d: --expires 90d",
+    );
   }
   return {
     ...(permission && { permissions: permission }),
@@ -47,7 +38,7 @@ export function limitsOf({ permission, expires }: LimitOptions, now: Date): Omit
 
 export const overlapOption = [
   "--overlap <duration>",
-  "how long the earlier key stays valid: 0, 12h, at most 7d",
+  "how long the previous secret stays valid: 0, 12h, at most 7d",
   "1d",
 ] as const;
 
@@ -58,11 +49,14 @@ export function overlapSecondsOf(overlap: string): number {
   return seconds;
 }
 
-/** Returns the message after a roll, with the end of the earlier key. */
-export const rolledNote = (id: string, overlap: string): string => {
-  const end = overlapSecondsOf(overlap) === 0 ? "has ended" : `ends in ${overlap}`;
-  return `Rolled the key ${id}. Save the new one now: it is not shown again. The earlier one ${end}.`;
-};
+/** Returns what happens to the previous secret after a roll or a rotation. */
+export const overlapNote = (overlap: string): string =>
+  overlapSecondsOf(overlap) === 0
+    ? "All previous secrets are invalid now."
+    : `The previous one stays valid for ${/^\d+$/.test(overlap) ? `${overlap} s` : overlap}.`;
+
+export const rolledNote = (id: string, overlap: string): string =>
+  `Rolled the key ${id}. Save the new one now: it is not shown again. ${overlapNote(overlap)}`;
 
 /** Finds the projects by id or name. @returns undefined when none is passed */
 export async function projectIdsOf(api: Client, projects: string[] | undefined): Promise<string[] | undefined> {

@@ -23,7 +23,7 @@ export function addKeys(program: Command): void {
   const keys = program
     .command("keys")
     .summary("API keys: create, list, rename, roll, delete")
-    .description("API keys, for CI jobs and scripts. A key has your permissions, or fewer, and may have an end.");
+    .description("API keys, for CI jobs and scripts. A key has your permissions, or fewer, and may expire.");
 
   limitOptions(
     keys
@@ -59,14 +59,16 @@ export function addKeys(program: Command): void {
       const { json, ...globals }: Globals = command.optsWithGlobals();
       const list = await (await signedIn(globals)).listApiKeys(lastUse ? { include: "last_use" } : {});
       if (json) return print(jsonText(list));
-      if (list.length === 0) return note("You have no API keys. Create one: svc keys create <name>");
+      if (list.length === 0) return note("You have no API keys. Create one: svc keys create ci");
       print(keyTable(list));
     });
 
   keys
     .command("current")
     .summary("show what the credential at hand may do")
-    .description("Shows whose credential it is, and its permissions, projects and end. The same as svc whoami.")
+    .description(
+      "Shows whose credential it is, its permissions and projects, and when it expires. The same as svc whoami.",
+    )
     .action(async (_options, command: Command) => whoami(command.optsWithGlobals()));
 
   keys
@@ -92,7 +94,7 @@ export function addKeys(program: Command): void {
     .option(...overlapOption)
     .addHelpText(
       "after",
-      "\nExamples:\n  $ svc keys roll <id>\n  $ svc keys roll <id> --overlap 0   # ends all earlier keys now",
+      "\nExamples:\n  $ svc keys roll <id>\n  $ svc keys roll <id> --overlap 0   # revokes all previous secrets now",
     )
     .action(async (id: string, { overlap }: { overlap: string }, command: Command) => {
       const { json, ...globals }: Globals = command.optsWithGlobals();
@@ -118,8 +120,8 @@ export function addKeys(program: Command): void {
 
   keys
     .command("revoke-leaked")
-    .summary("end keys found in a text, also those of others")
-    .description("Finds API keys in the text on stdin and ends them, also those of others. Needs no credential.")
+    .summary("revoke keys found in a text, also those of others")
+    .description("Finds API keys in the text on stdin and revokes them, also those of others. Needs no credential.")
     .addHelpText("after", "\nExamples:\n  $ svc keys revoke-leaked --base-url https://api.example.com < leaked.txt")
     .action(async (_options, command: Command) => revokeLeaked(command.optsWithGlobals()));
 }

@@ -1,22 +1,18 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { EventName } from "../../client/src/client.ts";
 import { eventNames } from "../../client/src/values.ts";
-import { connect } from "./api.ts";
 import { usageError } from "./exit-codes.ts";
-import { findProject } from "./find.ts";
-import type { Globals } from "./globals.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
-import { openSession } from "./session.ts";
-import { note } from "./terminal.ts";
+import { namesOption } from "./names-option.ts";
 import { checkSecrets, readSecrets, type SecretOptions, secretOptions, secretsHelp } from "./webhook-secrets.ts";
-import { collectEvents } from "./webhooks.ts";
 
 const help = `
 Without --port: shows the deployment events of a project from now on, and with --forward sends each once to your receiver, signed.
 With --port: receives the deliveries of a webhook of yours on this machine, or behind a tunnel, and verifies them.
 
 The first needs no webhook and no public address, only a key with events:read. It sends the headers, bytes and signatures of a
-delivery, and retries nothing. The signing secret is the given one, or a new one, which is shown at the start. Test deliveries are
+delivery, and retries nothing. The signing secret is the given one, or that of this machine, which is shown at the start. Test deliveries are
 not events: send a sample with svc trigger <event> --forward <url>.
 
 ${secretsHelp}
@@ -29,8 +25,7 @@ Examples:
 
 Ctrl-C stops it with exit code 0.`;
 
-interface Options extends SecretOptions, Globals {
-  project?: string;
+interface Options extends SecretOptions, InProject {
   port?: string;
   status?: string;
   events?: EventName[];
@@ -48,12 +43,8 @@ export function addListen(program: Command): void {
       ),
   )
     .option("--forward <url>", "send each event to this URL: https, or http on this machine")
-    .addOption(
-      new Option("--events <names...>", "only these events; default: all")
-        .choices(eventNames)
-        .argParser(collectEvents(eventNames)),
-    )
-    .option("--project <id or name>", "default: your only project")
+    .addOption(namesOption("--events <names...>", "only these events; default: all", eventNames))
+    .option(...projectOption)
     .option("--port <port>", "receive deliveries instead, on this port of 127.0.0.1; 0 picks a free port")
     .option("--status <code>", "with --port: the status code of responses; default: 200")
     .option("--count <n>", "stop after n; exit code 1 if a signature was invalid, or a forwarded event failed")
@@ -85,10 +76,10 @@ interface Settings {
 
 async function followEvents(options: Options, { count, secrets, json }: Settings): Promise<void> {
   if (options.status !== undefined) throw usageError("--status needs --port.");
-  const [{ follow }, { readForwardUrl }, { generateSecret }] = await Promise.all([
+  const [{ follow }, { readForwardUrl }, { forwardSecret }] = await Promise.all([
     import("./listen/follow.ts"),
     import("./listen/forward.ts"),
-    import("./listen/signed-delivery.ts"),
+    import("./listen/forward-secret.ts"),
   ]);
   const forward = options.forward === undefined ? undefined : readForwardUrl(options.forward);
   if (!forward && (options.secret !== undefined || options.secretFile !== undefined)) {
@@ -98,13 +89,8 @@ async function followEvents(options: Options, { count, secrets, json }: Settings
     );
   }
   await runUntilInterrupted(async (signal) => {
-    const api = await connect(options, openSession(options), { signal });
-    const projectId = await findProject(api, options.project);
-    const signing = secrets.length > 0 ? secrets : [generateSecret()];
-    if (forward && secrets.length === 0) {
-      note(`Signing secret, new for this run: ${signing[0]} (keep one with --secret or --secret-file)`);
-    }
-    const destination = forward && { url: forward, secrets: signing };
+    const { api, projectId } = await openProject(options, { signal });
+    const destination = forward && { url: forward, secrets: secrets.length > 0 ? secrets : [forwardSecret()] };
     await follow(api, projectId, { events: options.events, destination, count, json, signal });
   });
 }

@@ -25,7 +25,9 @@ export async function awaitOutcome(
     if (isAttempted || Date.now() > deadline) {
       print(json ? jsonText(delivery) : deliveryLine(delivery, delivery.attempts.at(-1)));
       if (!isAttempted) {
-        note(`No attempt within ${MAX_WAIT_MS / 1000} s. Show it later: svc deliveries show ${requested.id}`);
+        note(
+          `No attempt within ${MAX_WAIT_MS / 1000} s. Show it later: svc deliveries show ${requested.id} --project ${webhook.projectId}`,
+        );
       }
       if (delivery.status !== "succeeded") process.exitCode = exitCodes.failed;
       return;

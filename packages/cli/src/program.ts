@@ -1,4 +1,4 @@
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Help, type Option } from "commander";
 import { addAccount } from "./account.ts";
 import { addApply } from "./apply.ts";
 import { addAudit } from "./audit.ts";
@@ -58,6 +58,11 @@ interface Output {
   hasJsonErrors?: boolean;
 }
 
+const defaults = new Help();
+
+const optionDescription = (option: Option): string =>
+  `${option.mandatory ? "required; " : ""}${defaults.optionDescription(option)}`;
+
 /** Creates the `svc` command with all its commands. */
 export function createProgram({ hasJsonErrors = false }: Output = {}): Command {
   const program = new Command("svc")
@@ -70,7 +75,7 @@ export function createProgram({ hasJsonErrors = false }: Output = {}): Command {
     .helpCommand(false)
     .showSuggestionAfterError()
     .showHelpAfterError("→ Show the usage: add --help")
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, optionDescription })
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, "")),
       ...(hasJsonErrors && { writeErr: () => {} }),

@@ -1,13 +1,17 @@
 import type { Command } from "commander";
-import { signedIn } from "./api.ts";
+import { connect, signedIn } from "./api.ts";
+import { readConfig, writeConfig } from "./config.ts";
+import { CommandError, exitCodes } from "./exit-codes.ts";
+import { findProject } from "./find.ts";
 import type { Globals } from "./globals.ts";
+import { openSession } from "./session.ts";
 import { relativeTime, table } from "./table.ts";
-import { jsonText, note, print } from "./terminal.ts";
+import { jsonText, note, print, printable } from "./terminal.ts";
 
 export function addProjects(program: Command): void {
   const projects = program
     .command("projects")
-    .summary("projects: list")
+    .summary("projects: list, use")
     .description("The projects that you are a member of.");
 
   projects
@@ -21,5 +25,24 @@ export function addProjects(program: Command): void {
       if (list.length === 0) return note("You are not a member of any project.");
       const rows = list.map(({ id, name, role, created_at }) => [id, name, role, relativeTime(created_at)]);
       print(table(["id", "name", "role", "created"], rows));
+    });
+
+  projects
+    .command("use")
+    .summary("choose the project of commands without --project")
+    .description("Stores the project of commands without --project, for this service. SVC_PROJECT takes precedence.")
+    .argument("<id or name>", "the project")
+    .action(async (idOrName: string, _options, command: Command) => {
+      const globals: Globals = command.optsWithGlobals();
+      const session = openSession(globals);
+      const api = await connect(globals, session);
+      const id = await findProject(api, idOrName);
+      // findProject does not check an id, and every later command would fail.
+      const project = (await api.listProjects()).find((each) => each.id === id);
+      if (!project)
+        throw new CommandError(exitCodes.notFound, `You are not a member of ${id}.`, "List yours: svc projects list");
+      const config = readConfig();
+      writeConfig({ ...config, projects: { ...config.projects, [session.baseUrl]: id } });
+      note(`Commands now use the project ${printable(project.name)} (${id}).`);
     });
 }

@@ -1,9 +1,7 @@
 import { type Command, Option } from "commander";
-import type { Client } from "../../client/src/client.ts";
-import { signedIn } from "./api.ts";
-import { findProject, requireFullId } from "./find.ts";
-import type { Globals } from "./globals.ts";
+import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
 import {
   keyTable,
   type LimitOptions,
@@ -16,18 +14,8 @@ import {
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
 
-const project = ["--project <id or name>", "default: your only project"] as const;
 const account = ["<account>", "the full id of the service account"] as const;
 const yes = ["-y, --yes", "do not ask for confirmation"] as const;
-
-interface InProject extends Globals {
-  project?: string;
-}
-
-async function inProject(options: InProject): Promise<{ api: Client; projectId: string }> {
-  const api = await signedIn(options);
-  return { api, projectId: await findProject(api, options.project) };
-}
 
 export function addServiceAccounts(program: Command): void {
   const accounts = program
@@ -43,13 +31,15 @@ export function addServiceAccounts(program: Command): void {
     .addOption(
       new Option("--role <role>", "its role in the project").choices(["admin", "viewer"]).makeOptionMandatory(),
     )
-    .option(...project)
+    .option(...projectOption)
     .option(...onceOption)
     .action(async (name: string, _options, command: Command) => {
       const { json, ...options }: InProject & OnceOptions & { role: "admin" | "viewer" } = command.optsWithGlobals();
-      const { api, projectId } = await inProject(options);
+      const { api, projectId } = await openProject(options);
       const created = await api.createServiceAccount(projectId, { name, role: options.role }, onceOf(options));
-      note(`Created the service account. Create a key for it: svc service-accounts create-key ${created.id} <name>`);
+      note(
+        `Created the service account. Create a key for it: svc service-accounts create-key ${created.id} ci --project ${projectId}`,
+      );
       print(json ? jsonText(created) : created.id);
     });
 
@@ -57,10 +47,10 @@ export function addServiceAccounts(program: Command): void {
     .command("list")
     .summary("list the service accounts of a project")
     .description("Lists the service accounts of a project, oldest first. Requires an admin.")
-    .option(...project)
+    .option(...projectOption)
     .action(async (_options, command: Command) => {
       const { json, ...options }: InProject = command.optsWithGlobals();
-      const { api, projectId } = await inProject(options);
+      const { api, projectId } = await openProject(options);
       const list = await api.listServiceAccounts(projectId);
       if (json) return print(jsonText(list));
       if (list.length === 0) return note("The project has no service accounts.");
@@ -73,12 +63,12 @@ export function addServiceAccounts(program: Command): void {
     .summary("delete a service account with its keys, effective immediately")
     .description("Deletes a service account with all of its keys. The service rejects them from the next request on.")
     .argument(...account)
-    .option(...project)
+    .option(...projectOption)
     .option(...yes)
     .action(async (id: string, _options, command: Command) => {
       const options: InProject & { yes?: boolean } = command.optsWithGlobals();
       const fullId = requireFullId(id);
-      const { api, projectId } = await inProject(options);
+      const { api, projectId } = await openProject(options);
       await confirm(`Delete the service account ${fullId} and its keys`, options.yes);
       await api.deleteServiceAccount({ projectId, serviceAccountId: fullId });
       note(`Deleted the service account ${fullId}.`);
@@ -91,13 +81,13 @@ export function addServiceAccounts(program: Command): void {
       .description("Creates an API key for a service account and prints it, only once. Requires a JWT of an admin.")
       .argument(...account)
       .argument("<name>", "what the key is for, 1-100 characters")
-      .option(...project)
+      .option(...projectOption)
       .option(...onceOption),
   ).action(async (id: string, name: string, _options, command: Command) => {
     const { json, ...options }: InProject & LimitOptions & OnceOptions = command.optsWithGlobals();
     const serviceAccountId = requireFullId(id);
     const limits = limitsOf(options, new Date());
-    const { api, projectId } = await inProject(options);
+    const { api, projectId } = await openProject(options);
     const ref = { projectId, serviceAccountId };
     const key = await api.createServiceAccountApiKey(ref, { name, ...limits }, onceOf(options));
     note(`Created the key ${key.id}. Save it now: it is not shown again.`);
@@ -109,11 +99,11 @@ export function addServiceAccounts(program: Command): void {
     .summary("list the keys of a service account")
     .description("Lists the API keys of a service account, oldest first, with their limits and last use.")
     .argument(...account)
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string, _options, command: Command) => {
       const { json, ...options }: InProject = command.optsWithGlobals();
       const serviceAccountId = requireFullId(id);
-      const { api, projectId } = await inProject(options);
+      const { api, projectId } = await openProject(options);
       const list = await api.listServiceAccountApiKeys({ projectId, serviceAccountId });
       if (json) return print(jsonText(list));
       if (list.length === 0) return note("The service account has no API keys.");
@@ -127,11 +117,11 @@ export function addServiceAccounts(program: Command): void {
     .argument(...account)
     .argument("<id>", "the full id of the key")
     .argument("<name>", "the new name, 1-100 characters")
-    .option(...project)
+    .option(...projectOption)
     .action(async (accountId: string, id: string, name: string, _options, command: Command) => {
       const { json, ...options }: InProject = command.optsWithGlobals();
       const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
-      const { api, projectId } = await inProject(options);
+      const { api, projectId } = await openProject(options);
       const renamed = await api.updateServiceAccountApiKey({ projectId, serviceAccountId }, fullId, { name });
       note(`Renamed the key ${renamed.id}.`);
       if (json) print(jsonText(renamed));
@@ -146,12 +136,12 @@ export function addServiceAccounts(program: Command): void {
     .argument(...account)
     .argument("<id>", "the full id of the key")
     .option(...overlapOption)
-    .option(...project)
+    .option(...projectOption)
     .action(async (accountId: string, id: string, _options, command: Command) => {
       const { json, ...options }: InProject & { overlap: string } = command.optsWithGlobals();
       const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
       const overlap_seconds = overlapSecondsOf(options.overlap);
-      const { api, projectId } = await inProject(options);
+      const { api, projectId } = await openProject(options);
       const rolled = await api.rollServiceAccountApiKey({ projectId, serviceAccountId }, fullId, { overlap_seconds });
       note(rolledNote(rolled.id, options.overlap));
       print(json ? jsonText(rolled) : rolled.key);
@@ -163,12 +153,12 @@ export function addServiceAccounts(program: Command): void {
     .description("Deletes an API key of a service account. The service rejects it from the next request on.")
     .argument(...account)
     .argument("<id>", "the full id of the key")
-    .option(...project)
+    .option(...projectOption)
     .option(...yes)
     .action(async (accountId: string, id: string, _options, command: Command) => {
       const options: InProject & { yes?: boolean } = command.optsWithGlobals();
       const [serviceAccountId, fullId] = [requireFullId(accountId), requireFullId(id)];
-      const { api, projectId } = await inProject(options);
+      const { api, projectId } = await openProject(options);
       await confirm(`Delete the key ${fullId}`, options.yes);
       await api.deleteServiceAccountApiKey({ projectId, serviceAccountId }, fullId);
       note(`Deleted the key ${fullId}.`);

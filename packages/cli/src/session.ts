@@ -10,6 +10,8 @@ export interface Session {
   token: string;
   /** The origin of the credential. */
   source: "SVC_API_KEY" | "svc login";
+  /** The project of commands without --project, id or name: SVC_PROJECT, or that of `svc projects use`. */
+  project?: string | undefined;
 }
 
 type Environment = Record<string, string | undefined>;
@@ -17,11 +19,12 @@ type Environment = Record<string, string | undefined>;
 /** @throws CommandError when no service is configured, or there is no credential for it */
 export function openSession(globals: Globals, config = readConfig(), env: Environment = process.env): Session {
   const baseUrl = baseUrlOf(globals, config, env);
+  const project = env.SVC_PROJECT?.trim() || config.projects?.[baseUrl];
   if (env.SVC_API_KEY?.trim()) {
-    return { baseUrl, token: checkToken(env.SVC_API_KEY, "SVC_API_KEY"), source: "SVC_API_KEY" };
+    return { baseUrl, project, token: checkToken(env.SVC_API_KEY, "SVC_API_KEY"), source: "SVC_API_KEY" };
   }
   const token = config.credentials[baseUrl];
-  if (token !== undefined) return { baseUrl, token, source: "svc login" };
+  if (token !== undefined) return { baseUrl, project, token, source: "svc login" };
   throw new CommandError(
     exitCodes.signedOut,
     `You are not signed in to ${baseUrl}.`,

@@ -2,13 +2,19 @@ import { randomUUID } from "node:crypto";
 import { Argument, type Command } from "commander";
 import type { Client, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
 import { webhookEventNames } from "../../client/src/values.ts";
-import { signedIn } from "./api.ts";
 import { CommandError, exitCodes, usageError } from "./exit-codes.ts";
-import { findProject, findWebhook, isUuid, noWebhookError } from "./find.ts";
-import type { Globals } from "./globals.ts";
+import { findWebhook, isUuid, noWebhookError } from "./find.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { jsonText, note, print } from "./terminal.ts";
-import { checkSecrets, readSecrets, type SecretOptions, secretOptions, secretsHelp } from "./webhook-secrets.ts";
+import {
+  checkSecrets,
+  readObject,
+  readSecrets,
+  type SecretOptions,
+  secretOptions,
+  secretsHelp,
+} from "./webhook-secrets.ts";
 
 const help = `
 Without --forward: the service sends test deliveries, with one attempt each, to the enabled webhooks of the project that receive
@@ -19,7 +25,7 @@ With --forward: this command sends the sample itself, signed like a test deliver
 
 Either way, the header X-Service-Test and data.test of the body are true, for receivers to tell it from an event.
 
-${secretsHelp} Without one, --forward signs with a new secret and shows it.
+${secretsHelp} Without one, --forward signs with that of this machine and shows it.
 
 Examples:
   $ svc trigger deploy.failed                                    # to the webhooks that receive deploy.failed
@@ -28,10 +34,10 @@ Examples:
 
 Exit code 1 if an attempt fails.`;
 
-interface Options extends SecretOptions, Globals {
-  project?: string;
+interface Options extends SecretOptions, InProject {
   webhook?: string;
   forward?: string;
+  data?: string;
 }
 
 export function addTrigger(program: Command): void {
@@ -42,14 +48,16 @@ export function addTrigger(program: Command): void {
       .description("Sends a sample event to the webhooks of a project, or straight to a URL, and shows the outcome."),
   )
     .addArgument(new Argument("<event>", "the event to simulate").choices(webhookEventNames))
-    .option("--project <id or name>", "default: your only project; with --forward: an id for the payload")
+    .option(projectOption[0], `${projectOption[1]}; with --forward: an id for the payload`)
     .option("--webhook <id>", "the webhook's id or a unique prefix of it; default: all that receive the event")
     .option("--forward <url>", "send the sample to this URL, without the service: https, or http on this machine")
+    .option("--data <path>", "with --forward: a file with the data of the event, a JSON object")
     .addHelpText("after", help)
     .action(async (event: WebhookEventName, _options, command: Command) => {
       const options: Options = command.optsWithGlobals();
       const secrets = checkSecrets(readSecrets(options));
       if (options.forward !== undefined) return forwardSample(event, options.forward, secrets, options);
+      if (options.data !== undefined) throw usageError("--data needs --forward: the service sends its own samples.");
       if (options.secret !== undefined || options.secretFile !== undefined) {
         throw usageError("A secret has no use without --forward: the service signs with that of each webhook.");
       }
@@ -58,8 +66,7 @@ export function addTrigger(program: Command): void {
 }
 
 async function sendTestDeliveries(event: WebhookEventName, options: Options): Promise<void> {
-  const api = await signedIn(options);
-  const projectId = await findProject(api, options.project);
+  const { api, projectId } = await openProject(options);
   const webhooks = await webhooksFor(api, projectId, event, options.webhook);
   const requested = [];
   for (const webhook of webhooks) {
@@ -77,7 +84,7 @@ async function webhooksFor(
 ): Promise<WebhookRef[]> {
   if (idOrPrefix !== undefined) return [{ projectId, webhookId: await findWebhook(api, projectId, idOrPrefix) }];
   const all = await api.listWebhooks(projectId);
-  if (all.length === 0) throw noWebhookError();
+  if (all.length === 0) throw noWebhookError(projectId);
   const chosen = all.filter(({ enabled, events }) => enabled && events.includes(event));
   if (chosen.length === 0) {
     const message = `No enabled webhook of the project receives ${event}.`;
@@ -97,18 +104,19 @@ async function forwardSample(
   secrets: string[],
   options: Options,
 ): Promise<void> {
-  const [{ forwardDelivery, forwardLines, readForwardUrl }, { generateSecret }, { sampleDelivery }] = await Promise.all(
-    [import("./listen/forward.ts"), import("./listen/signed-delivery.ts"), import("./listen/sample-delivery.ts")],
-  );
+  const [{ forwardDelivery, forwardLines, readForwardUrl }, { forwardSecret }, { sampleDelivery }] = await Promise.all([
+    import("./listen/forward.ts"),
+    import("./listen/forward-secret.ts"),
+    import("./listen/sample-delivery.ts"),
+  ]);
   const url = readForwardUrl(target);
   if (options.webhook !== undefined) throw usageError("Pass --forward or --webhook, not both.");
   const { project = randomUUID() } = options;
   if (!isUuid(project))
     throw usageError("With --forward, --project must be an id: names are known to the service only.");
-  const signing = secrets.length > 0 ? secrets : [generateSecret()];
-  if (secrets.length === 0)
-    note(`Signing secret, new for this run: ${signing[0]} (keep one with --secret or --secret-file)`);
-  const delivery = sampleDelivery(event, project.toLowerCase(), new Date());
+  const data = options.data === undefined ? undefined : readObject(options.data, "--data");
+  const signing = secrets.length > 0 ? secrets : [forwardSecret()];
+  const delivery = sampleDelivery(event, project.toLowerCase(), new Date(), data);
   const result = await forwardDelivery(delivery, { url, secrets: signing });
   print(
     options.json

@@ -6,6 +6,7 @@ import { jsonText, print, readStdin } from "./terminal.ts";
 import {
   collect,
   readBytes,
+  readObject,
   readText,
   requireSecrets,
   type SecretOptions,
@@ -109,30 +110,18 @@ function readHeaders({ headers: path, header = [], signature }: Options, headers
 
 function headersIn(text: string): [string, string][] {
   const headers = parseHeaders(text);
-  if (headers === undefined) throw notAnObject("--headers");
+  if (headers === undefined) throw usageError("The file of --headers is not a JSON object.");
   return headers;
 }
 
 function readDelivery(path: string): { headers: Map<string, string>; body: Buffer } {
-  const { headers, body, isBase64Encoded } = parseObject(readText(path), "--delivery") as Record<string, unknown>;
+  const { headers, body, isBase64Encoded } = readObject(path, "--delivery");
   if (typeof headers !== "object" || headers === null || typeof body !== "string") {
     throw usageError("The file of --delivery must contain headers and a text body.");
   }
   const named = entriesOf(headers).map(([name, value]): [string, string] => [name.toLowerCase(), value]);
   return { headers: new Map(named), body: Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8") };
 }
-
-function parseObject(text: string, option: string): object {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null) return value;
-  } catch {
-    // Not rethrown, because the message of a SyntaxError quotes the text, which may contain a credential.
-  }
-  throw notAnObject(option);
-}
-
-const notAnObject = (option: string) => usageError(`The file of ${option} is not a JSON object.`);
 
 function readTime(text: string | undefined): Date {
   const time = text === undefined ? new Date() : new Date(/^\d{10}$/.test(text) ? Number(text) * 1000 : text);

@@ -6,8 +6,8 @@ import { eachNewEvent } from "./follow-events.ts";
 import { jsonText, note, print } from "./terminal.ts";
 
 interface Wait {
-  /** Finds the id of the project: within the timeout, because it may call the API. */
-  findProject: () => Promise<string>;
+  /** Finds the project: within the timeout, because it may call the API. */
+  open: () => Promise<{ api: Client; projectId: string }>;
   deploymentId: string;
   /** The longest wait, as text, and the signal that ends it. The client has the same signal. */
   timeout: { text: string; signal: AbortSignal };
@@ -21,11 +21,12 @@ const FIRST_PAGE_SIZE = 10;
  * Waits until a deployment has ended, and prints the event that says so. Sets the exit code: 1 if it failed.
  * @throws CommandError with exit code 124 on a timeout
  */
-export async function waitForDeployment(api: Client, wait: Wait): Promise<void> {
+export async function waitForDeployment(wait: Wait): Promise<void> {
   const { deploymentId, timeout, json } = wait;
   let latest: DeploymentEvent | undefined;
   try {
-    for await (const event of eventsOf(api, await wait.findProject(), wait)) {
+    const { api, projectId } = await wait.open();
+    for await (const event of eventsOf(api, projectId, wait)) {
       // The event of an earlier attempt may arrive late.
       if (latest !== undefined && byTime(event, latest) < 0) continue;
       latest = event;

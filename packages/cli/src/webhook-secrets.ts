@@ -74,6 +74,18 @@ export function readText(path: string): string {
   return readBytes(path).toString("utf8");
 }
 
+/** Reads a file with a JSON object. @param option names the file in errors. @throws CommandError when it is none */
+export function readObject(path: string, option: string): Record<string, unknown> {
+  const text = readText(path);
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  } catch {
+    // Not rethrown, because the message of a SyntaxError quotes the text, which may contain a credential.
+  }
+  throw usageError(`The file of ${option} is not a JSON object.`);
+}
+
 /** @throws CommandError when the file cannot be read */
 export function readBytes(path: string): Buffer {
   try {

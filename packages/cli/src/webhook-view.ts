@@ -24,14 +24,22 @@ export function stateCell({ enabled, disabled_reason, suspended_at, health }: We
   return { text: `${health.state} since ${relativeTime(health.since, now)}`, style };
 }
 
-/** The effect of a state on deliveries, and the next step; absent where there is nothing to do. */
-const meaningByState: Partial<Record<WebhookHealth["state"], string>> = {
-  slow: "The receiver responds slowly: deliveries may wait for each other.",
-  failing: "Deliveries are retried by the schedule.",
-  probing: "Deliveries wait. One of them is sent as a probe, and after a success all others, oldest first.",
-  disabled:
-    "Deliveries are held, and not sent by themselves later. Enable the webhook, then: svc deliveries recover --since 24h",
-};
+/** The effect of a state on deliveries, and the next step; undefined where there is nothing to do. */
+function meaningOf({ id, project_id, suspended_at, health: { state } }: Webhook): string | undefined {
+  if (suspended_at !== undefined) return "Deliveries are held. Contact the operator of the platform.";
+  switch (state) {
+    case "slow":
+      return "The receiver responds slowly: deliveries may wait for each other.";
+    case "failing":
+      return "Deliveries are retried by the schedule.";
+    case "probing":
+      return "Deliveries wait. One of them is sent as a probe, and after a success all others, oldest first.";
+    case "disabled":
+      return `Deliveries are held, and not sent by themselves later. Enable the webhook and send them: svc webhooks update ${id} --enable --project ${project_id} && svc deliveries recover --since 24h --webhook ${id} --project ${project_id}`;
+    default:
+      return undefined;
+  }
+}
 
 /** Formats a webhook with its health. */
 export function webhookPage(webhook: Webhook, now = new Date()): string {
@@ -39,15 +47,13 @@ export function webhookPage(webhook: Webhook, now = new Date()): string {
   const { state, since, last_success_at, last_error, next_probe_at } = health;
   const timed = (at: string) => `${at} (${relativeTime(at, now)})`;
   const isFailing = state === "failing" || state === "probing";
-  const meaning =
-    suspended_at === undefined ? meaningByState[state] : "Deliveries are held. Contact the operator of the platform.";
   return facts([
     ["id", id],
     ["project", project_id],
     ["url", url],
     ["events", events.join(" ")],
     ["state", stateCell(webhook, now)],
-    ["", meaning],
+    ["", meaningOf(webhook)],
     ["failing", isFailing && since !== null ? timed(since) : undefined],
     ["disabled", disabled_at === null ? undefined : timed(disabled_at)],
     ["suspended", suspended_at === undefined ? undefined : timed(suspended_at)],

@@ -1,58 +1,32 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Client, StatsWindow, Webhook, WebhookEventName, WebhookRef } from "../../client/src/client.ts";
 import { statsWindows, webhookEventNames } from "../../client/src/values.ts";
-import { signedIn } from "./api.ts";
 import { certify } from "./certify.ts";
 import { usageError } from "./exit-codes.ts";
-import { findProject, findWebhook, requireFullId } from "./find.ts";
+import { creation, findWebhook, requireFullId } from "./find.ts";
 import type { Globals } from "./globals.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
+import { overlapNote, overlapOption, overlapSecondsOf } from "./key-options.ts";
+import { namesOption } from "./names-option.ts";
 import { awaitOutcome } from "./outcome.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
 import { stateCell, statsPage, webhookPage } from "./webhook-view.ts";
 
-const project = ["--project <id or name>", "default: your only project"] as const;
-
-const eventsOption = () =>
-  new Option("--events <names...>", "the events to receive; separated by spaces or commas, or repeated")
-    .choices(webhookEventNames)
-    .argParser(collectEvents(webhookEventNames));
-
-/**
- * Returns a parser that accepts `--events a b`, `--events a,b` and `--events a --events b`. It throws InvalidArgumentError for
- * other events.
- */
-export function collectEvents<Name extends string>(
-  valid: readonly Name[],
-): (text: string, previous?: Name[]) => Name[] {
-  const eventName = (text: string): Name => {
-    const name = valid.find((known) => known === text);
-    if (name !== undefined) return name;
-    const isUrl = text.includes("://");
-    throw new InvalidArgumentError(isUrl ? "Pass the URL before --events." : `Valid events: ${valid.join(", ")}.`);
-  };
-  return (text, previous = []) => [...new Set([...previous, ...text.split(",").map((name) => eventName(name.trim()))])];
-}
-
-const MAX_OVERLAP_SECONDS = 7 * 24 * 3600;
+const eventsOption = () => namesOption("--events <names...>", "the events to receive", webhookEventNames);
 
 const webhookId = [
   "[id]",
   "the webhook's id or a unique prefix of it; default: the only webhook of the project",
 ] as const;
 
-interface InProject extends Globals {
-  project?: string;
-}
-
 /** Finds a webhook, and creates a client to call it with. */
 async function findWebhookOf(
   options: InProject,
   id: string | undefined,
 ): Promise<{ api: Client; webhook: WebhookRef }> {
-  const api = await signedIn(options);
-  const projectId = await findProject(api, options.project);
+  const { api, projectId } = await openProject(options);
   return { api, webhook: { projectId, webhookId: await findWebhook(api, projectId, id) } };
 }
 
@@ -68,7 +42,7 @@ export function addWebhooks(program: Command): void {
     .description("Creates a webhook and prints its signing secret, only once.")
     .argument("<url>", "https://…; a local service also accepts http://127.0.0.1")
     .addOption(eventsOption().makeOptionMandatory())
-    .option(...project)
+    .option(...projectOption)
     .option(...onceOption)
     .addHelpText(
       "after",
@@ -76,27 +50,25 @@ export function addWebhooks(program: Command): void {
     )
     .action(async (url: string, _options, command: Command) => {
       const { json, ...options }: InProject & OnceOptions & { events: WebhookEventName[] } = command.optsWithGlobals();
-      const api = await signedIn(options);
-      const projectId = await findProject(api, options.project);
+      const { api, projectId } = await openProject(options);
       const created = await api.createWebhook(projectId, { url, events: options.events }, onceOf(options));
-      note(
-        `Created the webhook ${created.id}. Save its secret now: it is not shown again. Test it with: svc webhooks test ${created.id}`,
-      );
+      note(`Created the webhook ${created.id}. Save its secret now: it is not shown again.`);
       print(json ? jsonText(created) : created.secret);
+      const steps = ["test", "certify"].map((step) => `  svc webhooks ${step} ${created.id} --project ${projectId}`);
+      note(["Then, before the first deployment:", ...steps].join("\n"));
     });
 
   webhooks
     .command("list")
     .summary("list the webhooks of a project")
     .description("Lists the webhooks of a project, oldest first.")
-    .option(...project)
+    .option(...projectOption)
     .action(async (_options, command: Command) => {
       const { json, ...options }: InProject = command.optsWithGlobals();
-      const api = await signedIn(options);
-      const list = await api.listWebhooks(await findProject(api, options.project));
+      const { api, projectId } = await openProject(options);
+      const list = await api.listWebhooks(projectId);
       if (json) return print(jsonText(list));
-      if (list.length === 0)
-        return note("The project has no webhooks. Create one: svc webhooks create <url> --events …");
+      if (list.length === 0) return note(`The project has no webhooks. Create one: ${creation(projectId)}`);
       const rows = list.map((webhook) => [
         webhook.id,
         webhook.url,
@@ -114,7 +86,7 @@ export function addWebhooks(program: Command): void {
       "Shows a webhook, whether its deliveries succeed, and if not, why and what happens next. Does not show its secret.",
     )
     .argument(...webhookId)
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, id);
@@ -127,7 +99,7 @@ export function addWebhooks(program: Command): void {
     .description("Shows attempts, success rate and response times of a webhook over time, by event and by error.")
     .argument(...webhookId)
     .addOption(new Option("--window <window>", "the time until now").choices(statsWindows).default("24h"))
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject & { window: StatsWindow } = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, id);
@@ -144,7 +116,7 @@ export function addWebhooks(program: Command): void {
     .addOption(eventsOption())
     .option("--enable", "resume sending")
     .option("--disable", "stop sending; new events are held")
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject & { url?: string; events?: WebhookEventName[]; enable?: boolean; disable?: boolean } =
         command.optsWithGlobals();
@@ -167,7 +139,7 @@ export function addWebhooks(program: Command): void {
     .description("Deletes a webhook and its delivery log, and cancels its pending deliveries.")
     .argument("<id>", "the full id of the webhook")
     .option("-y, --yes", "do not ask for confirmation")
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string, _options, command: Command) => {
       const options: InProject & { yes?: boolean } = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, requireFullId(id));
@@ -178,31 +150,24 @@ export function addWebhooks(program: Command): void {
 
   webhooks
     .command("rotate")
-    .summary("create a new signing secret; the old one stays valid during the overlap")
+    .summary("create a new signing secret; the previous one stays valid during the overlap")
     .description(
       "Creates a new signing secret and prints it, only once. Deliveries are signed with both secrets during the overlap.",
     )
     .argument(...webhookId)
-    .option("--overlap <seconds>", "how long the old secret stays valid, 0 to 604800 (a week)", "86400")
+    .option(...overlapOption)
     .option("-y, --yes", "do not ask for confirmation (asked only for an overlap of 0)")
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
       const { json, ...options }: InProject & { overlap: string; yes?: boolean } = command.optsWithGlobals();
-      const overlapSeconds = /^\d{1,6}$/.test(options.overlap) ? Number(options.overlap) : Number.NaN;
-      if (!(overlapSeconds <= MAX_OVERLAP_SECONDS)) {
-        throw usageError(`--overlap must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}.`);
-      }
+      const overlap_seconds = overlapSecondsOf(options.overlap);
       const { api, webhook } = await findWebhookOf(options, id);
-      if (overlapSeconds === 0) {
-        await confirm(`Invalidate all old secrets of the webhook ${webhook.webhookId}`, options.yes);
+      if (overlap_seconds === 0) {
+        await confirm(`Invalidate all previous secrets of the webhook ${webhook.webhookId}`, options.yes);
       }
-      const rotated = await api.rotateWebhookSecret(webhook, { overlap_seconds: overlapSeconds });
+      const rotated = await api.rotateWebhookSecret(webhook, { overlap_seconds });
       note(`Created a new secret for the webhook ${webhook.webhookId}. Save it now: it is not shown again.`);
-      note(
-        overlapSeconds === 0
-          ? "All old secrets are invalid now."
-          : `The old secret stays valid for ${overlapSeconds} s.`,
-      );
+      note(overlapNote(options.overlap));
       print(json ? jsonText(rotated) : rotated.secret);
     });
 
@@ -215,7 +180,7 @@ export function addWebhooks(program: Command): void {
     .argument(...webhookId)
     .addOption(new Option("--event <name>", "default: the first event that it receives").choices(webhookEventNames))
     .option("--no-wait", "do not wait for the outcome")
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject & { event?: WebhookEventName; wait: boolean } = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, id);
@@ -231,7 +196,7 @@ export function addWebhooks(program: Command): void {
       "Sends six marked requests to the receiver and shows which checks it passed: valid, repeated and unusual deliveries, and requests with a forged signature, a stale timestamp and a cut body. Works on a disabled webhook too. Exit code 1 if a check fails.",
     )
     .argument(...webhookId)
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string | undefined, _options, command: Command) => {
       const options: InProject = command.optsWithGlobals();
       const { api, webhook } = await findWebhookOf(options, id);

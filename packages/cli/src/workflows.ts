@@ -1,34 +1,15 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
 import type { Client, TrustedWorkflow, WorkflowPermission } from "../../client/src/client.ts";
 import { workflowPermissions } from "../../client/src/values.ts";
-import { signedIn } from "./api.ts";
-import { findProject, requireFullId } from "./find.ts";
-import type { Globals } from "./globals.ts";
+import { requireFullId } from "./find.ts";
 import { type OnceOptions, onceOf, onceOption } from "./idempotency.ts";
+import { type InProject, openProject, projectOption } from "./in-project.ts";
+import { namesOption } from "./names-option.ts";
 import { relativeTime, table } from "./table.ts";
 import { confirm, jsonText, note, print } from "./terminal.ts";
 
-const project = ["--project <id or name>", "default: your only project"] as const;
-
-/** Accepts `--permission a b`, `--permission a,b` and the option several times. */
 const permissionOption = () =>
-  new Option("--permission <names...>", "what the workflow may do in the project")
-    .choices(workflowPermissions)
-    .argParser((text, previous: WorkflowPermission[] | undefined) => [
-      ...(previous ?? []),
-      ...text.split(",").map(permissionNamed),
-    ])
-    .makeOptionMandatory();
-
-function permissionNamed(text: string): WorkflowPermission {
-  const name = workflowPermissions.find((known) => known === text);
-  if (name === undefined) throw new InvalidArgumentError(`Valid permissions: ${workflowPermissions.join(", ")}.`);
-  return name;
-}
-
-interface InProject extends Globals {
-  project?: string;
-}
+  namesOption("--permission <names...>", "what the workflow may do in the project", workflowPermissions);
 
 interface TrustOptions extends InProject, OnceOptions {
   issuer: string;
@@ -72,63 +53,58 @@ export function addWorkflows(program: Command): void {
     .option("--file <file@ref>", "only for this workflow file, as read from this ref")
     .option("--event <name>", "only if this started the workflow, such as push; default: anything")
     .option("--owner-id <id>", "only while the repository has the owner with this numeric id")
-    .option("--name <name>", "what the trust is for, 1-100 characters")
-    .addOption(permissionOption())
-    .option(...project)
+    .option("--name <name>", "what the workflow does, 1-100 characters")
+    .addOption(permissionOption().makeOptionMandatory())
+    .option(...projectOption)
     .option(...onceOption)
     .addHelpText("after", trustHelp)
     .action(async (repositoryId: string, _options, command: Command) => {
       const { json, ...options }: TrustOptions = command.optsWithGlobals();
-      const api = await signedIn(options);
-      const trust = await api.createTrustedWorkflow(
-        await findProject(api, options.project),
-        bodyOf(repositoryId, options),
-        onceOf(options),
-      );
+      const { api, projectId } = await openProject(options);
+      const trusted = await api.createTrustedWorkflow(projectId, bodyOf(repositoryId, options), onceOf(options));
       note(
-        `Trusted the workflow. Its jobs send their OIDC token in "Authorization: Bearer". End it with: svc workflows untrust ${trust.id}`,
+        `Trusted the workflow. Its jobs send their OIDC token in "Authorization: Bearer". To undo it: svc workflows untrust ${trusted.id} --project ${projectId}`,
       );
-      print(json ? jsonText(trust) : trust.id);
+      print(json ? jsonText(trusted) : trusted.id);
     });
 
   workflows
     .command("list")
     .summary("list the trusted workflows of a project")
     .description("Lists the workflows that a project trusts, oldest first.")
-    .option(...project)
+    .option(...projectOption)
     .action(async (_options, command: Command) => {
       const { json, ...options }: InProject = command.optsWithGlobals();
-      const api = await signedIn(options);
-      const list = await api.listTrustedWorkflows(await findProject(api, options.project));
+      const { api, projectId } = await openProject(options);
+      const list = await api.listTrustedWorkflows(projectId);
       if (json) return print(jsonText(list));
       if (list.length === 0)
         return note("The project trusts no workflows. Add one: svc workflows trust <repository-id> --permission …");
-      const rows = list.map((trust) => [
-        trust.id,
-        trust.name ?? "",
-        `${trust.issuer} ${trust.repository_id}`,
-        conditionsOf(trust),
-        trust.permissions.join(" "),
-        relativeTime(trust.created_at),
+      const rows = list.map((workflow) => [
+        workflow.id,
+        workflow.name ?? "",
+        `${workflow.issuer} ${workflow.repository_id}`,
+        conditionsOf(workflow),
+        workflow.permissions.join(" "),
+        relativeTime(workflow.created_at),
       ]);
       print(table(["id", "name", "repository", "only", "permissions", "created"], rows));
     });
 
   workflows
     .command("untrust")
-    .summary("end a trust, effective immediately")
-    .description("Ends a trust. The service rejects the workflow from its next request on.")
-    .argument("<id>", "the full id of the trust")
+    .summary("stop trusting a workflow, effective immediately")
+    .description("Deletes a trusted workflow. The service rejects it from its next request on.")
+    .argument("<id>", "the full id of the trusted workflow")
     .option("-y, --yes", "do not ask for confirmation")
-    .option(...project)
+    .option(...projectOption)
     .action(async (id: string, _options, command: Command) => {
       const options: InProject & { yes?: boolean } = command.optsWithGlobals();
-      const api = await signedIn(options);
       const fullId = requireFullId(id);
-      const projectId = await findProject(api, options.project);
-      await confirm(`End the trust ${fullId}`, options.yes);
+      const { api, projectId } = await openProject(options);
+      await confirm(`Delete the trusted workflow ${fullId}`, options.yes);
       await api.deleteTrustedWorkflow(projectId, fullId);
-      note(`Ended the trust ${fullId}.`);
+      note(`Deleted the trusted workflow ${fullId}.`);
     });
 }
 
@@ -148,8 +124,8 @@ function bodyOf(repository_id: string, options: TrustOptions): Parameters<Client
 }
 
 /** `refs/heads/main, environment prod`; `any ref` without a condition. */
-function conditionsOf(trust: TrustedWorkflow): string {
-  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = trust;
+function conditionsOf(workflow: TrustedWorkflow): string {
+  const { ref, environment, job_workflow_ref: file, event_name: event, repository_owner_id: owner } = workflow;
   const conditions = [
     ref,
     environment === null ? null : `environment ${environment}`,

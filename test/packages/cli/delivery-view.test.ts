@@ -39,13 +39,13 @@ test.each([
 ])("an attempt with a request count of %i is shown as %s, in a line and on a page", (request_count, shown) => {
   const last = { ...attempt, request_count };
   const delivery = deliveryWith([last]);
-  const parts = [deliveryLine(delivery, last), deliveryPage(delivery)].map((text) => text.split(/ {2,}|\n/));
+  const parts = [deliveryLine(delivery, last), deliveryPage(delivery, "p-1")].map((text) => text.split(/ {2,}|\n/));
   for (const part of parts) expect(part).toContain(shown);
 });
 
 test.each(["response_excerpt", "hint"] as const)("%s can add neither a line nor a style to the page", (field) => {
   // print keeps line breaks and the styles of the program, so they must be escaped here.
-  const page = deliveryPage(deliveryWith([{ ...attempt, [field]: "no\n\u001b[32m✔ 2  forged" }]));
+  const page = deliveryPage(deliveryWith([{ ...attempt, [field]: "no\n\u001b[32m✔ 2  forged" }]), "p-1");
   expect(page).toContain("no\\u000a\\u001b[32m✔ 2  forged");
 });
 
@@ -59,7 +59,7 @@ test("a line shows the start of a response, escaped and shortened, and a page sh
   expect(line("x".repeat(200))).toContain(`response: ${"x".repeat(200)}`);
   expect(line("x".repeat(201)).split("\n")[2]).toBe(`           response: ${"x".repeat(199)}…`);
   const long = { ...failed, response_excerpt: "x".repeat(1000) };
-  expect(deliveryPage(deliveryWith([long]))).toContain(`response: ${"x".repeat(1000)}\n`);
+  expect(deliveryPage(deliveryWith([long]), "p-1")).toContain(`response: ${"x".repeat(1000)}\n`);
 });
 
 describe("what a delivery waits for", () => {
@@ -88,9 +88,9 @@ describe("what a delivery waits for", () => {
     const parked = waiting({ waiting_for: "recovery" });
     expect(deliveryTable([parked])).toContain("receiver down, probe ");
     expect(deliveryLine(parked, undefined, now)).toContain("attempt 0  receiver down, probe in 40 s");
-    expect(deliveryPage(parked)).toMatch(/^waits +The webhook fails\./m);
+    expect(deliveryPage(parked, "p-1")).toMatch(/^waits +The webhook fails\./m);
     const held = waiting({ waiting_for: "suspended", status: "held", next_attempt_at: null });
-    expect(deliveryPage(held)).toMatch(/^waits +Held: .* svc deliveries recover/m);
+    expect(deliveryPage(held, "p-1")).toMatch(/^waits +Held: .* svc deliveries recover/m);
   });
 
   test("is not in the line of a new delivery, whose first attempt is about to be made", () => {

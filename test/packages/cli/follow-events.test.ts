@@ -87,8 +87,8 @@ test("yields an event once that the feed returns again", async () => {
 
 async function waited(steps: Step[], listed: DeploymentEvent[] = []): Promise<void> {
   const timeout = { text: "20m", signal };
-  const wait = { findProject: async () => "p-1", deploymentId: "d-1", timeout, json: true };
-  await waitForDeployment(stubOf(steps, listed), wait);
+  const open = async () => ({ api: stubOf(steps, listed), projectId: "p-1" });
+  await waitForDeployment({ open, deploymentId: "d-1", timeout, json: true });
 }
 
 test("a wait is not ended by an earlier event that arrives late", async () => {

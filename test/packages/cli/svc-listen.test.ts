@@ -200,7 +200,7 @@ test("listens on the loopback address only, and reports a port that is in use", 
   });
 });
 
-test("--forward shows a new signing secret, which verifies what it sends, and stops on SIGINT", async () => {
+test("--forward shows the signing secret of this machine, which verifies what it sends, and stops on SIGINT", async () => {
   receiver.respondWith(200);
   const listener = startSvc(["listen", "--project", projectId, "--forward", receiver.url], {
     env: signedIn,
@@ -208,7 +208,7 @@ test("--forward shows a new signing secret, which verifies what it sends, and st
   });
   running.push(listener);
   await eventually(() => expect(listener.stderr()).toContain(`forwarding to ${receiver.url}`));
-  const secret = /Signing secret, new for this run: (whsec_[0-9a-f]{64}) /.exec(listener.stderr())?.[1] ?? "";
+  const secret = /Signing secret of this machine: (whsec_[0-9a-f]{64}) /.exec(listener.stderr())?.[1] ?? "";
   const event = eventOf(projectId);
   await publish(event);
   const isForwarded = ({ body }: Received) => body.includes(String(event.deployment_id));
@@ -283,7 +283,15 @@ describe("svc trigger", () => {
     expect(headers).toHaveProperty("x-service-test", "true");
     const down = ["trigger", "deploy.failed", "--json", "--forward", `http://127.0.0.1:${await freePort()}/`];
     const failed = await svcHere(down, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
-    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("Signing secret, new for this run") });
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining("Signing secret of this machine") });
     expect(JSON.parse(failed.stdout)).toMatchObject({ forwarded: { error_code: "connection_refused" } });
+    const again = await svcHere(down, { env: { XDG_CONFIG_HOME: folder }, showsSecret: "stderr" });
+    expect(again.stderr).toBe(failed.stderr);
+    const data = join(folder, "data.json");
+    writeFileSync(data, '{"reason":"out of memory"}');
+    await svcHere([...args, "--secret", secret, "--data", data], { env: { XDG_CONFIG_HOME: folder } });
+    expect(JSON.parse(receiver.received.at(-1)?.body ?? "")).toMatchObject({
+      data: { reason: "out of memory", test: true },
+    });
   });
 });

@@ -3,10 +3,9 @@ import { eventNames } from "../../../functions/deployments/deployment-event.ts";
 import { webhookEventNames } from "../../../functions/deployments/webhook-event.ts";
 import { permissions } from "../../../functions/manifest/permissions.ts";
 import { readSince } from "../../../packages/cli/src/deliveries.ts";
-import { readDuration } from "../../../packages/cli/src/deployments.ts";
+import { readTimeout } from "../../../packages/cli/src/deployments.ts";
+import { namesOption } from "../../../packages/cli/src/names-option.ts";
 import { createProgram } from "../../../packages/cli/src/program.ts";
-import { collectEvents } from "../../../packages/cli/src/webhooks.ts";
-import type { WebhookEventName } from "../../../packages/client/src/client.ts";
 
 /* Default values of options, and the values that they accept. */
 
@@ -31,7 +30,7 @@ test("options have these defaults and choices", () => {
     ["webhooks create --events", undefined, events],
     ["webhooks stats --window", "24h", ["24h", "7d"]],
     ["webhooks update --events", undefined, events],
-    ["webhooks rotate --overlap", "86400", undefined],
+    ["webhooks rotate --overlap", "1d", undefined],
     ["webhooks test --event", undefined, events],
     ["deliveries list --status", undefined, ["pending", "succeeded", "failed", "held", "cancelled"]],
     ["deliveries list --event", undefined, events],
@@ -93,6 +92,9 @@ test.each(["yesterday", "5", "-5min", "1.5h", "2026-11-20", "2026-11-20T08:00:00
   },
 );
 
+const parse = (text: string, previous: unknown): unknown =>
+  namesOption("--events <names...>", "", webhookEventNames).parseArg?.(text, previous);
+
 test.each([
   [
     ["deploy.started", "deploy.failed"],
@@ -104,25 +106,16 @@ test.each([
     ["deploy.started", "deploy.failed", "deploy.succeeded"],
   ],
   [["deploy.failed", "deploy.failed,deploy.failed"], ["deploy.failed"]],
-])("collectEvents of %j is %j", (values, events) => {
-  const collect = collectEvents(webhookEventNames);
-  expect(values.reduce<WebhookEventName[] | undefined>((names, text) => collect(text, names), undefined)).toEqual(
-    events,
-  );
+])("an option for names converts %j to %j", (values, events) => {
+  expect(values.reduce<unknown>((names, text) => parse(text, names), undefined)).toEqual(events);
 });
 
 test.each([
-  [
-    "deploy.paused",
-    "Valid events: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
-  ],
-  [
-    "deploy.failed,",
-    "Valid events: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled.",
-  ],
-  ["https://example.com/", "Pass the URL before --events."],
-])("collectEvents rejects %s", (text, message) => {
-  expect(() => collectEvents(webhookEventNames)(text)).toThrow(message);
+  ["deploy.paused", "Valid: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled."],
+  ["deploy.failed,", "Valid: deploy.started, deploy.succeeded, deploy.failed, webhook.failing, webhook.disabled."],
+  ["https://example.com/", "Pass the URL before this option."],
+])("an option for names rejects %s", (text, message) => {
+  expect(() => parse(text, undefined)).toThrow(message);
 });
 
 test.each([
@@ -137,8 +130,8 @@ test.each([
   ["-1m", undefined],
   ["1.5h", undefined],
   ["soon", undefined],
-])("readDuration converts %s to %s seconds", (text, seconds) => {
-  expect(readDuration(text)).toBe(seconds);
+])("readTimeout converts %s to %s seconds", (text, seconds) => {
+  expect(readTimeout(text)).toBe(seconds);
 });
 
 const secret = `whsec_${"0".repeat(64)}`;
@@ -149,6 +142,8 @@ test.each<[string[], string]>([
   [["listen", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],
   [["listen", "--port", "0", "--forward", "http://127.0.0.1/"], "leave out --port"],
   [["listen", "--port", "0", "--events", "deploy.failed"], "leave out --port"],
+  [["trigger", "deploy.failed", "--data", "data.json"], "--data needs --forward"],
+  [["apply", "-f", "webhooks.yml", "--exit-code"], "--exit-code needs --dry-run."],
   [["trigger", "deploy.failed", "--secret", secret], "A secret has no use without --forward"],
   [["trigger", "deploy.failed", "--forward", "http://10.0.0.1/"], "--forward must start with https://"],
   [["trigger", "deploy.failed", "--forward", "http://127.0.0.1/", "--webhook", "0193"], "Pass --forward or --webhook"],
@@ -163,4 +158,17 @@ test.each<[string[], string]>([
     .catch((error: unknown) => error);
   delete process.env.SVC_API_KEY;
   expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(message) });
+});
+
+test("the help marks exactly the required options", () => {
+  const marked = allCommands(createProgram()).flatMap(([path, command]) =>
+    [...command.helpInformation().matchAll(/(--[a-z-]+)[^-\n]*?\s+required; /g)].map(([, name]) => `${path} ${name}`),
+  );
+  expect(marked).toEqual([
+    "service-accounts create --role",
+    "webhooks create --events",
+    "apply --file",
+    "deliveries recover --since",
+    "workflows trust --permission",
+  ]);
 });

@@ -15,7 +15,7 @@ const webhook = z.strictObject({
 
 const webhooksFile = z.strictObject({
   /** Id or name. */
-  project: z.string().min(1).optional(),
+  project: z.string().min(1, "must not be empty").optional(),
   webhooks: z.array(webhook),
 });
 
@@ -28,7 +28,7 @@ export type WebhooksFile = z.output<typeof webhooksFile>;
  * @throws CommandError when it is not valid, has a field that is not known, or has a URL twice
  */
 export function parseWebhooksFile(text: string): WebhooksFile {
-  const { success, data, error } = webhooksFile.safeParse(readYaml(text));
+  const { success, data, error } = webhooksFile.safeParse(readYaml(text), { error: messageOf });
   if (!success) {
     const lines = error.issues.map(({ path, message }) => `  ${path.join(".") || "the file"}: ${message}`);
     throw usageError(`The file of webhooks is not valid.\n${lines.join("\n")}`, "Show its format: svc apply --help");
@@ -39,6 +39,14 @@ export function parseWebhooksFile(text: string): WebhooksFile {
     throw usageError(`The file has the URL ${repeated.url} twice.`, "Declare all of its events in one entry.");
   return data;
 }
+
+/** The words for a person; undefined = those of the schema. */
+function messageOf({ code, expected, keys }: z.core.$ZodRawIssue): string | undefined {
+  if (code === "unrecognized_keys") return `has no field ${Object.values(keys ?? {}).join(", ")}`;
+  return code === "invalid_type" ? `must be ${kinds[String(expected)] ?? expected}` : undefined;
+}
+
+const kinds: Partial<Record<string, string>> = { array: "a list", object: "a map of fields", string: "a text" };
 
 function readYaml(text: string): unknown {
   try {

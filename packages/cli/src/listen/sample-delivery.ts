@@ -21,14 +21,22 @@ function aboutWebhook(now: Date): object {
   };
 }
 
-/** Creates a test delivery of a sample event, with a new id that begins with its time. */
-export function sampleDelivery(event: WebhookEventName, projectId: string, now: Date): LocalDelivery {
+/**
+ * Creates a test delivery of a sample event, with a new id that begins with its time.
+ * @param data of the event; absent = that of the service's sample
+ */
+export function sampleDelivery(
+  event: WebhookEventName,
+  projectId: string,
+  now: Date,
+  data: object = sampleData[event](now),
+): LocalDelivery {
   const payload = {
     event,
     project_id: projectId,
     deployment_id: event.startsWith("deploy.") ? randomUUID() : null,
     timestamp: now.toISOString(),
-    data: { ...sampleData[event](now), test: true },
+    data: { ...data, test: true },
   };
   return { id: newDeliveryId(now), event, test: true, body: Buffer.from(JSON.stringify(payload)) };
 }

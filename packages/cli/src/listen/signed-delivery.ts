@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import {
   type Scheme,
   serviceSignature,
@@ -6,7 +6,7 @@ import {
   standardWebhooks,
 } from "../../../client/src/verify/signature-schemes.ts";
 
-/* Deliveries as the service sends them, for receivers that the service cannot reach. Pure, except for `generateSecret`. */
+/* Deliveries as the service sends them, for receivers that the service cannot reach. Pure. */
 
 export interface LocalDelivery {
   id: string;
@@ -15,9 +15,6 @@ export interface LocalDelivery {
   test?: boolean;
   body: Buffer;
 }
-
-/** Creates a secret as the service does. */
-export const generateSecret = (): string => `whsec_${randomBytes(32).toString("hex")}`;
 
 /**
  * Returns the id of the delivery of an event to a receiver on this machine. The same event has the same id in every run, so

@@ -35,7 +35,7 @@ export async function serve(globals: Globals, session: Session, { isReadOnly }: 
   const probe = await connect(globals, session, { maxRetries: 0, signal: AbortSignal.timeout(MAX_START_MS) });
   const { tools: offered, leftOut } = offeredTools(tools, { isReadOnly, permissions: await permissionsOf(probe) });
   for (const line of leftOut) note(`Not offered: ${line}.`);
-  serveStdio(() => createServer(api, offered, leftOut), {
+  serveStdio(() => createServer(api, session, offered, leftOut), {
     transport: new StdioServerTransport(lines),
     onerror: ({ message }) => note(message),
   });
@@ -61,7 +61,7 @@ async function permissionsOf(api: Client): Promise<string[] | null> {
   }
 }
 
-function createServer(api: Client, offered: Tool[], leftOut: string[]): McpServer {
+function createServer(api: Client, { project }: Session, offered: Tool[], leftOut: string[]): McpServer {
   const limits = leftOut.length === 0 ? "" : `\nThese tools are not offered:\n${leftOut.join("\n")}`;
   const server = new McpServer(
     { name: "svc", title: "Deployment webhooks", version: packageVersion() },
@@ -71,10 +71,16 @@ function createServer(api: Client, offered: Tool[], leftOut: string[]): McpServe
   for (const tool of offered) {
     const { name, title, description, annotations, input, output } = tool;
     const config = { title, description, annotations, inputSchema: input, outputSchema: output };
-    server.registerTool(name, config, (args) => callTool(tool, api, args, isOffered));
+    server.registerTool(name, config, (args) => callTool(tool, api, withDefault(args, project), isOffered));
   }
   return server;
 }
+
+/** Adds the user's default project. Tools that take none ignore it. */
+const withDefault = (args: unknown, project: string | undefined): unknown => ({
+  ...(project !== undefined && { project }),
+  ...Object(args),
+});
 
 /** Returns an error as a result of the tool, so that the assistant can act on it; a protocol error would hide the text. */
 async function callTool({ run }: Tool, api: Client, args: unknown, isOffered: IsOffered) {
@@ -100,8 +106,12 @@ function errorText(error: unknown): string {
 
 const withoutProjectsRead = "If projects:read is missing, pass the id of the project as the argument project.";
 
-/** The lines after the first one are lists of names and URLs, which others wrote. */
+/** Without commands of a shell. The lines after the first one are lists of names and URLs, which others wrote. */
 function adviceText({ advice = "" }: CommandError): string {
   const [first = "", ...list] = advice.split("\n");
-  return list.length === 0 ? first : `${first}\n${untrustedText("The list", list.join("\n"))}`;
+  const isForShell = /\bsvc |--\w/.test(first);
+  if (list.length === 0) return isForShell ? "" : first;
+  const choices = list.map((line) => line.replace("svc projects use ", "").replace(" # ", " "));
+  const what = isForShell ? "Pass the id of one as an argument." : first;
+  return `${what}\n${untrustedText("The list", choices.join("\n"))}`;
 }

@@ -148,7 +148,7 @@ export const tools: Tool[] = [
     }),
     output: z.object({ deliveries: z.array(deliveryRecord) }),
     run: async (api, { project, webhook_id, status, limit }) => {
-      const scope = await findScope(api, { project, webhook: webhook_id });
+      const scope = await findScope(api, await findProject(api, project), webhook_id);
       return { structured: { deliveries: await newestDeliveries(api, scope, { ...(status && { status }), limit }) } };
     },
   }),
@@ -365,7 +365,11 @@ const deliveryOf = async (api: Client, project: string | undefined, id: string) 
 
 /** @throws CommandError when the project has no failed delivery */
 async function newestFailedId(api: Client, project: string | undefined): Promise<string> {
-  const [delivery] = await newestDeliveries(api, await findScope(api, { project }), { status: "failed", limit: 1 });
+  const [delivery] = await newestDeliveries(
+    api,
+    { projectId: await findProject(api, project) },
+    { status: "failed", limit: 1 },
+  );
   if (delivery) return delivery.id;
   const advice = "Deliveries that are still being retried are pending: call list_deliveries, then pass a delivery_id.";
   throw new CommandError(exitCodes.notFound, "The project has no failed deliveries.", advice);

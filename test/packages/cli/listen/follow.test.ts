@@ -7,7 +7,7 @@ import { parseDeploymentEvent, parseJsonExactly } from "../../../../functions/de
 import { follow } from "../../../../packages/cli/src/listen/follow.ts";
 import type { Destination } from "../../../../packages/cli/src/listen/forward.ts";
 import { forwardDelivery, readForwardUrl } from "../../../../packages/cli/src/listen/forward.ts";
-import { generateSecret } from "../../../../packages/cli/src/listen/signed-delivery.ts";
+import { generateSecret } from "../../../../packages/cli/src/listen/forward-secret.ts";
 import { type Client, createClient } from "../../../../packages/client/src/client.ts";
 import { parseExactly } from "../../../../packages/client/src/exact-json.ts";
 import { diagnose } from "../../../../packages/client/src/verify/diagnose.ts";

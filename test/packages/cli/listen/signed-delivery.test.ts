@@ -2,12 +2,9 @@ import { randomUUID } from "node:crypto";
 import { webhookPayloadSchemas } from "../../../../bin/openapi/responses/payload.ts";
 import { webhookEventNames } from "../../../../functions/deployments/webhook-event.ts";
 import { signatureHeaders } from "../../../../functions/receivers/signature.ts";
+import { generateSecret } from "../../../../packages/cli/src/listen/forward-secret.ts";
 import { sampleDelivery } from "../../../../packages/cli/src/listen/sample-delivery.ts";
-import {
-  deliveryHeaders,
-  generateSecret,
-  localDeliveryId,
-} from "../../../../packages/cli/src/listen/signed-delivery.ts";
+import { deliveryHeaders, localDeliveryId } from "../../../../packages/cli/src/listen/signed-delivery.ts";
 
 const secrets = [generateSecret(), generateSecret(), generateSecret()];
 const at = new Date("2026-11-21T04:04:29.999Z");
