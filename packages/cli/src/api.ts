@@ -4,6 +4,7 @@ import { parseExactly } from "../../client/src/exact-json.ts";
 import type { Globals } from "./globals.ts";
 import { openSession, type Session } from "./session.ts";
 import { note } from "./terminal.ts";
+import { packageVersion } from "./version.ts";
 
 /** Creates a client for the service and credential of a session. Without a credential, only calls that need none succeed. */
 export async function connect(
@@ -15,6 +16,7 @@ export async function connect(
   const { createClient } = await import("../../client/src/client.ts");
   return createClient({
     baseUrl,
+    userAgent: `svc/${packageVersion()}`,
     ...(token !== undefined && { token }),
     parseJson: parseExactly,
     onWait: (seconds) => note(`The service is busy or limits requests. Trying again in ${Math.ceil(seconds)} s.`),

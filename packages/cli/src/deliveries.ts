@@ -16,16 +16,17 @@ import {
   findDelivery,
   findScope,
   findWebhook,
-  isUuid,
   newestDeliveries,
   noWebhookError,
   requireDeliveryId,
+  requireDeploymentId,
   webhooksOf,
 } from "./find.ts";
 import type { Globals } from "./globals.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
 import { awaitOutcome } from "./outcome.ts";
+import { readNumber } from "./read-number.ts";
 import { countRecoverable, recoveryCountText } from "./recovery-count.ts";
 import { tail } from "./tail.ts";
 import { jsonText, note, print } from "./terminal.ts";
@@ -144,8 +145,7 @@ export function addDeliveries(program: Command): void {
     )
     .action(async (_options, command: Command) => {
       const options: Options & { last: string } = command.optsWithGlobals();
-      const last = /^(\d{1,2}|100)$/.test(options.last) ? Number(options.last) : undefined;
-      if (last === undefined) throw usageError("--last must be a whole number from 0 to 100.");
+      const last = readNumber("--last", options.last, 0, 100);
       await runUntilInterrupted(async (signal) => {
         // No retries in the client: tail retries itself, for longer.
         const { api, projectId } = await openProject(options, { signal, maxRetries: 0 });
@@ -199,11 +199,8 @@ function readListOptions(
   { status, event, deployment, error, since, until, limit: text }: ListOptions,
   now: Date,
 ): DeliveryQuery & { limit: number } {
-  const limit = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : undefined;
-  if (limit === undefined) throw usageError("--limit must be a whole number from 1 to 999999.");
-  if (deployment !== undefined && !isUuid(deployment)) {
-    throw usageError(`${deployment} is not a valid deployment id.`, "Pass the full id, a UUID.");
-  }
+  const limit = readNumber("--limit", text, 1, 999_999);
+  if (deployment !== undefined) requireDeploymentId(deployment);
   return {
     limit,
     ...(status && { status }),

@@ -1,21 +1,50 @@
 import { type Command, Option } from "commander";
-import type { EventName } from "../../client/src/client.ts";
+import type { Client, DeploymentEvent, EventName } from "../../client/src/client.ts";
+import { type Deployment, deploymentsOf } from "../../client/src/deployment-timeline.ts";
+import { detailOf } from "../../client/src/event-detail.ts";
 import { eventNames } from "../../client/src/values.ts";
 import { readDuration } from "./durations.ts";
 import { eventLine } from "./event-view.ts";
 import { usageError } from "./exit-codes.ts";
-import { isUuid } from "./find.ts";
+import { requireDeploymentId } from "./find.ts";
 import { eachNewEvent } from "./follow-events.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
+import { readNumber } from "./read-number.ts";
+import { relativeTime, table } from "./table.ts";
 import { jsonText, note, print } from "./terminal.ts";
 import { waitForDeployment } from "./wait-for-deployment.ts";
 
 export function addDeployments(program: Command): void {
   const deployments = program
     .command("deployments")
-    .summary("deployments: wait, watch")
+    .summary("deployments: list, wait, watch")
     .description("Deployments of a project, by their events of the last 30 days. Needs no webhook.");
+
+  deployments
+    .command("list")
+    .summary("list the newest deployments")
+    .description("Lists the newest deployments with their state, newest first.")
+    .option(...projectOption)
+    .option("--limit <n>", "maximum number of deployments", "20")
+    .action(async (_options, command: Command) => {
+      const options: InProject & { limit: string } = command.optsWithGlobals();
+      const limit = readNumber("--limit", options.limit, 1, 100);
+      const { api, projectId } = await openProject(options);
+      const found = (await newestDeployments(api, projectId, limit)).map(({ id, state, steps, durationMs }) => {
+        const last = steps.at(-1)?.event;
+        return { id, state, updated_at: last?.timestamp ?? null, duration_ms: durationMs, last };
+      });
+      if (options.json) return print(jsonText(found.map(({ last, ...record }) => record)));
+      if (found.length === 0) return note("No deployments in the last 30 days.");
+      const rows = found.map(({ id, state, updated_at, last }) => [
+        id,
+        state,
+        relativeTime(updated_at),
+        (last && detailOf(last)) ?? "",
+      ]);
+      print(table(["id", "state", "updated", "detail"], rows));
+    });
 
   deployments
     .command("wait")
@@ -32,13 +61,13 @@ export function addDeployments(program: Command): void {
     )
     .action(async (id: string, _options, command: Command) => {
       const options: InProject & { timeout: string } = command.optsWithGlobals();
-      if (!isUuid(id)) throw usageError(`${id} is not a valid deployment id.`, "Pass the full id, a UUID.");
+      const deploymentId = requireDeploymentId(id);
       const timeoutSeconds = readTimeout(options.timeout);
       if (timeoutSeconds === undefined) throw usageError("--timeout must be 1s to 24h, for example 90s, 20m or 2h.");
       const signal = AbortSignal.timeout(timeoutSeconds * 1000);
       await waitForDeployment({
         open: () => openProject(options, { signal }),
-        deploymentId: id.toLowerCase(),
+        deploymentId,
         timeout: { text: options.timeout, signal },
         json: options.json === true,
       });
@@ -54,8 +83,7 @@ export function addDeployments(program: Command): void {
     .addHelpText("after", "\nWith --json, prints one record per line. Ctrl-C stops it with exit code 0.")
     .action(async (_options, command: Command) => {
       const options: InProject & { event?: EventName; last: string } = command.optsWithGlobals();
-      const last = /^(\d{1,2}|100)$/.test(options.last) ? Number(options.last) : undefined;
-      if (last === undefined) throw usageError("--last must be a whole number from 0 to 100.");
+      const last = readNumber("--last", options.last, 0, 100);
       await runUntilInterrupted(async (signal) => {
         const { api, projectId } = await openProject(options, { signal });
         const filters = options.event === undefined ? {} : { event: options.event };
@@ -75,6 +103,21 @@ export function addDeployments(program: Command): void {
         for await (const event of eachNewEvent(api, projectId, { query, known, signal })) print(show(event));
       });
     });
+}
+
+/** Upper bound on the events that a list of deployments reads. */
+const MAX_LISTED_EVENTS = 1_000;
+
+async function newestDeployments(api: Client, projectId: string, limit: number): Promise<Deployment[]> {
+  const events: DeploymentEvent[] = [];
+  const ids = new Set<string>();
+  for await (const event of api.eachEvent(projectId, { limit: 100 })) {
+    events.push(event);
+    ids.add(event.deployment_id);
+    // The starts of the last ones may follow.
+    if (ids.size > 2 * limit || events.length === MAX_LISTED_EVENTS) break;
+  }
+  return deploymentsOf(events).slice(0, limit);
 }
 
 const MAX_TIMEOUT_SECONDS = 24 * 3600;

@@ -97,8 +97,13 @@ function exitCodeOf(error: ApiError): ExitCode {
 }
 
 /** Undefined for a code that a newer version of the API has added. */
-const adviceFor = (code: string): string | undefined =>
-  Object.hasOwn(adviceByCode, code) ? adviceByCode[code as ErrorCode] : undefined;
+function adviceFor(code: string): string | undefined {
+  const advice = Object.hasOwn(adviceByCode, code) ? adviceByCode[code as ErrorCode] : undefined;
+  // svc login would change nothing: the variable takes precedence.
+  return process.env.SVC_API_KEY?.trim()
+    ? advice?.replace(/Sign in( again[^:]*)?: svc login$/, "Set SVC_API_KEY to another credential")
+    : advice;
+}
 
 /** `svc` itself never causes the errors without advice. */
 const adviceByCode: Record<ErrorCode, string | undefined> = {

@@ -117,6 +117,12 @@ export function requireDeliveryId(id: string): string {
   throw usageError(`${id} is not a valid delivery id.`, "List the ids: svc deliveries list");
 }
 
+/** @throws CommandError when the text is not a full id */
+export function requireDeploymentId(id: string): string {
+  if (isUuid(id)) return id.toLowerCase();
+  throw usageError(`${id} is not a valid deployment id.`, "Pass the full id, a UUID.");
+}
+
 /** @throws CommandError when none of the webhooks has the delivery */
 export async function findDelivery(api: Client, webhooks: WebhookRef[], id: string) {
   for (const webhook of webhooks) {

@@ -5,6 +5,7 @@ import { usageError } from "./exit-codes.ts";
 import { type InProject, openProject, projectOption } from "./in-project.ts";
 import { runUntilInterrupted } from "./interrupt.ts";
 import { namesOption } from "./names-option.ts";
+import { readNumber } from "./read-number.ts";
 import { checkSecrets, readSecrets, type SecretOptions, secretOptions, secretsHelp } from "./webhook-secrets.ts";
 
 const help = `
@@ -93,10 +94,4 @@ async function followEvents(options: Options, { count, secrets, json }: Settings
     const destination = forward && { url: forward, secrets: secrets.length > 0 ? secrets : [forwardSecret()] };
     await follow(api, projectId, { events: options.events, destination, count, json, signal });
   });
-}
-
-function readNumber(option: string, text: string, min: number, max: number): number {
-  const number = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
-  if (number >= min && number <= max) return number;
-  throw usageError(`${option} must be a whole number from ${min} to ${max}.`);
 }

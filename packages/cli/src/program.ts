@@ -6,6 +6,7 @@ import { addCompletion } from "./completion.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addDeployments } from "./deployments.ts";
 import { reportError, reportUsageError } from "./error-report.ts";
+import { addEvents } from "./events.ts";
 import { exitCodes, exitCodesHelp } from "./exit-codes.ts";
 import { addHelp } from "./help.ts";
 import { addKeys } from "./keys.ts";
@@ -44,6 +45,7 @@ const groups = [
   addApply,
   addDeliveries,
   addDeployments,
+  addEvents,
   addWorkflows,
   addAudit,
   addListen,

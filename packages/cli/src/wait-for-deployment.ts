@@ -1,5 +1,6 @@
 import type { Client, DeploymentEvent } from "../../client/src/client.ts";
-import { byTime, exitCodeAfter } from "./deployment-state.ts";
+import { byTime, stateAfterEvent } from "../../client/src/deployment-timeline.ts";
+import { exitCodeAfter } from "./deployment-state.ts";
 import { eventLine } from "./event-view.ts";
 import { CommandError, exitCodes } from "./exit-codes.ts";
 import { eachNewEvent } from "./follow-events.ts";
@@ -69,7 +70,9 @@ function timeoutError(deploymentId: string, text: string, latest: DeploymentEven
         ]
       : [
           `The deployment ${deploymentId} did not end within ${text}. Its latest event is ${latest.event} of ${latest.timestamp}.`,
-          "Wait longer: --timeout 1h",
+          stateAfterEvent(latest) === "unknown"
+            ? "This version of svc does not know the event. Install a newer one."
+            : "Wait longer: --timeout 1h",
         ];
   return new CommandError(exitCodes.timeout, message, advice);
 }

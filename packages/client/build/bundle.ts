@@ -1,5 +1,5 @@
 import { copyFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import * as esbuild from "esbuild";
 import ts from "typescript";
 import { licensesOf } from "./licenses.ts";
@@ -46,9 +46,11 @@ function emitTypes(): void {
     outDir: outdir,
   });
   // tsc keeps ".ts" in the imports of declaration files, which a consumer's compiler does not resolve.
-  const { diagnostics } = program.emit(undefined, (path, text) =>
-    writeFileSync(path, text.replaceAll(/(?<=from "\.\/[\w/-]+)(\.d)?\.ts(?=")/g, ".js")),
-  );
+  const { diagnostics } = program.emit(undefined, (path, text) => {
+    // The modules in folders are internal: no public type refers to them.
+    if (dirname(path) !== outdir) return;
+    writeFileSync(path, text.replaceAll(/(?<=from "\.\/[\w/-]+)(\.d)?\.ts(?=")/g, ".js"));
+  });
   const errors = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
   const host = { getCanonicalFileName: String, getCurrentDirectory: () => root, getNewLine: () => "\n" };
   if (errors.length > 0) throw new Error(ts.formatDiagnostics(errors, host));

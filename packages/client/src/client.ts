@@ -123,6 +123,8 @@ export interface ClientOptions {
   /** Called with every response, including those that are retried. */
   onResponse?: (response: { method: string; url: string; status: number; requestId: string | undefined }) => void;
   fetch?: typeof fetch;
+  /** Names the caller in audit logs. Default: that of the runtime. Browsers may ignore it. */
+  userAgent?: string;
 }
 
 const IDEMPOTENCY_KEY = "Idempotency-Key";
@@ -146,11 +148,14 @@ export type Client = ReturnType<typeof createClient>;
  * the API.
  */
 export function createClient(options: ClientOptions) {
-  const { baseUrl, token, parseJson = JSON.parse } = options;
+  const { baseUrl, token, userAgent, parseJson = JSON.parse } = options;
   const bodies = new WeakMap<Response, unknown>();
   const http = createHttp<paths>({
     baseUrl: baseUrl.replace(/\/$/, ""),
-    headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
+    headers: {
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      ...(userAgent !== undefined && { "User-Agent": userAgent }),
+    },
     async fetch(request) {
       const { status, headers, text } = await send(request, options);
       const response = new Response(status === 204 ? null : text, { status, headers });

@@ -1,9 +1,14 @@
 import { useRef } from "preact/hooks";
 import type { Client, DeploymentEvent } from "../../client/src/client.ts";
+import {
+  type Deployment,
+  type DeploymentStep,
+  deploymentsOf,
+  mergeEvents,
+} from "../../client/src/deployment-timeline.ts";
 import { detailOf } from "../../client/src/event-detail.ts";
 import { type EventFilters, eventFiltersOf } from "./address-filters.ts";
 import { ActionButton, Badge, Code, CopyButton, EmptyState, ErrorMessage, Skeleton, Time } from "./components.tsx";
-import { type Deployment, type DeploymentStep, deploymentsOf, mergeEvents } from "./deployment-timeline.ts";
 import { EventFilterBar } from "./filter-bar.tsx";
 import { eventsHref, projectDeliveriesHref, type Query, withQuery } from "./route.ts";
 import { approximate, elapsed } from "./time.ts";

@@ -9,7 +9,7 @@ import type {
   Webhook,
   WebhookEventName,
 } from "../../client/src/client.ts";
-import type { DeploymentState } from "./deployment-timeline.ts";
+import type { DeploymentState } from "../../client/src/deployment-timeline.ts";
 
 /* How the console shows the values of the API. `satisfies` makes the compiler require every value. */
 
@@ -57,6 +57,7 @@ export const deploymentTones = {
   running: "warning",
   succeeded: "good",
   failed: "bad",
+  unknown: "neutral",
 } satisfies Record<DeploymentState, Tone>;
 
 export type WaitingFor = NonNullable<Delivery["waiting_for"]>;

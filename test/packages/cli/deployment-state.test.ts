@@ -1,7 +1,8 @@
 import { eventNames } from "../../../functions/deployments/deployment-event.ts";
-import { deploymentStates, exitCodeAfter, stateAfterEvent } from "../../../packages/cli/src/deployment-state.ts";
+import { exitCodeAfter } from "../../../packages/cli/src/deployment-state.ts";
 import { tools } from "../../../packages/cli/src/mcp/tools.ts";
 import type { Client, EventName } from "../../../packages/client/src/client.ts";
+import { deploymentStates, stateAfterEvent } from "../../../packages/client/src/deployment-timeline.ts";
 
 /** As a later version of the service may send. */
 const addedEvent = "deploy.cancelled" as EventName;

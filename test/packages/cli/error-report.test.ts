@@ -22,6 +22,18 @@ test("not_found names the command that lists each kind of resource, and returns 
   for (const kind of ["projects", "keys", "webhooks", "deliveries"]) expect(printed).toContain(`svc ${kind} list`);
 });
 
+test.each([
+  ["", "Sign in again: svc login"],
+  ["svc_x", "Set SVC_API_KEY to another credential"],
+])("with SVC_API_KEY=%j, a rejected credential leads to the advice %j", (key, advice) => {
+  const before = process.env.SVC_API_KEY;
+  process.env.SVC_API_KEY = key;
+  reportError(new ApiError(401, { code: "invalid_api_key", message: "No.", request_id: "r-3" }));
+  if (before === undefined) delete process.env.SVC_API_KEY;
+  else process.env.SVC_API_KEY = before;
+  expect(printed).toContain(advice);
+});
+
 const invalid = new ApiError(400, {
   code: "validation_error",
   message: "Two fields are not valid.",

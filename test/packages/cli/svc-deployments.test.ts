@@ -43,6 +43,31 @@ async function publishStored(deployment_id: string, changes: object = {}): Promi
   await eventually(async () => expect((await api.get(path)).body.data).toHaveLength(before + 1));
 }
 
+test("svc deployments list and svc events list show the newest first, up to --limit", async () => {
+  const [good, bad] = [randomUUID(), randomUUID()];
+  await publishStored(good, { timestamp: "2026-11-20T00:00:00.000Z" });
+  await publishStored(good, { ...live, timestamp: "2026-11-20T00:01:00.000Z" });
+  await publishStored(bad, { ...broken, timestamp: "2026-11-20T00:02:00.000Z" });
+  const records = async (...args: string[]) => {
+    const { stdout } = await svc([...args, "--json"], { env });
+    return stdout.startsWith("[")
+      ? JSON.parse(stdout)
+      : stdout
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line));
+  };
+  expect(await records("deployments", "list")).toEqual([
+    { id: bad, state: "failed", updated_at: "2026-11-20T00:02:00.000Z", duration_ms: null },
+    { id: good, state: "succeeded", updated_at: "2026-11-20T00:01:00.000Z", duration_ms: 60_000 },
+  ]);
+  expect(await records("deployments", "list", "--limit", "1")).toMatchObject([{ id: bad }]);
+  expect(await records("events", "list", "--deployment", good)).toMatchObject([{ event: "deploy.succeeded" }, {}]);
+  expect(await records("events", "list", "--limit", "1")).toMatchObject([{ event: "deploy.failed" }]);
+  const { stdout } = await svc(["deployments", "list"], { env });
+  expect(stdout).toMatch(new RegExp(`${good} {2}succeeded {2}.* {2}https://app.example.com\n`));
+}, 60_000);
+
 describe("svc deployments wait", () => {
   test("prints the events, and exits with 0 or 1 when the deployment has succeeded or failed", async () => {
     const [good, bad] = [randomUUID(), randomUUID()];

@@ -44,9 +44,12 @@ test("options have these defaults and choices", () => {
     ["deliveries list --limit", "20", undefined],
     ["deliveries recover --status", undefined, ["failed", "held"]],
     ["deliveries tail --last", "5", undefined],
+    ["deployments list --limit", "20", undefined],
     ["deployments wait --timeout", "20m", undefined],
     ["deployments watch --event", undefined, [...eventNames]],
     ["deployments watch --last", "5", undefined],
+    ["events list --event", undefined, [...eventNames]],
+    ["events list --limit", "20", undefined],
     ["workflows trust --issuer", "github", undefined],
     [
       "workflows trust --permission",

@@ -412,6 +412,7 @@ describe("audit", () => {
     await svcHere(["keys", "revoke-leaked"], { env: { SVC_BASE_URL: service.baseUrl }, input: `${key}\n` });
     const [leaked, created] = json(await audit("--json", "--limit", "2"));
     expect(leaked).toMatchObject({ action: "api_key.deleted", resource_id: id, details: { reason: "leaked" } });
+    expect(leaked.actor.user_agent).toMatch(/^svc\/\d+\.\d+\.\d+$/);
     expect(created).toMatchObject({ action: "api_key.created", resource_id: id });
     const { stdout } = await audit("--limit", "2");
     expect(stdout).toMatch(/^AT +ACTION +RESOURCE +BY +FROM +DETAILS\n/);

@@ -110,8 +110,14 @@ export function forwardLines(result: ForwardResult): string[] {
   const style = error_code === null ? "green" : "red";
   return [
     `forwarded            ${styled(style, outcome)} in ${duration_ms} ms`,
+    ...hintsOf(result).map((hint) => `                     ${styled("dim", `→ ${hint}`)}`),
     ...(excerpt === null ? [] : [`response             ${shorten(printable(excerpt), MAX_SHOWN_EXCERPT)}`]),
   ];
+}
+
+function hintsOf({ status_code, error_code }: ForwardResult): string[] {
+  if (status_code === 401 || status_code === 403) return ["Does the receiver have the signing secret of this command?"];
+  return error_code === "connection_refused" ? ["Does the receiver run, and on this port?"] : [];
 }
 
 /**

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import type { Attempt, Client, DeliveryWithAttempts, Permission } from "../../../client/src/client.ts";
+import { byTime, deploymentStates, stateAfterEvent } from "../../../client/src/deployment-timeline.ts";
 import { deliveryStatuses, webhookEventNames } from "../../../client/src/values.ts";
-import { byTime, deploymentStates, stateAfterEvent } from "../deployment-state.ts";
 import { CommandError, exitCodes } from "../exit-codes.ts";
 import { findDelivery, findProject, findScope, findWebhook, newestDeliveries, webhooksOf } from "../find.ts";
 import { jsonText } from "../terminal.ts";

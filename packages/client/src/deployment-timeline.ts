@@ -1,8 +1,20 @@
-import type { DeploymentEvent, EventName } from "../../client/src/client.ts";
+import type { DeploymentEvent, EventName } from "./client.ts";
 
 /* Deployments, made of the events of a project's feed. */
 
-export type DeploymentState = "running" | "succeeded" | "failed";
+const stateAfter = {
+  "deploy.started": "running",
+  "deploy.succeeded": "succeeded",
+  "deploy.failed": "failed",
+} as const satisfies Record<EventName, string>;
+
+/** `unknown`: after an event that a later version of the API has added. */
+export type DeploymentState = (typeof stateAfter)[EventName] | "unknown";
+export const deploymentStates: readonly DeploymentState[] = [...new Set(Object.values(stateAfter)), "unknown"];
+
+/** Returns the state of a deployment after an event. */
+export const stateAfterEvent = ({ event }: Pick<DeploymentEvent, "event">): DeploymentState =>
+  stateAfter[event] ?? "unknown";
 
 /** One event of a deployment. */
 export interface DeploymentStep {
@@ -20,12 +32,6 @@ export interface Deployment {
   /** Milliseconds from the latest start to the end after it; null while it runs, or if its start is not loaded. */
   durationMs: number | null;
 }
-
-const stateAfter = {
-  "deploy.started": "running",
-  "deploy.succeeded": "succeeded",
-  "deploy.failed": "failed",
-} satisfies Record<EventName, DeploymentState>;
 
 /** Groups events by deployment. The deployment with the newest event is first. The order of the events does not matter. */
 export function deploymentsOf(events: DeploymentEvent[]): Deployment[] {
@@ -51,8 +57,7 @@ function toDeployment(id: string, events: DeploymentEvent[]): Deployment {
   const hasEnded = last !== undefined && started !== undefined && last !== started;
   return {
     id,
-    // An event of a later version of the API may have another name.
-    state: last ? (stateAfter[last.event] ?? "running") : "running",
+    state: last ? stateAfterEvent(last) : "unknown",
     steps,
     durationMs: hasEnded ? timeOf(last) - timeOf(started) : null,
   };
@@ -60,8 +65,11 @@ function toDeployment(id: string, events: DeploymentEvent[]): Deployment {
 
 const timeOf = (event: DeploymentEvent | undefined): number => Date.parse(event?.timestamp ?? "");
 
-/** By time. At the same time, a start is before an end. */
-function byTime(a: DeploymentEvent, b: DeploymentEvent): number {
+/**
+ * Compares events by their time, oldest first. At the same time, a start is before an end: many pipelines write whole seconds,
+ * and the ids of events with equal times are in no order.
+ */
+export function byTime(a: DeploymentEvent, b: DeploymentEvent): number {
   const isStart = ({ event }: DeploymentEvent) => (event === "deploy.started" ? 0 : 1);
   return timeOf(a) - timeOf(b) || isStart(a) - isStart(b) || (a.id < b.id ? -1 : 1);
 }
