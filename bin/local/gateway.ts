@@ -16,6 +16,7 @@ import { workers } from "../../functions/manifest/workers.ts";
 import { settings } from "../../functions/platform/env.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import type { ServePages } from "./console.ts";
+import { createInvokeApi } from "./invoke-api.ts";
 import { invoke, type LambdaHandler, LambdaTimeout, type LoadHandler } from "./lambda.ts";
 import { readBody } from "./read-body.ts";
 import { createThrottle, type TakeToken } from "./throttle.ts";
@@ -50,6 +51,7 @@ export async function createGateway(
   takeToken: TakeToken = createThrottle(),
 ): Promise<http.Server> {
   const authorize = await load("auth/authorizer");
+  const serveInvocations = await createInvokeApi(load);
   const handlers = new Map<string, LambdaHandler>();
   await Promise.all(endpointRows.map(async ({ file }) => handlers.set(file, await load(file))));
 
@@ -115,7 +117,7 @@ export async function createGateway(
 
   // Without a listener for `upgrade`, Node serves an upgrade request as an ordinary one, as API Gateway does.
   const server = http.createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
-    if (servePages(request, response)) return;
+    if (servePages(request, response) || serveInvocations(request, response)) return;
     const origins = settings.corsOrigins();
     const { origin } = request.headers;
     if (request.method === "OPTIONS" && origins.length > 0) {
