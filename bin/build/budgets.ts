@@ -8,7 +8,9 @@ const budgetsKb: Record<string, number> = {
   "auth/authorizer": 263,
   // Audit log, budgets and the backlog.
   "deliveries/recover": 264,
-  "deliveries/send-test-delivery": 264,
+  // The backlog, and the hints of the last attempt.
+  "deliveries/redeliver": 265,
+  "deliveries/send-test-delivery": 266,
   "deliveries/publish-notifications": 280,
 };
 

@@ -67,6 +67,7 @@ const failedAttempt: Attempt = {
   status_code: 503,
   error_code: "http_status",
   response_excerpt: "upstream is restarting",
+  response_headers: { "content-type": "text/plain", server: "nginx", "x-request-id": "b7ad6b7169203331" },
   trigger: "schedule",
 };
 const pending = createDelivery(eventOf("deploy.succeeded"), webhook, now, now);

@@ -18,10 +18,13 @@ const MAX_ROW_UNITS = 34;
 /** Webhooks whose first row is read at the same time: a request has not reserved these rows (access/metered-reads-store.ts). */
 const PARALLEL_QUERIES = 3;
 
-/** The attributes of a list item. Leaves out the large ones: the body and the attempts. */
+/**
+ * The attributes of a list item: not the body, up to 256 KB. All attempts are read, because an expression cannot name the
+ * last one. That costs nothing: a query pays for whole rows.
+ */
 const summaryProjection = {
   ProjectionExpression:
-    "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count, #trigger",
+    "webhook_id, id, #event, deployment_id, #status, #test, created_at, next_attempt_at, attempt_count, attempts, #trigger",
   ExpressionAttributeNames: { "#event": "event", "#status": "status", "#test": "test", "#trigger": "trigger" },
 };
 
@@ -164,17 +167,15 @@ function queryOf(webhookId: string, filters: DeliveryFilters): Omit<LimitedQuery
     event !== undefined && "#event = :event",
     status !== undefined && "#status = :status",
     deployment_id !== undefined && "deployment_id = :deployment",
-    // An expression cannot name the last attempt. The attempts are read of rows only that may match.
+    // Fewer rows to return. The last attempt is compared after the query.
     error_code !== undefined && "#status <> :succeeded AND attempt_count > :none",
   ].filter((each) => each !== false);
-  const { ProjectionExpression, ExpressionAttributeNames } = summaryProjection;
   return {
     TableName: tableName("deliveries"),
     ScanIndexForward: false,
     KeyConditionExpression: "webhook_id = :webhook AND id BETWEEN :first AND :end",
     ...(conditions.length > 0 && { FilterExpression: conditions.join(" AND ") }),
-    ProjectionExpression: error_code === undefined ? ProjectionExpression : `${ProjectionExpression}, attempts`,
-    ExpressionAttributeNames,
+    ...summaryProjection,
     ExpressionAttributeValues: {
       ":webhook": webhookId,
       ":first": since === undefined ? FIRST_PREFIX : idPrefixOf(since),

@@ -36,7 +36,16 @@ export function toListItem(delivery: Delivery, webhook: Webhook, now: Date) {
     waiting_for,
     next_attempt_at,
     attempt_count,
+    last_attempt: lastAttemptOf(delivery),
   };
+}
+
+/** Returns what a list shows of the last attempt; null = none was made. */
+function lastAttemptOf({ attempts = [] }: Delivery) {
+  const last = attempts.at(-1);
+  if (!last) return null;
+  const { at, duration_ms, status_code = null, error_code = null } = last;
+  return { at, duration_ms, status_code, error_code, hint: failureHint(last) ?? null };
 }
 
 /** Converts a delivery to the full representation, with its payload and attempts. */
@@ -49,6 +58,7 @@ export function toDetail(delivery: Delivery, webhook: Webhook, now: Date) {
     status_code: attempt.status_code ?? null,
     error_code: attempt.error_code ?? null,
     response_excerpt: attempt.response_excerpt ?? null,
+    response_headers: attempt.response_headers ?? null,
     trigger: attempt.trigger,
     hint: failureHint(attempt) ?? null,
   }));

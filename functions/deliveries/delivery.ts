@@ -67,6 +67,11 @@ export interface Attempt {
   error_code?: FailureCode | undefined;
   /** Start of the response body, at most 1 KB of text; absent when it is empty, and for attempts before the newest three. */
   response_excerpt?: string | undefined;
+  /**
+   * Headers of the response (functions/receivers/response-headers.ts); absent when none is kept, for a 2xx, and for attempts
+   * before the newest three.
+   */
+  response_headers?: Record<string, string> | undefined;
   trigger: Trigger;
   /** Input of the failure hint: see `detail` in functions/receivers/failure-hints.ts. */
   detail?: string | undefined;
@@ -86,14 +91,14 @@ export const MAX_ATTEMPTS = 50;
 /** Attempts that keep what the receiver sent. A query pays for the whole row, whatever it returns of it. */
 const MAX_KEPT_RESPONSES = 3;
 
-/** Returns the attempts of a delivery with one more. Only the newest keep the excerpt of the response and the target of a redirect. */
+/** Returns the attempts of a delivery with one more. Only the newest keep what the receiver sent. */
 export function withAttempt({ attempts = [] }: Pick<Delivery, "attempts">, attempt: Attempt): Attempt[] {
   const all = [...attempts, attempt];
   return all.map((each, index) => (index < all.length - MAX_KEPT_RESPONSES ? withoutResponse(each) : each));
 }
 
-/** With a status, `detail` is the target of a redirect, up to 2 KB; otherwise it is a short code. */
-const withoutResponse = ({ response_excerpt, detail, ...rest }: Attempt): Attempt =>
+/** With a status, `detail` is of the response, such as the target of a redirect; otherwise it is a short code. */
+const withoutResponse = ({ response_excerpt, response_headers, detail, ...rest }: Attempt): Attempt =>
   rest.status_code === undefined ? { ...rest, detail } : rest;
 
 /**

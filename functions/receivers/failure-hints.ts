@@ -5,7 +5,7 @@ interface FailedAttempt {
   /** Absent for a success. */
   error_code?: FailureCode | undefined;
   status_code?: number | undefined;
-  /** The target of a redirect, the cause of a TLS or DNS failure, `NOT_CONNECTED` or `PORT_BLOCKED`. */
+  /** The target of a redirect, the scheme of the credentials that a 401 asks for, the cause of a TLS or DNS failure, `NOT_CONNECTED` or `PORT_BLOCKED`. */
   detail?: string | undefined;
 }
 
@@ -59,18 +59,21 @@ const tlsFixes = [
   { causes: /ALTNAME|HOSTNAME/, fix: "use a certificate that names the host of the URL." },
 ];
 
-function statusHint(status: number, location?: string): string {
+function statusHint(status: number, detail?: string): string {
   if (status >= 300 && status < 400) {
-    if (location === undefined)
-      return `The receiver returned ${status}: return 2xx instead, redirects are not followed.`;
-    return `Redirects are not followed: register ${location} instead.`;
+    if (detail === undefined) return `The receiver returned ${status}: return 2xx instead, redirects are not followed.`;
+    return `Redirects are not followed: register ${detail} instead.`;
   }
+  if (status === 401 && detail !== undefined) return `The receiver returned 401: ${credentialsFix(detail)}`;
   return `The receiver returned ${status}: ${statusFixes[status] ?? generalFix(status)}`;
 }
 
+const credentialsFix = (scheme: string): string =>
+  `it asks for ${scheme} credentials, which deliveries do not have. Verify the signature on this path instead.`;
+
 const statusFixes: Record<number, string> = {
   400: "it did not accept the request; see the response for the reason.",
-  401: "it did not accept the signature, or requires other credentials: check that it verifies with this webhook's secret and the unchanged body.",
+  401: "it did not accept the signature. Most often it verifies with the secret of another webhook, or a body that was parsed first: verify with this webhook's secret and the body as it arrived.",
   403: "it rejected the request: check that it verifies with this webhook's secret and the unchanged body, and that no firewall blocks the request.",
   404: "the path of the URL does not exist on the receiver.",
   405: "the path does not accept POST requests.",

@@ -5,6 +5,7 @@ import { type Agents, guardedAgents } from "./guarded-connect.ts";
 import type { Cidr } from "./receiver-address.ts";
 import { validateReceiverUrl } from "./receiver-url.ts";
 import { createResolver, NameNotResolvedError } from "./resolver.ts";
+import { keptHeaders, requestedScheme } from "./response-headers.ts";
 
 /*
  * One POST to a server that may be slow, endless, broken or hostile. The call always ends within the deadline, reads a
@@ -39,8 +40,10 @@ export interface Outcome {
   retryAfter?: string;
   /** Start of the response body as text; absent when it is empty. */
   excerpt?: string;
+  /** Headers of a response other than 2xx that may explain it (response-headers.ts); absent when none is kept. */
+  headers?: Record<string, string>;
   /**
-   * The target of a redirect, the cause of a TLS or DNS failure, `NOT_CONNECTED` for a timeout without a connection, or
+   * The target of a redirect, the scheme of the credentials that a 401 asks for, the cause of a TLS or DNS failure, `NOT_CONNECTED` for a timeout without a connection, or
    * `PORT_BLOCKED` for a port that is not allowed.
    */
   detail?: string;
@@ -279,13 +282,25 @@ function redirectTarget(location: string | undefined, from: URL, allowed: Cidr[]
   return isUsable ? href : undefined;
 }
 
-type Head = Pick<Outcome, "statusCode" | "retryAfter" | "detail">;
+type Head = Pick<Outcome, "statusCode" | "retryAfter" | "headers" | "detail">;
 
 /** Reads the part of the outcome that depends on status and headers only. */
 function readHead({ statusCode = 0, headers }: http.IncomingMessage, url: URL, allowed: Cidr[]): Head {
-  const { "retry-after": retryAfter, location } = headers;
-  const detail = isRedirect(statusCode) ? redirectTarget(location, url, allowed) : undefined;
-  return { statusCode, ...(retryAfter !== undefined && { retryAfter }), ...(detail !== undefined && { detail }) };
+  const { "retry-after": retryAfter } = headers;
+  const known = { statusCode, ...(retryAfter !== undefined && { retryAfter }) };
+  if (isSuccess(statusCode)) return known;
+  const detail = headDetail(statusCode, headers, url, allowed);
+  const kept = keptHeaders(headers, safeText);
+  return {
+    ...known,
+    ...(Object.keys(kept).length > 0 && { headers: kept }),
+    ...(detail !== undefined && { detail }),
+  };
+}
+
+function headDetail(status: number, headers: http.IncomingHttpHeaders, url: URL, allowed: Cidr[]): string | undefined {
+  if (isRedirect(status)) return redirectTarget(headers.location, url, allowed);
+  return status === 401 ? requestedScheme(headers["www-authenticate"]) : undefined;
 }
 
 /** Decodes UTF-8, without control characters, to at most `maxBytes` of UTF-8. Invalid bytes become U+FFFD. */

@@ -8,6 +8,17 @@ import { count, type FieldsOf, flag, id, instant, oneOf, text } from "./fields.t
 import { webhookEventNameSchema, webhookPayloadSchema } from "./payload.ts";
 import { failureMeanings } from "./webhook.ts";
 
+/** The result of an attempt, also in lists. */
+const result = {
+  at: instant("When the attempt was made."),
+  duration_ms: z
+    .number()
+    .check(z.minimum(0), z.describe("Milliseconds from resolving the host name to the last byte read.")),
+  status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
+  error_code: z.nullable(oneOf<FailureCode>("Why the attempt failed; null for a success.", failureMeanings)),
+  hint: z.nullable(text("One sentence on how to fix the receiver; null for a success.")),
+};
+
 const inList = {
   id: id("The id of the delivery. Sent to the receiver as `X-Service-Delivery`, the same at every attempt."),
   webhook_id: id("The webhook that receives the delivery."),
@@ -41,6 +52,9 @@ const inList = {
     ),
   ),
   attempt_count: count("The number of attempts made so far."),
+  last_attempt: z
+    .nullable(z.strictObject(result satisfies FieldsOf<NonNullable<ReturnType<typeof toListItem>["last_attempt"]>>))
+    .check(z.describe("The result of the last attempt; null before the first one.")),
 };
 
 /** A delivery as an item of a list. */
@@ -50,10 +64,7 @@ type ShownDelivery = ReturnType<typeof toDetail>;
 
 export const attemptSchema = z.strictObject({
   number: z.int().check(z.minimum(1), z.describe("The number of the attempt, from 1.")),
-  at: instant("When the attempt was made."),
-  duration_ms: z
-    .number()
-    .check(z.minimum(0), z.describe("Milliseconds from resolving the host name to the last byte read.")),
+  ...result,
   request_count: z
     .int()
     .check(
@@ -63,20 +74,24 @@ export const attemptSchema = z.strictObject({
         "The number of requests sent: 2 when a reused connection closed before a response, so that the request was sent again over a new one. The receiver may have received both.",
       ),
     ),
-  status_code: z.nullable(z.int().check(z.describe("The status code of the response; null when no response arrived."))),
-  error_code: z.nullable(oneOf<FailureCode>("Why the attempt failed; null for a success.", failureMeanings)),
   response_excerpt: z.nullable(
     text(
       "The start of the response body, at most 1 KB; null when it is empty, and for attempts before the newest three.",
     ),
   ),
+  response_headers: z
+    .nullable(z.record(z.string(), z.string()))
+    .check(
+      z.describe(
+        "Headers of the response, with names in lower case: at most ten, 512 bytes in all, without cookies, values that look like a credential, and headers of the connection. Null for a 2xx, when none is left, and for attempts before the newest three.",
+      ),
+    ),
   trigger: oneOf<Trigger>("Why the attempt was made.", {
     schedule: "it was due according to the retry schedule",
     redeliver: "a redelivery of this delivery was requested",
     recover: "a recovery of failed or held deliveries was requested",
     test: "a test delivery was requested",
   }),
-  hint: z.nullable(text("One sentence on how to fix the receiver; null for a success.")),
 } satisfies FieldsOf<ShownDelivery["attempts"][number]>);
 
 /** A delivery with its payload and attempts. */

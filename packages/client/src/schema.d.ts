@@ -1299,6 +1299,43 @@ export interface components {
       next_attempt_at: string | null;
       /** @description The number of attempts made so far. */
       attempt_count: number;
+      /** @description The result of the last attempt; null before the first one. */
+      last_attempt: {
+        /**
+         * Format: date-time
+         * @description When the attempt was made.
+         */
+        at: string;
+        /** @description Milliseconds from resolving the host name to the last byte read. */
+        duration_ms: number;
+        /** @description The status code of the response; null when no response arrived. */
+        status_code: number | null;
+        /**
+         * @description Why the attempt failed; null for a success.
+         *
+         *     - `http_status`: the receiver returned a status other than 2xx
+         *     - `timeout`: no complete response within 15 seconds
+         *     - `dns_error`: the host name does not resolve
+         *     - `connection_refused`: nothing accepts connections at the host and port
+         *     - `connection_reset`: the connection was closed before the response was complete
+         *     - `tls_error`: the TLS connection failed; the hint names the cause
+         *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         * @enum {string|null}
+         */
+        error_code:
+          | "http_status"
+          | "timeout"
+          | "dns_error"
+          | "connection_refused"
+          | "connection_reset"
+          | "tls_error"
+          | "address_blocked"
+          | "invalid_response"
+          | null;
+        /** @description One sentence on how to fix the receiver; null for a success. */
+        hint: string | null;
+      } | null;
     };
     DeliveryWithAttempts: {
       /**
@@ -1352,6 +1389,43 @@ export interface components {
       next_attempt_at: string | null;
       /** @description The number of attempts made so far. */
       attempt_count: number;
+      /** @description The result of the last attempt; null before the first one. */
+      last_attempt: {
+        /**
+         * Format: date-time
+         * @description When the attempt was made.
+         */
+        at: string;
+        /** @description Milliseconds from resolving the host name to the last byte read. */
+        duration_ms: number;
+        /** @description The status code of the response; null when no response arrived. */
+        status_code: number | null;
+        /**
+         * @description Why the attempt failed; null for a success.
+         *
+         *     - `http_status`: the receiver returned a status other than 2xx
+         *     - `timeout`: no complete response within 15 seconds
+         *     - `dns_error`: the host name does not resolve
+         *     - `connection_refused`: nothing accepts connections at the host and port
+         *     - `connection_reset`: the connection was closed before the response was complete
+         *     - `tls_error`: the TLS connection failed; the hint names the cause
+         *     - `address_blocked`: the host resolves to an address that is not public, or the port is that of another service
+         *     - `invalid_response`: the response is not valid HTTP/1.1, or its headers are too large
+         * @enum {string|null}
+         */
+        error_code:
+          | "http_status"
+          | "timeout"
+          | "dns_error"
+          | "connection_refused"
+          | "connection_reset"
+          | "tls_error"
+          | "address_blocked"
+          | "invalid_response"
+          | null;
+        /** @description One sentence on how to fix the receiver; null for a success. */
+        hint: string | null;
+      } | null;
       payload:
         | components["schemas"]["DeployStarted"]
         | components["schemas"]["DeploySucceeded"]
@@ -1371,8 +1445,6 @@ export interface components {
       at: string;
       /** @description Milliseconds from resolving the host name to the last byte read. */
       duration_ms: number;
-      /** @description The number of requests sent: 2 when a reused connection closed before a response, so that the request was sent again over a new one. The receiver may have received both. */
-      request_count: number;
       /** @description The status code of the response; null when no response arrived. */
       status_code: number | null;
       /**
@@ -1398,8 +1470,16 @@ export interface components {
         | "address_blocked"
         | "invalid_response"
         | null;
+      /** @description One sentence on how to fix the receiver; null for a success. */
+      hint: string | null;
+      /** @description The number of requests sent: 2 when a reused connection closed before a response, so that the request was sent again over a new one. The receiver may have received both. */
+      request_count: number;
       /** @description The start of the response body, at most 1 KB; null when it is empty, and for attempts before the newest three. */
       response_excerpt: string | null;
+      /** @description Headers of the response, with names in lower case: at most ten, 512 bytes in all, without cookies, values that look like a credential, and headers of the connection. Null for a 2xx, when none is left, and for attempts before the newest three. */
+      response_headers: {
+        [key: string]: string;
+      } | null;
       /**
        * @description Why the attempt was made.
        *
@@ -1410,8 +1490,6 @@ export interface components {
        * @enum {string}
        */
       trigger: "schedule" | "redeliver" | "recover" | "test";
-      /** @description One sentence on how to fix the receiver; null for a success. */
-      hint: string | null;
     };
     Recovered: {
       /** @description The number of deliveries that this call sends again. */
@@ -3283,7 +3361,14 @@ export interface operations {
            *           "created_at": "2026-11-21T04:04:29.027Z",
            *           "waiting_for": "schedule",
            *           "next_attempt_at": "2026-11-21T04:04:35.027Z",
-           *           "attempt_count": 1
+           *           "attempt_count": 1,
+           *           "last_attempt": {
+           *             "at": "2026-11-21T04:04:30.027Z",
+           *             "duration_ms": 41.2,
+           *             "status_code": 503,
+           *             "error_code": "http_status",
+           *             "hint": "The receiver returned 503: check its log at the time of the attempt."
+           *           }
            *         }
            *       ]
            *     }
@@ -3836,7 +3921,8 @@ export interface operations {
            *         "created_at": "2026-11-21T04:04:29.027Z",
            *         "waiting_for": null,
            *         "next_attempt_at": "2026-11-21T04:04:29.027Z",
-           *         "attempt_count": 0
+           *         "attempt_count": 0,
+           *         "last_attempt": null
            *       }
            *     }
            */
@@ -4088,7 +4174,14 @@ export interface operations {
            *           "created_at": "2026-11-21T04:04:29.027Z",
            *           "waiting_for": "schedule",
            *           "next_attempt_at": "2026-11-21T04:04:35.027Z",
-           *           "attempt_count": 1
+           *           "attempt_count": 1,
+           *           "last_attempt": {
+           *             "at": "2026-11-21T04:04:30.027Z",
+           *             "duration_ms": 41.2,
+           *             "status_code": 503,
+           *             "error_code": "http_status",
+           *             "hint": "The receiver returned 503: check its log at the time of the attempt."
+           *           }
            *         }
            *       ]
            *     }
@@ -4147,6 +4240,13 @@ export interface operations {
            *         "waiting_for": "schedule",
            *         "next_attempt_at": "2026-11-21T04:04:35.027Z",
            *         "attempt_count": 1,
+           *         "last_attempt": {
+           *           "at": "2026-11-21T04:04:30.027Z",
+           *           "duration_ms": 41.2,
+           *           "status_code": 503,
+           *           "error_code": "http_status",
+           *           "hint": "The receiver returned 503: check its log at the time of the attempt."
+           *         },
            *         "payload": {
            *           "event": "deploy.succeeded",
            *           "project_id": "01a1fc46-ece3-7749-804d-53ab431e8518",
@@ -4166,6 +4266,11 @@ export interface operations {
            *             "status_code": 503,
            *             "error_code": "http_status",
            *             "response_excerpt": "upstream is restarting",
+           *             "response_headers": {
+           *               "content-type": "text/plain",
+           *               "server": "nginx",
+           *               "x-request-id": "b7ad6b7169203331"
+           *             },
            *             "trigger": "schedule",
            *             "hint": "The receiver returned 503: check its log at the time of the attempt."
            *           }
@@ -4225,7 +4330,14 @@ export interface operations {
            *         "created_at": "2026-11-21T04:04:29.027Z",
            *         "waiting_for": "schedule",
            *         "next_attempt_at": "2026-11-21T04:06:29.027Z",
-           *         "attempt_count": 1
+           *         "attempt_count": 1,
+           *         "last_attempt": {
+           *           "at": "2026-11-21T04:04:30.027Z",
+           *           "duration_ms": 41.2,
+           *           "status_code": 503,
+           *           "error_code": "http_status",
+           *           "hint": "The receiver returned 503: check its log at the time of the attempt."
+           *         }
            *       }
            *     }
            */

@@ -66,6 +66,7 @@ describe("withAttempt", () => {
       status_code: 308,
       error_code: "http_status" as const,
       response_excerpt: "x",
+      response_headers: { server: "x" },
       detail: "https://new.example",
     };
     return { number, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "redeliver", ...response, ...changes };
@@ -74,7 +75,7 @@ describe("withAttempt", () => {
   test("keeps the responses of the newest three attempts only, and everything else of all", () => {
     let attempts: Attempt[] | undefined;
     for (let number = 1; number <= 5; number++) attempts = withAttempt({ attempts }, attemptOf(number));
-    const { response_excerpt, detail, ...older } = attemptOf(1);
+    const { response_excerpt, response_headers, detail, ...older } = attemptOf(1);
     expect(attempts).toEqual([older, { ...older, number: 2 }, attemptOf(3), attemptOf(4), attemptOf(5)]);
   });
 

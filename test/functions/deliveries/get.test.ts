@@ -51,6 +51,7 @@ test("the delivery detail returns the delivery with its payload and no attempts 
       waiting_for: null,
       next_attempt_at: delivery.next_attempt_at,
       attempt_count: 0,
+      last_attempt: null,
       payload: JSON.parse(delivery.body),
       attempts: [],
     },
@@ -69,9 +70,9 @@ test("the delivery detail returns the payload unchanged, including numbers beyon
 
 test("the delivery detail returns the attempts with their responses, in order", async () => {
   const delivery = await givenWaiting(scenario.webhook);
-  receiver.respondWith((_, response) => response.writeHead(503).end("busy\u0000"));
+  receiver.respondWith((_, response) => response.writeHead(503, { Server: "x" }).end("busy\u0000"));
   await attempt(delivery);
-  receiver.respondWith((_, response) => response.writeHead(200).end("thanks"));
+  receiver.respondWith((_, response) => response.writeHead(200, { Server: "x" }).end("thanks"));
   await attempt(delivery);
   const { status, attempt_count, attempts } = await shown(delivery);
   expect({ status, attempt_count }).toEqual({ status: "succeeded", attempt_count: 2 });
@@ -84,6 +85,7 @@ test("the delivery detail returns the attempts with their responses, in order", 
       status_code: 503,
       error_code: "http_status",
       response_excerpt: "busy",
+      response_headers: { server: "x" },
       trigger: "schedule",
       hint: expect.stringContaining("503"),
     },
@@ -94,6 +96,7 @@ test("the delivery detail returns the attempts with their responses, in order", 
       status_code: 200,
       error_code: null,
       response_excerpt: "thanks",
+      response_headers: null,
       trigger: "schedule",
       hint: null,
     },
@@ -103,17 +106,19 @@ test("the delivery detail returns the attempts with their responses, in order", 
 test("the delivery detail returns all attempts, with the responses of the newest three", async () => {
   const delivery = await givenWaiting(scenario.webhook);
   for (let number = 1; number <= 5; number++) {
-    receiver.respondWith((_, response) => response.writeHead(503).end(`response ${number}`));
+    receiver.respondWith((_, response) => response.writeHead(503, { "x-try": number }).end(`response ${number}`));
     await attempt(delivery);
   }
   const { attempts } = await shown(delivery);
-  const excerpts = attempts.map(({ number, response_excerpt }: Attempt) => [number, response_excerpt]);
-  expect(excerpts).toEqual([
-    [1, null],
-    [2, null],
-    [3, "response 3"],
-    [4, "response 4"],
-    [5, "response 5"],
+  const responses = attempts.map(({ number, response_excerpt, response_headers }: Attempt) => [
+    ...[number, response_excerpt, response_headers],
+  ]);
+  expect(responses).toEqual([
+    [1, null, null],
+    [2, null, null],
+    [3, "response 3", { "x-try": "3" }],
+    [4, "response 4", { "x-try": "4" }],
+    [5, "response 5", { "x-try": "5" }],
   ]);
 });
 
@@ -129,6 +134,15 @@ describe("a hint", () => {
   test("for a redirect to a path names the whole URL", async () => {
     receiver.respondWith((_, response) => response.writeHead(301, { Location: "/v2" }).end());
     expect((await onlyAttempt()).hint).toContain(new URL("/v2", receiver.url).href);
+  });
+
+  test("for a 401 names the credentials that it asks for, in the list and the webhook's health too", async () => {
+    receiver.respondWith((_, response) => response.writeHead(401, { "WWW-Authenticate": 'basic realm="a"' }).end());
+    const { hint } = await onlyAttempt();
+    expect(hint).toContain("Basic credentials");
+    const [listed] = (await scenario.api.get(`${scenario.path}/deliveries`)).body.data;
+    expect(listed.last_attempt).toMatchObject({ status_code: 401, hint });
+    expect((await scenario.api.get(scenario.path)).body.data.health.last_error.hint).toBe(hint);
   });
 
   test("for a TLS failure names the cause", async () => {

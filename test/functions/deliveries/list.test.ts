@@ -24,7 +24,12 @@ beforeEach(async () => {
   path = `${scenario.path}/deliveries`;
 });
 
-const startOfDay = Date.parse("2026-03-01T00:00:00.000Z");
+const startTime = "2026-03-01T00:00:00.000Z";
+const startOfDay = Date.parse(startTime);
+const attemptOf = (values: Partial<Attempt>): Attempt => ({
+  ...{ number: 1, at: startTime, duration_ms: 3, trigger: "schedule" },
+  ...values,
+});
 
 /** Creates deliveries of events one second apart, oldest first. */
 const givenMany = (count: number, changesOf: (index: number) => Partial<Delivery> = () => ({})) =>
@@ -61,8 +66,8 @@ test("the delivery list returns an empty array for a webhook without deliveries"
 });
 
 test("the delivery list returns the summary of each delivery, without payload, attempts and secret", async () => {
-  const attempt = { number: 1, at: "2026-03-01T00:00:00.000Z", duration_ms: 3, trigger: "schedule" as const };
-  const row = await givenWaiting(scenario.webhook, { attempt_count: 1, attempts: [attempt], test: true });
+  const attempts = [attemptOf({ error_code: "timeout" }), attemptOf({ number: 2, status_code: 200 })];
+  const row = await givenWaiting(scenario.webhook, { attempt_count: 2, attempts, test: true });
   const { body } = await scenario.api.get(path);
   expect(body).toEqual({
     data: [
@@ -76,10 +81,30 @@ test("the delivery list returns the summary of each delivery, without payload, a
         created_at: row.created_at,
         waiting_for: null,
         next_attempt_at: row.next_attempt_at,
-        attempt_count: 1,
+        attempt_count: 2,
+        last_attempt: { at: startTime, duration_ms: 3, status_code: 200, error_code: null, hint: null },
       },
     ],
   });
+});
+
+test("the lists of a webhook and of a project have the result of the last attempt, from one query and no other read", async () => {
+  const refused = attemptOf({ error_code: "http_status", status_code: 401, response_excerpt: "no" });
+  await givenDelivery(scenario.webhook);
+  await givenWaiting(scenario.webhook, { attempt_count: 2, attempts: [attemptOf({ error_code: "timeout" }), refused] });
+  for (const list of [path, `/v1/projects/${scenario.projectId}/deliveries`]) {
+    const reads: string[] = [];
+    interceptDynamo(({ command, input }, send) => {
+      if (JSON.stringify(input).includes(tableName("deliveries"))) reads.push(command);
+      return send();
+    });
+    const { body } = await scenario.api.get(list);
+    restoreAws();
+    expect(reads).toEqual(["QueryCommand"]);
+    const hint = expect.stringContaining("401");
+    const last = { at: startTime, duration_ms: 3, status_code: 401, error_code: "http_status", hint };
+    expect(body.data.map((each: { last_attempt: unknown }) => each.last_attempt)).toEqual([last, null]);
+  }
 });
 
 test("the delivery list returns test false and next_attempt_at null for a finished delivery of an event", async () => {

@@ -79,6 +79,7 @@ test("redeliver returns the delivery, pending, with an attempt due now", async (
       created_at,
       waiting_for: null,
       attempt_count: 3,
+      last_attempt: expect.objectContaining({ error_code: "http_status", status_code: 500 }),
     },
   });
   expect(Date.parse(next_attempt_at)).toBeGreaterThanOrEqual(before);

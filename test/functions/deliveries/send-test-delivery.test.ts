@@ -61,6 +61,7 @@ test("the test endpoint returns the pending delivery, marked as a test", async (
     test: true,
     waiting_for: null,
     attempt_count: 0,
+    last_attempt: null,
   });
 });
 

@@ -77,9 +77,16 @@ test.each([300, 304, 399])(
   },
 );
 
+test("the hint for a 401 that asks for credentials names their scheme, and no wrong secret", () => {
+  expect(hintOfStatus(401, "Basic")).toBe(
+    "The receiver returned 401: it asks for Basic credentials, which deliveries do not have. Verify the signature on this path instead.",
+  );
+});
+
 test.each([
   [400, "did not accept the request"],
   [401, "did not accept the signature"],
+  [401, "the secret of another webhook"],
   [401, "with this webhook's secret"],
   [403, "with this webhook's secret"],
   [403, "firewall"],

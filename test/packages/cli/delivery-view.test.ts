@@ -9,6 +9,7 @@ const attempt: Attempt = {
   status_code: 200,
   error_code: null,
   response_excerpt: null,
+  response_headers: null,
   trigger: "schedule",
   hint: null,
 };
@@ -23,6 +24,7 @@ const deliveryWith = (attempts: Attempt[]): DeliveryWithAttempts => ({
   waiting_for: null,
   next_attempt_at: null,
   attempt_count: attempts.length,
+  last_attempt: attempts.at(-1) ?? null,
   payload: {
     event: "deploy.started",
     project_id: "p-1",

@@ -19,7 +19,7 @@ function delivery(afterNoonMs: number, status: Delivery["status"], test = false)
     waiting_for: null,
     next_attempt_at: null,
   } as const;
-  return { id, ...rest, status, test, created_at, attempt_count: 1 };
+  return { id, ...rest, status, test, created_at, attempt_count: 1, last_attempt: null };
 }
 
 /** Counts with a list of deliveries, newest first. */

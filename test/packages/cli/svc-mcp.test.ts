@@ -640,6 +640,7 @@ describe("explain", () => {
     duration_ms: 5,
     request_count: 1,
     response_excerpt: null,
+    response_headers: null,
     trigger: "schedule" as const,
   };
   const refused = { ...attempt, status_code: null, error_code: "connection_refused" as const, hint: "Start it." };

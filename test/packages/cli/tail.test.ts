@@ -18,6 +18,7 @@ const newDelivery = (number: number, status: Delivery["status"]): Delivery => ({
   waiting_for: null,
   next_attempt_at: null,
   attempt_count: status === "pending" ? 0 : 1,
+  last_attempt: null,
 });
 
 /** Oldest first. */

@@ -7,9 +7,18 @@ import { CommandError, exitCodes } from "../exit-codes.ts";
 import { findDelivery, findProject, findScope, findWebhook, newestDeliveries, webhooksOf } from "../find.ts";
 import { jsonText } from "../terminal.ts";
 import { diagnose } from "./diagnose-webhook.ts";
-import { explain, fixFor, type IsOffered } from "./explain.ts";
+import { explain, type IsOffered } from "./explain.ts";
 import { UNTRUSTED_NOTICE, untrustedText } from "./untrusted.ts";
-import { certificationView, createdWebhookView, projectsView, trustedOf, untrustedOf, webhooksView } from "./views.ts";
+import {
+  certificationView,
+  createdWebhookView,
+  deliveryView,
+  projectsView,
+  trustedOf,
+  untrustedOf,
+  webhooksView,
+  withFix,
+} from "./views.ts";
 
 /* The MCP tools, one row each. Field names are those of the API. */
 
@@ -50,6 +59,13 @@ const webhookRecord = z.looseObject({
   events: z.array(z.string()),
   created_at: z.string(),
 });
+const attemptResult = z.looseObject({
+  at: z.string(),
+  duration_ms: z.number(),
+  status_code: z.number().nullable(),
+  error_code: z.string().nullable(),
+  fix: z.string().nullable(),
+});
 const deliveryRecord = z.looseObject({
   id: z.string(),
   webhook_id: z.string(),
@@ -60,16 +76,9 @@ const deliveryRecord = z.looseObject({
   created_at: z.string(),
   next_attempt_at: z.string().nullable(),
   attempt_count: z.number(),
+  last_attempt: attemptResult.nullable(),
 });
-const attemptRecord = z.looseObject({
-  number: z.number(),
-  at: z.string(),
-  duration_ms: z.number(),
-  status_code: z.number().nullable(),
-  error_code: z.string().nullable(),
-  trigger: z.string(),
-  fix: z.string().nullable(),
-});
+const attemptRecord = z.looseObject({ ...attemptResult.shape, number: z.number(), trigger: z.string() });
 const untrusted = z.looseObject({ notice: z.string() }).describe(UNTRUSTED_NOTICE);
 
 export const tools: Tool[] = [
@@ -149,7 +158,8 @@ export const tools: Tool[] = [
     output: z.object({ deliveries: z.array(deliveryRecord) }),
     run: async (api, { project, webhook_id, status, limit }) => {
       const scope = await findScope(api, await findProject(api, project), webhook_id);
-      return { structured: { deliveries: await newestDeliveries(api, scope, { ...(status && { status }), limit }) } };
+      const list = await newestDeliveries(api, scope, { ...(status && { status }), limit });
+      return { structured: { deliveries: list.map(deliveryView) } };
     },
   }),
   tool({
@@ -178,7 +188,7 @@ export const tools: Tool[] = [
     output: z.object({ delivery: deliveryRecord }),
     run: async (api, input) => {
       const { webhook } = await deliveryOf(api, input.project, input.delivery_id);
-      return { structured: { delivery: await api.redeliver(webhook, input.delivery_id) } };
+      return { structured: { delivery: deliveryView(await api.redeliver(webhook, input.delivery_id)) } };
     },
   }),
   tool({
@@ -343,13 +353,13 @@ async function firstOf<Item>(items: AsyncIterable<Item>): Promise<Item | undefin
 }
 
 /** Separates what the service recorded from what others wrote. */
-function deliveryResult({ payload, attempts: recorded, ...delivery }: DeliveryWithAttempts) {
-  const attempts = recorded.map(({ response_excerpt, hint, ...attempt }) => ({
-    ...attempt,
-    fix: hint === null ? null : fixFor({ hint, status_code: attempt.status_code }),
-  }));
-  const answers = recorded.flatMap(({ number, response_excerpt }: Attempt) =>
-    response_excerpt === null ? [] : [{ attempt: number, response_excerpt }],
+function deliveryResult({ payload, attempts: recorded, ...shown }: DeliveryWithAttempts) {
+  const delivery = deliveryView(shown);
+  const attempts = recorded.map(({ response_excerpt, response_headers, ...attempt }) => withFix(attempt));
+  const answers = recorded.flatMap(({ number, response_excerpt, response_headers }: Attempt) =>
+    response_excerpt === null && response_headers === null
+      ? []
+      : [{ attempt: number, response_headers, response_excerpt }],
   );
   const text = [
     jsonText({ delivery, attempts }),

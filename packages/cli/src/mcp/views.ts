@@ -1,4 +1,11 @@
-import type { Certification, Project, WebhookHealth, WebhookInList } from "../../../client/src/client.ts";
+import type {
+  Attempt,
+  Certification,
+  Delivery,
+  Project,
+  WebhookHealth,
+  WebhookInList,
+} from "../../../client/src/client.ts";
 import { jsonText } from "../terminal.ts";
 import { fixFor, fixForError } from "./explain.ts";
 import { UNTRUSTED_NOTICE, untrustedText } from "./untrusted.ts";
@@ -59,15 +66,24 @@ export const untrustedOf = ({ health, ...webhook }: ShownWebhook): Record<string
   ...(health?.last_error && { hint: health.last_error.hint }),
 });
 
-/** Shows a certification. The hint of a redirect contains its target, which the receiver chooses. */
+/** Shows a certification. */
 export function certificationView(certification: Certification): View {
-  const checks = certification.checks.map(({ hint, ...check }) => ({
-    ...check,
-    fix: hint === null ? null : fixFor({ hint, status_code: check.status_code }),
-  }));
+  const checks = certification.checks.map(withFix);
   const shown = { certification: { ...certification, checks } };
   return { structured: shown, text: jsonText(shown) };
 }
+
+/** Shows a delivery, without text of the receiver. */
+export const deliveryView = ({ last_attempt, ...delivery }: Delivery) => ({
+  ...delivery,
+  last_attempt: last_attempt && withFix(last_attempt),
+});
+
+/** Replaces the hint of an attempt: that of a redirect contains its target, which the receiver chooses. */
+export const withFix = <Result extends Pick<Attempt, "hint" | "status_code">>({ hint, ...result }: Result) => ({
+  ...result,
+  fix: hint === null ? null : fixFor({ hint, status_code: result.status_code }),
+});
 
 function view(known: Record<string, unknown>, label: string, untrusted: Record<string, unknown>): View {
   const text = [jsonText(known), untrustedText(label, untrusted)].join("\n\n");
