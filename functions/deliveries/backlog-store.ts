@@ -1,6 +1,7 @@
 import { DeleteCommand, PutCommand, QueryCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { dynamo, isConditionFailed, storedItem } from "../platform/aws.ts";
 import { tableName } from "../platform/env.ts";
+import { allOf, changing, onlyIf, selecting, when } from "../platform/expression.ts";
 import { randomId } from "../platform/random-id.ts";
 import { addSeconds } from "../platform/time.ts";
 import type { Webhook } from "../webhooks/webhook.ts";
@@ -71,15 +72,15 @@ export async function removePlace(webhookId: string, entry: string): Promise<voi
  * @param dueUntil leaves out what is due later, unless a user waits for it; absent = reads all
  */
 export async function* placePages(webhookId: string, pageSize: number, dueUntil?: Date): AsyncGenerator<Place[]> {
+  // The character after `#`: places due in that very millisecond are included.
+  const end = `${SCHEDULED}#${dueUntil?.toISOString() ?? "~"}$`;
   let after: Record<string, unknown> | undefined;
   do {
     const { Items = [], LastEvaluatedKey } = await dynamo().send(
       new QueryCommand({
         TableName: tableName("backlog"),
         ConsistentRead: true,
-        KeyConditionExpression: "line = :line AND entry < :end",
-        // The character after `#`: places due in that very millisecond are included.
-        ExpressionAttributeValues: { ":line": webhookId, ":end": `${SCHEDULED}#${dueUntil?.toISOString() ?? "~"}$` },
+        ...selecting(when`line = ${webhookId} AND entry < ${end}`),
         Limit: pageSize,
         ...(after && { ExclusiveStartKey: after }),
       }),
@@ -130,17 +131,11 @@ export const wakeUpKey = ({ project_id, id }: WebhookKey) => ({
  * @returns whether no look was planned so early, so that the caller sends a message to the worker
  */
 export async function wake(webhook: WebhookKey, at: Date): Promise<boolean> {
-  const { Attributes } = await dynamo().send(
-    new UpdateCommand({
-      ...wakeUpKey(webhook),
-      UpdateExpression: "SET due = if_not_exists(due, :at), due_shard = :shard ADD wakes :one",
-      ExpressionAttributeValues: { ":at": at.toISOString(), ":shard": shardOf(webhook.id), ":one": 1 },
-      ReturnValues: "ALL_NEW",
-    }),
-  );
-  const { wakes, due } = Attributes as WakeUp;
-  if (due <= at.toISOString()) return wakes === 1;
-  await changeWakeUp(webhook, "SET due = :at", "due > :at", { ":at": at.toISOString() });
+  const due = at.toISOString();
+  const first = { due: when`if_not_exists(due, ${due})`, due_shard: shardOf(webhook.id) };
+  const { wakeUp } = await changeWakeUp(webhook, changing({ set: first, add: { wakes: 1 } }));
+  if (wakeUp && wakeUp.due <= due) return wakeUp.wakes === 1;
+  await changeWakeUp(webhook, changing({ set: { due }, when: when`due > ${due}` }));
   return true;
 }
 
@@ -151,18 +146,11 @@ export async function wake(webhook: WebhookKey, at: Date): Promise<boolean> {
  * @returns the wake-up, or undefined when it is not due, or leased to another worker
  */
 export async function lease(webhook: WebhookKey, leaseId: string, now: Date, until: Date): Promise<WakeUp | undefined> {
-  const result = await changeWakeUp(
-    webhook,
-    "SET lease_until = :until, lease_id = :lease",
-    // A call must not be lost because the clock of its sender is ahead. What is due is decided by the places.
-    "due <= :soon AND (attribute_not_exists(lease_until) OR lease_until < :now)",
-    {
-      ":soon": addSeconds(now, CLOCK_DIFFERENCE_SECONDS),
-      ":now": now.toISOString(),
-      ":until": until.toISOString(),
-      ":lease": leaseId,
-    },
-  );
+  // A call must not be lost because the clock of its sender is ahead. What is due is decided by the places.
+  const isDue = when`due <= ${addSeconds(now, CLOCK_DIFFERENCE_SECONDS)}`;
+  const isFree = when`(attribute_not_exists(lease_until) OR lease_until < ${now.toISOString()})`;
+  const set = { lease_until: until.toISOString(), lease_id: leaseId };
+  const result = await changeWakeUp(webhook, changing({ set, when: allOf(isDue, isFree) }));
   // The SDK may have repeated a write that took effect.
   return result.isChanged || result.wakeUp?.lease_id === leaseId ? result.wakeUp : undefined;
 }
@@ -186,15 +174,11 @@ export async function endVisit(
   next: Date | undefined,
   wakes?: number,
 ): Promise<number | undefined> {
-  const condition = `lease_id = :lease${wakes === undefined ? "" : " AND wakes = :wakes"}`;
-  const values = { ":lease": leaseId, ...(wakes !== undefined && { ":wakes": wakes }) };
-  const { isChanged, wakeUp } = next
-    ? await changeWakeUp(webhook, "SET due = :due, lease_until = :kept REMOVE lease_id", condition, {
-        ...values,
-        ":due": next.toISOString(),
-        ":kept": keptUntil.toISOString(),
-      })
-    : await removeWakeUp(webhook, condition, values);
+  const isAsSeen = allOf(when`lease_id = ${leaseId}`, wakes !== undefined && when`wakes = ${wakes}`);
+  const set = next && { due: next.toISOString(), lease_until: keptUntil.toISOString() };
+  const { isChanged, wakeUp } = set
+    ? await changeWakeUp(webhook, changing({ set, remove: ["lease_id"], when: isAsSeen }))
+    : await removeWakeUp(webhook, onlyIf(isAsSeen));
   return !isChanged && wakeUp?.lease_id === leaseId ? wakeUp.wakes : undefined;
 }
 
@@ -204,33 +188,15 @@ interface WakeUpChange {
   wakeUp: WakeUp | undefined;
 }
 
-type Values = Record<string, string | number>;
+const ALL_OLD = { ReturnValuesOnConditionCheckFailure: "ALL_OLD" } as const;
 
-const changeWakeUp = (webhook: WebhookKey, expression: string, condition: string, values: Values) =>
+const changeWakeUp = (webhook: WebhookKey, change: ReturnType<typeof changing>) =>
   ifTrue(() =>
-    dynamo().send(
-      new UpdateCommand({
-        ...wakeUpKey(webhook),
-        UpdateExpression: expression,
-        ConditionExpression: condition,
-        ExpressionAttributeValues: values,
-        ReturnValues: "ALL_NEW",
-        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-      }),
-    ),
+    dynamo().send(new UpdateCommand({ ...wakeUpKey(webhook), ...change, ReturnValues: "ALL_NEW", ...ALL_OLD })),
   );
 
-const removeWakeUp = (webhook: WebhookKey, condition: string, values: Values) =>
-  ifTrue(() =>
-    dynamo().send(
-      new DeleteCommand({
-        ...wakeUpKey(webhook),
-        ConditionExpression: condition,
-        ExpressionAttributeValues: values,
-        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-      }),
-    ),
-  );
+const removeWakeUp = (webhook: WebhookKey, condition: ReturnType<typeof onlyIf>) =>
+  ifTrue(() => dynamo().send(new DeleteCommand({ ...wakeUpKey(webhook), ...condition, ...ALL_OLD })));
 
 async function ifTrue(write: () => Promise<{ Attributes?: Record<string, unknown> }>): Promise<WakeUpChange> {
   try {
@@ -258,8 +224,7 @@ export async function findOverdue(
     new QueryCommand({
       TableName: tableName("backlog"),
       IndexName: "due",
-      KeyConditionExpression: "due_shard = :shard AND due <= :now",
-      ExpressionAttributeValues: { ":shard": shard, ":now": now.toISOString() },
+      ...selecting(when`due_shard = ${shard} AND due <= ${now.toISOString()}`),
       Limit: limit,
       ...(after && { ExclusiveStartKey: after }),
     }),

@@ -1,17 +1,15 @@
-import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import type { MeteredReads } from "../access/metered-reads-store.ts";
 import { dynamo, isConditionFailed, storedItem } from "../platform/aws.ts";
+import { readItem } from "../platform/dynamo.ts";
 import { tableName } from "../platform/env.ts";
 import { ApiError } from "../platform/errors.ts";
+import { onlyIf, selecting, when } from "../platform/expression.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** Returns a delivery, or undefined when the webhook has no delivery with this id. Strongly consistent. */
-export async function find(webhook_id: string, id: string): Promise<Delivery | undefined> {
-  const { Item } = await dynamo().send(
-    new GetCommand({ TableName: tableName("deliveries"), Key: { webhook_id, id }, ConsistentRead: true }),
-  );
-  return Item as Delivery | undefined;
-}
+export const find = (webhook_id: string, id: string): Promise<Delivery | undefined> =>
+  readItem({ TableName: tableName("deliveries"), Key: { webhook_id, id } });
 
 /**
  * Returns a delivery. Strongly consistent.
@@ -29,8 +27,7 @@ export async function getMetered(reads: MeteredReads, webhookId: string, id: str
   const { Items: [item] = [] } = await reads.query({
     TableName: tableName("deliveries"),
     ConsistentRead: true,
-    KeyConditionExpression: "webhook_id = :webhook AND id = :id",
-    ExpressionAttributeValues: { ":webhook": webhookId, ":id": id },
+    ...selecting(when`webhook_id = ${webhookId} AND id = ${id}`),
     Limit: 1,
   });
   return existing(item as Delivery | undefined);
@@ -51,14 +48,12 @@ export async function put(
   delivery: Delivery,
   readVersion: string | undefined,
 ): Promise<{ isWritten: true } | { isWritten: false; stored: Delivery | undefined }> {
-  const isNew = readVersion === undefined;
   try {
     await dynamo().send(
       new PutCommand({
         TableName: tableName("deliveries"),
         Item: delivery,
-        ConditionExpression: isNew ? "attribute_not_exists(id)" : "version = :read",
-        ...(!isNew && { ExpressionAttributeValues: { ":read": readVersion } }),
+        ...onlyIf(readVersion === undefined ? when`attribute_not_exists(id)` : when`version = ${readVersion}`),
         ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       }),
     );

@@ -26,7 +26,7 @@ test("the sweep calls the workers of all other shards when one shard cannot be r
   const calls = await Promise.all(given);
   await takeDeliveryMessages();
   const called = async () => (await takeDeliveryMessages()).map((call) => JSON.stringify(call)).toSorted();
-  failDynamo(({ command, input }) => command === "QueryCommand" && JSON.stringify(input).includes('":shard":0,'));
+  failDynamo(({ command, input }) => command === "QueryCommand" && JSON.stringify(input).includes('":v0":0,'));
   // The invocation ends with the error, so all workers are called by then.
   await expect(sweep()).rejects.toThrow("slow down");
   expect(await called()).toEqual(

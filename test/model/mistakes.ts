@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are source code.
 import type { Mistake } from "./product.ts";
 
 /* Mistakes that the model must find. */
@@ -22,15 +23,15 @@ export const mistakes: Mistake[] = [
   {
     name: "a row that enters keeps a later wake-up",
     file: "deliveries/backlog-store.ts",
-    from: '"SET due = :at", "due > :at"',
-    to: '"SET due = :at", "due < :at"',
+    from: "when: when`due > ${due}`",
+    to: "when: when`due < ${due}`",
     within: LONG,
   },
   {
     name: "the wake-up is removed although a row has entered",
     file: "deliveries/backlog-store.ts",
-    from: '" AND wakes = :wakes"',
-    to: '" AND NOT wakes < :wakes"',
+    from: "when`wakes = ${wakes}`",
+    to: "when`NOT wakes < ${wakes}`",
     within: QUICK,
   },
   {
@@ -43,15 +44,15 @@ export const mistakes: Mistake[] = [
   {
     name: "the lease is not checked",
     file: "deliveries/backlog-store.ts",
-    from: '"due <= :soon AND (attribute_not_exists(lease_until) OR lease_until < :now)"',
-    to: '"due <= :soon"',
+    from: "allOf(isDue, isFree)",
+    to: "allOf(isDue)",
     within: QUICK,
   },
   {
     name: "a row is written over a change of another process",
     file: "deliveries/delivery-store.ts",
-    from: 'isNew ? "attribute_not_exists(id)" : "version = :read"',
-    to: 'isNew ? "attribute_not_exists(id)" : "attribute_exists(id) OR version = :read"',
+    from: "when`version = ${readVersion}`",
+    to: "when`attribute_exists(id) OR version = ${readVersion}`",
     within: QUICK,
   },
   {

@@ -69,7 +69,7 @@ describe("a receiver without an answer for two seconds", () => {
     await eventually(() => expect(Date.now() - latest).toBeGreaterThan(SLOW_AFTER_MS + 200));
     respond();
     await visit;
-    expect(new Set(writes)).toEqual(new Set(["SET slow_since = :at"]));
+    expect(new Set(writes)).toEqual(new Set(["SET #slow_since = :v0"]));
     expect((await webhookNow()).slow_since).toBe(slow_since);
   });
 
@@ -109,7 +109,7 @@ test("a marked webhook gets its deliveries from its worker, and is unmarked afte
   await carry(delivery);
   expect(receiver.received).toHaveLength(19);
   await visitLine(webhook);
-  expect([receiver.received.length, writes]).toEqual([20, ["REMOVE slow_since"]]);
+  expect([receiver.received.length, writes]).toEqual([20, ["REMOVE #slow_since"]]);
   expect(await webhookNow()).toEqual(webhook);
   await carry(newDelivery(webhook));
   expect(receiver.received).toHaveLength(21);

@@ -749,7 +749,7 @@ describe("the end of a visit", () => {
 
   test("is repeated by the sweep when it cannot be written at all", async () => {
     await givenWaiting(webhook);
-    failDynamo(({ input }) => JSON.stringify(input).includes("lease_id = :lease"));
+    failDynamo(({ input }) => JSON.stringify(input).includes("lease_id = :v"));
     await expect(work(workCall(webhook), () => 60_000)).rejects.toThrow("slow down");
     restoreAws();
     clock.advance(66);

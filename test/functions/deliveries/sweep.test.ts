@@ -159,7 +159,7 @@ describe("the metrics of a run", () => {
 
   test("leave the lag out when a shard fails; the others are swept, and the run throws, so that the alarm fires", async () => {
     await wake(webhookIn(1), minutesAgo(5));
-    failDynamo(({ input }) => JSON.stringify(input.ExpressionAttributeValues).includes('":shard":2,'));
+    failDynamo(({ input }) => JSON.stringify(input.ExpressionAttributeValues).includes('":v0":2,'));
     const lines = watchLog();
     await expect(sweep()).rejects.toThrow("slow down");
     expect(metricsIn(lines)).toMatchObject({ redriven: [1] });
