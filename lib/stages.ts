@@ -23,32 +23,38 @@ export const stages: readonly Stage[] = [
 
 const DEFAULT_STAGE = "dev";
 
-export class UnknownStageError extends Error {
-  override readonly name = "UnknownStageError";
-
-  constructor(wanted: unknown) {
-    const known = stages.map((stage) => stage.name).join(", ");
-    super(`No stage named ${JSON.stringify(wanted)}. Known stages: ${known}. Choose one with -c stage=<name>.`);
-  }
+/** The context of a deployment (`-c <key>=<value>`) is not valid. */
+export class InvalidContextError extends Error {
+  override readonly name = "InvalidContextError";
 }
 
 /**
  * Returns a stage by its name.
  * @param name value of the CDK context `stage`; undefined = `dev`
- * @throws UnknownStageError when no stage has this name
+ * @throws InvalidContextError when no stage has this name
  * @throws InvalidStageError when an option of the stage is not valid
  */
 export function stageNamed(name: unknown = DEFAULT_STAGE): Stage {
   const stage = stages.find((candidate) => candidate.name === name);
-  if (stage === undefined) throw new UnknownStageError(name);
+  if (stage === undefined) {
+    const known = stages.map((each) => each.name).join(", ");
+    throw new InvalidContextError(
+      `No stage named ${JSON.stringify(name)}. Known stages: ${known}. Choose one with -c stage=<name>.`,
+    );
+  }
   return validateStage(stage);
 }
 
 /**
  * Reads the CDK context of a deployment: `-c stage=<name> -c urgent=true`.
- * @param get returns the value of a context key; undefined = not set
- * @throws UnknownStageError, InvalidStageError as stageNamed
+ * @param context all keys, those of the CDK included: their names contain `/` or `:`
+ * @throws InvalidContextError for any other key, and as stageNamed
+ * @throws InvalidStageError as stageNamed
  */
-export function readContext(get: (key: string) => unknown): { stage: Stage; isUrgent: boolean } {
-  return { stage: stageNamed(get("stage")), isUrgent: get("urgent") === "true" };
+export function readContext({ stage, urgent, ...others }: Record<string, unknown>) {
+  const unknown = Object.keys(others).find((key) => !/[/:]/.test(key));
+  if (unknown !== undefined) {
+    throw new InvalidContextError(`Unknown context key ${JSON.stringify(unknown)}. Known keys: stage, urgent.`);
+  }
+  return { stage: stageNamed(stage), isUrgent: urgent === "true" };
 }

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { App, Validations } from "aws-cdk-lib";
 import { Code } from "aws-cdk-lib/aws-lambda";
@@ -6,14 +5,14 @@ import { AwsSolutionsChecks } from "cdk-nag";
 import { bundleFolder, stackName } from "../../lib/names.ts";
 import { ServiceStack } from "../../lib/service-stack.ts";
 import { InvalidStageError } from "../../lib/stage.ts";
-import { readContext, UnknownStageError } from "../../lib/stages.ts";
+import { InvalidContextError, readContext } from "../../lib/stages.ts";
 import { writeConsole } from "../../packages/console/build.ts";
 import { command } from "../local/command.ts";
 import { StartError } from "../local/start-error.ts";
+import { build } from "./build.ts";
 
 /*
- * The CDK app: `npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. cdk.json runs bin/build.ts first, which writes
- * the bundles to dist/. A finding of cdk-nag that lib/nag-suppressions.ts does not acknowledge fails the synthesis.
+ * The CDK app: `npx cdk synth|diff|deploy -c stage=<name> [-c urgent=true]`. A finding of cdk-nag that lib/nag-suppressions.ts does not acknowledge fails the synthesis.
  */
 
 const bundles = join(import.meta.dirname, "../..", "dist");
@@ -31,7 +30,7 @@ export async function main(): Promise<void> {
     try {
       await synthesize();
     } catch (error) {
-      const isCallersError = error instanceof UnknownStageError || error instanceof InvalidStageError;
+      const isCallersError = error instanceof InvalidContextError || error instanceof InvalidStageError;
       throw isCallersError ? new StartError(error.message, { cause: error }) : error;
     }
     return undefined;
@@ -40,16 +39,17 @@ export async function main(): Promise<void> {
 
 async function synthesize(): Promise<void> {
   const app = new App({ analyticsReporting: false });
-  const { stage, isUrgent } = readContext((key) => app.node.tryGetContext(key));
+  // Before the bundles are built, which takes seconds.
+  const { stage, isUrgent } = readContext(app.node.getAllContext());
+  console.error(`Stage ${stage.name}${isUrgent ? ", urgent" : ""}`);
+  if (!(await build())) return;
   if (stage.console) await writeConsole(page);
-  new ServiceStack(app, stackName(stage), { stage, page, code: bundleOf, isUrgent });
+  new ServiceStack(app, stackName(stage), {
+    stage,
+    page,
+    code: (file) => Code.fromAsset(join(bundles, bundleFolder(file))),
+    isUrgent,
+  });
   Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
   app.synth();
-}
-
-/** Returns the bundle of a function. @throws StartError when it does not exist */
-function bundleOf(file: string): Code {
-  const path = join(bundles, bundleFolder(file));
-  if (!existsSync(path)) throw new StartError("Run npm run build first (npx cdk does it by itself).");
-  return Code.fromAsset(path);
 }

@@ -9,15 +9,19 @@ cdk synth, diff and deploy do this first by themselves.`,
 };
 
 export async function main(): Promise<void> {
-  await command(help, async () => {
-    try {
-      await bundleFunctions({ outdir: "dist" });
-    } catch (error) {
-      process.exitCode = 1;
-      // esbuild prints its own findings.
-      const isReported = error instanceof Error && "errors" in error;
-      if (!isReported) console.error(error instanceof Error ? error.message : error);
-    }
-    return undefined;
-  });
+  await command(help, async () => void (await build()));
+}
+
+/** Bundles all functions, and prints what is wrong with them. @returns whether nothing is */
+export async function build(): Promise<boolean> {
+  try {
+    await bundleFunctions({ outdir: "dist" });
+    return true;
+  } catch (error) {
+    process.exitCode = 1;
+    // esbuild prints its own findings.
+    const isReported = error instanceof Error && "errors" in error;
+    if (!isReported) console.error(error instanceof Error ? error.message : error);
+    return false;
+  }
 }

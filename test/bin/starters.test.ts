@@ -1,5 +1,15 @@
 import { spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { commandHere } from "../support/command-here.ts";
@@ -67,6 +77,8 @@ describe("a Node that cannot run TypeScript", () => {
 const optionsByProgram: Record<string, string[]> = {
   local: ["PORT", "SQS_PORT", "DATA_DIR", "WEBHOOK_ALLOW_CIDRS", "default: 3000", "default: .local"],
   demo: ["DATA_DIR", "[ci]"],
+  console: ["--user <id>", "(default: demo-user)", "DATA_DIR"],
+  issuer: ["--port <port>", "(default: 4999)", "DATA_DIR"],
   token: ["--user <id>", "--expires-in <seconds>", "(default: 3600)", "(required)"],
   project: [
     "--user <id>",
@@ -99,30 +111,18 @@ describe("app, which the CDK starts,", () => {
   });
 
   test.each([
-    ["is no dist/", []],
-    ["is no bundle in dist/", ["dist"]],
-  ])("prints one sentence with the fix when there %s", (_, folders) => {
+    ['{"stage":"nope"}', 'No stage named "nope". Known stages: dev, prod. Choose one with -c stage=<name>.\n'],
+    ['{"stag":"prod"}', 'Unknown context key "stag". Known keys: stage, urgent.\n'],
+  ])("with the context %s prints one sentence and builds nothing", (CDK_CONTEXT_JSON, stderr) => {
     const project = mkdtempSync(join(scratch, "unbuilt-"));
     for (const name of ["bin", "lib", "functions", "packages/console/build.ts", "packages/console/src"]) {
       cpSync(join(root, name), join(project, name), { recursive: true });
     }
     for (const name of ["package.json", "tsconfig.json"]) copyFileSync(join(root, name), join(project, name));
     symlinkSync(join(root, "node_modules"), join(project, "node_modules"));
-    for (const name of folders) mkdirSync(join(project, name));
-    expect(runNode([join(project, "bin/app.ts")], { cwd: project })).toEqual({
-      status: 1,
-      stdout: "",
-      stderr: "Run npm run build first (npx cdk does it by itself).\n",
-    });
-  });
-
-  test("names an unknown stage and the known ones", () => {
-    const env = { CDK_CONTEXT_JSON: '{"stage":"nope"}' };
-    const { status, stderr } = runNode(["bin/app.ts"], { env });
-    expect({ status, stderr }).toEqual({
-      status: 1,
-      stderr: 'No stage named "nope". Known stages: dev, prod. Choose one with -c stage=<name>.\n',
-    });
+    const finished = runNode([join(project, "bin/app.ts")], { cwd: project, env: { CDK_CONTEXT_JSON } });
+    expect(finished).toEqual({ status: 1, stdout: "", stderr });
+    expect(existsSync(join(project, "dist"))).toBe(false);
   });
 });
 
