@@ -61,7 +61,7 @@ export async function startService(
   return {
     baseUrl: find(/^ready (\S+)$/m),
     eventsQueueUrl: find(/events queue +(\S+)/),
-    token: find(/TOKEN=(\S+)/),
+    token: find(/#token=(\S+)/),
     projectId: find(/project +(\S+)/),
     dataDir: DATA_DIR,
     async end() {

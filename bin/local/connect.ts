@@ -5,7 +5,7 @@ import { sqs } from "../../functions/platform/aws.ts";
 import { deployedName } from "../../lib/names.ts";
 import type { DeadLetterQueue } from "./dead-letters.ts";
 import { findRunning } from "./running-service.ts";
-import { readSettings, setFunctionDefaults } from "./settings.ts";
+import { type LocalSettings, readSettings, setFunctionDefaults } from "./settings.ts";
 import { startCommand } from "./shell-commands.ts";
 import { StartError } from "./start-error.ts";
 
@@ -26,9 +26,7 @@ export async function connect(): Promise<Connection> {
   const dynamoEndpoint = settings.dynamoEndpoint ?? running?.dynamoEndpoint;
   const sqsEndpoint = settings.sqsEndpoint ?? running?.sqsEndpoint;
   if (dynamoEndpoint === undefined || sqsEndpoint === undefined) {
-    throw new StartError(
-      `No service is running with the data directory ${settings.dataDir}. Start it in another terminal: ${startCommand(settings)}`,
-    );
+    throw notRunning(settings);
   }
   process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamoEndpoint;
   process.env.AWS_ENDPOINT_URL_SQS = sqsEndpoint;
@@ -37,6 +35,11 @@ export async function connect(): Promise<Connection> {
   for (const { env, name } of Object.values(queues)) process.env[env] ??= urlOf(name);
   return connection(async (name) => urlOf(name));
 }
+
+export const notRunning = (settings: LocalSettings): StartError =>
+  new StartError(
+    `No service is running with the data directory ${settings.dataDir}. Start it in another terminal: ${startCommand(settings)}`,
+  );
 
 /**
  * Points this process at the queues of a stage on AWS, with the credentials and region of the environment.

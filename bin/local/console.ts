@@ -8,8 +8,11 @@ import { ApiError } from "../../functions/platform/errors.ts";
 import { logSink } from "../../functions/platform/log.ts";
 import { contentSecurityPolicy, pageCacheControl, pageHeaders, pageTypes } from "../../lib/console-headers.ts";
 import type { PageFile } from "../../packages/console/build.ts";
+import { homePage } from "./home-page.ts";
 import { readBody } from "./read-body.ts";
 import { sendEvent as sendToQueue } from "./send-event.ts";
+import type { LocalSettings } from "./settings.ts";
+import { scriptCommand } from "./shell-commands.ts";
 
 /*
  * The pages of a local run, on the port of the API: the home page, the console, and the endpoint by which the console sends
@@ -20,13 +23,16 @@ import { sendEvent as sendToQueue } from "./send-event.ts";
 export type ServePages = (request: http.IncomingMessage, response: http.ServerResponse) => boolean;
 
 const CONSOLE = "/console/";
-const CONFIG = JSON.stringify({ apiUrl: "", isLocal: true });
 
 /**
  * Serves the console below `/console/` and the home page at `/`. The console is bundled at the first request for it.
- * @param homePage gives the HTML at `/`; absent = `/` leads to the console
+ * @param allowedCidrs value of WEBHOOK_ALLOW_CIDRS
  */
-export function consolePages(homePage?: (baseUrl: string) => string): ServePages {
+export function consolePages(
+  settings: Pick<LocalSettings, "dataDir" | "isSecretGiven">,
+  allowedCidrs: string[],
+): ServePages {
+  const config = JSON.stringify({ apiUrl: "", isLocal: true, signInCommand: scriptCommand("console", "", settings) });
   let files: Promise<Map<string, Uint8Array>> | undefined;
 
   async function serveFile(name: string, { headers }: http.IncomingMessage): Promise<PageResponse> {
@@ -34,7 +40,7 @@ export function consolePages(homePage?: (baseUrl: string) => string): ServePages
       files = undefined;
       throw error;
     });
-    const body = name === "config.json" ? Buffer.from(CONFIG) : (await files).get(name || "index.html");
+    const body = name === "config.json" ? Buffer.from(config) : (await files).get(name || "index.html");
     if (body === undefined) throw new ApiError("not_found", "The console has no such file.");
     const etag = `"${createHash("sha256").update(body).digest("base64url")}"`;
     const type = pageTypes[(name || "index.html").split(".").at(-1) ?? ""] ?? "";
@@ -51,9 +57,13 @@ export function consolePages(homePage?: (baseUrl: string) => string): ServePages
       return sendEvent(request);
     }
     if (!isRead) throw notAllowed("GET, HEAD");
-    if (path === "/" && homePage) {
+    if (path === "/") {
       const headers = { "Cache-Control": pageCacheControl, "Content-Type": pageTypes.html ?? "" };
-      return { status: 200, headers, body: homePage(`http://127.0.0.1:${request.socket.localPort}`) };
+      return {
+        status: 200,
+        headers,
+        body: homePage(`http://127.0.0.1:${request.socket.localPort}`, settings, allowedCidrs),
+      };
     }
     if (!path.startsWith(CONSOLE)) return { status: 302, headers: { Location: CONSOLE }, body: "" };
     return serveFile(path.slice(CONSOLE.length), request);

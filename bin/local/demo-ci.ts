@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { logSink } from "../../functions/platform/log.ts";
-import { type DemoIssuer, startDemoIssuer } from "./demo-issuer.ts";
+import { type DemoIssuer, demoJob, startDemoIssuer } from "./demo-issuer.ts";
 import { call, heading, request, show, step, verdict } from "./demo-page.ts";
 import { demoUser, seedDemoUser } from "./demo-user.ts";
 import { mintToken } from "./mint-token.ts";
@@ -12,8 +12,6 @@ import type { LocalSettings } from "./settings.ts";
 /* The demo of a CI job without a stored key. The issuer on this machine names its claims as GitHub does. */
 
 const AUDIENCE = "deployments";
-const REPOSITORY = { repository: "acme/shop", repository_id: "1296269", repository_owner_id: "9919" };
-const MAIN = "refs/heads/main";
 
 /** Runs the demo on a service of its own, because a running one does not know the issuer. Deletes all data. */
 export async function runCiDemo(settings: LocalSettings): Promise<void> {
@@ -38,18 +36,18 @@ async function showSteps(baseUrl: string, adminToken: string, issuer: DemoIssuer
   const project = `/v1/projects/${demoUser.projectId}`;
   const trusts = `${project}/trusted-workflows`;
   const webhooks = `${project}/webhooks`;
-  const tokenOf = (claims: object) => issuer.sign({ aud: AUDIENCE, ...REPOSITORY, ref: MAIN, run_id: "30", ...claims });
+  const tokenOf = (claims: object) => issuer.sign({ aud: AUDIENCE, ...demoJob, ...claims });
   heading("A CI job without a stored key, start to finish");
 
   step("An admin trusts the workflows of a repository on its main branch", `POST ${trusts}`);
   const permissions = ["webhooks:read", "webhooks:write"];
-  const input = { issuer: "ci", repository_id: REPOSITORY.repository_id, ref: MAIN, permissions };
+  const input = { issuer: "ci", repository_id: demoJob.repository_id, ref: demoJob.ref, permissions };
   const trust = (await call(baseUrl, adminToken, "POST", trusts, input)).data;
   show(`repository ${trust.repository_id} of ${trust.issuer}, ${trust.ref}: ${trust.permissions.join(", ")}`);
 
   step("A job on main gets a token from its CI system", `${issuer.url}, valid for five minutes`);
   const token = tokenOf({});
-  show(JSON.stringify({ aud: AUDIENCE, ...REPOSITORY, ref: MAIN }));
+  show(JSON.stringify({ aud: AUDIENCE, ...demoJob }));
   show("nothing is stored: no secret in the repository, and none here");
 
   step("The job creates a webhook with it", `POST ${webhooks}`);

@@ -14,6 +14,29 @@ export type IssuerAlgorithm = keyof typeof makePairs;
 
 const TOKEN_SECONDS = 300;
 
+/** Claims of a job, named as GitHub names them. */
+export const demoJob = {
+  repository: "acme/shop",
+  repository_id: "1296269",
+  repository_owner_id: "9919",
+  ref: "refs/heads/main",
+  event_name: "push",
+  run_id: "30",
+};
+
+interface Options {
+  /** 0 = any free port. */
+  port?: number;
+  /** Beginning of the key's id. Another one for each start lets a service notice that the key is another one. */
+  keyName?: string;
+  /**
+   * Credential with which a job may ask for its token, at `/token?audience=…`, as GitHub's jobs do. Other parameters replace
+   * claims of the demo job. Absent = it gives tokens to nobody.
+   * https://docs.github.com/en/actions/reference/security/oidc
+   */
+  requestToken?: string;
+}
+
 export interface DemoIssuer {
   /** The claim `iss`. */
   url: string;
@@ -26,15 +49,25 @@ export interface DemoIssuer {
   stop(): void;
 }
 
-/** Starts an issuer on a free port of 127.0.0.1. */
-export async function startDemoIssuer(algorithm: IssuerAlgorithm = "RS256"): Promise<DemoIssuer> {
+/** Starts an issuer on 127.0.0.1. @throws Error `EADDRINUSE` */
+export async function startDemoIssuer(
+  algorithm: IssuerAlgorithm = "RS256",
+  { port = 0, keyName = "demo", requestToken }: Options = {},
+): Promise<DemoIssuer> {
   const { publicKey, privateKey } = makePairs[algorithm]();
-  const kid = `demo-${algorithm}`;
-  const server = http.createServer((request, response) => {
-    response.writeHead(request.url === "/jwks" ? 200 : 404, { "Content-Type": "application/json" });
-    response.end(JSON.stringify(request.url === "/jwks" ? issuer.jwks : {}));
+  const kid = `${keyName}-${algorithm}`;
+  const server = http.createServer(({ url = "", headers }, response) => {
+    const { pathname, searchParams } = new URL(url, issuer.url);
+    const isJob = requestToken !== undefined && headers.authorization === `Bearer ${requestToken}`;
+    const send = (status: number, body: object) =>
+      response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
+    if (pathname === "/jwks") return send(200, issuer.jwks);
+    if (pathname !== "/token") return send(404, {});
+    if (!isJob) return send(401, {});
+    const { audience: aud, iss, iat, exp, nbf, ...claims } = Object.fromEntries(searchParams);
+    return send(200, { value: issuer.sign({ ...demoJob, aud, ...claims }) });
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(port, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const issuer: DemoIssuer = {

@@ -1,4 +1,3 @@
-import { demoUser } from "./demo-user.ts";
 import type { LocalSettings } from "./settings.ts";
 import { scriptCommand } from "./shell-commands.ts";
 import { trySteps } from "./start-page.ts";
@@ -12,8 +11,7 @@ export function homePage(
   settings: Pick<LocalSettings, "dataDir" | "isSecretGiven">,
   allowedCidrs: string[],
 ): string {
-  const tokenCommand = scriptCommand("token", `--user ${demoUser.userId}`, settings);
-  const steps = trySteps(baseUrl, `$(${tokenCommand})`, settings, allowedCidrs)
+  const steps = trySteps(baseUrl, settings, allowedCidrs)
     .map(({ about, commands }) => `# ${about}\n${commands.join("\n")}`)
     .join("\n\n");
   return `<!doctype html>
@@ -28,8 +26,8 @@ export function homePage(
 <h1>API keys and deployment webhooks</h1>
 <p>This is a local run of the API. Programs call it at <code>${escapeHtml(baseUrl)}/v1/…</code></p>
 <ul>
-<li><a href="/console/">Console</a>: API keys, webhooks and deliveries in the browser. To sign in, paste the output of
-<code>${escapeHtml(tokenCommand)}</code>, or open the console's address that <code>npm start</code> printed.</li>
+<li><a href="/console/">Console</a>: API keys, webhooks and deliveries in the browser. To sign in, open the link that
+<code>${escapeHtml(scriptCommand("console", "", settings))}</code> prints.</li>
 <li><code>docs/api.md</code> describes every request, <code>docs/webhooks.md</code> how to receive a delivery, and
 <code>README.md</code> the first five minutes.</li>
 </ul>

@@ -11,7 +11,6 @@ import { consolePages } from "./console.ts";
 import { type Engine, messagesOf, portInUse, startDynamo, startSqs } from "./engines.ts";
 import { type EventSources, startEventSources } from "./event-sources.ts";
 import { createGateway } from "./gateway.ts";
-import { homePage } from "./home-page.ts";
 import { fromSources, type LoadHandler } from "./lambda.ts";
 import { releaseLeases } from "./release-leases.ts";
 import { createQueues, createTables, createTopics } from "./resources.ts";
@@ -56,9 +55,8 @@ export async function startService(
   }
   protectFiles(dataDir);
   setFunctionDefaults(settings);
-  const home = (baseUrl: string) => homePage(baseUrl, settings, functionSettings.webhookAllowCidrs());
   // The gateway starts first, so that a port in use stops the start before anything is changed.
-  const server = await createGateway(load, consolePages(home));
+  const server = await createGateway(load, consolePages(settings, functionSettings.webhookAllowCidrs()));
   const baseUrl = await listen(server, settings.port);
   const stops: (() => Promise<void>)[] = [];
   const stop = async () => {

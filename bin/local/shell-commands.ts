@@ -22,11 +22,11 @@ export function startCommand({ dataDir, port, sqsPort }: Pick<LocalSettings, "da
  * @param args follow `--`; empty = none
  */
 export function scriptCommand(
-  script: "token" | "project" | "event" | "demo",
+  script: "token" | "console" | "project" | "event" | "demo",
   args: string,
   { dataDir, isSecretGiven }: Pick<LocalSettings, "dataDir" | "isSecretGiven">,
 ): string {
-  const signsTokens = script === "token" || script === "demo";
+  const signsTokens = script === "token" || script === "console" || script === "demo";
   const command = `npm run --silent ${script}${args === "" ? "" : ` -- ${args}`}`;
   return [...dataDirAssignment(dataDir), ...(isSecretGiven && signsTokens ? [secretAssignment] : []), command].join(
     " ",

@@ -16,11 +16,10 @@ export const LISTEN_PORT = 4000;
 /**
  * A walk from a token to a delivery that arrives: to be pasted from top to bottom into one terminal. The sentences become
  * comments in a shell, where some shells run them as commands: letters, commas and full stops only.
- * @param token shell text that gives a JWT
  * @param allowedCidrs WEBHOOK_ALLOW_CIDRS: without the loopback the receiver on this machine cannot be called
  */
-export function trySteps(baseUrl: string, token: string, settings: PrintedSettings, allowedCidrs: string[]): Step[] {
-  const { projectId } = demoUser;
+export function trySteps(baseUrl: string, settings: PrintedSettings, allowedCidrs: string[]): Step[] {
+  const { userId, projectId } = demoUser;
   const call = (path: string, body?: object) => {
     const request = `curl -sw '\\n' ${baseUrl}${path} -H "Authorization: Bearer $TOKEN"`;
     if (body === undefined) return request;
@@ -28,7 +27,10 @@ export function trySteps(baseUrl: string, token: string, settings: PrintedSettin
   };
   const webhook = { url: `http://127.0.0.1:${LISTEN_PORT}/`, events: ["deploy.succeeded"] };
   const steps = [
-    { about: "a JWT of the demo user, valid for an hour", commands: [`export TOKEN=${token}`] },
+    {
+      about: "a JWT of the demo user, valid for an hour",
+      commands: [`export TOKEN=$(${scriptCommand("token", `--user ${userId}`, settings)})`],
+    },
     {
       about: "create an API key, which is shown only once",
       commands: [call("/v1/api-keys", { name: "my laptop" })],
@@ -53,6 +55,9 @@ export function trySteps(baseUrl: string, token: string, settings: PrintedSettin
   ];
 }
 
+/** The console of a local run signs in with a token behind `#`, which browsers do not send to servers. */
+export const consoleLink = (baseUrl: string, token: string): string => `${baseUrl}/console/#token=${token}`;
+
 interface Page {
   baseUrl: string;
   eventsQueueUrl: string;
@@ -68,7 +73,7 @@ export function startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, a
   const style = (name: "bold" | "dim") => (text: string) => styleText(name, text, { stream: process.stdout });
   const [bold, dim] = [style("bold"), style("dim")];
   const indented = (text: string) => text.replaceAll(/^/gm, "  ");
-  const steps = trySteps(baseUrl, token, settings, allowedCidrs).map(
+  const steps = trySteps(baseUrl, settings, allowedCidrs).map(
     ({ about, commands }) => `  ${dim(`# ${about}`)}\n${indented(commands.join("\n"))}\n`,
   );
   const demo = `  ${dim("# every step in one command, with a receiver that verifies the signatures")}
@@ -79,7 +84,7 @@ export function startPage({ baseUrl, eventsQueueUrl, token, logPath, settings, a
 ${bold("API keys and deployment webhooks")}
 
   API            ${baseUrl}
-  console        ${baseUrl}/console/#token=${token}
+  console        ${consoleLink(baseUrl, token)}
   events queue   ${eventsQueueUrl}
   user           ${userId}
   project        ${projectId}
@@ -90,8 +95,8 @@ ${bold("Try it")} ${dim("(paste into another terminal, in the project's folder)"
 ${steps.join("\n")}
 ${bold("More")}
 
-${allowsLocalReceivers(allowedCidrs) ? demo : ""}  ${dim("# a new token")}
-  ${scriptCommand("token", `--user ${userId}`, settings)}
+${allowsLocalReceivers(allowedCidrs) ? demo : ""}  ${dim("# a new link to the console, signed in")}
+  ${scriptCommand("console", "", settings)}
 
 ${dim("Ctrl-C stops the service. Its data is kept and is there again at the next start.")}
 

@@ -42,6 +42,13 @@ test("token prints a JWT with a lifetime of one hour, and nothing else", async (
   expect((await call(stdout.trim(), "/v1/projects")).status).toBe(200);
 });
 
+test("console prints a link with a token that the service accepts", async () => {
+  const { code, stdout } = await commandHere("console", ["--user", "alice"], settings);
+  const [, base = "", token = ""] = /^(\S+)\/console\/#token=(\S+)\n$/.exec(stdout) ?? [];
+  expect({ code, base, sub: jwt.decode(token)?.sub }).toEqual({ code: 0, base: run.baseUrl, sub: "alice" });
+  expect((await call(token, "/v1/projects")).status).toBe(200);
+});
+
 test("token --expires-in sets the lifetime, and the service accepts at most an hour", async () => {
   const withLifetime = async (seconds: string) =>
     (await commandHere("token", ["--user", "alice", "--expires-in", seconds], settings)).stdout.trim();
@@ -178,7 +185,7 @@ test.each([
   expect(stderr).not.toContain("    at ");
 });
 
-test("project and event print how to start the service when none is running", async () => {
+test("project, event and console print how to start the service when none is running", async () => {
   const nowhere = { DATA_DIR: freshDataDir(), PORT: "3999" };
   // As after a kill -9: the file exists, but no process responds.
   const stale = {
@@ -190,6 +197,7 @@ test("project and event print how to start the service when none is running", as
   for (const [file, args] of [
     ["project", ["--user", "a", "--name", "n"]],
     ["event", ["--project", randomUUID(), "--event", "deploy.failed"]],
+    ["console", []],
   ] as const) {
     const { code, stderr } = await commandHere(file, [...args], nowhere);
     expect(code).toBe(1);

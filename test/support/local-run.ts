@@ -105,7 +105,7 @@ export async function startLocalRun(settings: Settings): Promise<LocalRun> {
     page,
     baseUrl: find(/^ready (\S+)$/m),
     eventsQueueUrl: find(/events queue +(\S+)/),
-    token: find(/TOKEN=(\S+)/),
+    token: find(/#token=(\S+)/),
     projectId: find(/project +(\S+)/),
     dynamoEndpoint,
     async end(signal) {

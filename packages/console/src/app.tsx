@@ -22,9 +22,11 @@ const Access = lazy(async () => (await import("./access.tsx")).Access);
 interface AppProps {
   apiUrl: string;
   canSendEvents: boolean;
+  /** Prints a link that signs in; absent = not a local run. */
+  signInCommand?: string | undefined;
 }
 
-export function App({ apiUrl, canSendEvents }: AppProps) {
+export function App({ apiUrl, canSendEvents, signInCommand }: AppProps) {
   const [session, setSession] = useState(storedSession);
   const [endReason, setEndReason] = useState<ApiError>();
   const [announcement, announce] = useAnnouncement();
@@ -58,6 +60,7 @@ export function App({ apiUrl, canSendEvents }: AppProps) {
       ) : (
         <SignIn
           reason={endReason}
+          command={signInCommand}
           check={(candidate) => connectWith(candidate)().listProjects()}
           onSignIn={(accepted) => {
             storeSession(accepted);

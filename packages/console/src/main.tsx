@@ -8,6 +8,8 @@ interface Config {
   apiUrl: string;
   /** A local run: the page can send deployment events, and the start page may sign the user in. */
   isLocal: boolean;
+  /** In a local run: the command that prints a link which signs in. */
+  signInCommand?: string;
 }
 
 async function start(): Promise<void> {
@@ -20,7 +22,10 @@ async function start(): Promise<void> {
     return location.reload();
   }
   const root = document.getElementById("app");
-  if (root) render(<App apiUrl={config.apiUrl || location.origin} canSendEvents={config.isLocal} />, root);
+  if (root) {
+    const { apiUrl, isLocal, signInCommand } = config;
+    render(<App apiUrl={apiUrl || location.origin} canSendEvents={isLocal} signInCommand={signInCommand} />, root);
+  }
 }
 
 // If the console is already open in the tab, a link of the start page changes only the part behind `#`.

@@ -6,12 +6,14 @@ import { type Session, sessionOf } from "./session.ts";
 interface SignInProps {
   /** Why the previous session ended; undefined if the user signed out. */
   reason: ApiError | undefined;
+  /** Prints a link that signs in; undefined = not a local run. */
+  command: string | undefined;
   /** Sends a request with the credential. Throws if the API rejects it. */
   check(candidate: Session): Promise<unknown>;
   onSignIn(accepted: Session): void;
 }
 
-export function SignIn({ reason, check, onSignIn }: SignInProps) {
+export function SignIn({ reason, command, check, onSignIn }: SignInProps) {
   const id = useId();
   const [pasted, setPasted] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -43,6 +45,11 @@ export function SignIn({ reason, check, onSignIn }: SignInProps) {
         <img src="icon.svg" alt="" width="36" height="36" />
         <h1>Deployment webhooks</h1>
         {reason !== undefined && error === reason && <p class="lead">Your session has ended. Please sign in again.</p>}
+        {command !== undefined && (
+          <p class="fine">
+            This is a local run. To sign in as its demo user, open the link that <code>{command}</code> prints.
+          </p>
+        )}
         <div class="field">
           <label for={id}>JWT or API key</label>
           <input

@@ -5,7 +5,6 @@ import type { AddressInfo } from "node:net";
 import { ReceiveMessageCommand } from "@aws-sdk/client-sqs";
 import { consolePages } from "../../../bin/local/console.ts";
 import { createGateway } from "../../../bin/local/gateway.ts";
-import { homePage } from "../../../bin/local/home-page.ts";
 import { fromSources } from "../../../bin/local/lambda.ts";
 import { sqs } from "../../../functions/platform/aws.ts";
 import { queueUrl } from "../../../functions/platform/env.ts";
@@ -22,10 +21,7 @@ let host: string;
 beforeAll(async () => {
   await freshResources();
   logSink.write = () => {};
-  server = await createGateway(
-    fromSources,
-    consolePages((baseUrl) => homePage(baseUrl, settings, allowedCidrs)),
-  );
+  server = await createGateway(fromSources, consolePages(settings, allowedCidrs));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -91,6 +87,11 @@ describe("the console's page", () => {
     const { headers } = await call("GET", "/console/main.js");
     const again = await call("GET", "/console/main.js", { "If-None-Match": String(headers.etag) });
     expect({ status: again.status, body: again.body }).toEqual({ status: 304, body: "" });
+  });
+
+  test("knows the command that prints a link which signs in", async () => {
+    const { signInCommand } = JSON.parse((await call("GET", "/console/config.json")).body);
+    expect(signInCommand).toMatch(/^DATA_DIR='.+ npm run --silent console$/);
   });
 
   test("is where /console redirects to", async () => {

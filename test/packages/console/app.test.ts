@@ -107,6 +107,16 @@ afterEach(async () => {
   jest.useRealTimers();
 });
 
+test.each([
+  ["in a local run shows the command that prints a link", "npm run --silent console"],
+  ["elsewhere shows no command", undefined],
+])("the sign-in page %s", async (_, signInCommand) => {
+  browser.stored.clear();
+  render(h(App, { apiUrl: "https://api.test", canSendEvents: true, signInCommand }), browser.page.body);
+  await shows("JWT or API key");
+  expect(textOf().includes("npm run")).toBe(signInCommand !== undefined);
+});
+
 describe("a failed load", () => {
   test("a 429 is sent again after its Retry-After, which is shown, and also after the client has given up", async () => {
     let left = 5;
