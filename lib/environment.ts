@@ -4,6 +4,7 @@ import { queues as queueRows } from "../functions/manifest/queues.ts";
 import { tables as tableRows } from "../functions/manifest/tables.ts";
 import { topics as topicRows } from "../functions/manifest/topics.ts";
 import { type StageResources, tablesOf } from "./grants.ts";
+import { type SettingGroup, type SettingRow, settingRows } from "./settings.ts";
 import { InvalidStageError, type Stage } from "./stage.ts";
 
 /* The environment variables of a function, which functions/platform/env.ts reads. */
@@ -32,9 +33,9 @@ export function environmentFor(
   const variables: Variables = {
     STAGE: stage.name,
     ...locationsOf(uses, data),
-    ...(settings.includes("credentials") && credentialSettings(stage)),
+    ...(settings.includes("credentials") && settingsOf(stage, "jwt", "jwks")),
     ...(settings.includes("workflowIssuers") && { OIDC_ISSUERS: workflowIssuers(stage) }),
-    ...(tablesOf(uses).includes("deliveries") && deliverySettings(stage)),
+    ...(tablesOf(uses).includes("deliveries") && settingsOf(stage, "deliveries")),
     ...environment,
   };
   const set = Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined);
@@ -74,26 +75,15 @@ function locationsOf(uses: Grants, { tables, queues, topics }: StageResources): 
   ]);
 }
 
-function credentialSettings({ jwt, jwks, apiKeys }: Stage): Variables {
-  return {
-    JWT_ISSUER: jwt?.issuer,
-    JWT_AUDIENCE: jwt?.audience,
-    JWT_MAX_LIFETIME_SECONDS: jwt?.maxLifetimeSeconds?.toString(),
-    JWT_CLOCK_SKEW_SECONDS: jwt?.clockSkewSeconds?.toString(),
-    JWT_REQUIRES_ISSUED_AT: jwt?.requiresIssuedAt?.toString(),
-    JWKS_ISSUER: jwks?.issuer,
-    JWKS_URI: jwks?.uri,
-    JWKS_AUDIENCE: jwks?.audience,
-    JWKS_SHARES_USERS: jwks?.sharesUsers?.toString(),
-    LAST_USED_RESOLUTION_SECONDS: apiKeys?.lastUsedResolutionSeconds?.toString(),
-  };
-}
-
-function deliverySettings({ deliveries }: Stage): Variables {
-  return {
-    RETRY_SCHEDULE: deliveries?.retrySchedule?.join(","),
-    DISABLE_AFTER_SECONDS: deliveries?.disableAfterSeconds?.toString(),
-  };
+/** Returns the variables of the settings that these parts of the stage set. */
+function settingsOf(stage: Stage, ...groups: SettingGroup[]): Variables {
+  const options: Variables = Object.fromEntries(
+    groups.flatMap((group) =>
+      Object.entries(stage[group] ?? {}).map(([part, value]) => [`${group}.${part}`, value?.toString()]),
+    ),
+  );
+  const rows = Object.entries<SettingRow>(settingRows);
+  return Object.fromEntries(rows.map(([variable, { option = "" }]) => [variable, options[option]]));
 }
 
 /** Returns the setting that functions/trusted-workflows/workflow-issuer.ts parses. */

@@ -123,8 +123,6 @@ const stageSchema = z.strictObject({
       audience: z.string().min(1).optional(),
       /** Maximum lifetime of a token; absent = 3,600. */
       maxLifetimeSeconds: positive.optional(),
-      /** Accepted clock difference; absent = 60. */
-      clockSkewSeconds: seconds.optional(),
       /** Rejects tokens without `iat`, whose age is unknown; absent = accepts them. */
       requiresIssuedAt: z.boolean().optional(),
     })
@@ -156,8 +154,6 @@ const stageSchema = z.strictObject({
     .refine((issuers) => areDifferent(issuers.map(({ name }) => name)), "must have different names")
     .refine((issuers) => areDifferent(issuers.map(issuerUrlOf)), "must have different issuers")
     .optional(),
-  /** Maximum staleness of `last_used_at` while an API key is in use; absent = 60. */
-  apiKeys: z.strictObject({ lastUsedResolutionSeconds: seconds.optional() }).optional(),
   deliveries: z
     .strictObject({
       /** Waits between attempts, in seconds; absent = 5, 300, 1,800, 7,200, 18,000, 36,000 and 36,000. */

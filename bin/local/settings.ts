@@ -14,12 +14,12 @@ import {
 } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
-import { DEFAULT_SCHEDULE } from "../../functions/attempts/retry.ts";
 import { hs256Key } from "../../functions/auth/hs256.ts";
 import { settings as functionSettings } from "../../functions/platform/env.ts";
 import { SettingError } from "../../functions/platform/errors.ts";
 import { isAllowedAddress, parseCidrs } from "../../functions/receivers/receiver-address.ts";
 import { workflowIssuers } from "../../functions/trusted-workflows/workflow-issuers.ts";
+import { settingRows as rows } from "../../lib/settings.ts";
 
 /** The settings of a local run. The programs that talk to it (token, project, event, replay, dlq, demo) read the same ones. */
 export interface LocalSettings {
@@ -46,25 +46,9 @@ export const defaultDataDir = ".local";
 const MAX_BATCH_SIZE = 10;
 const LOOPBACK_CIDRS = "127.0.0.0/8,::1/128";
 
-/** What the help pages show. docs/configuration.md lists all settings. */
-export const settingsHelp = {
-  DATA_DIR: `folder with the data and the JWT secret, kept across restarts (default: ${defaultDataDir})`,
-  PORT: `port of the API on 127.0.0.1; 0 = any free port (default: ${defaultPort})`,
-  SQS_PORT: `port of the embedded SQS engine on 127.0.0.1; 0 = any free port (default: ${defaultSqsPort})`,
-  JWT_SECRET: "secret that signs and verifies JWTs, 32 bytes or more (default: created once, kept in DATA_DIR)",
-  WEBHOOK_ALLOW_CIDRS: `non-public ranges that webhooks may call, also by plain http; empty = none (default: ${LOOPBACK_CIDRS})`,
-  RETRY_SCHEDULE: `seconds between delivery attempts (default: ${DEFAULT_SCHEDULE.join()})`,
-  DELIVERY_BATCH_SIZE: `deliveries per call of the sender, from 1 to ${MAX_BATCH_SIZE} as on AWS (default: 1)`,
-  LAST_USED_RESOLUTION_SECONDS: "minimum time between two updates of a key's last_used_at (default: 60)",
-  OIDC_ISSUERS: "CI systems whose workflows may call the API, as JSON (default: none)",
-  AWS_ENDPOINT_URL_DYNAMODB: "URL of a DynamoDB engine to use instead of the embedded one",
-  AWS_ENDPOINT_URL_SQS: "URL of an SQS engine to use instead of the embedded one",
-  AWS_ENDPOINT_URL_SNS: "URL of an SNS engine to use instead of the embedded one",
-};
-
 /** The rows of a help page for some of the settings. */
-export const settingRows = (...names: (keyof typeof settingsHelp)[]) =>
-  names.map((name) => ({ name, about: settingsHelp[name] }));
+export const settingRows = (...names: (keyof typeof rows)[]) =>
+  names.map((name) => ({ name, about: `${rows[name].about} (default: ${rows[name].fallback})`.replaceAll("`", "") }));
 
 /** @throws SettingError that names the setting that cannot be used, and why */
 export function readSettings(env = process.env): LocalSettings {

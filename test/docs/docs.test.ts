@@ -5,6 +5,7 @@ import { webhookEventNames } from "../../functions/deployments/webhook-event.ts"
 import { endpointRows } from "../../functions/manifest/function-rows.ts";
 import { settings } from "../../functions/platform/env.ts";
 import { statusByCode } from "../../functions/platform/errors.ts";
+import { type SettingRow, settingRows } from "../../lib/settings.ts";
 import { everyOption } from "../lib/every-option.ts";
 
 /* What the documents list is complete, and their links lead somewhere. */
@@ -79,31 +80,26 @@ test.each(optionsOf(everyOption))("docs/configuration.md lists the stage option 
 /** Options are listed one by one, or with their parts in one row. */
 function optionsOf(stage: object): string[] {
   return Object.entries(stage).flatMap(([name, value]) =>
-    ["jwt", "apiKeys", "deliveries"].includes(name) ? Object.keys(value).map((part) => `${name}.${part}`) : [name],
+    ["jwt", "deliveries"].includes(name) ? Object.keys(value).map((part) => `${name}.${part}`) : [name],
   );
 }
 
-const localSettings = [
-  ...["PORT", "DATA_DIR", "JWT_SECRET", "SQS_PORT", "WEBHOOK_ALLOW_CIDRS", "RETRY_SCHEDULE", "DNS_SERVERS"],
-  ...["LAST_USED_RESOLUTION_SECONDS", "DISABLE_AFTER_SECONDS", "JWT_ISSUER", "JWT_AUDIENCE"],
-  ...["JWT_MAX_LIFETIME_SECONDS", "JWT_CLOCK_SKEW_SECONDS", "JWKS_ISSUER", "JWKS_URI", "JWKS_AUDIENCE"],
-  ...["JWT_REQUIRES_ISSUED_AT", "JWKS_SHARES_USERS", "OIDC_ISSUERS"],
-  ...["CORS_ORIGINS", "DUPLICATE_SECONDS", "DELIVERY_BATCH_SIZE", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_SQS"],
-  "AWS_ENDPOINT_URL_SNS",
-];
+const rowsOfSettings = Object.entries<SettingRow>(settingRows).map(
+  ([name, { fallback, about, more }]) => `| \`${name}\` | ${fallback} | ${about}${more ? `. ${more}` : ""} |`,
+);
 
-test.each(localSettings)("docs/configuration.md lists the local setting %s", (name) => {
-  expect(lists("docs/configuration.md", name)).toBe(true);
+test("docs/configuration.md has the table of settings", () => {
+  expect(page("docs/configuration.md").match(/^\| `[A-Z].*$/gm)).toEqual(rowsOfSettings);
 });
 
-test("docs/configuration.md lists every variable that a function reads", () => {
+test("the table of settings has every variable that a function reads", () => {
   expect(Object.keys(settings).length).toBeGreaterThan(5);
   const source = page("functions/platform/env.ts") + page("bin/local/settings.ts");
   // Set by the stack, by Lambda or by the local run, not by a person.
   const isInternal =
     /^(STAGE|AWS_REGION|AWS_LAMBDA_FUNCTION_VERSION|AWS_ACCESS_KEY_ID|AWS_SECRET_ACCESS_KEY|JWT_SECRET_ARN|.*_TABLE|.*_TOPIC_ARN|.*QUEUE_URL.*)$/;
   const names = new Set([...source.matchAll(/"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|PORT)"/g)].map(([, name = ""]) => name));
-  const unlisted = [...names].filter((name) => !isInternal.test(name) && !localSettings.includes(name));
+  const unlisted = [...names].filter((name) => !isInternal.test(name) && !Object.hasOwn(settingRows, name));
   expect(unlisted).toEqual([]);
 });
 

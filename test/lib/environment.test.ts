@@ -15,13 +15,11 @@ const credentialSettings = {
   JWT_ISSUER: "https://id.example.com",
   JWT_AUDIENCE: "platform",
   JWT_MAX_LIFETIME_SECONDS: "1800",
-  JWT_CLOCK_SKEW_SECONDS: "10",
   JWT_REQUIRES_ISSUED_AT: "true",
   JWKS_ISSUER: "https://sso.example.com/",
   JWKS_URI: "https://sso.example.com/keys",
   JWKS_AUDIENCE: "platform",
   JWKS_SHARES_USERS: "true",
-  LAST_USED_RESOLUTION_SECONDS: "300",
 };
 const deliverySettings = { RETRY_SCHEDULE: "1,60,3600", DISABLE_AFTER_SECONDS: "86400" };
 const workflowSettings = {

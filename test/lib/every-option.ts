@@ -16,7 +16,6 @@ export const everyOption = {
     issuer: "https://id.example.com",
     audience: "platform",
     maxLifetimeSeconds: 1_800,
-    clockSkewSeconds: 10,
     requiresIssuedAt: true,
   },
   jwks: {
@@ -35,7 +34,6 @@ export const everyOption = {
       claims: "gitlab",
     },
   ],
-  apiKeys: { lastUsedResolutionSeconds: 300 },
   deliveries: { retrySchedule: [1, 60, 3_600], disableAfterSeconds: 86_400 },
   domain: {
     name: "api.example.com",
